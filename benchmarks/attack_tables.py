@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from benchmarks.measuring import Row, results
 from benchmarks.table import Cells, Tables, by_name
+from threat_models.attack import attacks
 
 __all__ = ["TABLES"]
 
@@ -51,11 +52,36 @@ def defences() -> Cells:
 
 
 def facts() -> Cells:
-    """docs/attacks.md: every attack, what was asked of it and what was measured."""
-    lines = [["#", "attack", "asked", "measured", "benchmark"]]
-    for maker in (_from_sums, _from_membership, _from_models):
-        lines += maker()
-    return lines[:1] + sorted(lines[1:], key=lambda line: int(line[0]))
+    """docs/attacks.md: every attack of ``privstats attack list``, what was asked of it and what was measured."""
+    found = [*_from_sums(), *_from_membership(), *_from_models(), *_FROM_TESTS]
+    numbers = {attack.name: attack.number for attack in attacks()}
+    lines = [[str(numbers[name]), f"`{name}`", *told] for name, *told in found]
+    head = ["#", "attack", "of what", "asked", "measured", "benchmark or test"]
+    return [head, *sorted(lines, key=lambda line: int(line[0]))]
+
+
+def _tested(*names: str) -> str:
+    return ", ".join(f"`test_{name}.py`" for name in names)
+
+
+_FROM_TESTS = (
+    ["site-means", "four sites, three pulls, without noise: means", "all", "all", _tested("site_means")],
+    ["random-cohorts", "more releases than clients, without noise", "a rate", "above .90", _tested("statistical")],
+    ["property-inference", "a property of many, without noise", "a rate", "above .90", _tested("scenes")],
+    ["decoded-image", "a class of one, without noise: SSIM > .5", "a rate", "1.00", _tested("games")],
+    [
+        "protocol-lies",
+        "seven lies to clients of the interactive protocol",
+        "none succeeds",
+        "none",
+        _tested("protocol"),
+    ],
+    ["split-lies", "five lies of a leader with all helpers but one", "none succeeds", "none", _tested("split")],
+    ["ring-wrap", "a client fills the ring", "a coin", "a coin", _tested("protocol")],
+    ["sum-check", "a client fills the sum", "a coin", "a coin", _tested("split")],
+    ["canary-audit", "mu of every statistic, and of all", "at most claimed", "at most claimed", _tested("evaluate")],
+)
+"""Attacks whose outcome is a test and no committed number."""
 
 
 def _from_sums() -> list[list[str]]:
@@ -71,44 +97,44 @@ def _from_sums() -> list[list[str]]:
     pictures = results("attacks.pictures")["digits: four samples of a class, mean over pictures"]
     scores = {row["attacker"]: f"{row['PSNR']:.0f} dB, SSIM {row['SSIM']:.2f}" for row in pictures}
     return [
-        ["1", "one record", "error up to 1e-9", _power(worst["one record"]), name],
-        ["2", "two records, with S", "error up to 1e-9", _power(worst["two, with S"]), name],
-        ["3", "two records, with D", "error up to 1e-9", _power(worst["two, with D"]), name],
-        ["4", "rotation, 100 ReLU records, d = 512", "error up to 1e-8", _power(relu["largest error"]), name],
-        ["4", "rotation, digits, d = 64", "1 at 7, .84 at 10, .38 at 15", shown, name],
-        ["4", "rotation, conv features, d = 256", ".95 at 10, .81 at 30", conv, name],
-        ["5", "on the grid, 17 grey levels: certified", "a rate", exact, name],
+        ["one-record", "a class of one", "error up to 1e-9", _power(worst["one record"]), name],
+        ["two-records", "a class of two, with S", "error up to 1e-9", _power(worst["two, with S"]), name],
+        ["two-records-squares", "a class of two, with D", "error up to 1e-9", _power(worst["two, with D"]), name],
+        ["rotation", "100 ReLU records, d = 512", "error up to 1e-8", _power(relu["largest error"]), name],
+        ["rotation", "digits, d = 64", "1 at 7, .84 at 10, .38 at 15", shown, name],
+        ["rotation", "conv features, d = 256", ".95 at 10, .81 at 30", conv, name],
+        ["rotation-on-the-grid", "17 grey levels: certified", "a rate", exact, name],
         [
-            "11",
-            "four samples, masking off",
+            "four-samples",
+            "masking off",
             "a picture",
             scores["one client's upload (no secure aggregation)"],
             "`pictures`",
         ],
-        ["11", "four samples, sums of the four", "a picture", scores["sums of four (A and S, rotation)"], "`pictures`"],
-        ["11", "four samples, deep image prior", "a picture", scores["sums of four, deep image prior"], "`pictures`"],
-        ["11", "four samples, class mean alone", "a picture", scores["sum of four (A alone)"], "`pictures`"],
+        ["four-samples", "sums of the four", "a picture", scores["sums of four (A and S, rotation)"], "`pictures`"],
+        ["deep-prior", "sums of the four", "a picture", scores["sums of four, deep image prior"], "`pictures`"],
+        ["four-samples", "class mean alone", "a picture", scores["sum of four (A alone)"], "`pictures`"],
     ]
 
 
 def _from_membership() -> list[list[str]]:
     tables, name = results("attacks.membership"), "`membership`"
     sizes = tables["AUC by records per class, Gaussian records, d = 64"]
-    asked = {"span-leverage": "span and leverage", "mean-ratio": "likelihood ratio on A", "quadratic": "quadratic on S"}
+    asked = {"span-leverage": "span and leverage", "mean-ratio": "likelihood ratio on A", "quadratic": "S"}
     lines = []
-    for number, (key, title) in zip(("6", "7", "8"), asked.items(), strict=True):
+    for key, title in asked.items():
         rows = [row for row in sizes if row[f"{key} asked"] is not None]
         wanted = ", ".join(f"{row[f'{key} asked']:g} at {row['records']:,}" for row in rows)
-        lines.append([number, f"{title}: AUC", wanted, ", ".join(f"{row[key]:.2f}" for row in rows), name])
+        lines.append([key, f"{title}: AUC", wanted, ", ".join(f"{row[key]:.2f}" for row in rows), name])
     releases = tables["releases at epsilon 1, d = 16, TPR at 1 %"]
     wanted = ", ".join(f"{row['asked']:g} at {row['releases']}" for row in releases)
-    lines.append(["9", "repeated releases: TPR at 1 %", wanted, ", ".join(f"{r['TPR']:.3f}" for r in releases), name])
+    lines.append(["repeated-releases", "TPR at 1 %", wanted, ", ".join(f"{r['TPR']:.3f}" for r in releases), name])
     informed = tables["the informed attacker, d = 16, TPR at 1 %"]
     wanted = ", ".join(f"{row['asked']:g} at epsilon {row['epsilon']:g}" for row in informed)
-    lines.append(["16", "informed: TPR at 1 %", wanted, ", ".join(f"{row['TPR']:.3f}" for row in informed), name])
+    lines.append(["informed", "TPR at 1 %", wanted, ", ".join(f"{row['TPR']:.3f}" for row in informed), name])
     bare = _row(results("attacks.defences")["defences, digits, 30 records per class"], "defence", "masking only")
-    for number, key in (("9", "differencing"), ("10", "joined-label"), ("10", "attribute-inference")):
-        lines.append([number, f"{key}, without noise", "a rate", f"{bare[key]:.2f}", "`defences`"])
+    for key in ("differencing", "joined-label", "attribute-inference"):
+        lines.append([key, "without noise", "a rate", f"{bare[key]:.2f}", "`defences`"])
     return lines
 
 
@@ -123,24 +149,26 @@ def _from_models() -> list[list[str]]:
         f"{row['measured']:.0f} % at {row['scale']:g}" for row in lies if row["scale"] in (1, 2, 10, 100)
     )
     first = next(row for row in lies if row["seen by"] != "none")
+    seen = f"{first['seen by']}, from scale {first['scale']:g}"
+    kinds = {head: "unshrunk-model" if "Led" in head or "LDA" in head else "published-model" for head in heads}
     lines = [
-        ["12", head, "exact", _power(heads[head]["measured"]), name]
+        [kinds[head], head, "exact", _power(heads[head]["measured"]), name]
         for head in heads
         if not head.startswith("ridge at") and "200" not in head
     ]
     return [
         *lines,
-        ["12", "ridge at several penalties: error of G", "G and h", shown, name],
-        ["13", "Gaussian in doubles: AUC", ".93, ceiling .58", f"{noise[0]['measured']:.2f}", name],
+        ["penalty-path", "ridge at several penalties: error of G", "G and h", shown, name],
+        ["float-digits", "Gaussian in doubles: AUC", ".93, ceiling .58", f"{noise[0]['measured']:.2f}", name],
         [
-            "13",
+            "float-digits",
             "our integers: AUC",
             "ceiling .58",
             f"{noise[-1]['measured']:.3f}, error {noise[-1]['error']:.3f}",
             name,
         ],
-        ["15", "one client scales its sums: accuracy", "a curve", scales, name],
-        ["15", "seen by a check of the total", "which", f"{first['seen by']}, from scale {first['scale']:g}", name],
+        ["one-poisoner", "one client scales its sums: accuracy", "a curve", scales, name],
+        ["one-poisoner", "seen by a check of the total", "which", seen, name],
     ]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import math
 import os
 import platform
 import time
@@ -26,7 +25,7 @@ from rich.table import Table
 from privstats.files.jsonable import json_text
 from privstats.stopwatch import Stopwatch
 
-__all__ = ["RESULTS", "Row", "Rows", "Tables", "command", "least_seconds", "peak_bytes", "results"]
+__all__ = ["RESULTS", "Row", "Rows", "Tables", "command", "least_seconds", "peak_bytes", "results", "seconds_of"]
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -77,18 +76,25 @@ def command(
 def least_seconds(
     tasks: Mapping[str, Callable[[], object]], repeats: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:
-    """Least time of every task; the tasks take turns, so that a busy machine disturbs all of them alike.
+    """Least time of every task, as :func:`seconds_of` takes them."""
+    return {name: min(seconds) for name, seconds in seconds_of(tasks, repeats, clock).items()}
+
+
+def seconds_of(
+    tasks: Mapping[str, Callable[[], object]], repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, list[float]]:
+    """Times of every task; the tasks take turns, so that a busy machine disturbs all of them alike.
 
     ``time.process_time`` as the clock leaves other processes out of the account; use it with one BLAS thread.
     """
-    best = dict.fromkeys(tasks, math.inf)
+    found: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(repeats):
         watch: Stopwatch[str] = Stopwatch(clock)
         for name, task in tasks.items():
             with watch.timing(name):
                 task()
-            best[name] = min(best[name], watch.seconds[name])
-    return best
+            found[name].append(watch.seconds[name])
+    return found
 
 
 def peak_bytes(task: Callable[[], object]) -> tuple[int, object]:

@@ -1,19 +1,22 @@
-"""Seconds until the library is there, in fresh processes, beside ``import numpy`` in the same run.
+"""Processor seconds until the library is there, in fresh processes, beside ``import numpy`` in the same run.
 
-python -m benchmarks.startup --before ../older-checkout --save
+    python -m benchmarks.startup --before ../older-checkout --save
+
+The least of the repeats and their median; which modules load is a test (``tests/cli/test_loading.py``).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measuring import Row, Tables, command, least_seconds
+from benchmarks.measuring import Row, Tables, command, seconds_of
 
 ROOT = Path(__file__).parents[1]
 PLAN = ROOT / "privstats" / "cli" / "plan.toml"
@@ -25,6 +28,8 @@ STARTS: Mapping[str, tuple[str, ...]] = {
     "import privstats": ("-c", "import privstats"),
     "what measures, plans, masks and releases": ("-c", _PARTS),
     "privstats --version": ("-m", "privstats", "--version"),
+    "privstats --help": ("-m", "privstats", "--help"),
+    "privstats demo --help": ("-m", "privstats", "demo", "--help"),
     "privstats plan check": ("-m", "privstats", "plan", "check", str(PLAN)),
 }
 
@@ -32,7 +37,7 @@ STARTS: Mapping[str, tuple[str, ...]] = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     """``--before`` and ``--repeats``."""
     parser.add_argument("--before", type=Path, help="a checkout of an older version, timed in the same run")
-    parser.add_argument("--repeats", type=int, default=7, help="fresh processes of each; the fastest counts")
+    parser.add_argument("--repeats", type=int, default=5, help="fresh processes of each")
 
 
 def tables(options: argparse.Namespace) -> Tables:
@@ -42,9 +47,14 @@ def tables(options: argparse.Namespace) -> Tables:
     tasks: dict[str, Callable[[], object]] = {
         f"{column} {name}": partial(start, STARTS[name], tree) for name in names for column, tree in trees.items()
     }
-    best = least_seconds(tasks, repeats)
-    floor = best[f"seconds {FLOOR}"]
-    yield "seconds in a fresh process", [_row(name, list(trees), best, floor) for name in names]
+    found = seconds_of(tasks, repeats, _spent)
+    yield "processor seconds of a fresh process", [_row(name, list(trees), found) for name in names]
+
+
+def _spent() -> float:
+    """Processor seconds of all processes that were started here and have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def start(arguments: tuple[str, ...], tree: Path) -> None:
@@ -53,10 +63,13 @@ def start(arguments: tuple[str, ...], tree: Path) -> None:
     subprocess.run([sys.executable, *arguments], cwd=tree, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
-def _row(name: str, columns: list[str], best: Mapping[str, float], floor: float) -> Row:
-    times = {column: best[f"{column} {name}"] for column in columns}
-    factors = {column.replace("seconds", "times numpy"): seconds / floor for column, seconds in times.items()}
-    return {"start": name, **times, **factors}
+def _row(name: str, columns: list[str], found: Mapping[str, Sequence[float]]) -> Row:
+    row: dict[str, object] = {"start": name}
+    for column in columns:
+        times, floors = found[f"{column} {name}"], found[f"seconds {FLOOR}"]
+        row |= {column: min(times), column.replace("seconds", "median"): statistics.median(times)}
+        row[column.replace("seconds", "times numpy")] = min(times) / min(floors)
+    return row
 
 
 if __name__ == "__main__":

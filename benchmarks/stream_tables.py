@@ -38,7 +38,9 @@ def stream_accuracy() -> Cells:
 def stream_audit() -> Cells:
     """docs/streams.md: canaries through a whole stream."""
     (rows,) = (rows for title, rows in results("streams.audit").items() if title != "machine")
-    lines = [["mechanism, epochs", "mu claimed", "a party that keeps its book", "the double: takes silence for proof"]]
+    lines = [
+        ["mechanism, epochs", "mu claimed", "a party that keeps its registry", "the double: takes silence for proof"]
+    ]
     for row, double in zip(rows[::2], rows[1::2], strict=True):
         which = f"{row['mechanism']}, {row['epochs']}"
         lines.append([which, f"{row['mu claimed']:.3f}", f"{row['mu at least']:.3f}", f"{double['mu at least']:.3f}"])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from privstats.version import __version__
 
 if TYPE_CHECKING:
+    from privstats import course as course
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
     from privstats.course import Alignment, Newton, Rounds, Stream

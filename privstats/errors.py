@@ -18,7 +18,7 @@
         +-- LocalProtocolError        the caller misused a machine or a journal; correct the program
             +-- NothingToResumeError  create the journal: there is none here
             +-- InUseError            wait: another process has the journal
-            +-- RestoredError         a backup was put back; its operator decides whether it may go on
+            +-- RestoredError         from a backup, or copied; its operator decides whether it may go on
             +-- SessionEndedError     start a new run: this one is over here
 
     AssumedPublicWarning              a UserWarning; make it an error where nobody reads warnings
@@ -250,7 +250,7 @@ class InUseError(LocalProtocolError):
 
 
 class RestoredError(LocalProtocolError):
-    """The journal is an older copy of itself, from a backup, or was copied: a twin of its machine may have answered."""
+    """The journal was restored from a backup or copied, so another copy of its machine may have answered."""
 
 
 class SessionEndedError(LocalProtocolError):

@@ -6,6 +6,8 @@ Choose one with HYPOTHESIS_PROFILE; CI chooses ``ci`` by itself.
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: the test workers share the cores already
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes read what the first has compiled
+os.environ.pop("PYTEST_ADDOPTS", None)  # .ci/run measures this run's coverage, and no pytest's that a test starts
 
 import sys
 from contextlib import nullcontext

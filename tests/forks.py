@@ -1,11 +1,20 @@
-"""What a call gives in a forked child: for the tests of what must not be doubled by a fork."""
+"""Forked children of a test: what a call gives in one, and one that goes on beside the test until it is killed."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 
-__all__ = ["in_a_fork"]
+__all__ = ["beside", "in_a_fork"]
+
+
+def beside(act: Callable[..., object], *arguments: object) -> BaseProcess:
+    """A forked process that does it, with ``kill``, ``join`` and ``exitcode``."""
+    process = get_context("fork").Process(target=act, args=arguments)
+    process.start()
+    return process
 
 
 def in_a_fork(call: Callable[[], object]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -90,10 +90,10 @@ def test_a_class_that_a_reload_defines_again_keeps_its_name() -> None:
 
 
 def test_a_second_head_of_the_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    alike = SimpleNamespace(__name__=heads.LDA.__module__, LDA=heads.LDA)
-    monkeypatch.setattr(entries, "import_module", lambda name: alike)
+    text = inspect.getsource(sys.modules[heads.LDA.__module__])
+    monkeypatch.setattr(entries, "_text", lambda module: text)
     with pytest.raises(PrivstatsError, match="two heads are called 'LDA'"):
-        type(HEADS)().classes["LDA"]
+        type(HEADS)()["LDA"]
 
 
 @pytest.mark.parametrize(

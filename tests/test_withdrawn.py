@@ -16,6 +16,7 @@ from privstats.engines.journal import JournaledClient
 from privstats.errors import LedgerError, LocalProtocolError, RestoredError, SessionEndedError
 from privstats.secagg import Panel
 from privstats.session import accounting
+from tests.faults import interrupted
 from tests.session.test_freed_spends import PARTIES, PROMISE, SCHEMA, SEATS, Lost, Run
 
 RUNS = pytest.mark.parametrize("kind", [Lost, Run], ids=["interactive", "split"])
@@ -139,7 +140,7 @@ def test_a_client_is_withdrawn_before_its_upload_and_not_after(charge: session.C
     assert account(charge).counted == ()
     client = late.client(charge=charge)
     assert uploads(late, client)
-    with pytest.raises(LedgerError, match="has left, so its spend stays"):
+    with pytest.raises(LedgerError, match="was sent, so its spend stays"):
         session.withdraw(client)
     assert len(account(charge).counted) == 1
     with pytest.raises(LocalProtocolError, match="must be the machine of a party"):
@@ -227,14 +228,12 @@ def test_withdrawal_and_upload_race_and_one_of_them_wins(charge: session.Charge)
 
 @RUNS
 def test_killed_between_the_wipe_and_the_ledger_the_spend_stays_until_it_is_withdrawn(
-    charge: session.Charge, tmp_path: Path, kind, monkeypatch: pytest.MonkeyPatch
+    charge: session.Charge, tmp_path: Path, kind
 ) -> None:
     run, path = kind(0), tmp_path / "client"
     client = JournaledClient.create(path, KEY, run.client(charge=charge))
-    with monkeypatch.context() as patch:
-        patch.setattr(dp.Ledger, "withdraw", _interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            client.discard()
+    with interrupted(dp.Ledger, "withdraw"):
+        client.discard()
     assert len(account(charge).waiting) == 1
     named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
     with pytest.raises(SessionEndedError):
@@ -242,10 +241,6 @@ def test_killed_between_the_wipe_and_the_ledger_the_spend_stays_until_it_is_with
     for _ in range(2):
         session.withdraw_run(run.plan, roster=run.roster, charge=charge)
     assert account(charge).counted == ()
-
-
-def _interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _discard_and_die(run: Run, charge: session.Charge, path: Path, at: int) -> None:
@@ -319,7 +314,7 @@ def test_a_withdrawn_run_is_neither_finished_nor_freed_nor_begun(charge: session
     for use in (
         lambda: ledger.finish(entry, b"u"),
         lambda: ledger.free(entry, upload=b"u", proof=b"p"),
-        lambda: ledger.begin(entry, 0),
+        lambda: ledger.mark_started(entry, 0),
         lambda: run.client(charge=charge),
     ):
         with pytest.raises(LedgerError, match="was withdrawn"):

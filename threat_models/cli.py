@@ -7,35 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from privstats.course import read as read_course
-from privstats.course.kinds import kind_of
-from privstats.dp import Ledger
-from privstats.plan import Plan
-from privstats.randomness import Generator, secure, seeded
-from privstats.release import Release
-from privstats.schema import CountSchema, GradientSchema, ScoreSchema, SitesSchema, WithinSchema, of_records
-from threat_models.audits.budget import audit_budget, audit_dropouts
-from threat_models.audits.canary import audit_canary
-from threat_models.audits.counts import audit_counts
-from threat_models.audits.course import audit_course
-from threat_models.audits.epochs import audit_epochs
-from threat_models.audits.gradients import audit_gradients
-from threat_models.audits.inference import audit_inference
-from threat_models.audits.known_inputs import known_inputs
-from threat_models.audits.ledger import audit_history, audit_ledger
-from threat_models.audits.noise import audit_noise
-from threat_models.audits.release_file import audit_release
-from threat_models.audits.sensitivity import audit_sensitivity
-from threat_models.audits.sites import audit_sites
-from threat_models.audits.stream import audit_stream
-from threat_models.audits.target import Target, target_of
-from threat_models.audits.verdict import Report
-from threat_models.audits.within import audit_within
+import privstats as ps
+
+if TYPE_CHECKING:
+    from privstats.randomness import Generator
+    from threat_models.audits.target import Target
+    from threat_models.audits.verdict import Report
 
 __all__ = ["audit"]
 
@@ -58,6 +40,8 @@ def budget(
     json: Json = False,
 ) -> None:
     """What a plan promises, per statistic, unit and adjacency, and the most any attacker can gain from it."""
+    from threat_models.audits.budget import audit_budget, audit_dropouts
+
     target = _of_records(path)
     reports = [audit_budget(target, client_records)]
     if target.privacy.trust.divided:
@@ -73,19 +57,11 @@ def sensitivity(
     json: Json = False,
 ) -> None:
     """Search for a pair of records that moves the release further than the plan claims."""
-    target = target_of(Plan.read(path))
-    others = {
-        GradientSchema: audit_gradients,
-        WithinSchema: audit_within,
-        CountSchema: audit_counts,
-        SitesSchema: audit_sites,
-        ScoreSchema: audit_gradients,
-    }
-    search: Any = others.get(type(target.schema))
-    if search is None:
-        of_records(target.schema)
-        search = audit_sensitivity
-    _finish([search(target, _rng(seed), starts=starts)], json)
+    from threat_models.audits.searches import search_of
+    from threat_models.audits.target import target_of
+
+    target = target_of(ps.Plan.read(path))
+    _finish([search_of(target.schema)(target, _rng(seed), starts=starts)], json)
 
 
 @audit.command()
@@ -98,6 +74,8 @@ def noise(
     json: Json = False,
 ) -> None:
     """Run sessions of known records until it would show if their noise were not the one that the plan promises."""
+    from threat_models.audits.noise import audit_noise
+
     _finish([audit_noise(_of_records(path), _rng(seed), trials=trials)], json)
 
 
@@ -109,7 +87,10 @@ def release(
     json: Json = False,
 ) -> None:
     """Test the noise of an existing release of known inputs, given as records or as moments of every survivor."""
-    existing = Release.load(path)
+    from threat_models.audits.known_inputs import known_inputs
+    from threat_models.audits.release_file import audit_release
+
+    existing = ps.Release.load(path)
     parties = known_inputs(known, existing.plan.schema)
     _finish([audit_release(existing, parties, _rng(seed))], json)
 
@@ -123,6 +104,8 @@ def canary(
     json: Json = False,
 ) -> None:
     """Prove a lower bound on mu and epsilon from releases with and without a group of canaries."""
+    from threat_models.audits.canary import audit_canary
+
     target = _of_records(path)
     _finish([audit_canary(target, _rng(seed), trials=trials, confidence=confidence)], json)
 
@@ -140,7 +123,12 @@ def course(
 
     Of a stream, whose parties keep a record registry, the noise of its epochs is tested too.
     """
-    found: Any = read_course(path)
+    from privstats.course.kinds import kind_of
+    from threat_models.audits.course import audit_course
+    from threat_models.audits.epochs import audit_epochs
+    from threat_models.audits.stream import audit_stream
+
+    found: Any = ps.course.read(path)
     rng = _rng(seed)
     terms: dict[str, Any] = {"asks": asks, "trials": trials, "confidence": confidence}
     audits: Mapping[str, Callable[[], list[Report]]] = {
@@ -158,7 +146,9 @@ def inference(
     json: Json = False,
 ) -> None:
     """Count how often an interval of a regression table is told and misses, over records with known coefficients."""
-    _finish([audit_inference(Plan.read(path), _rng(seed), runs=runs)], json)
+    from threat_models.audits.inference import audit_inference
+
+    _finish([audit_inference(ps.Plan.read(path), _rng(seed), runs=runs)], json)
 
 
 @audit.command()
@@ -171,13 +161,18 @@ def ledger(
     json: Json = False,
 ) -> None:
     """What was spent on each data set against its cap, and every cap change and spend in order."""
-    book = Ledger(path, expected_head=expected_head)
+    from threat_models.audits.ledger import audit_history, audit_ledger
+
+    book = ps.dp.Ledger(path, expected_head=expected_head)
     _finish([audit_ledger(book, dataset), audit_history(book, dataset)], json)
 
 
 def _of_records(path: Path) -> Target:
     """A plan of records as they stand; a round of a course is audited by ``sensitivity`` and ``course``."""
-    target = target_of(Plan.read(path))
+    from privstats.schema import of_records
+    from threat_models.audits.target import target_of
+
+    target = target_of(ps.Plan.read(path))
     of_records(target.schema)
     return target
 
@@ -194,4 +189,6 @@ def _finish(reports: list[Report], json: bool) -> None:
 
 
 def _rng(seed: int | None) -> Generator:
+    from privstats.randomness import secure, seeded
+
     return secure() if seed is None else seeded(seed)

@@ -9,23 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError, ReleaseError, SchemaError
 from privstats.plan import Plan
 from threat_models.adversary import SIGHTS, Adversary, Sees
 from threat_models.attack import AnyAttack, Attack, Examination
+from threat_models.axes import AXES, Axis
 from threat_models.chance import named
 from threat_models.game import Game, alike
 from threat_models.report import LeakageReport, Row
 from threat_models.results import Results
 from threat_models.world import Field, Pool, Setting
 
-__all__ = ["AXES", "Axis", "Effort", "evaluate", "matrix", "steps", "sweep"]
-
-Axis: TypeAlias = Literal["epsilon", "records", "dropouts", "releases"]
-AXES: tuple[Axis, ...] = get_args(Axis)
+__all__ = ["Effort", "evaluate", "matrix", "steps", "sweep"]
 
 _CANDIDATES = 8
 _LEAST_TRIALS = 8

@@ -23,7 +23,7 @@ from benchmarks.data import Split, Task, tasks
 from benchmarks.measuring import Row, Rows, Tables, command
 from privstats import session
 from privstats.course.mechanisms import MECHANISMS
-from privstats.course.recipes import part_of
+from privstats.course.promise import part_of
 from privstats.course.weighing import Summed, weighed_release
 from privstats.encoding import flatten
 from privstats.moments import Moments, MomentsDelta
@@ -103,14 +103,14 @@ def _way(name: str) -> Way:
         nothing = MomentsDelta.nothing(plan.schema)  # type: ignore[arg-type]
         seed, releases = rng.bytes(SEED_BYTES), list[Release | None]()
         sums: list[Summed | None] = []
-        for place, at in enumerate(stream.places):
+        for place, at in enumerate(stream.nodes):
             change: Any = sum(MomentsDelta.of(part) for part in parts[at.since : at.epoch + 1])
             if stream.row.correlated:
                 sums.append((stream.first.ring.encode(flatten(change)), (0, 1)))
                 releases.append(weighed_release(stream, seed, sums, reproducible=True))
             else:
                 releases.append(session.aggregate_unmasked(stream.first, [change, nothing], rng))
-            if place + 1 == stream.most or stream.places[place + 1].epoch != at.epoch:
+            if place + 1 == stream.most or stream.nodes[place + 1].epoch != at.epoch:
                 yield stream.total(releases)
 
     return totals

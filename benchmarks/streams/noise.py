@@ -17,7 +17,7 @@ import privstats as ps
 from benchmarks.measuring import Row, Tables, command
 from privstats import session
 from privstats.course.mechanisms import MECHANISMS
-from privstats.course.recipes import part_of
+from privstats.course.promise import part_of
 from privstats.course.weighing import Summed, weighed_release
 from privstats.moments import MomentsDelta
 from privstats.randomness import seeded
@@ -62,8 +62,8 @@ def _totals(stream: ps.Stream) -> Iterator[np.ndarray]:
             releases.append(weighed_release(stream, b"s" * 32, sums, reproducible=True))
         else:
             releases.append(session.aggregate_unmasked(stream.first, [EMPTY] * CLIENTS, rng))
-        at = stream.places[place]
-        if place + 1 == stream.most or stream.places[place + 1].epoch != at.epoch:
+        at = stream.nodes[place]
+        if place + 1 == stream.most or stream.nodes[place + 1].epoch != at.epoch:
             yield stream.total(releases).vector
 
 

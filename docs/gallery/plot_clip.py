@@ -3,7 +3,7 @@ Choosing the clip norm
 ======================
 
 Every vector is shrunk to ``clip_norm``, and the noise grows with it. Too small, and most records
-are cut; too large, and the noise is sized for records that nobody has. Look at public data only: a
+are cut; too large, and the noise is sized for records that do not exist. Look at public data only: a
 clip norm taken from private records would tell about them.
 """
 

@@ -6,25 +6,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from privstats import course as courses
+import privstats as ps
 from privstats.cli.parts.writing import Force, writable
-from privstats.course import Course, Rounds, document
-from privstats.course.kinds import kind_of
-from privstats.course.recipes import Promise
-from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
-from privstats.plan import Plan
-from privstats.release import Release
-from privstats.schema.public_values import beside
+
+if TYPE_CHECKING:
+    from privstats.course.document import Written
+    from privstats.course.promise import Promise
 
 __all__ = ["app"]
 
@@ -55,16 +52,16 @@ def init(
     force: Force = False,
 ) -> None:
     """Divide a plan's promise over a release and refinement rounds, and write that course and its first plan."""
-    course = Rounds.within(Plan.read(plan), rounds, expected_records=expected_records, retries=retries)
+    course = ps.Rounds.within(ps.Plan.read(plan), rounds, expected_records=expected_records, retries=retries)
     writable((path, path.with_suffix(f".first{path.suffix}")), force)
-    first = document.write(path, course)
+    first = ps.course.write(path, course)
     typer.echo(f"wrote {path} and {first}; run: privstats course check {path}")
 
 
 @app.command()
 def check(path: CourseFile, as_json: Json = False) -> None:
     """Validate a course and print what each node and all of them together cost; exit code 1 above its promise."""
-    course = document.read(path)
+    course = ps.course.read(path)
     violated = course.promise is not None and not course.promise.holds(course.mu)
     if as_json:
         typer.echo(json_text({"violated": violated, "sessions": course.most, **_facts(course)}))
@@ -74,7 +71,7 @@ def check(path: CourseFile, as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def _print_check(path: Path, course: document.Written) -> None:
+def _print_check(path: Path, course: Written) -> None:
     console = Console()
     console.print(_table(course))
     delta = course.first.budget().delta
@@ -91,10 +88,10 @@ def _print_check(path: Path, course: document.Written) -> None:
 @app.command()
 def show(path: CourseFile) -> None:
     """Print a course, its nodes and their cost as JSON."""
-    typer.echo(json_text(_facts(document.read(path))))
+    typer.echo(json_text(_facts(ps.course.read(path))))
 
 
-def _facts(course: document.Written) -> dict[str, Any]:
+def _facts(course: Written) -> dict[str, Any]:
     """What a course is and costs, for scripts."""
     return {
         "digest": course.digest,
@@ -115,7 +112,9 @@ def following(
     force: Force = False,
 ) -> None:
     """Write the plan of the next node, and the values it publishes, from what was released so far."""
-    course = document.read(path)
+    from privstats.schema.public_values import beside
+
+    course = ps.course.read(path)
     plan = course.next(_loaded(releases))
     if plan is None:
         typer.echo("the course has ended: fit a head on its releases")
@@ -136,10 +135,10 @@ def admit(
     as_json: Json = False,
 ) -> None:
     """Work out what the next plan must be, and hold the one that came against it; exit code 1 where it is another."""
-    course, sent = document.read(path), Plan.read(plan)
+    course, sent = ps.course.read(path), ps.Plan.read(plan)
     loaded = _loaded(releases)
     try:
-        courses.verify_next(course, sent, loaded)
+        ps.course.verify_next(course, sent, loaded)
         refused = None
     except PlanError as error:
         refused = str(error)
@@ -151,8 +150,8 @@ def admit(
         raise typer.Exit(1)
 
 
-def _loaded(paths: Sequence[str] | None) -> list[Release | None]:
-    return [None if name == _NONE else Release.load(name) for name in paths or ()]
+def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:
+    return [None if name == _NONE else ps.Release.load(name) for name in paths or ()]
 
 
 def _promised(promise: Promise, mu: float) -> str:
@@ -160,12 +159,12 @@ def _promised(promise: Promise, mu: float) -> str:
     return f"epsilon {promise.epsilon:.4g} at delta {promise.delta:g}, {kept}"
 
 
-def _epsilon(course: Course) -> float:
+def _epsilon(course: ps.course.Course) -> float:
     """epsilon of the whole course at its own delta; infinite without DP."""
-    return math.inf if math.isinf(course.mu) else gaussian_epsilon(course.mu, course.first.budget().delta)
+    return math.inf if math.isinf(course.mu) else ps.dp.gaussian_epsilon(course.mu, course.first.budget().delta)
 
 
-def _rows(course: Course) -> list[dict[str, Any]]:
+def _rows(course: ps.course.Course) -> list[dict[str, Any]]:
     rows = []
     for place, plan in enumerate(course.priced):
         budget = plan.budget()
@@ -182,7 +181,9 @@ def _rows(course: Course) -> list[dict[str, Any]]:
     return rows
 
 
-def _table(course: Course) -> Table:
+def _table(course: ps.course.Course) -> Table:
+    from privstats.course.kinds import kind_of
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("node", "measures", "statistics", "mu", "epsilon", "bytes up"):
         table.add_column(heading, justify="left" if heading in ("measures", "statistics") else "right")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from privstats.cli.parts.output import prepare, progress_bar
 from privstats.files.atomic import atomic_write
-from privstats.workflows import report
-from privstats.workflows.demo import TASKS, Demo, Settings, run_demo, show
-from privstats.workflows.demo.show import findings, scores
-from privstats.workflows.score import EPSILONS, WITHOUT_NOISE, heading
+
+if TYPE_CHECKING:
+    from privstats.workflows.demo import Demo
 
 __all__ = ["app"]
 
@@ -41,6 +39,10 @@ def demo(
     ] = None,
 ) -> None:
     """Run the whole way of the data on a bundled data set, with real masking and real noise."""
+    from privstats.cli.parts.output import prepare, progress_bar
+    from privstats.workflows.demo import TASKS, Settings, run_demo, show
+    from privstats.workflows.score import EPSILONS
+
     settings = Settings(clients=clients, alpha=alpha, drop=drop, seed=seed, repeats=repeats)
     if out is not None:
         prepare(out)
@@ -57,6 +59,10 @@ def demo(
 
 
 def _write(found: Demo, out: Path) -> None:
+    from privstats.workflows import report
+    from privstats.workflows.demo.show import findings, scores
+    from privstats.workflows.score import WITHOUT_NOISE, heading
+
     curve = report.Curve("privstats with noise (± one standard deviation)", found.points)
     chart = report.Chart(
         found.task.metric,

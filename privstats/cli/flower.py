@@ -1,4 +1,4 @@
-"""``privstats flower new | serve | check | join | withdraw | give-up``."""
+"""``privstats flower new | certificates | key | serve | check | join | withdraw | give-up``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+import privstats as ps
 from privstats.cli.ledger import standing
-from privstats.course.kinds import kind_of
-from privstats.dp import gaussian_epsilon
 from privstats.errors import PrivstatsError
 from privstats.files.jsonable import json_text
 
-if TYPE_CHECKING:  # Flower and what sessions need are slow to load, and the help of other commands must not wait
+if TYPE_CHECKING:
     from privstats.engines.network.course_folder import CourseFolder
     from privstats.engines.network.course_party import CourseParty
     from privstats.engines.network.measuring import Records
@@ -45,6 +44,34 @@ def new(
     folders = write_study(plan, roster, study, files("privstats.engines.flower").joinpath("template"))
     typer.echo(f"wrote {', '.join(map(str, folders))}")
     typer.echo(f"put the server's identity into {study}/host/identity.pem, and give everybody else the other folders")
+
+
+@app.command()
+def certificates(
+    folder: Annotated[Path, typer.Argument(help="The folder to write; it must not exist.", metavar="FOLDER")],
+    host: Annotated[
+        list[str],
+        typer.Option(help="A name or address by which parties reach the server; may be given again.", metavar="NAME"),
+    ],
+    days: Annotated[int, typer.Option(help="How long they last.")] = 365,
+) -> None:
+    """Write the three files that ``serve`` needs for TLS: ca.pem, server.pem and server.key."""
+    from privstats.engines.flower.certificates import write_certificates
+
+    write_certificates(folder, host, days=days)
+    typer.echo(f"wrote {folder}/ca.pem, server.pem and server.key, which end in {days} days")
+    typer.echo(f"give {folder}/ca.pem to every party; keep server.key on this machine")
+
+
+@app.command("key")
+def node_key(
+    path: Annotated[Path, typer.Argument(help="The file to write; it must not exist.", metavar="NODE")] = Path("node"),
+) -> None:
+    """Write a node's key and, beside it, the public half that the coordinator registers."""
+    from privstats.engines.flower.certificates import write_node_key
+
+    public = write_node_key(path)
+    typer.echo(f"wrote {path}: keep it here; give {public} to the coordinator")
 
 
 @app.command()
@@ -169,6 +196,7 @@ def _ended(code: int) -> None:
 
 def _facts(party: Party | CourseParty, records: Records | None) -> dict[str, Any]:
     """What a party should know before it takes part."""
+    from privstats.course.kinds import kind_of
     from privstats.engines.network.course_party import CourseParty
     from privstats.engines.network.measuring import clip_report_of
 
@@ -211,7 +239,7 @@ def _stream_facts(folder: CourseFolder) -> dict[str, Any]:
     stream: Any = folder.course
     standing_here, delta = between.standing(folder), stream.first.budget().delta
     account = next((each for each in folder.ledger.accounts() if each.dataset == standing_here.account), None)
-    epochs = len({place.epoch for place in stream.places[: standing_here.begun]})
+    epochs = len({place.epoch for place in stream.nodes[: standing_here.begun]})
     repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""
     leave = " and leaves once" if stream.deletions else " and never leaves"
     return {
@@ -227,4 +255,4 @@ def _stream_facts(folder: CourseFolder) -> dict[str, Any]:
 
 
 def _epsilon(mu: float, delta: float) -> float:
-    return math.inf if math.isinf(mu) else gaussian_epsilon(mu, delta)
+    return math.inf if math.isinf(mu) else ps.dp.gaussian_epsilon(mu, delta)

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
+import privstats as ps
 from privstats.errors import LocalProtocolError
+from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
-from privstats.files.signing import is_locked, public_pem, read_public
-from privstats.secagg import Identity
 
 __all__ = ["app"]
 
@@ -33,16 +33,22 @@ def new(
     locked: Annotated[bool, typer.Option("--locked", help="Ask for a passphrase and lock the file with it.")] = False,
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Draw a new identity, write it to a file that only you can read, and print its public key."""
+    """Draw a new identity, write it to a file that only you can read, and its public key beside it."""
+    from privstats.files.signing import public_pem
+
+    public_path = path.with_suffix(".pub")
+    if public_path == path or public_path.exists():
+        raise LocalProtocolError(f"the public key would go to {public_path}, which is taken; name another file")
     passphrase = None
     if passphrase_file is not None:
         passphrase = _first_line(passphrase_file)
     elif locked:
         passphrase = _asked(twice=True)
-    identity = Identity.generate(os.urandom)
+    identity = ps.secagg.Identity.generate(os.urandom)
     identity.save(path, passphrase)
+    atomic_write(public_path, public_pem(identity.public).encode(), shared=True)
     typer.echo(f"wrote {path}: keep it, and give it to nobody", err=True)
-    typer.echo("this is the public key, for the roster or the plan:", err=True)
+    typer.echo(f"wrote {public_path}: this is the public key, for the roster or the plan:", err=True)
     typer.echo(identity.public.hex())
 
 
@@ -54,6 +60,8 @@ def show(
     passphrase_file: PassphraseFile = None,
 ) -> None:
     """Print the public key of an identity, which everybody may know."""
+    from privstats.files.signing import public_pem
+
     public = _public(path, passphrase_file)
     if as_json:
         typer.echo(json_text({"public": public.hex(), "pem": public_pem(public)}))
@@ -63,12 +71,14 @@ def show(
 
 def _public(path: Path, passphrase_file: Path | None) -> bytes:
     """The public key in a file of any kind; whoever locked a private one is asked for the passphrase."""
+    from privstats.files.signing import is_locked, read_public
+
     locked = is_locked(path, LocalProtocolError)
     if locked is None:
         return read_public(path, LocalProtocolError)
     if passphrase_file is not None:
-        return Identity.load(path, _first_line(passphrase_file)).public
-    return Identity.load(path, _asked() if locked else None).public
+        return ps.secagg.Identity.load(path, _first_line(passphrase_file)).public
+    return ps.secagg.Identity.load(path, _asked() if locked else None).public
 
 
 def _asked(*, twice: bool = False) -> str:

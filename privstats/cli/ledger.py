@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from privstats.dp import Account, Cap, Ledger, Spend
-from privstats.dp.accounts import epsilon_of
+import privstats as ps
 from privstats.errors import LedgerError
 from privstats.files.jsonable import json_text
-from privstats.secagg import Roster
+
+if TYPE_CHECKING:
+    from privstats.dp import Account, Cap, Spend
 
 __all__ = ["app", "history", "standing"]
 
@@ -29,7 +30,7 @@ _DAY, _SHORT = 10, 8
 @app.command("open")
 def open_(path: LedgerFile) -> None:
     """Make a new ledger, without accounts; one that is there, or was, is never replaced."""
-    ledger = Ledger.create(path)
+    ledger = ps.dp.Ledger.create(path)
     typer.echo(f"wrote {path}; open an account: privstats ledger cap {path} DATASET --unit ... --epsilon ...", err=True)
     typer.echo(ledger.head)
 
@@ -44,7 +45,7 @@ def cap(
     delta: Annotated[float, typer.Option(help="Above 0, below 1.")],
 ) -> None:
     """Open the account of a data set, or change its epsilon and delta; every change stays on record."""
-    ledger = Ledger.open(path)
+    ledger = ps.dp.Ledger.open(path)
     ledger.set_cap(dataset, unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta)  # type: ignore[arg-type]
     typer.echo(f"{dataset}: at most epsilon {epsilon:g} at delta {delta:g} for everything, {adjacency}, per {unit}")
 
@@ -57,7 +58,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Print accounts, caps and their history, and every release with its plan, its run and its dates."""
-    ledger = Ledger.open(path, expected_head=expected_head)
+    ledger = ps.dp.Ledger.open(path, expected_head=expected_head)
     accounts = ledger.accounts() if dataset is None else (ledger.account(dataset),)
     if as_json:
         typer.echo(json_text({"head": ledger.head, "accounts": [_document(account) for account in accounts]}))
@@ -77,10 +78,10 @@ def skip(
     roster: Annotated[Path, typer.Argument(help="The roster of the run to go on with.", metavar="ROSTER.TOML")],
 ) -> None:
     """Say that the runs before this roster's were missed here; it stays on record."""
-    coming = Roster.load(roster)
+    coming = ps.secagg.Roster.load(roster)
     if coming.counter is None:
         raise LedgerError(f"the run of {roster} has no number, so none can have been missed: nothing to skip")
-    Ledger.open(path).skip_to_counter(coming.members, coming.counter)
+    ps.dp.Ledger.open(path).skip_to_counter(coming.members, coming.counter)
     typer.echo(f"run number {coming.counter} of {coming.label!r} is the next one that this ledger admits")
 
 
@@ -96,12 +97,12 @@ def history(account: Account) -> Table:
 
 
 def _row(event: Cap | Spend, delta: float) -> tuple[str, ...]:
-    if isinstance(event, Cap):
+    if isinstance(event, ps.dp.Cap):
         what = f"cap at delta {event.delta:g}, {event.adjacency}, per {event.unit}"
         return what, "", "", f"{event.epsilon:g}", ""
     left = "not yet" if event.released is None else event.released[:_DAY]
     left = "never" if event.withdrawn else left
-    epsilon = f"{epsilon_of(event.mu if event.counts else 0.0, delta):.4g}"
+    epsilon = f"{ps.dp.accounts.epsilon_of(event.mu if event.counts else 0.0, delta):.4g}"
     what = f"{event.what}, {event.model}" + (f", in no sum: freed {event.freed[:_DAY]}" if event.freed else "")
     what += f", nothing left: withdrawn {event.withdrawn[:_DAY]}" if event.withdrawn else ""
     return what, event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, left
@@ -112,7 +113,8 @@ def standing(account: Account) -> str:
     cap, delta = account.cap, account.quoted_delta
     if cap is None:
         return _exact(account)
-    spent = f"spent epsilon {account.spent:.4g} of {epsilon_of(account.mu_cap, delta):.4g} at delta {delta:g}"
+    most = ps.dp.accounts.epsilon_of(account.mu_cap, delta)
+    spent = f"spent epsilon {account.spent:.4g} of {most:.4g} at delta {delta:g}"
     masking = f"; to delta comes {account.masking_failure:.2g} for the masking" if account.masking_failure else ""
     return spent + masking + ("; MORE THAN THE CAP ADMITS" if account.exceeded else "")
 
@@ -136,7 +138,7 @@ def _document(account: Account) -> dict[str, Any]:
         "masking_failure": account.masking_failure,
         "exceeded": account.exceeded,
         "caps": [asdict(cap) for cap in account.caps],
-        "releases": [{**_plain(entry), "epsilon": epsilon_of(entry.mu, delta)} for entry in entries],
+        "releases": [{**_plain(entry), "epsilon": ps.dp.accounts.epsilon_of(entry.mu, delta)} for entry in entries],
     }
 
 

@@ -2,7 +2,8 @@
 
 Every module beside this one is a command, by its name and its ``app``. Commands outside this package (``audit`` comes
 with ``threat_models``) are found through the entry-point group ``privstats.commands``, so that the library never
-imports its attacker. A command is imported when it is called.
+imports its attacker. A command is imported when somebody asks for it or for the help that lists it, and what does its
+work when it is called: so its module imports at its top nothing but what its options need.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import pkgutil
 import sys
 import traceback
+from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
@@ -29,18 +32,30 @@ _GROUP = "privstats.commands"
 _COMPLETION = ("install_completion", "show_completion")
 _PACKAGE = "privstats.cli"
 _HELP = ("-h", "--help")
+_LISTED = f"{__name__}.listed"
 
 
 class _Commands(TyperGroup):
     """The commands by name, each loaded when somebody asks for it."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
-        return list(_entries())
+    @cached_property
+    def _found(self) -> dict[str, EntryPoint]:
+        return _entries()
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
-        entry = _entries().get(cmd_name)
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(self._found)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by their sentences; their options are built for who asks for one of them."""
+        ctx.meta[_LISTED] = True
+        super().format_help(ctx, formatter)
+
+    def get_command(self, ctx: click.Context | None, cmd_name: str) -> Any:
+        entry = self._found.get(cmd_name)
         if entry is None:
             return None
+        if ctx is not None and ctx.meta.get(_LISTED):
+            return click.Command(cmd_name, help=_sentence(entry.load()))
         command = typer.main.get_command(entry.load())
         command.name = cmd_name
         _answer_to(command, _HELP)
@@ -65,6 +80,11 @@ def _entries() -> dict[str, EntryPoint]:
     own = [EntryPoint(name, f"{_PACKAGE}.{name}:app", _GROUP) for name in modules if f"{_PACKAGE}.{name}" != __name__]
     announced = sorted(set(entry_points(group=_GROUP)), key=lambda entry: (entry.name, entry.value))
     return by_name([*own, *announced], lambda entry: entry.name, "command")
+
+
+def _sentence(command: typer.Typer) -> str | None:
+    """What a list of commands says of one; a group that says it itself is not built for it."""
+    return command.info.help or typer.main.get_command(command).help
 
 
 app = typer.Typer(

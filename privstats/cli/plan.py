@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -13,13 +13,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from privstats.cli.parts.heads import spelled, spelled_readers
+import privstats as ps
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.writing import Force, writable
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
-from privstats.plan import Budget, Difference, Plan, difference, facts
-from privstats.workflows.unread import Unread, unread
+
+if TYPE_CHECKING:
+    from privstats.plan import Difference
+    from privstats.workflows.unread import Unread
 
 __all__ = ["app"]
 
@@ -56,7 +58,10 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
 ) -> None:
     """Validate a plan and print its budget, what its masking needs, what dropouts change, and who reads what."""
-    plan = Plan.read(path)
+    from privstats.cli.parts.heads import spelled, spelled_readers
+    from privstats.workflows.unread import unread
+
+    plan = ps.Plan.read(path)
     found = unread(plan, (*spelled(head or ()), *spelled_readers(readers or ())))
     if as_json:
         typer.echo(json_text(_checked(plan, plan.budget(crosscheck=crosscheck), found)))  # type: ignore[arg-type]
@@ -64,13 +69,13 @@ def check(
     console = Console()
     console.print(plan.budget(crosscheck=crosscheck))  # type: ignore[arg-type]  # an unknown name is refused by name
     console.print()
-    for line in (*facts(plan), *found.sentences()):
+    for line in _facts(plan, found):
         console.print(f"- {line}", highlight=False)
     console.print(f"\ndigest: {plan.digest}", highlight=False, soft_wrap=True)
     console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
 
 
-def _checked(plan: Plan, budget: Budget, found: Unread) -> dict[str, Any]:
+def _checked(plan: ps.Plan, budget: ps.Budget, found: Unread) -> dict[str, Any]:
     """What ``check`` says, for scripts."""
     return {
         "digest": plan.digest,
@@ -83,8 +88,15 @@ def _checked(plan: Plan, budget: Budget, found: Unread) -> dict[str, Any]:
         "unread": found.letters,
         "unread_share": found.share,
         "conditions": budget.conditions,
-        "facts": [*facts(plan), *found.sentences()],
+        "facts": _facts(plan, found),
     }
+
+
+def _facts(plan: ps.Plan, found: Unread) -> list[str]:
+    from privstats.plan import facts
+    from privstats.plan.grid_cost import grid_sentences
+
+    return [*facts(plan), *grid_sentences(plan), *found.sentences()]
 
 
 @app.command()
@@ -94,7 +106,9 @@ def diff(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """What changed between two plans, and what it means for epsilon, noise, bytes and survivors."""
-    found = difference(Plan.read(before), Plan.read(after))
+    from privstats.plan import difference
+
+    found = difference(ps.Plan.read(before), ps.Plan.read(after))
     if as_json:
         typer.echo(json_text(asdict(found)))
         return
@@ -127,7 +141,7 @@ def _number(value: float | None) -> str | None:
 @app.command()
 def show(path: PlanFile) -> None:
     """Print a plan, its budget and what follows from it as JSON."""
-    plan = Plan.read(path)
+    plan = ps.Plan.read(path)
     document = {
         "digest": plan.digest,
         "plan": plan.tables,
@@ -138,6 +152,6 @@ def show(path: PlanFile) -> None:
     typer.echo(json_text(document))
 
 
-def _budget(budget: Budget) -> dict[str, Any]:
+def _budget(budget: ps.Budget) -> dict[str, Any]:
     whole = {name: getattr(budget, name) for name in ("mu", "epsilon", "delta", "masking_failure", "promise")}
     return {**whole, "rows": [vars(row) for row in budget.rows]}

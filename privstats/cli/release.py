@@ -10,11 +10,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from privstats.cli.parts.verifying import NO, Json, SignedBy, in_words, is_signed, key_of, show_verdicts, unasked
+import privstats as ps
+from privstats.cli.parts.options import Json, SignedBy
+from privstats.cli.parts.verifying import NO, in_words, is_signed, key_of, show_verdicts, unasked
 from privstats.errors import ReleaseError
 from privstats.files.jsonable import json_text
-from privstats.plan import Plan
-from privstats.release import Release
 
 __all__ = ["app"]
 
@@ -30,7 +30,7 @@ ReleaseFile = Annotated[Path, typer.Argument(help="The release.", metavar="FILE"
 @app.command()
 def show(path: ReleaseFile, as_json: Json = False) -> None:
     """Print what a release holds: its plan, who is in it, and how much noise."""
-    release = Release.load(path)
+    release = ps.Release.load(path)
     facts = _facts(release, _signed(path))
     if as_json:
         typer.echo(json_text(facts))
@@ -61,9 +61,9 @@ def verify(
     Checksum, budget and noise are checked in any case; a file that fails there is no release, and exit code 2. Noise of
     a test, which others could draw again, is exit code 1.
     """
-    expected = None if plan is None else Plan.read(plan)
+    expected = None if plan is None else ps.Plan.read(plan)
     key = None if signed_by is None else key_of(signed_by, ReleaseError)
-    release = Release.load(path)
+    release = ps.Release.load(path)
     checks = {"checksum": "good", "budget and noise": "follow from the plan in the file"}
     checks["generator"] = _KNOWN if release.reproducible else "good"
     checks["plan"] = "not asked: give --plan" if expected is None else _against(path, release, plan=expected)
@@ -71,10 +71,10 @@ def verify(
     show_verdicts(checks, as_json, plan_digest=release.plan.digest)
 
 
-def _against(path: Path, release: Release, **expected: Any) -> str:
+def _against(path: Path, release: ps.Release, **expected: Any) -> str:
     """Whether the file has what is expected, and still holds the release that the other checks are of."""
     try:
-        same = Release.load(path, **expected) == release
+        same = ps.Release.load(path, **expected) == release
     except ReleaseError as refusal:
         return f"{NO}{refusal}"
     return "good" if same else f"{NO}{path} was changed while it was read; verify it again"
@@ -84,7 +84,7 @@ def _signed(path: Path) -> bool:
     return is_signed(path, ReleaseError, "Release.save")
 
 
-def _facts(release: Release, signed: bool) -> dict[str, Any]:
+def _facts(release: ps.Release, signed: bool) -> dict[str, Any]:
     plan, budget = release.plan, release.budget
     return {
         "plan_digest": plan.digest,

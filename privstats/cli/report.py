@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from privstats import heads
-from privstats.cli.parts.output import prepare
-from privstats.course import read
-from privstats.course.document import is_course
-from privstats.dp import Ledger
+import privstats as ps
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
-from privstats.plan import Plan
-from privstats.release import Release
-from privstats.workflows import report as pages
-from privstats.workflows.report.registry import TO_WRITE
+
+if TYPE_CHECKING:
+    from privstats.workflows import report as pages
 
 __all__ = ["app"]
 
@@ -49,17 +43,21 @@ def report(
 
     Exit code 1 when an audit or an attack contradicts a promise; the page is written and says so.
     """
-    course = read(plan) if is_course(plan) else None
-    subject = Plan.read(plan) if course is None else course.first
+    from privstats.cli.parts.output import prepare
+    from privstats.course.document import is_course
+    from privstats.workflows import report as pages
+
+    course = ps.course.read(plan) if is_course(plan) else None
+    subject = ps.Plan.read(plan) if course is None else course.first
     if out is None and registry is None:
         raise PlanError(
             "nothing says what to write: name the page's folder with --out, a file with --registry, or both"
         )
     if out is not None:
         prepare(out, "jinja2")
-    made = None if release is None else Release.load(release)
-    accounts = None if ledger is None else Ledger.open(ledger).accounts()
-    model = [] if head is None else [pages.model_finding(heads.load(head), subject)]
+    made = None if release is None else ps.Release.load(release)
+    accounts = None if ledger is None else ps.dp.Ledger.open(ledger).accounts()
+    model = [] if head is None else [pages.model_finding(ps.heads.load(head), subject)]
     pages.Statement(subject, made, accounts, course=course)  # refuses before audits take their minutes
     names = [name for name, wanted in (("audit", audit), ("attack", attack)) if wanted]
     finders = {name: pages.finder(name) for name in names}
@@ -72,17 +70,23 @@ def report(
 
 def _write(statement: pages.Statement, out: Path | None, registry: Path | None) -> None:
     """The page, and the entry of the registry, each where it is asked for."""
+    from privstats.workflows.report import TO_WRITE, page_of, registry_entry
+
     console = Console()
     if registry is not None:
-        atomic_write(registry, json_text(pages.registry_entry(statement)).encode(), shared=True)
+        atomic_write(registry, json_text(registry_entry(statement)).encode(), shared=True)
         console.print(f"wrote {registry}; complete what begins with {TO_WRITE!r}", highlight=False, soft_wrap=True)
     if out is not None:
-        atomic_write(out / "report.html", pages.page_of(statement).encode(), shared=True)
+        atomic_write(out / "report.html", page_of(statement).encode(), shared=True)
         console.print(f"wrote report.html to {out}", highlight=False, soft_wrap=True)
 
 
-def _found(name: str, find: pages.Finder, plan: Plan, seed: int | None, trials: int | None) -> list[pages.Finding]:
+def _found(name: str, find: pages.Finder, plan: ps.Plan, seed: int | None, trials: int | None) -> list[pages.Finding]:
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from privstats.workflows.report import Search
+
     columns = (SpinnerColumn(), TextColumn(f"{name}: {{task.completed}} done"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task(name, total=None)
-        return list(find(plan, pages.Search(seed, trials, lambda: progress.advance(bar))))
+        return list(find(plan, Search(seed, trials, lambda: progress.advance(bar))))

@@ -11,13 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+import privstats as ps
 from privstats.cli.parts.writing import Force, writable
 from privstats.errors import LocalProtocolError
 from privstats.files.jsonable import json_text
-from privstats.files.signing import KEY_BYTES, read_public
-from privstats.plan import Plan
-from privstats.secagg import Roster
-from privstats.secagg.protocols import protocol_of
 
 __all__ = ["app"]
 
@@ -44,9 +41,9 @@ def make(
     """Write the roster of a first run from everybody's public keys."""
     writable([path], force)
     names, keys = zip(*map(_client, clients), strict=True)
-    roster = Roster.numbered(keys, server=_key(server), label=label, counter=0, names=names)
+    roster = ps.secagg.Roster.numbered(keys, server=_key(server), label=label, counter=0, names=names)
     if plan is not None:
-        _check_fits(roster, Plan.read(plan))
+        _check_fits(roster, ps.Plan.read(plan))
     roster.save(path)
     _told(roster, f"wrote {path}; give it to everybody, and compare the fingerprint on the telephone:")
 
@@ -58,9 +55,9 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Print who takes part, the run, and the digits to compare on the telephone."""
-    roster = Roster.load(path)
+    roster = ps.secagg.Roster.load(path)
     if plan is not None:
-        _check_fits(roster, Plan.read(plan))
+        _check_fits(roster, ps.Plan.read(plan))
     if as_json:
         typer.echo(json_text(_document(roster)))
         return
@@ -82,7 +79,7 @@ def renew(
     out: Annotated[Path | None, typer.Option(help="Write here and keep the old file.", metavar="ROSTER.TOML")] = None,
 ) -> None:
     """Give the same parties the name of their next run; every session needs one that was never used."""
-    roster = Roster.load(path).renewed()
+    roster = ps.secagg.Roster.load(path).renewed()
     target = path if out is None else out
     if out is not None and out.exists():
         raise LocalProtocolError(f"{out} exists; name another file")
@@ -90,7 +87,7 @@ def renew(
     _told(roster, f"wrote {target} ({_run(roster)}); give it to everybody, and compare the fingerprint again:")
 
 
-def _told(roster: Roster, sentence: str) -> None:
+def _told(roster: ps.secagg.Roster, sentence: str) -> None:
     typer.echo(sentence, err=True)
     typer.echo(roster.fingerprint)
 
@@ -104,6 +101,8 @@ def _client(words: str) -> tuple[str, bytes]:
 
 def _key(words: str) -> bytes:
     """The public key that is written out, or in the file that is named."""
+    from privstats.files.signing import KEY_BYTES, read_public
+
     if len(words) == 2 * KEY_BYTES and not Path(words).exists():
         try:
             return bytes.fromhex(words)
@@ -112,8 +111,10 @@ def _key(words: str) -> bytes:
     return read_public(words, LocalProtocolError)
 
 
-def _check_fits(roster: Roster, plan: Plan) -> None:
+def _check_fits(roster: ps.secagg.Roster, plan: ps.Plan) -> None:
     """Refuse a roster of another size than the plan's, or whose server is not the leader that the plan names."""
+    from privstats.secagg.protocols import protocol_of
+
     if len(roster) != plan.cohort.clients:
         raise LocalProtocolError(
             f"the roster has {len(roster)} clients and the plan {plan.cohort.clients}: cohort.clients must be the same"
@@ -125,13 +126,13 @@ def _check_fits(roster: Roster, plan: Plan) -> None:
         raise LocalProtocolError("a member of the plan's panel must not be a client: give it an identity of its own")
 
 
-def _run(roster: Roster) -> str:
+def _run(roster: ps.secagg.Roster) -> str:
     if roster.counter is None:
         return roster.run.hex() or "no name"
     return f"{roster.label!r}, number {roster.counter}"
 
 
-def _document(roster: Roster) -> dict[str, object]:
+def _document(roster: ps.secagg.Roster) -> dict[str, object]:
     return {
         "clients": [
             {"name": roster.names[place] if roster.names else None, "key": key.hex()}

@@ -11,15 +11,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+import privstats as ps
 from privstats.cli.parts.writing import Force, writable
-from privstats.course import Stream, document
-from privstats.course.kinds import kind_of
-from privstats.dp import gaussian_epsilon
-from privstats.engines.network.streams import Folder, run_epoch
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text, json_value
-from privstats.plan import Plan
-from privstats.release import Release
 
 __all__ = ["app"]
 
@@ -53,7 +48,7 @@ def init(
     """Write a stream's file for parties on machines of their own; `privstats flower new` takes it like a plan."""
     stream = _made(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
     writable((path, path.with_suffix(f".plan{path.suffix}")), force)
-    beside = document.write(path, stream)
+    beside = ps.course.write(path, stream)
     typer.echo(f"wrote {path} and {beside}; {_cost(stream)}; run: privstats flower new {path} STUDY --roster ...")
 
 
@@ -68,6 +63,8 @@ def new(
     allow_disclosing_leavers: Disclosing = False,
 ) -> None:
     """Make a folder for all parties on this machine: a ledger for each, with the whole stream spent on it."""
+    from privstats.engines.network.streams import Folder
+
     stream = _made(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
     Folder.create(path, stream)
     typer.echo(f"wrote {path}; {_cost(stream)}; run: privstats stream epoch {path} CHANGES")
@@ -79,6 +76,7 @@ def bring(
     changes: Annotated[Path, typer.Argument(help="ids, X, y, leave, as np.savez writes them.", metavar="FILE.npz")],
 ) -> None:
     """Keep records that enter and leave in a party's folder: they go with the next epoch that it takes part in."""
+    from privstats.course.kinds import kind_of
     from privstats.engines.network.between import waiting
     from privstats.engines.network.course_party import CourseParty
     from privstats.engines.network.entry import party_of
@@ -103,6 +101,8 @@ def epoch(
     as_json: Json = False,
 ) -> None:
     """Release the next epoch of a folder that `new` made; after a crash, the same again goes on where it stood."""
+    from privstats.engines.network.streams import Folder, run_epoch
+
     folder = Folder(path)
     outcome = run_epoch(folder, changes)
     first = len(folder.releases()) - len(outcome)
@@ -133,34 +133,35 @@ def show(path: StreamFolder, as_json: Json = False) -> None:
     )
 
 
-def _made(plan: Path, epochs: int, mechanism: str, deletions: bool, repeats: int, disclosing: bool) -> Stream:
-    return Stream(Plan.read(plan), epochs, mechanism, deletions, repeats, disclosing)  # type: ignore[arg-type]
+def _made(plan: Path, epochs: int, mechanism: str, deletions: bool, repeats: int, disclosing: bool) -> ps.Stream:
+    return ps.Stream(ps.Plan.read(plan), epochs, mechanism, deletions, repeats, disclosing)  # type: ignore[arg-type]
 
 
-def _released(path: Path) -> tuple[Stream, Sequence[Release | None]]:
+def _released(path: Path) -> tuple[ps.Stream, Sequence[ps.Release | None]]:
     """The stream in a folder of either kind, and what its nodes came to."""
+    from privstats.engines.network.course_folder import CourseFolder
+    from privstats.engines.network.streams import Folder
+
     if not (path / _COURSE).exists():
         folder = Folder(path)
         return folder.stream, folder.releases()
-    from privstats.engines.network.course_folder import CourseFolder
 
     course = CourseFolder.open(path)
-    if not isinstance(course.course, Stream):
+    if not isinstance(course.course, ps.Stream):
         raise PlanError(f"{path} holds another course; show its releases with `privstats release show`")
     return course.course, course.told_so_far()
 
 
-def _cost(stream: Stream) -> str:
+def _cost(stream: ps.Stream) -> str:
     if stream.first.noise is None:
         return "exact sums, no differential privacy"
     delta = stream.first.budget().delta
-    return (
-        f"all epochs together: mu {stream.mu:.4g}, epsilon {gaussian_epsilon(stream.mu, delta):.4g} at delta {delta:g}"
-    )
+    epsilon = ps.dp.gaussian_epsilon(stream.mu, delta)
+    return f"all epochs together: mu {stream.mu:.4g}, epsilon {epsilon:.4g} at delta {delta:g}"
 
 
-def _node(stream: Stream, place: int, release: Release | None) -> dict[str, Any]:
-    at = stream.places[place]
+def _node(stream: ps.Stream, place: int, release: ps.Release | None) -> dict[str, Any]:
+    at = stream.nodes[place]
     survivors = None if release is None else len(release.survivors)
     return {"node": place, "epoch": at.epoch, "level": at.level, "since": at.since, "survivors": survivors}
 

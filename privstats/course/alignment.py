@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.course.base import Releases, course_html, history
-from privstats.course.recipes import Promise
+from privstats.course.promise import Promise
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.bures import Step, next_reference, transport
@@ -126,7 +126,7 @@ class Alignment:
         return course_html(self)
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of node ``len(releases)``; None after T rounds, and where a sum without noise is missing.
+        """The plan of round ``len(releases)``; None after T rounds, and where a sum without noise is missing.
 
         Raises:
             PlanError: releases of other plans, or, without noise, over other clients than the first.
@@ -179,7 +179,7 @@ class Alignment:
             schema = replace(self.schema, reference=place > 0, among=among)
             own = replace(self.first, schema=schema, published=release.plan.published if place else None)
             if release.plan != own:
-                raise PlanError(f"release {place} is not of this alignment; give the releases of its nodes, in order")
+                raise PlanError(f"release {place} is not of this alignment; give the releases of its rounds, in order")
             if self._bare and release.survivors != releases[0].survivors:
                 raise PlanError(
                     f"release {place} is over other clients than the first, and the difference is single clients: "

@@ -117,22 +117,22 @@ def private_releases(
     allow_reproducible: bool = False,
     tick: Callable[[], None] = lambda: None,
 ) -> list[Release | None]:
-    """Release every node of a course from one party's own records, under one spend.
+    """Release every round of a course from one party's own records, under one spend.
 
     Args:
         course: plans in the central model, such as :func:`alone` makes.
-        X, y: records as in :func:`private_release`; batches must be an iterable that starts anew, because every node
+        X, y: records as in :func:`private_release`; batches must be an iterable that starts anew, because every round
             measures them.
         ledger, dataset, rng, allow_reproducible: as in :func:`private_release`.
         run: a name for this run of the course.
         tick: called after each node.
 
     Returns:
-        The release of every node, or None where one ended without a sum; its budget is spent.
+        The release of every round, or None where one ended without a sum; its budget is spent.
 
     Guarantee:
-        Together mu-GDP with the course's mu, which the ledger holds before the first node; no node is drawn twice.
-        Every node measures the same records, so every node must have a price of its own: that of one record in all.
+        Together mu-GDP with the course's mu, which the ledger holds before the first round; no round is drawn twice.
+        Every round measures the same records, so every round must have a price of its own: that of one record in all.
 
     Raises:
         PlanError: a plan of the course has another trust model, or the course breaks its word; or it is a stream, whose
@@ -152,7 +152,7 @@ def private_releases(
         raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")
     if isinstance(course, Apart):
         raise PlanError(
-            "every node of this course takes records of its own, and X would stand in all of them, which costs far "
+            "every round of this course takes records of its own, and X would stand in all of them, which costs far "
             "more than the course is priced at: bring each epoch's arrivals with `privstats stream new` and `epoch`, "
             "or through a RecordRegistry; to release the same records again, give Rounds or a plan at a time"
         )
@@ -168,7 +168,7 @@ def private_releases(
     def release(node: Node) -> Release | None:
         vector = _vector(node.plan, X, y, rng, progress=False)
         if charge is not None and entry is not None:
-            charge.ledger.begin(entry, node.place)
+            charge.ledger.mark_started(entry, node.place)
         everybody = tuple(range(node.plan.cohort.clients))
         try:
             return session.release(
@@ -220,11 +220,11 @@ def _charge(plan: Plan, ledger: Paid, dataset: str | None) -> Charge | None:
         if ledger is None:
             raise LedgerError(
                 "this release spends privacy and nothing says where that is recorded: give ledger=Charge(ledger, "
-                "dataset), or a Ledger with dataset=, or the word ledger='uncharged' where nobody has to remember it"
+                "dataset), or a Ledger with dataset=, or the word ledger='uncharged' where no record is needed"
             )
         charge = charge_of(plan, ledger)
         if isinstance(charge, NodeCharge):
-            raise LedgerError("a node of a course is charged by private_releases; give a Charge or a Ledger here")
+            raise LedgerError("a round of a course is charged by private_releases; give a Charge or a Ledger here")
         return charge
     if dataset is None:
         names = [account.dataset for account in ledger.accounts()]

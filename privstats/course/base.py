@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 Releases: TypeAlias = Sequence[Release | None]
-"""The releases of the nodes so far, in order; None for a node that ended without a sum. Its budget is spent."""
+"""The releases of the rounds so far, in order; None for a round that ended without a sum. Its budget is spent."""
 
 _ROUNDING = 1 + 2.0**-40
 
@@ -51,37 +51,37 @@ _ROUNDING = 1 + 2.0**-40
 class Course(Protocol):
     """A frozen sequence of plans: ``next`` is a function of what was released, and of nothing else.
 
-    A *node* is one place in the sequence, whatever plan stands there: another plan at the same place is the same node,
-    so that a server cannot ask for it twice. All nodes share the first plan's trust model, unit, adjacency,
-    colluders and protocol.
+    A *round* is one place in the sequence, whatever its plan: another plan at the same place is the same round, so a
+    server cannot ask for it twice. Code and files call it a node (:class:`Node`); a stream's rounds are the nodes of
+    its mechanism's tree. All rounds share the first plan's trust model, unit, adjacency, colluders and protocol.
     """
 
     @property
     def first(self) -> Plan:
-        """The plan of node 0."""
+        """The plan of round 0."""
         ...
 
     @property
     def most(self) -> int:
-        """The most nodes that the course can have."""
+        """The most rounds that the course can have."""
         ...
 
     @property
     def mu(self) -> float:
-        """Gaussian-DP parameter of everything released together, fixed before the first node; infinite without DP.
+        """Gaussian-DP parameter of everything released together, fixed before the first round; infinite without DP.
 
         Guarantee:
-            Nodes are released one after the other, each with fresh noise and each a function of earlier releases and of
-            the records, so the whole is mu-GDP with mu = sqrt(sum of the nodes' mu^2) (adaptive composition of
+            Rounds are released one after the other, each with fresh noise and each a function of earlier releases and
+            of the records, so the whole is mu-GDP with mu = sqrt(sum of the rounds' mu^2) (adaptive composition of
             Gaussian mechanisms; Dong, Roth, Su 2019). Unit and adjacency are the first plan's.
         """
         ...
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """Plans that cost what the nodes and budgeted retries cost, for an account of any unit and adjacency.
+        """Plans that cost what the rounds and budgeted retries cost, for an account of any unit and adjacency.
 
-        One per node; fewer only where nodes cannot hold the same record.
+        One per round; fewer only where rounds cannot hold the same record.
         """
         ...
 
@@ -91,21 +91,21 @@ class Course(Protocol):
         ...
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of node ``len(releases)``, or None where the course ends."""
+        """The plan of round ``len(releases)``, or None where the course ends."""
         ...
 
 
 @runtime_checkable
 class Apart(Protocol):
-    """A course whose nodes hold different records, so that all together cost less than their squares add up to.
+    """A course whose rounds hold different records, so that all together cost less than their squares add up to.
 
-    Its one priced plan is every node's. Only a record registry (``RecordRegistry``) keeps the records apart, so
-    :func:`spend` writes into the ledger that there must be one, and :func:`authorize` and ``Ledger.begin`` refuse
-    without it. No plan of another course is ever priced so.
+    Its one priced plan is every round's. Only a record registry (``RecordRegistry``) keeps the records apart, so
+    :func:`spend` writes into the ledger that there must be one; without it :func:`authorize` and
+    ``Ledger.mark_started`` refuse. No plan of another course is ever priced so.
     """
 
-    def times(self, adjacency: Adjacency) -> float:
-        """How many mu^2 of a node, worked out under this adjacency, all nodes cost together."""
+    def multiplicity(self, adjacency: Adjacency) -> float:
+        """How many mu^2 of a round, worked out under this adjacency, all rounds cost together."""
         ...
 
 
@@ -177,11 +177,11 @@ class Node:
 
 
 def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
-    """The nodes in order; append to ``releases`` what came of each before asking for the next.
+    """The rounds in order; append to ``releases`` what came of each before asking for the next.
 
     Raises:
         PlanError: the course is longer than it said, changes its trust model, unit or adjacency, or spends more than
-            it said. Nothing of the offending node has been released then.
+            it said. Nothing of the offending round has been released then.
 
     Example:
         >>> schema, releases = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), []
@@ -201,12 +201,12 @@ def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
         _check(course, place, plan, spent)
         yield Node(place, plan, history(releases))
         if len(releases) != place + 1:
-            raise PlanError(f"node {place} of the course has no outcome; append its release, or None, and go on")
+            raise PlanError(f"round {place} of the course has no outcome; append its release, or None, and go on")
         plan = course.next(tuple(releases))
 
 
 def run(course: Course, release: Callable[[Node], Release | None]) -> list[Release | None]:
-    """Every node in order; ``release`` gives what came of it, or None where it ended without a sum.
+    """Every round in order; ``release`` gives what came of it, or None where it ended without a sum.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -222,20 +222,20 @@ def run(course: Course, release: Callable[[Node], Release | None]) -> list[Relea
 
 
 def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only: bool = False) -> Spend:
-    """Charge everything that the course can cost, before its first node; then ``ledger.begin(entry, place)`` each node.
+    """Charge everything that the course can cost, before its first round; each is then marked, ``ledger.mark_started``.
 
-    Asked again for the same run before anything was finished it gives the same entry, with the nodes that have begun.
-    The nodes of a stream begin by ``RecordRegistry.charge`` alone: the entry says that its price rests on a record
+    Asked again for the same run before anything was finished it gives the same entry, with the rounds that have begun.
+    The rounds of a stream begin by ``RecordRegistry.charge`` alone: the entry says that its price rests on a record
     registry.
 
     Args:
         course, ledger, dataset, run: what is spent where.
         sums_only: the ledger is a server's, which releases sums of parties and has no records. Of a stream, each
-            party's own holding keeps the records apart then.
+            party's own record registry keeps the records apart then.
 
     Raises:
         LedgerError: no such account, the cap would be passed, or the run's name was used for something else.
-        PlanError: the course prices fewer nodes than it has, and nothing keeps their records apart.
+        PlanError: the course prices fewer rounds than it has, and nothing keeps their records apart.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -244,24 +244,24 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only
         >>> entry.nodes, entry.begun
         (1, ())
     """
-    times: dict[Adjacency, float] = {}
+    many: dict[Adjacency, float] = {}
     sessions = 1
     apart: ApartBy = ""
     if isinstance(course, Apart):
-        times = {"add-remove": course.times("add-remove"), "replace-one": course.times("replace-one")}
+        many = {"add-remove": course.multiplicity("add-remove"), "replace-one": course.multiplicity("replace-one")}
         sessions, apart = course.most, "parties" if sums_only else "holding"
     elif len(course.priced) < course.most:
         raise PlanError(
-            f"the course has up to {course.most} nodes and prices {len(course.priced)}; give priced one plan per node"
+            f"the course has up to {course.most} rounds and prices {len(course.priced)}; give priced one plan per round"
         )
     costs = [
-        Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, times) for plan in course.priced
+        Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, many) for plan in course.priced
     ]
     return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart)
 
 
 def node_run(run: bytes, place: int) -> bytes:
-    """The name of one node's session in a run of a course: 32 bytes that no party can choose.
+    """The name of one round's session in a run of a course: 32 bytes that no party can choose.
 
     Example:
         >>> run = os.urandom(16)
@@ -274,7 +274,7 @@ def node_run(run: bytes, place: int) -> bytes:
 
 
 def verify_next(course: Course, plan: Plan, releases: Releases) -> Node:
-    """Verify that a received plan is the course's next, which follows from the releases, and return its node.
+    """Verify that a received plan is the course's next, which follows from the releases, and return its place.
 
     A party calls it before it measures. Published values are recomputed and may differ by rounding, because
     eigenvectors have other last digits on other machines; all else must be equal. That keeps an honest server to the
@@ -292,13 +292,13 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Node:
         >>> ps.course.verify_next(ps.course.Single(plan), other, [])
         Traceback (most recent call last):
             ...
-        privstats.errors.PlanError: the plan that came for node 0 is not the one that follows from the course and
+        privstats.errors.PlanError: the plan that came for round 0 is not the one that follows from the course and
         these releases; refuse it, and compare the course and the releases with the other parties
     """
     place = len(releases)
     own = course.next(releases) if place else course.first
     if own is None:
-        raise PlanError("the course has ended, and a plan has come for another node; refuse it")
+        raise PlanError("the course has ended, and a plan has come for another round; refuse it")
     if own.published is None or plan.published is None:
         same = plan == own
     else:
@@ -307,14 +307,14 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Node:
         same = same and set(mine) == set(theirs) and all(mine[name].near(theirs[name]) for name in mine)
     if not same:
         raise PlanError(
-            f"the plan that came for node {place} is not the one that follows from the course and these releases; "
+            f"the plan that came for round {place} is not the one that follows from the course and these releases; "
             "refuse it, and compare the course and the releases with the other parties"
         )
     return Node(place, plan, history(releases))
 
 
 def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Spend) -> NodeCharge:
-    """Find a plan to be the course's next (:func:`verify_next`), and say where its node is to be marked.
+    """Find a plan to be the course's next (:func:`verify_next`), and say where its round is to be marked.
 
     Args:
         course, plan, releases: as for :func:`verify_next`.
@@ -322,7 +322,7 @@ def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, en
 
     Raises:
         PlanError: it is not; nothing is marked then, nor by this call at all: ``session`` does.
-        LedgerError: the entry is another course's, or the course is a stream, whose nodes a registry enters.
+        LedgerError: the entry is another course's, or the course is a stream, whose rounds a registry enters.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -333,8 +333,8 @@ def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, en
     """
     if isinstance(course, Apart):
         raise LedgerError(
-            "the nodes of this course are priced for different records, and only a registry sees whether they are: "
-            "open RecordRegistry.open(stream, ledger, entry, secret), and take the charge of every node from its charge"
+            "the rounds of this course are priced for different records, and only a registry sees whether they are: "
+            "take the charge of every round from RecordRegistry.open(stream, ledger, entry, secret).charge"
         )
     if entry.plan != course.digest:
         raise LedgerError("this entry is another course's; give the one that course.spend returned for this course")
@@ -344,24 +344,24 @@ def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, en
 
 def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
     if place >= course.most:
-        raise PlanError(f"the course said that it has at most {course.most} nodes and asks for another; raise most")
+        raise PlanError(f"the course said that it has at most {course.most} rounds and asks for another; raise most")
     if _terms(plan) != _terms(course.first):
         raise PlanError(
-            f"node {place} of the course changes the trust model, unit, adjacency, protocol or colluders; keep "
+            f"round {place} of the course changes the trust model, unit, adjacency, protocol or colluders; keep "
             "those of the first plan"
         )
     if spent > course.mu * _ROUNDING:
         raise PlanError(
-            f"node {place} of the course would raise what is spent to mu {spent:.6g} and the course promised "
+            f"round {place} of the course would raise what is spent to mu {spent:.6g} and the course promised "
             f"{course.mu:.6g}; give its plan more noise"
         )
 
 
 def _spent(course: Course, before: float, plan: Plan) -> float:
-    """mu after this node: squares add up, but for nodes that hold different records, of which none may cost more."""
+    """mu after this round: squares add up, but for rounds that hold different records, of which none may cost more."""
     privacy = plan.privacy
     if isinstance(course, Apart) and isinstance(privacy, Privacy):
-        return max(before, _mu(plan) * math.sqrt(course.times(privacy.adjacency)))
+        return max(before, _mu(plan) * math.sqrt(course.multiplicity(privacy.adjacency)))
     return math.hypot(before, _mu(plan))
 
 

@@ -1,7 +1,7 @@
 """The file form of a course: a short TOML beside the file of its first plan, which it names and holds by digest.
 
-Version 2 says what the owners promised for all nodes together, ``[promise]`` with epsilon and delta, so that an audit
-can hold the nodes' sum against it; files of version 1 say nothing of it and are read as they were. Reading refuses
+Version 2 says what the owners promised for all rounds together, ``[promise]`` with epsilon and delta, so that an audit
+can hold the rounds' sum against it; files of version 1 say nothing of it and are read as they were. Reading refuses
 unknown keys and another plan than the one that was reviewed. No releases and no values: those travel beside each
 round's plan.
 """
@@ -19,7 +19,7 @@ import tomli_w
 
 from privstats.course.base import Course
 from privstats.course.kinds import KINDS, kind_of
-from privstats.course.recipes import Promise
+from privstats.course.promise import Promise
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
@@ -36,7 +36,7 @@ _PROMISE = "promise"
 
 
 class Written(Course, Protocol):
-    """A course that has a file: a dataclass whose first field is a plan, with the promise for all its nodes."""
+    """A course that has a file: a dataclass whose first field is a plan, with the promise for all its rounds."""
 
     @property
     def promise(self) -> Promise | None:

@@ -73,12 +73,12 @@ class CourseKind:
 
 def _epoch_begins(stream: Stream, place: int) -> bool:
     """One epoch a run."""
-    return stream.places[place].epoch != stream.places[place - 1].epoch
+    return stream.nodes[place].epoch != stream.nodes[place - 1].epoch
 
 
 def _epoch_ended(stream: Stream, releases: Releases, home: str) -> str:
-    last = stream.places[len(releases) - 1].epoch
-    nodes = [place for place, each in enumerate(stream.places[: len(releases)]) if each.epoch == last]
+    last = stream.nodes[len(releases) - 1].epoch
+    nodes = [place for place, each in enumerate(stream.nodes[: len(releases)]) if each.epoch == last]
     without = sum(releases[place] is None for place in nodes)
     said = "" if not without else f", {without} of its {len(nodes)} nodes without a sum"
     ended = ", and with it the stream" if len(releases) == stream.most else ""

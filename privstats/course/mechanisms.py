@@ -23,7 +23,7 @@ __all__ = [
     "MECHANISMS",
     "Mechanism",
     "MechanismName",
-    "Place",
+    "Node",
     "coefficients",
     "spare_bits",
     "total_weights",
@@ -37,7 +37,7 @@ FIXED_BITS = 10
 
 
 @dataclass(frozen=True)
-class Place:
+class Node:
     """Where a node stands in a stream.
 
     Attributes:
@@ -57,14 +57,14 @@ class Mechanism:
 
     Attributes:
         name: as plans of streams write it.
-        places: from the number of epochs to the nodes, in order.
+        nodes: from the number of epochs to the nodes, in order.
         matrix: what every node sums, ``(nodes, epochs)``, from the number of epochs.
         correlated: a node's release weighs earlier epochs too, so that only a server that sees exact sums can form it.
         private: it makes sense with noise only.
     """
 
     name: MechanismName
-    places: Callable[[int], tuple[Place, ...]]
+    nodes: Callable[[int], tuple[Node, ...]]
     matrix: Callable[[int], Reals]
     correlated: bool = False
     private: bool = True
@@ -118,17 +118,17 @@ def total_weights(matrix: Reals, have: Sequence[int], at: Sequence[int]) -> Real
     return solved
 
 
-def _each(epochs: int) -> tuple[Place, ...]:
-    return tuple(Place(epoch, since=epoch) for epoch in range(epochs))
+def _each(epochs: int) -> tuple[Node, ...]:
+    return tuple(Node(epoch, since=epoch) for epoch in range(epochs))
 
 
-def _tree(epochs: int) -> tuple[Place, ...]:
+def _tree(epochs: int) -> tuple[Node, ...]:
     """After every epoch its leaf, then each node that ends with it, from the bottom."""
     if epochs & (epochs - 1):
         raise PlanError(f"epochs of a tree must be a power of two, got {epochs}; take the next one")
     levels = epochs.bit_length()
     return tuple(
-        Place(epoch, level, epoch + 1 - (1 << level))
+        Node(epoch, level, epoch + 1 - (1 << level))
         for epoch in range(epochs)
         for level in range(levels)
         if (epoch + 1) % (1 << level) == 0
@@ -137,7 +137,7 @@ def _tree(epochs: int) -> tuple[Place, ...]:
 
 @lru_cache(maxsize=16)
 def _tree_matrix(epochs: int) -> Reals:
-    return np.array([[float(place.since <= t <= place.epoch) for t in range(epochs)] for place in _tree(epochs)])
+    return np.array([[float(node.since <= t <= node.epoch) for t in range(epochs)] for node in _tree(epochs)])
 
 
 @lru_cache(maxsize=16)

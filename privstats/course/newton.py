@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from privstats.course.base import Releases, course_html, history
-from privstats.course.recipes import Promise, part_of
+from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy, gaussian_epsilon
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step, start
@@ -39,11 +39,11 @@ class Newton:
         first: the plan of the first round, as :meth:`start` builds it: of a ``ScoreSchema``, at the weights that follow
             from the schema alone.
         rounds: T. Four suit a logistic, five a Poisson regression, more where outcomes are rare.
-        retries: nodes beyond T that the budget holds, for rounds that end without a sum.
-        promise: what the owners promised for all nodes together, for files and audits.
+        retries: further rounds that the budget holds, for those that end without a sum.
+        promise: what the owners promised for all rounds together, for files and audits.
 
     Raises:
-        PlanError: another schema, other first weights, a number out of range, or a promise that the nodes do not keep.
+        PlanError: another schema, other first weights, a number out of range, or a promise that the rounds do not keep.
 
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu` = sqrt(rounds + retries) times the first plan's, for
@@ -73,7 +73,7 @@ class Newton:
         object.__setattr__(self, "first", replace(self.first, published=published))
         if self.promise is not None and not self.promise.holds(self.mu):
             raise PlanError(
-                f"promise says epsilon {self.promise.epsilon:.4g} at delta {self.promise.delta:g}, and the nodes cost "
+                f"promise says epsilon {self.promise.epsilon:.4g} at delta {self.promise.delta:g}, and the rounds cost "
                 f"epsilon {self.epsilon(self.promise.delta):.4g}: build the course with Newton.start, which divides it"
             )
 
@@ -133,7 +133,7 @@ class Newton:
         return course_html(self)
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of node ``len(releases)``; a round that ended without a sum publishes its weights again."""
+        """The plan of round ``len(releases)``; a round that ended without a sum publishes its weights again."""
         if not releases:
             return self.first
         have = [each for each in releases if each is not None]
@@ -141,7 +141,7 @@ class Newton:
             return None
         for release in have:
             if release.plan != replace(self.first, published=release.plan.published):
-                raise PlanError("a release is not of this course; give the releases of its own nodes, in order")
+                raise PlanError("a release is not of this course; give the releases of its own rounds, in order")
         return replace(self.first, published=_published(self.schema, have, history(releases)))
 
     def epsilon(self, delta: float) -> float:

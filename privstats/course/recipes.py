@@ -1,8 +1,7 @@
 """The two recipes of refinement as rounds see them: constants from what is public, values from what was released.
 
 A recipe is asked for the schema of a round, for what the next round publishes and for the state after each; the
-arithmetic is that of ``estimates``. Pure functions of releases: server, clients and heads all come to the same. Here is
-also how a promise is divided: the noise of a node that may spend a part of a whole plan's mu^2.
+arithmetic is that of ``estimates``. Pure functions of releases: server, clients and heads compute the same values.
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import ROUND_DOWN, Context
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from privstats.dp import Privacy, gaussian_epsilon, gaussian_mu
+from privstats.course.promise import record_mu, rounded_down
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates import regression, softmax
 from privstats.estimates.filter_bank import Filter
@@ -28,23 +26,17 @@ from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema
 from privstats.schema.public_values import Values
 
 __all__ = [
-    "Promise",
     "Recipe",
     "RidgeRounds",
     "SoftmaxRounds",
     "advised_rounds",
-    "part_of",
-    "promised",
     "recipe_for",
     "recipe_of",
-    "record_mu",
-    "rounded_down",
     "whole_mu",
 ]
 
 _After: TypeAlias = tuple[Release, regression.RidgeWhitening, regression.RidgeState]
 _RIDGE_ROUNDS = 4
-_NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 
 
 @dataclass(frozen=True)
@@ -313,103 +305,3 @@ def whole_mu(first: Plan, records: int) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if middle * math.sqrt(share(middle)) < own else (low, middle)
     return rounded_down(high)
-
-
-def promised(plan: Plan) -> tuple[Privacy, float]:
-    """A plan's promise and the mu of its noise.
-
-    Raises:
-        PlanError: the plan is without DP.
-    """
-    if plan.noise is None or not isinstance(plan.privacy, Privacy):
-        raise PlanError(
-            "rounds need differential privacy: without noise two of them give a single record; give a Privacy"
-        )
-    return plan.privacy, plan.noise.mu
-
-
-def record_mu(plan: Plan) -> float:
-    """mu that a plan spends on one record.
-
-    Raises:
-        PlanError: the plan is without DP.
-    """
-    privacy, mu = promised(plan)
-    return mu / privacy.group
-
-
-def rounded_down(value: float) -> float:
-    """The value to nine digits, toward zero: root finders of different machines agree in as many."""
-    return float(_NINE_DIGITS.create_decimal(value))
-
-
-_ROUNDING = 1 + 2.0**-40  # of the last operations; epsilon of a part is rounded down
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What the owners of a course promised for all its nodes together; unit and adjacency are the first plan's.
-
-    Attributes:
-        epsilon, delta: as they wrote them, in a plan whose promise is the whole course's or in the course's file.
-
-    Raises:
-        PlanError: epsilon or delta is out of range.
-    """
-
-    epsilon: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        for field, most in (("epsilon", math.inf), ("delta", 1.0)):
-            value = getattr(self, field)
-            if type(value) not in (int, float) or not 0 < value < most:
-                raise PlanError(f"promise.{field} must be a number above 0 and below {most:g}, got {value!r:.40}")
-
-    @classmethod
-    def of(cls, plan: Plan) -> Promise | None:
-        """The promise of a plan; None without DP."""
-        privacy = plan.privacy
-        return cls(privacy.epsilon, privacy.delta) if isinstance(privacy, Privacy) else None
-
-    @classmethod
-    def covering(cls, mu: float, first: Plan) -> Promise | None:
-        """The least promise, in nine digits, that a course of this mu keeps at its first plan's delta."""
-        privacy = first.privacy
-        if not isinstance(privacy, Privacy):
-            return None
-        epsilon = gaussian_epsilon(mu, privacy.delta * privacy.trust.margin) / privacy.trust.margin
-        return cls(rounded_down(epsilon * (1 + 2e-8)), privacy.delta)  # so nine digits round up
-
-    def holds(self, mu: float) -> bool:
-        """Whether releases that are mu-GDP together keep it: mu is at most that of (epsilon, delta), but for rounding.
-
-        Source: Dong, Roth, Su 2019, corollary 1; unit and adjacency are those that ``mu`` is for.
-        """
-        return mu <= gaussian_mu(self.epsilon, self.delta) * _ROUNDING
-
-
-def part_of(whole: Plan, part: float, shares: Mapping[str, float] | None) -> Privacy:
-    """The promise whose mu^2 is this part of a plan's, at its delta; epsilon is rounded down.
-
-    Args:
-        whole: the plan that is divided.
-        part: above 0.
-        shares: how the node divides its own part over its statistics; None for the default.
-
-    Raises:
-        PlanError: the plan has no DP, or so small an epsilon cannot be promised.
-    """
-    privacy, most = promised(whole)
-    mu, margin = most * math.sqrt(part), privacy.trust.margin
-    epsilon = rounded_down(gaussian_epsilon(mu, privacy.delta * margin) / margin)
-    return _promised(privacy, epsilon, shares)
-
-
-def _promised(privacy: Privacy, epsilon: float, shares: Mapping[str, float] | None) -> Privacy:
-    try:
-        return replace(privacy, epsilon=epsilon, shares=shares)
-    except PlanError:
-        raise PlanError(
-            f"a node would have epsilon {epsilon:.3g}, which no plan can promise: take fewer nodes or a larger epsilon"
-        ) from None

@@ -1,12 +1,11 @@
-"""A party's book of a stream: which record was sent when, so that each enters once, leaves once and is there once.
+"""A party's record registry of a stream: when each record was sent, so that it enters once and leaves once.
 
-The contract that a stream's promise rests on and that sums cannot see; kept in the ledger's file. It measures nothing
-and moves no bytes: the party hands ids and moments in, and a charge for ``session`` out. Beside ``stream``.
+A stream's promise rests on that, and sums cannot show it. The registry is in the ledger's file. It measures nothing and
+moves no bytes: it takes ids and moments and gives a charge for ``session``. Beside ``stream``.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,34 +14,26 @@ from privstats import secagg
 from privstats.course.base import Releases, verify_next
 from privstats.course.stream import Stream
 from privstats.dp import Ledger, NoPrivacy, Privacy, Spend
-from privstats.dp.registry_fold import KEY_BYTES, Send, State
+from privstats.dp.registry_fold import LONGEST_ID, SECRET_BYTES, Send, State, record_keys
 from privstats.dp.registry_log import Changes, RegistryLog, View
 from privstats.errors import DataError, LedgerError
 from privstats.moments import Moments, MomentsDelta
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.session.accounting import NodeCharge, prove_excluded_upload
+from privstats.session.accounting import NodeCharge
+from privstats.session.refunds import prove_excluded_upload
 
 __all__ = ["LONGEST_ID", "SECRET_BYTES", "Pending", "RecordRegistry", "RegistryCharge"]
-
-SECRET_BYTES = 32
-"""Length of the party's secret behind the hashes of record names."""
-
-LONGEST_ID = 200
-"""Characters in the name of a record, at most."""
-
-_INNER, _OUTER = (bytes(value ^ pad for value in range(256)) for pad in (0x36, 0x5C))
-"""What HMAC (RFC 2104) makes of its key for the inner and the outer hash."""
 
 
 @dataclass(frozen=True)
 class Pending:
-    """What a node must carry for a party.
+    """The records that a node must carry for a party.
 
     Attributes:
         node: its place in the stream.
         entering, leaving: ids of the records whose moments are added and taken off.
-        missing: records that are due as well and were not among the ids that were given.
+        missing: how many further records are due whose ids were not given.
 
     Example:
         >>> pending = ps.course.Pending(node=2, entering=("patient 17",), leaving=())
@@ -61,20 +52,20 @@ class RecordRegistry:
     """One party's records in one run of a stream.
 
     Made with :meth:`open`. A record is new, in or gone, and at each level of the stream it was sent or not. It counts
-    as sent when the masked vector with it leaves, whatever a server says became of that: silence is no proof, and a
-    server that is silent after the upload still has it.
+    as sent when the masked vector with it is sent, whatever the server reports later: a server that does not answer
+    after the upload still has it.
 
     Args:
         stream: what all parties agreed on.
-        ledger, entry: the party's own, and what ``course.spend`` wrote the stream down under.
-        secret: 32 bytes that the party keeps: record ids are in the file as keyed hashes only.
+        ledger, entry: the party's own ledger, and the spend that ``course.spend`` recorded for the stream.
+        secret: 32 bytes that the party keeps: the file has keyed hashes of record ids only.
 
     Guarantee:
-        What leaves under charges of this holding keeps the contract of :class:`Stream`: a record is added once (and
-        ``repeats`` times more) at each level, taken off at most as often, and never added again once it is gone. Every
-        change is on the disk before the vector that it is about leaves, in the ledger's transaction and under its
-        chain: an older copy of the file is refused like an older ledger, so a holding is never restored from a backup.
-        Assumes that one record has one id, always.
+        All vectors sent under charges of this registry keep the contract of :class:`Stream`: a record is added once
+        (and ``repeats`` times more) at each level, subtracted at most as often, and never added again once it is gone.
+        Every change is on the disk before its vector is sent, in the ledger's transaction and under its chain: an older
+        copy of the file is refused like an older ledger, so a registry is never restored from a backup. Assumes that
+        one record has one id, always.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
@@ -93,14 +84,16 @@ class RecordRegistry:
 
     @classmethod
     def open(cls, stream: Stream, ledger: Ledger, entry: Spend, secret: bytes) -> RecordRegistry:
-        """The holding of a stream's run, made if this is its first use; all of its rows are checked against the chain.
+        """The registry of a stream's run, created on first use; all of its rows are verified against the chain.
 
         Raises:
             LedgerError: rows were edited, the entry is another course's, the secret is not 32 bytes or not the one that
-                this holding was made with, or the ledger refuses.
+                this registry was made with, or the ledger refuses.
         """
         if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
-            raise LedgerError(f"the secret of a holding is {SECRET_BYTES} bytes; take os.urandom(32) once and keep it")
+            raise LedgerError(
+                f"the secret of a record registry is {SECRET_BYTES} bytes; take os.urandom(32) once and keep it"
+            )
         if entry.plan != stream.digest:
             raise LedgerError("this entry is another course's; give the one that course.spend returned for this stream")
         if entry.apart == "parties":
@@ -113,15 +106,15 @@ class RecordRegistry:
             with registry._log.changing() as changes:
                 changes.open(check)
         elif not hmac.compare_digest(register.check, check):
-            raise LedgerError("this holding was made with another secret, under which every record would look new")
+            raise LedgerError("this registry was made with another secret, under which every record would look new")
         return registry
 
     def enter(self, ids: Iterable[str]) -> None:
-        """Records that are in the stream from the next node on.
+        """Add records to the stream from the next node on.
 
         Raises:
-            LedgerError: one has been in before (a record enters once), an id comes twice, or the client would hold more
-                records than ``max_records_per_client``. Nothing is written then.
+            LedgerError: one has been in before (a record enters once), an id is given twice, or the client would hold
+                more records than ``max_records_per_client``. Nothing is written then.
         """
         keys = self._keys(ids)
         with self._log.changing() as changes:
@@ -135,7 +128,7 @@ class RecordRegistry:
             changes.move("entered", keys)
 
     def leave(self, ids: Iterable[str]) -> None:
-        """Records that are taken off from the next node on, and never come back; keep them until that is sent.
+        """Subtract records from the next node on, for good; the party keeps them until that node is sent.
 
         Raises:
             LedgerError: the stream has no deletions, or one of them is not in. Nothing is written then.
@@ -156,15 +149,15 @@ class RecordRegistry:
             return view.index.state(self.entry.id, key)
 
     def pending(self, node: int, ids: Collection[str]) -> Pending:
-        """What a node must carry: of the records given, those that are in and not there yet, and those that are gone
-        and still there.
+        """The records that a node must carry: of those given, the ones that are in and not yet sent at its level, and
+        the ones that are gone and not yet subtracted there.
 
         Args:
             node: its place in the stream.
-            ids: all records that the party has, with those that have left and may not have been taken off everywhere.
+            ids: all records that the party has, and those that left and may not be subtracted at every level yet.
         """
         level = self._level(node)
-        keys = self._hashed(ids)
+        keys = record_keys(self.secret, ids)
         with self._log.looking() as view:
             due = self._due(view, level)
         entering, leaving = (
@@ -174,10 +167,10 @@ class RecordRegistry:
         return Pending(node, entering, leaving, missing=sum(map(len, due)) - len(entering) - len(leaving))
 
     def delta(self, pending: Pending, entering: Moments | None = None, leaving: Moments | None = None) -> MomentsDelta:
-        """The change that a node carries, as moments for ``session.client``.
+        """The moments that a node carries, for ``session.client``.
 
         Args:
-            pending: what :meth:`pending` gave.
+            pending: the result of :meth:`pending`.
             entering, leaving: ``measure`` of exactly these records; None where there are none.
 
         Raises:
@@ -191,7 +184,7 @@ class RecordRegistry:
         return MomentsDelta.of(entering, leaving)
 
     def charge(self, plan: Plan, releases: Releases, pending: Pending) -> RegistryCharge:
-        """Where ``session.client`` marks the node, with the records that its vector holds.
+        """The charge with which ``session.client`` marks the node, and the records in its vector.
 
         Raises:
             PlanError: the plan is not the next node's.
@@ -201,15 +194,15 @@ class RecordRegistry:
         if pending.node != node.place:
             raise LedgerError(f"this is pending at node {pending.node} and the plan is of node {node.place}; ask again")
         level = self._level(pending.node)
-        sends = [Send(key, level, False) for key in self._hashed(pending.entering)]
-        sends += [Send(key, level, True) for key in self._hashed(pending.leaving)]
+        sends = [Send(key, level, False) for key in record_keys(self.secret, pending.entering)]
+        sends += [Send(key, level, True) for key in record_keys(self.secret, pending.leaving)]
         return RegistryCharge(self.ledger, self.entry, node.place, plan.digest, self, tuple(sends))
 
     def withdraw(self, node: int) -> None:
-        """Give up a node of which nothing has left: its records may be sent with the next, and its client never speaks.
+        """Give up a node of which nothing was sent: its records may go with the next, and its client sends nothing.
 
         Raises:
-            LedgerError: its vector has left, or the node was not taken.
+            LedgerError: its vector was sent, or the node was not taken.
         """
         with self._log.changing() as changes:
             end = changes.register.ends.get(node)
@@ -221,7 +214,7 @@ class RecordRegistry:
             changes.end(node, "returned")
 
     def lose(self, node: int) -> None:
-        """Send a node's records again although nobody has proven that they were not counted; for ``repeats``.
+        """Send a node's records again without proof that they were not counted; for streams with ``repeats``.
 
         Raises:
             LedgerError: the stream was paid for without repeats, or nothing of this node is outstanding.
@@ -244,9 +237,9 @@ class RecordRegistry:
         roster: secagg.Roster,
         panel: secagg.Panel | None = None,
     ) -> None:
-        """A node's records are in no sum, by the word of those who would know: they are sent again at no cost.
+        """Send a node's records again at no cost, given signed proof that they are in no sum.
 
-        Every helper has signed that it abandoned the node, or enough clients have signed who was in it.
+        Every helper has signed that it abandoned the node, or enough clients have signed its list of survivors.
 
         Args:
             node: the node.
@@ -263,10 +256,10 @@ class RecordRegistry:
             changes.end(node, "returned")
 
     def left_out(self, node: int, release: Release, index: int) -> None:
-        """A node's records are in no sum, by the central server's own list: they are sent again at no cost.
+        """Send a node's records again at no cost, because the central server's own list leaves this client out.
 
-        The server is who a central promise trusts; read its release with ``signed_by``. In every other model its list
-        proves nothing, because a server that is silent after the upload still has it.
+        A central promise trusts the server; read its release with ``signed_by``. In every other model its list proves
+        nothing, because a server that does not answer after the upload still has it.
 
         Raises:
             LedgerError: the model is another, the list has this client, or nothing of this node is outstanding.
@@ -282,16 +275,16 @@ class RecordRegistry:
 
     @property
     def taken(self) -> tuple[int, ...]:
-        """The nodes that were begun and of which nothing has left: each is given up with :meth:`withdraw`."""
+        """The nodes that were begun and of which nothing was sent: each is given up with :meth:`withdraw`."""
         return tuple(node for node, end in self._log.register().ends.items() if end == "taken")
 
     @property
     def outstanding(self) -> tuple[int, ...]:
-        """The nodes whose vector has left: their records count as sent, unless somebody proves that they are not."""
+        """The nodes whose vector was sent: their records count as sent until there is proof that they are in no sum."""
         return tuple(node for node, end in self._log.register().ends.items() if end == "left")
 
     def records(self) -> Mapping[State, int]:
-        """How many records are in the stream, and how many have gone."""
+        """How many records are in the stream, and how many are gone."""
         with self._log.looking() as view:
             return view.index.states(self.entry.id)
 
@@ -300,13 +293,13 @@ class RecordRegistry:
         return RegistryLog(self.ledger, self.entry)
 
     def _outstanding(self, changes: Changes, node: int) -> bytes:
-        """The name of what left for a node whose records count as sent."""
+        """The digest of the upload of a node whose records count as sent."""
         if changes.register.ends.get(node) != "left":
             raise LedgerError(f"nothing of node {node} counts as sent: it never left, or is settled already")
         return changes.register.uploads[node]
 
     def _due(self, view: View, level: int) -> tuple[set[bytes], set[bytes]]:
-        """Records that a node at ``level`` must add, and those that it must take off."""
+        """The records that a node at ``level`` must add, and those that it must subtract."""
         return view.index.due(self.entry.id, level, self.stream.repeats)
 
     def _take(self, node: int, sends: tuple[Send, ...]) -> None:
@@ -314,7 +307,7 @@ class RecordRegistry:
             arriving, parting = self._due(changes, self._level(node))
             if not all(send.key in (parting if send.leaves else arriving) for send in sends):
                 raise LedgerError(
-                    "a record of this vector was sent meanwhile, or has left; ask for what is pending again"
+                    "a record of this vector was sent meanwhile, or has left; call pending for this node again"
                 )
             changes.take(node, sends)
 
@@ -330,7 +323,7 @@ class RecordRegistry:
     def _level(self, node: int) -> int:
         if type(node) is not int or not 0 <= node < self.stream.most:
             raise LedgerError(f"this stream has nodes 0 to {self.stream.most - 1}, got {node!r}")
-        return self.stream.places[node].level
+        return self.stream.nodes[node].level
 
     def _check_room(self, records: int) -> None:
         privacy = self.stream.first.privacy
@@ -343,25 +336,11 @@ class RecordRegistry:
 
     def _keys(self, ids: Iterable[str]) -> list[bytes]:
         if isinstance(ids, str):
-            raise LedgerError("ids must be several texts, one per record; put it into a list")
-        keys = self._hashed(ids)
+            raise LedgerError("ids must be a list of texts, one per record; put the one into a list")
+        keys = record_keys(self.secret, ids)
         if len(set(keys)) != len(keys):
-            raise LedgerError("an id comes twice, and one record has one id; give each once")
+            raise LedgerError("an id is given twice, and one record has one id; give each once")
         return keys
-
-    def _hashed(self, ids: Iterable[str]) -> list[bytes]:
-        """HMAC-SHA-256 of each id; both keyed blocks are made once, which takes half the time of ``hmac.digest``."""
-        block = self.secret.ljust(hashlib.sha256().block_size, b"\0")
-        inner = block.translate(_INNER) + b"privstats/holding/record\0"
-        outer = block.translate(_OUTER)
-        sha256 = hashlib.sha256
-        return [sha256(outer + sha256(inner + _said(each)).digest()).digest()[:KEY_BYTES] for each in ids]
-
-
-def _said(record: str) -> bytes:
-    if not isinstance(record, str) or not 0 < len(record) <= LONGEST_ID:
-        raise LedgerError(f"the id of a record is a text of 1 to {LONGEST_ID} characters; give one that stays")
-    return record.encode()
 
 
 @dataclass(frozen=True)
@@ -369,8 +348,7 @@ class RegistryCharge(NodeCharge):
     """A node's mark and the records in its vector, in one transaction; made by :meth:`RecordRegistry.charge`.
 
     Attributes:
-        registry: the party's book.
-        sends: the records.
+        registry, sends: the party's, and the records.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
@@ -387,16 +365,14 @@ class RegistryCharge(NodeCharge):
     sends: tuple[Send, ...]
 
     def check_moments(self, moments: Moments) -> None:
-        """Refuse moments of other records than those that are noted, as far as their number shows it.
+        """Refuse moments whose numbers of records differ from those of the charge.
 
         Raises:
-            LedgerError: they are no change of so many records; nothing is noted then.
+            LedgerError: they differ; nothing is noted then.
         """
         leaving = sum(send.leaves for send in self.sends)
-        if not isinstance(moments, MomentsDelta) or (moments.entered, moments.left) != (
-            len(self.sends) - leaving,
-            leaving,
-        ):
+        entering = len(self.sends) - leaving
+        if not isinstance(moments, MomentsDelta) or (moments.entered, moments.left) != (entering, leaving):
             raise LedgerError(
                 f"these are not the moments of the {len(self.sends)} records that go with node {self.node}: give what "
                 "RecordRegistry.delta makes of measuring them"
@@ -406,17 +382,17 @@ class RegistryCharge(NodeCharge):
         """Mark the node and its records, once.
 
         Raises:
-            LedgerError: the node has begun before, or a record was sent meanwhile; nothing may be drawn or leave then.
+            LedgerError: the node has begun before, or a record was sent meanwhile; nothing may be drawn or sent then.
         """
         self._check(plan)
         self.registry._take(self.node, self.sends)
         return self.entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
-        """Note that the vector leaves: from here on its records count as sent.
+        """Note that the vector is sent: from here on its records count as sent.
 
         Raises:
-            LedgerError: the node was withdrawn, or another vector of it has left.
+            LedgerError: the node was withdrawn, or another vector of it was sent.
         """
         self._check(plan)
         self.registry._leave(self.node, upload)

@@ -14,16 +14,8 @@ from functools import cached_property
 import msgspec
 
 from privstats.course.base import Releases, course_html, history
-from privstats.course.recipes import (
-    Promise,
-    Recipe,
-    advised_rounds,
-    part_of,
-    recipe_for,
-    record_mu,
-    rounded_down,
-    whole_mu,
-)
+from privstats.course.promise import Promise, part_of, record_mu, rounded_down
+from privstats.course.recipes import Recipe, advised_rounds, recipe_for, whole_mu
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.plain import plain, plain_fields
@@ -40,7 +32,7 @@ _MOST_ROUNDS = 64
 class Rounds:
     """A first release, then ``rounds`` masked gradients, each at weights that the releases before it lead to.
 
-    The first plan is node 0 and is released as it stands: its promise is a part of the course's. Where the promise of
+    The first plan is round 0 and is released as it stands: its promise is a part of the course's. Where the promise of
     the whole is what is known, :meth:`within` divides it. The rounds' cohort, model, unit, adjacency, protocol and
     panel are the first plan's.
 
@@ -51,20 +43,20 @@ class Rounds:
         rounds: T, what :meth:`within` advises or as many as parties can be there for; a regression gains
             up to 24 where little can be told.
         expected_records: n, which its owners write down; never counted from the records. None: ``cohort.max_records``.
-        retries: nodes beyond T that the budget holds from the start, for rounds that end without a sum. Every one makes
+        retries: further rounds that the budget holds from the start, for those that end without a sum. Every one makes
             all the others noisier.
         release_share: f, the first release's part of mu^2; None: what the recipe gives it.
-        promise: what the owners promised for all nodes together, for files and audits; the price follows from the plans
+        promise: what the owners promised for all rounds together, for files and audits; the price follows from plans
             and not from it, so courses are equal without it. :meth:`within` writes the divided plan's.
 
     Raises:
         PlanError: a plan that no recipe refines, one without DP, or a number out of range.
 
     Guarantee:
-        All nodes and retries together are mu-GDP with :attr:`mu`, for the unit and adjacency of the first plan: the
-        noise of every node is sized for its own mu, whatever weights and map a node is measured at, and nodes compose
-        (see :class:`Course`). A client that was in fewer nodes spent less. Trust is the first plan's: central, if the
-        server draws every node's noise; distributed, if in every node ``min_survivors - colluders`` honest clients
+        All rounds and retries together are mu-GDP with :attr:`mu`, for the unit and adjacency of the first plan: the
+        noise of every round is sized for its own mu, whatever weights and map it is measured at, and rounds compose
+        (see :class:`Course`). A client that was in fewer rounds spent less. Trust is the first plan's: central, if the
+        server draws every round's noise; distributed, if in every round ``min_survivors - colluders`` honest clients
         survive, ``colluders`` counting every party that the server could call in any of them; local, nobody's.
 
     Example:
@@ -105,7 +97,7 @@ class Rounds:
         """The course that keeps a plan's promise as a whole.
 
         Args:
-            whole: the first plan but for its epsilon and shares: its promise is what all nodes may spend together.
+            whole: the first plan but for its epsilon and shares: its promise is what all rounds may spend together.
             rounds: T; None: 4, and 6 for a softmax from mu .7 on (:func:`~privstats.estimates.softmax.advised_rounds`).
             expected_records, retries: as for the class.
 
@@ -166,7 +158,7 @@ class Rounds:
         return course_html(self)
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of node ``len(releases)``; a node that ended without a sum changes nothing but the count.
+        """The plan of round ``len(releases)``; a round that ended without a sum changes nothing but the count.
 
         None once T rounds have been released, the budget is spent, or the first release is missing.
         """
@@ -187,7 +179,7 @@ class Rounds:
         for place, release in enumerate(releases):
             own = self.first if place == 0 else replace(template, published=release.plan.published)
             if release.plan != own:
-                raise PlanError(f"release {place} is not of this course; give the releases of its own nodes, in order")
+                raise PlanError(f"release {place} is not of this course; give the releases of its own rounds, in order")
 
 
 def _check_number(field: str, value: object, least: int, most: int = _MOST_ROUNDS) -> None:

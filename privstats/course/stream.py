@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.course.base import Releases, course_html
-from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, Mechanism, MechanismName, Place, spare_bits
+from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, Mechanism, MechanismName, Node, spare_bits
 from privstats.course.mechanisms import total_weights as weights_of
-from privstats.course.recipes import Promise, part_of
+from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import to_real
@@ -128,7 +128,7 @@ class Stream:
             raise PlanError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {self.mechanism!r:.40}; choose one")
         _check_plan(self.plan)
         self._check_promise()
-        _ = self.places, self.first  # forces the schedule, the noise of a node and its ring
+        _ = self.nodes, self.first  # forces the schedule, the noise of a node and its ring
 
     def _check_promise(self) -> None:
         bare = isinstance(self.plan.privacy, NoPrivacy)
@@ -157,14 +157,14 @@ class Stream:
         return MECHANISMS[self.mechanism]
 
     @cached_property
-    def places(self) -> tuple[Place, ...]:
+    def nodes(self) -> tuple[Node, ...]:
         """Every node's epoch, level and span, in order."""
-        return self.row.places(self.epochs)
+        return self.row.nodes(self.epochs)
 
     @cached_property
     def levels(self) -> int:
         """1, or those of the tree."""
-        return 1 + max(place.level for place in self.places)
+        return 1 + max(node.level for node in self.nodes)
 
     @cached_property
     def first(self) -> Plan:
@@ -173,7 +173,7 @@ class Stream:
         privacy = self.plan.privacy
         if not isinstance(privacy, Privacy):
             return self.plan
-        parts = self.times(privacy.adjacency)
+        parts = self.multiplicity(privacy.adjacency)
         if parts != 1.0:
             privacy = part_of(self.plan, 1 / parts, privacy.shares)
         return replace(self.plan, privacy=privacy, spare_bits=spare)
@@ -181,9 +181,9 @@ class Stream:
     @property
     def most(self) -> int:
         """Nodes: one per epoch, and those of the tree."""
-        return len(self.places)
+        return len(self.nodes)
 
-    def times(self, adjacency: Adjacency) -> float:
+    def multiplicity(self, adjacency: Adjacency) -> float:
         """How many mu^2 of one node, worked out under this adjacency, all nodes cost together.
 
         Add-remove: the squared norm of what a record adds to all nodes, times ``1 + repeats``. Replace-one: the two
@@ -205,11 +205,11 @@ class Stream:
         noise, privacy = self.first.noise, self.first.privacy
         if noise is None or not isinstance(privacy, Privacy):
             return math.inf
-        return noise.mu * math.sqrt(self.times(privacy.adjacency))
+        return noise.mu * math.sqrt(self.multiplicity(privacy.adjacency))
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """The plan of one node; all together cost :meth:`times` its mu^2."""
+        """The plan of one node; all together cost :meth:`multiplicity` times its mu^2."""
         return (self.first,)
 
     @cached_property
@@ -238,7 +238,7 @@ class Stream:
         """
         self._check(releases)
         have = [place for place, release in enumerate(releases) if release is not None]
-        at = [self.places[place].epoch for place in have if self.places[place].level == 0]
+        at = [self.nodes[place].epoch for place in have if self.nodes[place].level == 0]
         if not at:
             raise ReleaseError("no epoch of this stream has a sum yet; release one first")
         weights = weights_of(self.row.matrix(self.epochs), have, at)
@@ -248,7 +248,7 @@ class Stream:
             letter: math.sqrt(sum((w * release.sigma[letter]) ** 2 for w, release in zip(weights, held, strict=True)))
             for letter in self.plan.schema.statistics
         }
-        return StreamTotal(self.plan, vector, sigma, self.places[len(releases) - 1].epoch)
+        return StreamTotal(self.plan, vector, sigma, self.nodes[len(releases) - 1].epoch)
 
     def _weighed(self, weights: NDArray[np.float64], held: list[Release]) -> NDArray[np.int64]:
         """Whole-numbered sums where all weights are 1, as increments have them; rounded to the grid otherwise."""

@@ -37,29 +37,29 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Spend:
-    """One release, or the attempt of one.
+    """One release, or an attempt at one.
 
     Attributes:
         id: the number of its record in the ledger.
         at: when the spend was written, UTC, ISO 8601.
         plan: digest of the plan.
         run: name of the session; empty in a spend that an older privstats wrote.
-        what: what is released, in words.
+        what: a description of the release.
         model: trust model; ``"none"`` where the exact sums are released.
         mu: joint mu of the release under the account's unit and adjacency; infinite for exact sums.
         parts: per statistic.
-        released: when the upload or the release left; None if it never did, which alone does not give the spend back.
-        upload: names the bytes that left, where the caller said so.
+        released: when the upload or the release was sent; None if it never was, which alone does not return the spend.
+        upload: identifies the bytes that were sent, where the caller gave it.
         nodes: how many sessions it pays for: 1, or those of a course.
-        begun: the nodes that have begun, in that order; none begins twice.
+        begun: the rounds that have started, in that order; none starts twice.
         masking_failure: bound on the probability that masking showed more than the sum, as the plan gave it.
-        freed: when it was proven that what left is in no sum and never can be; from then on it costs nothing.
+        freed: when it was proven that the upload is in no sum and never can be; from then on it costs nothing.
         proof: digest of that proof.
-        apart: who keeps the records of its nodes apart, where its price rests on that: ``"holding"``, this ledger's own
-            record registry, without which no node begins; ``"parties"``, those whose sums a server releases; empty for
-            every other spend, and for a stream that an older privstats spent and nobody has opened a holding for.
-        withdrawn: when its session was given up before anything left; nothing may leave from then on, and it costs
-            nothing.
+        apart: who ensures that its rounds hold different records, where its price rests on that: ``"holding"``, the
+            record registry in this ledger, without which no round starts; ``"parties"``, those whose sums a server
+            releases; empty for every other spend, and for a stream of an older privstats without a registry yet.
+        withdrawn: when its session was given up before anything was sent; nothing may be sent from then on, and it
+            costs nothing.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -92,24 +92,24 @@ class Spend:
 
     @property
     def exact(self) -> bool:
-        """The exact sums are released: nothing bounds what they tell."""
+        """Whether exact sums are released, whose privacy loss has no bound."""
         return math.isinf(self.mu)
 
     @property
     def counts(self) -> bool:
-        """Whether it costs something: it was neither freed by proof nor withdrawn before anything left."""
+        """Whether it costs something: it was neither freed by proof nor withdrawn before anything was sent."""
         return self.freed is None and self.withdrawn is None
 
     @property
     def waiting(self) -> bool:
-        """A single session that began and of which nothing has left: it goes on, or is withdrawn."""
+        """Whether it is a single session that has sent nothing yet: it continues, or is withdrawn."""
         single = self.nodes == 1 and not self.begun and bool(self.run)
         return single and self.released is None and self.withdrawn is None
 
 
 @dataclass(frozen=True)
 class Cap:
-    """A bound on what may be spent, and since when.
+    """A bound on the spends of a data set, and since when.
 
     Attributes:
         at: when it was set, UTC, ISO 8601.
@@ -138,11 +138,11 @@ class Cap:
 
 @dataclass(frozen=True)
 class Account:
-    """A data set, its caps and all that was spent on it.
+    """A data set, its caps and all its spends.
 
     Attributes:
         dataset: the name the data owner gave it.
-        caps: every cap it has had, oldest first, the last one in force; none where only exact sums were released.
+        caps: every cap it has had, oldest first, the last in force; none where only exact sums were released.
         entries: every spend, oldest first.
 
     Example:
@@ -176,7 +176,7 @@ class Account:
     def quoted_delta(self) -> float:
         """The smallest delta that any of its caps has had; 0 where there is none.
 
-        Totals are quoted at it: a cap moved to a larger delta must not make what was spent look smaller.
+        Totals are quoted at it: a cap moved to a larger delta must not make the spent epsilon look smaller.
         """
         return min((cap.delta for cap in self.caps), default=0.0)
 
@@ -201,7 +201,7 @@ class Account:
 
     @property
     def masking_failure(self) -> float:
-        """What the masking of everything released so far may fail by: to be added to any delta that is quoted."""
+        """Failure probability of the masking of everything released so far, to be added to any quoted delta."""
         return math.fsum(entry.masking_failure for entry in self.counted)
 
     @property
@@ -211,17 +211,17 @@ class Account:
 
     @property
     def exceeded(self) -> bool:
-        """More was spent than the cap admits; the ledger never lets that happen by itself."""
+        """Whether more was spent than the cap admits; the ledger itself never allows that."""
         return self.mu > self.mu_cap * (1 + TOLERANCE)
 
     @property
     def unfinished(self) -> tuple[Spend, ...]:
-        """Spends that count although their upload or release has not left, as far as the ledger was told."""
+        """Spends that count although the ledger has no record that their upload or release was sent."""
         return tuple(entry for entry in self.counted if entry.released is None)
 
     @property
     def waiting(self) -> tuple[Spend, ...]:
-        """Single sessions that began and of which nothing has left: each may be withdrawn."""
+        """Single sessions that have sent nothing yet: each may be withdrawn."""
         return tuple(entry for entry in self.entries if entry.waiting)
 
     def of_run(self, run: bytes) -> Spend | None:
@@ -259,7 +259,7 @@ class LedgerState:
         """Read every record of a ledger, in order.
 
         Raises:
-            LedgerError: a release is said to have left that no record allowed.
+            LedgerError: a record refers to a release that no earlier record allowed.
         """
         caps, spends = defaultdict[str, list[Cap]](list), dict[int, tuple[str, Spend]]()
         counters: dict[bytes, tuple[int, bytes]] = {}
@@ -297,7 +297,7 @@ class LedgerState:
 
 def _marked(spend: tuple[str, Spend] | None, record: Marked) -> tuple[str, Spend]:
     if spend is None or record.node in spend[1].begun or spend[1].withdrawn is not None:
-        raise LedgerError("a record begins a node that no record allowed, or that has begun before")
+        raise LedgerError("a record begins a round that no record allowed, or that has begun before")
     dataset, entry = spend
     return dataset, replace(entry, begun=(*entry.begun, record.node))
 
@@ -317,32 +317,32 @@ def _freed(spend: tuple[str, Spend] | None, record: Freed) -> tuple[str, Spend]:
 
 
 def _held(spend: tuple[str, Spend] | None) -> tuple[str, Spend]:
-    """A spend with a holding needs it from then on, also one from before the ledger wrote that down."""
+    """A spend with a record registry needs it from then on, also one from before the ledger wrote that down."""
     if spend is None:
-        raise LedgerError("a record is about a holding of a spend that no record allowed")
+        raise LedgerError("a record is about the registry of a spend that no record allowed")
     dataset, entry = spend
     return spend if entry.apart == "holding" else (dataset, replace(entry, apart="holding"))
 
 
 def _assigned(spend: tuple[str, Spend] | None, record: Assigned) -> tuple[str, Spend]:
     if spend is None or spend[1].apart not in ("", record.apart):
-        raise LedgerError("a record says who keeps records apart of a spend that no record allowed, or of another's")
+        raise LedgerError("a record assigns a role to a spend that no record allowed, or that has another role")
     dataset, entry = spend
     return dataset, replace(entry, apart=record.apart)
 
 
 def _withdrawn(spend: tuple[str, Spend] | None, record: Withdrawn) -> tuple[str, Spend]:
     if spend is None or not spend[1].waiting:
-        raise LedgerError("a record withdraws a session that no record allowed, or of which something may have left")
+        raise LedgerError("a record withdraws a session that no record allowed, or that may have sent something")
     dataset, entry = spend
     return dataset, replace(entry, withdrawn=record.at)
 
 
 def kept_entry(state: LedgerState, entry: Spend, path: object) -> Spend:
-    """A ledger's own copy of an entry that somebody hands in.
+    """A ledger's own copy of an entry that a caller passes.
 
     Raises:
-        LedgerError: it is none, or of another ledger.
+        LedgerError: it is no entry, or one of another ledger.
     """
     if not isinstance(entry, Spend):
         raise LedgerError(f"not an entry but {type(entry).__name__}: give the entry that spend returned")
@@ -355,7 +355,7 @@ def kept_entry(state: LedgerState, entry: Spend, path: object) -> Spend:
 
 
 def entry_of(number: int, record: Spent) -> Spend:
-    """The entry that record ``number`` of a ledger stands for."""
+    """The entry of record ``number`` of a ledger."""
     mu = math.inf if record.mu is None else record.mu
     run = bytes.fromhex(record.run)
     return Spend(

@@ -7,12 +7,14 @@ Every function is free of the cancellation that Phi(a) - e^eps Phi(b) suffers, s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from privstats.dp.arguments import check_number
+from privstats.dp.root import root
 from privstats.errors import PlanError
 
 __all__ = ["compose", "gaussian_delta", "gaussian_epsilon", "gaussian_mu", "operating_point"]
@@ -21,6 +23,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _DIRECT_FROM_MU = 1.0
 _DEEPEST = 38.0
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+_SOLVED = 4096  # roots that are kept: a session reads its plan again with every message
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -58,11 +61,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """
     check_number("mu", mu, "finite and above 0", 0, ends="()")
     check_number("delta", delta, "strictly between 0 and 1", 0, 1, ends="()")
-    target = math.log(delta)
-    if _log_delta(mu, 0.0) <= target:
-        return 0.0
-    highest = mu * (_DEEPEST + mu / 2 - float(ndtri(delta)))
-    return _root(lambda epsilon: _log_delta(mu, epsilon) - target, 0.0, highest)
+    return _epsilon(mu, delta)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -80,14 +79,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     """
     check_number("epsilon", epsilon, "finite and at least 0", 0, ends="[)")
     check_number("delta", delta, "strictly between 0 and 1", 0, 1, ends="()")
-    target = math.log(delta)
-    high = 1.0
-    while _log_delta(high, epsilon) <= target:
-        high *= 2
-    low = high / 2
-    while _log_delta(low, epsilon) > target:
-        low /= 2
-    return _root(lambda mu: _log_delta(mu, epsilon) - target, low, high)
+    return _mu(epsilon, delta)
 
 
 def compose(mus: Iterable[float]) -> float:
@@ -123,6 +115,27 @@ def operating_point(mu: float, false_positive_rate: float = 0.01) -> tuple[float
     return tpr, float(ndtr(mu / math.sqrt(2))), float(2 * ndtr(mu / 2) - 1)
 
 
+@lru_cache(_SOLVED)
+def _epsilon(mu: float, delta: float) -> float:
+    target = math.log(delta)
+    if _log_delta(mu, 0.0) <= target:
+        return 0.0
+    highest = mu * (_DEEPEST + mu / 2 - float(ndtri(delta)))
+    return root(lambda epsilon: _log_delta(mu, epsilon) - target, 0.0, highest)
+
+
+@lru_cache(_SOLVED)
+def _mu(epsilon: float, delta: float) -> float:
+    target = math.log(delta)
+    high = 1.0
+    while _log_delta(high, epsilon) <= target:
+        high *= 2
+    low = high / 2
+    while _log_delta(low, epsilon) > target:
+        low /= 2
+    return root(lambda mu: _log_delta(mu, epsilon) - target, low, high)
+
+
 def _log_delta(mu: float, epsilon: float) -> float:
     s = epsilon / mu - mu / 2
     if mu < _DIRECT_FROM_MU:
@@ -140,10 +153,3 @@ def _mills(s: np.ndarray | np.float64) -> np.ndarray:
 
 def _log_phi(s: float) -> float:
     return -0.5 * s * s - _LOG_SQRT_2PI
-
-
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    from scipy.optimize import brentq  # a third of a second that plans without DP need not wait for
-
-    root: float = brentq(function, low, high, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=500)
-    return root

@@ -1,7 +1,7 @@
-"""What has been spent on which data: a durable record with a cap per data set.
+"""The privacy ledger: a durable record of every spend, with a cap per data set.
 
-A spend is on the disk before it is allowed, so a crash can lose a release but never the memory of one. It neither
-draws noise nor sees data. In the way of the data: asked before anything leaves.
+A spend is on the disk before it is allowed, so a crash can lose a release but never the record of one. The ledger
+neither draws noise nor sees data; every release asks it before anything is sent.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from privstats.dp.ledger_rules import (
     Cost,
     cap_of,
     check_apart,
-    check_begin,
     check_change,
     check_counter,
     check_digest,
     check_first_exact,
     check_freed,
+    check_mark,
     check_name,
     check_node,
     check_nothing_left,
@@ -47,30 +47,30 @@ from privstats.schema import Schema
 __all__ = ["FIRST_COUNTER", "Ledger"]
 
 FIRST_COUNTER = 0
-"""The counter of the first run that a ledger hears of from some parties."""
+"""The counter of the first run of the same parties."""
 
 
 @dataclass(frozen=True)
 class Ledger(LedgerPlace):
     """A privacy ledger in one SQLite file, shared by every process that releases from the same data.
 
-    ``Ledger(path)`` only names the file; every use of it refuses where there is none. :meth:`create` makes a new one,
-    :meth:`open` checks an old one whole before anything else happens.
+    ``Ledger(path)`` only names the file; every use fails where the file is missing. :meth:`create` makes a new ledger,
+    :meth:`open` verifies an existing one completely first.
 
     Args:
-        path: the file. Beside it stands ``<name>.head``, which tells an older copy from the ledger itself.
+        path: the file. ``<name>.head`` beside it distinguishes the ledger from an older copy.
         timeout: seconds to wait for another process before giving up.
-        clock: gives the time written into records.
-        expected_head: what :attr:`head` gave earlier, kept elsewhere: a ledger that does not contain it is refused.
+        clock: returns the time that records get.
+        expected_head: an earlier :attr:`head` that the owner kept elsewhere: a ledger without it is refused.
 
     Guarantee:
-        Releases that were each allowed by :meth:`spend` before they left are together (epsilon, delta)-DP with the
+        Releases that :meth:`spend` allowed one by one before they were sent are together (epsilon, delta)-DP with the
         account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2), also when later plans depend on
-        earlier releases. What their masking may fail by (``Account.masking_failure``) comes on top of delta. Assumes
-        that every release of the data asks this ledger, under one name of the data set.
-        Records are chained by SHA-256: an edited, removed, added or moved record is noticed by every later use, an
-        older copy of the file by the head beside it. Not noticed: both files put back together, unless
-        ``expected_head`` is given; and somebody who writes both files anew on purpose.
+        earlier releases. The failure probability of their masking (``Account.masking_failure``) is added to delta.
+        Assumes that every release of the data asks this ledger, under one name of the data set.
+        Records are chained by SHA-256: every later use detects an edited, removed, added or moved record, and the head
+        beside the file an older copy of it. The ledger does not detect that both files were restored together, unless
+        ``expected_head`` is given, or that a person rewrote both on purpose.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -81,10 +81,10 @@ class Ledger(LedgerPlace):
 
     @classmethod
     def create(cls, path: str | PathLike[str], *, timeout: float = 10.0, clock: Callable[[], datetime] = now) -> Self:
-        """Make a new ledger, without accounts; open some with :meth:`set_cap`.
+        """Create a new ledger without accounts; :meth:`set_cap` opens one.
 
         Raises:
-            LedgerError: there is a file already, a ledger was there and is gone, or the file cannot be made.
+            LedgerError: the file exists, a ledger was there and is gone, or the file cannot be created.
         """
         ledger = cls(path, timeout, clock)
         with writing(ledger.file, timeout, create=ledger.stamp()):
@@ -99,21 +99,21 @@ class Ledger(LedgerPlace):
         clock: Callable[[], datetime] = now,
         expected_head: str | None = None,
     ) -> Self:
-        """A ledger that is there, after checking all of it.
+        """Open an existing ledger and verify all of it.
 
         Raises:
-            LedgerError: it is missing, damaged, edited, or older than what is known of it.
+            LedgerError: it is missing, damaged, edited, or older than its head.
         """
         ledger = cls(path, timeout, clock, expected_head)
         with ledger._reading():
             return ledger
 
     def set_cap(self, dataset: str, *, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> None:
-        """Open an account, or change its epsilon and delta; every change stays on record.
+        """Open an account, or change its epsilon and delta; the ledger keeps every change.
 
         Raises:
-            LedgerError: the unit or adjacency of an account that has spent would change, more was already spent, or
-                the file is missing or failed.
+            LedgerError: the unit or adjacency of an account with spends would change, the spends already exceed the new
+                cap, or the file is missing or failed.
             PlanError: a value out of range.
         """
         check_name(dataset)
@@ -143,30 +143,31 @@ class Ledger(LedgerPlace):
         masking_failure: float = 0.0,
         allow_second_exact_release: bool = False,
     ) -> Spend:
-        """Allow one release: write it, sync it, and return; only then may anything leave.
+        """Allow one release: write and sync its record, and return; only then may anything be sent.
 
-        Asked again for the same data set, plan and run before :meth:`finish`, it gives the same entry and spends
-        nothing: a process that was killed may begin anew. After :meth:`finish`, or under another plan, the run's name
-        is used up, because two uploads under one name differ by their noise: a retry takes a new name and costs anew.
+        Called again for the same data set, plan and run before :meth:`finish`, it returns the same entry and spends
+        nothing, so a process that was killed may start again. After :meth:`finish`, or under another plan, the run's
+        name is used up, because two uploads under one name differ by their noise: a retry needs a new name and costs
+        its full price.
 
-        The joint mu is worked out under the account's own unit and adjacency from the noise itself, so plans with
-        another adjacency are charged what they cost here. A plan without DP spends infinitely much: it needs a data
-        set without a cap.
+        The joint mu is computed from the noise under the account's own unit and adjacency, so a plan with another
+        adjacency is charged what it costs here. A plan without DP spends an infinite mu: it needs a data set without a
+        cap.
 
         Args:
-            dataset: an account opened with :meth:`set_cap`; without DP, a data set that has none.
+            dataset: an account opened with :meth:`set_cap`; without DP, a data set without an account.
             plan: the plan's digest.
             run: the name of this run, 1 to 64 bytes, agreed by all parties and used once.
             schema, privacy, noise: what the plan measures and promises, and its noise (None without DP).
             what: a few words for the record.
             masking_failure: the plan's bound on the probability that masking shows more than the sum.
-            allow_second_exact_release: release exact sums of this data set although exact sums of it were released
-                before: with one client absent, the difference of the two is that client's exact vector.
+            allow_second_exact_release: release exact sums of this data set a second time. With one client absent, the
+                difference of the two releases is that client's exact vector.
 
         Raises:
-            LedgerError: no such account, the cap would be passed, the run's name is used up, exact sums would be
+            LedgerError: no such account, the cap would be exceeded, the run's name is used up, exact sums would be
                 released again, the costs are not known per client, or the file failed. Nothing is spent then, and
-                nothing may leave.
+                nothing may be sent.
         """
         costs = [Cost(schema, privacy, noise, masking_failure)]
         return self._spend(dataset, plan, run, costs, what, allow_second_exact_release, nodes=1, apart="")
@@ -183,47 +184,53 @@ class Ledger(LedgerPlace):
         allow_second_exact_release: bool = False,
         apart: ApartBy = "",
     ) -> Spend:
-        """Allow a whole course at once: everything that its nodes can cost is spent before the first one begins.
+        """Allow a whole course at once: the cost of all its rounds is spent before the first one starts.
 
-        Each node is begun with :meth:`begin`, once. Another run of the same course is another spend.
+        :meth:`mark_started` starts each round, once. Another run of the same course is another spend.
 
         Args:
             dataset: as for :meth:`spend`.
-            course: 64 hex digits that stand for the course; no node's plan is in them, because another plan at the same
-                place is the same node.
+            course: the course's digest, 64 hex digits. It depends on no round's plan, because another plan at the same
+                place is the same round.
             run: the name of this run of the course.
-            nodes: how many may begin.
-            costs: what they measure, promise and add as noise, all together: one per node, and per retry that the
-                course may take; fewer only where nodes cannot hold the same record and ``apart`` says who sees to it.
+            nodes: how many rounds may start.
+            costs: one per round and per retry that the course may take; fewer only where rounds cannot hold the same
+                record and ``apart`` names who ensures that.
             what, allow_second_exact_release: as for :meth:`spend`.
-            apart: where nodes cannot hold the same record, who sees to that: ``"holding"`` in the ledger of a party,
-                ``"parties"`` in that of a server, which sees sums only.
+            apart: who ensures that rounds do not hold the same record: ``"holding"``, the record registry in this
+                ledger of a party; ``"parties"``, the registries of the parties, in the ledger of a server, which sees
+                sums only.
 
         Guarantee:
-            Nodes may depend on what earlier ones released: together they are mu-GDP with mu = sqrt(sum mu_i^2), in the
-            account's own unit and adjacency. A node that crashed, failed or stopped is spent and lost.
+            Rounds may depend on earlier releases: together they are mu-GDP with mu = sqrt(sum mu_i^2), in the account's
+            own unit and adjacency. A round that crashed, failed or stopped is spent and lost.
 
         Raises:
-            LedgerError: as for :meth:`spend`, there are no costs, or nobody keeps apart what is priced as disjoint.
+            LedgerError: as for :meth:`spend`; or there are no costs, or rounds are priced as disjoint and ``apart``
+                names nobody.
         """
         if nodes < 1 or not costs:
-            raise LedgerError("a course has at least one node, and a cost: give both")
+            raise LedgerError("a course has at least one round, and a cost: give both")
         check_apart(costs, apart, nodes)
         return self._spend(dataset, course, run, list(costs), what, allow_second_exact_release, nodes, apart)
 
-    def begin(self, entry: Spend, node: int, *, sums_only: bool = False) -> None:
-        """Mark that a node of a course begins: on the disk before any noise is drawn for it, and never taken back.
+    def mark_started(self, entry: Spend, node: int, *, sums_only: bool = False) -> None:
+        """Mark that a round of a course starts: on the disk before any noise is drawn for it, and never undone.
 
-        Whoever could begin a node again, with the same or another plan, would draw its noise twice.
-        ``sums_only`` is for a server, which releases sums of parties and has no records.
+        A round that could start twice, with the same or another plan, would draw its noise twice.
+
+        Args:
+            entry: the course's spend.
+            node: the round's place in the course.
+            sums_only: the caller is a server, which releases sums of parties and has no records.
 
         Raises:
-            LedgerError: the node has begun before, the course has no such node, its price rests on a registry
-                (``RecordRegistry``), or not an entry of this ledger. Nothing may be drawn or leave then.
+            LedgerError: the round has started before, the course has no such round, its price rests on a record
+                registry, or ``entry`` is not of this ledger. Nothing may be drawn or sent then.
         """
         with self._writing() as log:
             kept = self._kept(log, entry)
-            check_begin(kept, sums_only=sums_only)
+            check_mark(kept, sums_only=sums_only)
             check_node(kept, node)
             log.append(Marked(at=self.stamp(), spend=kept.id, node=node))
 
@@ -240,7 +247,7 @@ class Ledger(LedgerPlace):
             earlier = account.of_run(run)
             if earlier is not None:
                 same_spend(earlier, plan, mu, parts, apart)
-                if apart and not earlier.apart:  # an older privstats wrote it, which named nobody
+                if apart and not earlier.apart:  # an older privstats wrote the entry, without a role
                     log.append(Assigned(at=self.stamp(), spend=earlier.id, apart=apart))
                 return replace(earlier, apart=apart)
             if math.isinf(mu):
@@ -262,20 +269,22 @@ class Ledger(LedgerPlace):
             return entry_of(log.append(record), record)
 
     def finish(self, entry: Spend, upload: bytes = b"") -> None:
-        """Note that what :meth:`spend` allowed has left: its run's name is used up from here on. No total changes.
+        """Record that what :meth:`spend` allowed is sent: the run's name is used up from here on. No total changes.
 
-        Call it before the bytes leave. Saying it again is welcome, for the same bytes.
+        Call it before the bytes are sent. It may be called again for the same bytes.
 
         Args:
-            entry: what ``spend`` gave.
-            upload: names the bytes that leave, for example their SHA-256: another upload of the same run is refused.
+            entry: the result of ``spend``.
+            upload: identifies the bytes, for example their SHA-256: another upload of the same run is refused.
 
         Raises:
-            LedgerError: not an entry that :meth:`spend` of this ledger returned, it was withdrawn, another upload of it
-                has left, or the file failed. Nothing may leave then.
+            LedgerError: ``entry`` is not of this ledger or was withdrawn, another upload of it was sent, or the file
+                failed. Nothing may be sent then.
         """
         if not isinstance(upload, bytes):
-            raise LedgerError(f"upload must be bytes that name what leaves, got {type(upload).__name__}: give a digest")
+            raise LedgerError(
+                f"upload must be bytes that identify an upload, got {type(upload).__name__}: give a digest"
+            )
         with self._writing() as log:
             kept = self._kept(log, entry)
             check_unsent(kept)
@@ -285,13 +294,14 @@ class Ledger(LedgerPlace):
                 raise LedgerError(used_up(kept))
 
     def free(self, entry: Spend, *, upload: bytes, proof: bytes) -> None:
-        """Note that the ``upload`` that left under a spend is in no sum and never can be: it costs nothing any more.
+        """Record that the ``upload`` sent under a spend is in no sum and never can be: it costs nothing from here on.
 
-        The run's name stays used up. The ledger takes the caller's word: ``session.free`` reads the proof, of which a
-        digest is recorded, and is what a party calls.
+        The run's name stays used up. The ledger trusts its caller and records a digest of the proof: parties call
+        ``session.free``, which verifies it.
 
         Raises:
-            LedgerError: not an entry of this ledger, a course's, nothing or another upload has left, the file failed.
+            LedgerError: ``entry`` is not of this ledger or is a course's, no upload or another one was sent under it,
+                or the file failed.
         """
         with self._writing() as log:
             kept = self._kept(log, entry)
@@ -300,13 +310,14 @@ class Ledger(LedgerPlace):
                 log.append(Freed(at=self.stamp(), spend=kept.id, proof=proof.hex()))
 
     def withdraw(self, entry: Spend) -> None:
-        """Give back a single session of which nothing has left, and refuse whatever would leave under it from here on.
+        """Give back a single session of which nothing was sent; :meth:`finish` refuses it from here on.
 
-        What decides is one transaction: either :meth:`finish` comes first, and this is refused, or this, and then
-        ``finish`` is. The run's name stays used up. Wipe the client first: ``session.withdraw`` is what a party calls.
+        Each is one transaction, so the first of the two wins and the other is refused. The run's name stays used up.
+        The client's machine must be wiped before: parties call ``session.withdraw``, which does that.
 
         Raises:
-            LedgerError: not an entry of this ledger, a course's, its upload or release has left, the file failed.
+            LedgerError: ``entry`` is not of this ledger or is a course's, its upload or release was sent, or the file
+                failed.
         """
         with self._writing() as log:
             kept = self._kept(log, entry)
@@ -315,10 +326,10 @@ class Ledger(LedgerPlace):
                 log.append(Withdrawn(at=self.stamp(), spend=kept.id))
 
     def accept_counter(self, members: bytes, counter: int, run: bytes) -> None:
-        """Accept a numbered run of some parties if it is the next one heard of, or the last and nothing has left in it.
+        """Accept a numbered run of the same parties if it is the next, or the last and nothing was sent in it.
 
-        Whoever could choose among many run names could choose who is whose neighbour on an incomplete graph; whoever
-        could repeat one, for another data set, could show advertisements of clients that are long gone.
+        A server that could choose among many run names could choose the neighbours on an incomplete graph. A server
+        that could repeat a name, for another data set, could replay advertisements of clients that left long ago.
 
         Args:
             members: digest of the parties' keys, 32 bytes (``Roster.members``).
@@ -326,7 +337,7 @@ class Ledger(LedgerPlace):
             run: its name (``Roster.run``).
 
         Raises:
-            LedgerError: another counter, another name under the last one, an upload has left under it, or the file
+            LedgerError: another counter, another name under the last one, an upload was sent under it, or the file
                 failed.
         """
         check_run(run)
@@ -345,10 +356,10 @@ class Ledger(LedgerPlace):
             log.append(Counted(at=self.stamp(), members=members.hex(), counter=counter, run=run.hex()))
 
     def skip_to_counter(self, members: bytes, counter: int) -> None:
-        """A person's word that the runs of these parties before ``counter`` were missed; stays on record.
+        """Record a person's statement that this party missed the runs before ``counter``.
 
         Raises:
-            LedgerError: it is not ahead of the next counter, or the file failed.
+            LedgerError: ``counter`` is not above the next one, or the file failed.
         """
         check_counter(members, counter)
         with self._writing() as log:
@@ -359,12 +370,12 @@ class Ledger(LedgerPlace):
 
     @property
     def head(self) -> str:
-        """How far this ledger has come; kept elsewhere, it tells any older or edited copy (``expected_head``)."""
+        """The ledger's length and digest; kept elsewhere, it exposes any older or edited copy (``expected_head``)."""
         with self._reading() as log:
             return str(log.head)
 
     def account(self, dataset: str) -> Account:
-        """The caps of a data set and everything spent on it."""
+        """The caps and all spends of a data set."""
         with self._reading() as log:
             found = LedgerState.of(log.records).accounts.get(dataset)
         if found is None:

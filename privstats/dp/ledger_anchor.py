@@ -1,7 +1,7 @@
-"""The head of a ledger, kept in a small file beside it: what tells an older copy from the ledger itself.
+"""The anchor of a ledger: its head in a small file beside it, which exposes an older copy of the ledger.
 
-A chain inside one file cannot tell that its end is missing. This file can, as long as it is not put back together with
-the ledger; a head that the caller keeps elsewhere can always. Below ``ledger_file``; it decides nothing about budgets.
+A chain inside one file cannot show that its end is missing. The anchor can, unless it is restored together with the
+ledger; a head that the caller keeps elsewhere always can. Below ``ledger_file``; it knows no rule about budgets.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def head_path(path: Path) -> Path:
 
 
 def kept_head(path: Path) -> Head | None:
-    """The head beside the ledger at ``path``; None where that file is missing.
+    """Read the head beside the ledger at ``path``; None where that file is missing.
 
     Raises:
-        LedgerError: the file cannot be read or holds something else.
+        LedgerError: the file cannot be read or does not hold a head.
     """
     beside = head_path(path)
     try:
@@ -36,31 +36,31 @@ def kept_head(path: Path) -> Head | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise LedgerError(f"cannot read {beside}: {error.strerror}; it says how far the ledger has come") from None
+        raise LedgerError(f"cannot read {beside}: {error.strerror}; it holds the ledger's head") from None
     return Head.parse(text.decode("ascii", "replace"), f"what is in {beside}")
 
 
 def keep_head(path: Path, head: Head) -> None:
-    """Keep ``head``, unless a longer one is kept.
+    """Write ``head``, unless the file holds a longer one.
 
     Raises:
-        LedgerError: the folder does not admit it; nothing may be spent then.
+        LedgerError: the file cannot be written; nothing may be spent then.
     """
     kept = kept_head(path)
     if kept is not None and kept.length >= head.length:
         return
     try:
         atomic_write(head_path(path), f"{head}\n".encode())
-        head_path(path).chmod(path.stat().st_mode & 0o777)  # whoever may use the ledger needs both
+        head_path(path).chmod(path.stat().st_mode & 0o777)  # a user of the ledger needs both files
     except (PrivstatsError, OSError) as error:
         raise LedgerError(f"{error}; nothing was spent") from None
 
 
 def refuse_lost(path: Path) -> None:
-    """A head without its ledger says that a ledger was lost: a new one would be a fresh budget for spent data.
+    """Refuse a new ledger where the head of a lost one is: it would be a fresh budget for spent data.
 
     Raises:
-        LedgerError: that is so.
+        LedgerError: there is a head and no ledger.
     """
     kept = kept_head(path)
     if kept is not None and kept.length and not path.exists():
@@ -71,28 +71,28 @@ def refuse_lost(path: Path) -> None:
 
 
 def check_head(path: Path, heads: Sequence[Head], kept: Head | None, expected: Head | None, *, old: bool) -> None:
-    """Whether the ledger has come at least as far as the heads that were kept of it.
+    """Verify that the ledger contains both heads that were kept of it.
 
     Args:
         path: the ledger.
-        heads: its head after each of its records, beginning with none.
+        heads: its head after each of its records, starting with that of none.
         kept: the head beside it.
         expected: the head that the caller kept.
-        old: the file is of format 1, which kept no head.
+        old: the file has format 1, which kept no head.
 
     Raises:
-        LedgerError: it is older, or another one; or nothing was kept that could tell.
+        LedgerError: it is an older copy or another ledger; or there is no head to compare with.
     """
     if kept is None and expected is None and not old:
         raise LedgerError(
-            f"{head_path(path)} is missing, which tells ledger {path} from an older copy of it: put it back, or give "
-            "the head that was last printed as expected_head"
+            f"{head_path(path)} is missing, which shows that ledger {path} is no older copy: restore it, or give the "
+            "head that was last printed as expected_head"
         )
     if kept is not None and not _reached(heads, kept):
         raise LedgerError(
             f"ledger {path} has {len(heads) - 1} records and {head_path(path).name} beside it says {kept.length}, or "
-            "other ones: this is an older copy or another ledger; restore the newest, because what was spent since "
-            "is missing here"
+            "other ones: this is an older copy or another ledger; restore the newest, because later spends are "
+            "missing here"
         )
     if expected is not None and not _reached(heads, expected):
         raise LedgerError(

@@ -1,7 +1,7 @@
-"""The SQLite file under the ledger: opened safely, synced fully, its whole chain checked, every failure one sentence.
+"""The ledger's SQLite file: full sync, verification of the whole chain, one sentence for every failure.
 
-It knows records and locks, not budgets; ``ledger`` decides what may be spent. Written before anything leaves. Ledgers
-of format 1 (three tables, no run names, no chain) are read as the records of today, and their tables replaced.
+It knows records and locks, not budgets; ``ledger`` decides what may be spent. Ledgers of format 1 (three tables, no run
+names, no chain) are read as records of today's format; the first write replaces their tables.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PARTS = "SELECT spend, statistic, sigma, mu FROM parts ORDER BY rowid"
 
 
 def old_records(connection: sqlite3.Connection) -> list[Record]:
-    """What a ledger of format 1 says, in the order of its clock; a spend comes before the note that it left.
+    """The records of a ledger of format 1, in the order of its clock; a spend precedes the record that it was sent.
 
     Raises:
         LedgerError: a value that format 1 never wrote.
@@ -78,21 +78,20 @@ def _spend(row: tuple[Any, ...], parts: list[Part]) -> Record:
 
 FORMAT_VERSION = 2
 _NEWER_RECORDS = 3
-"""The format of a ledger from its first withdrawal or role on; nothing else differs, so all older ones read on."""
+"""The format of a ledger from its first withdrawal or role on; nothing else differs, so older formats are read."""
 _APPLICATION_ID = 0x70734C64  # "psLd"
 _TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
 _HAS_BESIDE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'beside'"
 BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT"
-"""Makes the table of the bytes whose digests the log holds."""
-"""Makes the table of what the chain holds digests of."""
+"""Makes the table of the bytes whose digests the chain holds."""
 
 
 @dataclass
 class Log:
-    """The records of an open ledger, checked from the first to the last.
+    """The records of an open ledger, all verified.
 
     Attributes:
-        heads: the head after each record, beginning with that of no records.
+        heads: the head after each record, starting with that of no records.
         records: all of them.
     """
 
@@ -106,10 +105,10 @@ class Log:
         return self.heads[-1]
 
     def append(self, record: Record) -> int:
-        """Write one more record and give its number; it counts once the transaction has ended well.
+        """Write a record and return its number; it counts once the transaction is committed.
 
         Raises:
-            LedgerError: it would not read back.
+            LedgerError: it does not decode to itself.
         """
         body = sealed(record)
         head = link(self.head, body)
@@ -121,19 +120,19 @@ class Log:
         return head.length
 
     def keep_beside(self, number: int, body: bytes) -> None:
-        """Keep bytes beside record ``number``, which holds a digest of them; they count with the transaction."""
+        """Store bytes beside record ``number``, which holds their digest; they count with the transaction."""
         self.connection.execute(BESIDE)
         self.connection.execute("INSERT INTO beside (number, body) VALUES (?, ?)", (number, body))
 
     def beside(self, number: int) -> bytes:
-        """What is kept beside record ``number``; empty where that is gone."""
+        """The bytes beside record ``number``; empty where they are missing."""
         if not self.connection.execute(_HAS_BESIDE).fetchone():
             return b""
         row = self.connection.execute("SELECT body FROM beside WHERE number = ?", (number,)).fetchone()
         return row[0] if row and isinstance(row[0], bytes) else b""
 
     def load(self) -> None:
-        """Read and check every record.
+        """Read and verify every record.
 
         Raises:
             LedgerError: one was edited, removed, added or moved by hand.
@@ -150,29 +149,29 @@ class Log:
             raise LedgerError("its first record is missing")
 
     def take(self, record: Record, head: Head) -> None:
-        """Count a record that is known to be good."""
+        """Append a verified record in memory."""
         self.heads.append(head)
         self.records.append(record)
 
 
 @contextmanager
 def writing(path: Path, timeout: float, *, create: str = "", expected: Head | None = None) -> Iterator[Log]:
-    """Hold the ledger alone; on a normal exit everything is on the disk, on any other nothing has changed.
+    """One exclusive transaction: a normal exit commits and syncs everything, an exception changes nothing.
 
-    The write lock is taken at the start, so that reading the total and adding to it cannot interleave with another
-    process. ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. The head is kept beside the
-    file before the transaction (as far as the file had come) and after it; a crash between leaves it one step behind,
-    which the next writer makes good.
+    The write lock is taken at the start, so another process cannot write between reading the total and adding to it.
+    ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. The head beside the file is written
+    before the transaction (that of the file as it was) and after it; after a crash between the two it is one step
+    behind, and the next writer updates it.
 
     Args:
         path: the file.
         timeout: seconds to wait for another process.
-        create: make a new ledger at this time; empty: there must be one.
+        create: create a ledger, with this time in its first record; empty: the ledger must exist.
         expected: a head that the caller has kept.
 
     Raises:
-        LedgerError: the file is missing (or present, with ``create``), locked, unreadable, edited, older than its head,
-            foreign, from a newer version, or the disk is full.
+        LedgerError: the file is missing (or exists, with ``create``), locked, unreadable, edited, older than its head,
+            no ledger, of a newer version, or the disk is full.
     """
     if create:
         refuse_lost(path)
@@ -188,7 +187,7 @@ def writing(path: Path, timeout: float, *, create: str = "", expected: Head | No
             connection.execute("COMMIT")  # closing without it rolls back
     except sqlite3.Error as error:
         raise LedgerError(f"ledger {path} {_reason(error)}; nothing was spent") from error
-    with suppress(PrivstatsError):  # what was spent is spent; the next writer brings the head up to it
+    with suppress(PrivstatsError):  # the spend is committed; the next writer updates the head
         keep_head(path, log.head)
 
 
@@ -196,16 +195,16 @@ def writing(path: Path, timeout: float, *, create: str = "", expected: Head | No
 def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iterator[Log]:
     """A consistent view of an existing ledger.
 
-    Opened for writing where that is possible, because the first reader after a crash must roll back what the crash
-    left half done; on read-only media nothing can be half done.
+    The file is opened for writing where that is possible, because the first reader after a crash must roll back an
+    unfinished transaction; read-only media have none.
 
     Raises:
-        LedgerError: there is none, or as for :func:`writing`.
+        LedgerError: the file is missing, or as for :func:`writing`.
     """
     _require_file(path)
     try:
         mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
-        kept = kept_head(path)  # before the snapshot: a writer may finish in between, and then the snapshot is ahead
+        kept = kept_head(path)  # before the snapshot: if a writer commits in between, the snapshot is ahead of the head
         with closing(_connect(path, mode, timeout)) as connection:
             connection.execute("BEGIN")
             log = _loaded(connection, path)
@@ -237,7 +236,7 @@ def _created(connection: sqlite3.Connection, path: Path, at: str) -> tuple[Log, 
 
 
 def _opened(connection: sqlite3.Connection, path: Path, expected: Head | None) -> tuple[Log, Head]:
-    """The checked log, in today's format, and the head that is already on the disk."""
+    """The verified log, in today's format, and the head that is already on the disk."""
     log, old = _loaded(connection, path), _version(connection, path) == 1
     check_head(path, log.heads, kept_head(path), expected, old=old)
     if not old:

@@ -1,6 +1,6 @@
-"""Where a ledger is, what time it is there, and how its records are read and written.
+"""A ledger's file, clock and expected head, and how its records are read and written.
 
-The file, a clock and a head that the caller kept; no rule about budgets. Under ``ledger``, which decides what is spent.
+No rule about budgets. Under ``ledger``, which decides what is spent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def now() -> datetime:
 
 @dataclass(frozen=True)
 class LedgerPlace:
-    """A ledger's file, opened anew for every use; :class:`~privstats.dp.Ledger` has the arguments."""
+    """A ledger's file, which every use opens again; :class:`~privstats.dp.Ledger` documents the arguments."""
 
     path: str | PathLike[str]
     timeout: float = 10.0
@@ -47,18 +47,18 @@ class LedgerPlace:
 
     @property
     def expected(self) -> Head | None:
-        """The head that the caller kept, read; None where none is."""
+        """The parsed ``expected_head``; None where the caller gave none."""
         return None if self.expected_head is None else Head.parse(self.expected_head, "expected_head")
 
     def stamp(self) -> str:
-        """The time as records of this ledger have it.
+        """The time for a new record.
 
         Raises:
-            LedgerError: ``clock`` gives something else.
+            LedgerError: ``clock`` returns something else than a datetime.
         """
         time = self.clock()
         if not isinstance(time, datetime):
-            raise LedgerError(f"clock must give a datetime, got {type(time).__name__}; leave it out for the system's")
+            raise LedgerError(f"clock must return a datetime, got {type(time).__name__}; leave it out for the system's")
         return time.isoformat(timespec="milliseconds")
 
     @contextmanager
@@ -72,5 +72,5 @@ class LedgerPlace:
             yield log
 
     def _kept(self, log: Log, entry: Spend) -> Spend:
-        """The ledger's own copy of an entry that somebody hands in."""
+        """The ledger's own copy of an entry that a caller passes."""
         return kept_entry(LedgerState.of(log.records), entry, self.path)

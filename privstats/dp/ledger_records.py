@@ -1,6 +1,6 @@
-"""The records of a ledger, and the hash chain that ties each to all before it.
+"""The records of a ledger, and the hash chain in which each depends on all earlier ones.
 
-Pure values and hashes: no file, no rule about budgets. ``ledger_file`` keeps them, ``accounts`` reads them.
+Pure values and hashes: no file, no rule about budgets. ``ledger_file`` stores them, ``accounts`` interprets them.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _DOMAIN = b"privstats/ledger/2"
 Hex: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 ApartBy: TypeAlias = Literal["", "holding", "parties"]
-"""Who keeps apart the records of nodes that are priced as disjoint; empty where every node has a price of its own."""
+"""Who ensures that rounds priced as disjoint hold different records; empty where every round has its own price."""
 _HEAD = re.compile(r"(\d{1,12})-([0-9a-f]{64})")
 
 
 @dataclass(frozen=True)
 class Part:
-    """One statistic of a spend: its guaranteed noise in real units, and mu of it alone under the account's unit."""
+    """One statistic of a spend: its guaranteed noise in real units, and its own mu under the account's unit."""
 
     statistic: str
     sigma: float
@@ -61,7 +61,7 @@ class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Opened(_Base, frozen=True, tag="opened"):
-    """The first record: 32 hex digits that no other ledger has, so that a new file cannot pass for an old one."""
+    """The first record: 32 hex digits that no other ledger has, so that a new file cannot replace an old one."""
 
     ledger: Hex
 
@@ -77,11 +77,11 @@ class Capped(_Base, frozen=True, tag="capped"):
 
 
 class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
-    """A release, or a course of ``nodes``, allowed; ``mu`` is None where exact sums are released. ``run`` is in hex.
+    """A release, or a course of ``nodes``, is allowed; ``mu`` is None where exact sums are released. ``run`` is in hex.
 
-    ``apart`` is ``"holding"`` in the ledger of a party, whose holding notes the records of every node, and
-    ``"parties"`` in that of a server, which sees sums only. What has its default is left out, so records from before a
-    field are written as they were.
+    ``apart`` is ``"holding"`` in the ledger of a party, whose registry notes the records of every round, and
+    ``"parties"`` in that of a server, which sees sums only. Fields with their default are omitted, so records from
+    before a field keep their bytes.
     """
 
     dataset: str
@@ -97,23 +97,23 @@ class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
 
 
 class Marked(_Base, frozen=True, tag="marked"):
-    """Node number ``node`` of the course that record number ``spend`` allowed has begun; it never begins again."""
+    """Round number ``node`` of the course that record number ``spend`` allowed has started; it never starts again."""
 
     spend: Count
     node: Count
 
 
 class Finished(_Base, frozen=True, tag="finished"):
-    """The upload or release that record number ``spend`` allowed has left; ``upload`` names its bytes, in hex."""
+    """The upload or release that record number ``spend`` allowed was sent; ``upload`` identifies its bytes, in hex."""
 
     spend: Count
     upload: Hex
 
 
 class Freed(_Base, frozen=True, tag="freed"):
-    """What left under record number ``spend`` is in no sum and never can be: it costs nothing. ``proof`` is a digest.
+    """The upload under record number ``spend`` is in no sum and never can be: it costs nothing. ``proof`` is a digest.
 
-    An older privstats refuses a ledger with such a record rather than add up another total.
+    An older privstats refuses a ledger with such a record, because it would compute another total.
     """
 
     spend: Count
@@ -121,7 +121,7 @@ class Freed(_Base, frozen=True, tag="freed"):
 
 
 class Withdrawn(_Base, frozen=True, tag="withdrawn"):
-    """Nothing has left under record number ``spend``, and nothing ever will: it costs nothing.
+    """Nothing was sent under record number ``spend``, and nothing ever will be: it costs nothing.
 
     A ledger with such a record has a format number of its own, so an older privstats refuses it by name.
     """
@@ -130,9 +130,9 @@ class Withdrawn(_Base, frozen=True, tag="withdrawn"):
 
 
 class Assigned(_Base, frozen=True, tag="assigned"):
-    """Who keeps apart the records of the course that record number ``spend``, of an older privstats, allowed.
+    """The role ``apart`` of a course whose spend, record number ``spend``, was written by an older privstats.
 
-    From here on it begins as one that was spent with ``apart``. The format number is that of ledgers with withdrawals.
+    Its rounds start from here on as those of a spend with ``apart``. Format number as with withdrawals.
     """
 
     spend: Count
@@ -140,7 +140,7 @@ class Assigned(_Base, frozen=True, tag="assigned"):
 
 
 class Counted(_Base, frozen=True, tag="counted"):
-    """The last run counter accepted for the parties that ``members`` stands for; both names in hex."""
+    """The last run counter accepted for the parties with the digest ``members``; both names in hex."""
 
     members: Hex
     counter: Count
@@ -151,9 +151,9 @@ RegistryAction: TypeAlias = Literal["opened", "entered", "gone", "taken", "left"
 
 
 class Held(_Base, frozen=True, tag="held"):
-    """What became of records of the stream that record number ``spend`` allowed; ``body`` is the SHA-256 of which.
+    """A change of records of the stream that record number ``spend`` allowed; ``body`` is the SHA-256 of their keys.
 
-    ``node`` is 0 where an action is of no node. An older privstats refuses a ledger with such a record.
+    ``node`` is 0 for an action without a node. An older privstats refuses a ledger with such a record.
     """
 
     spend: Count
@@ -167,10 +167,9 @@ Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Freed | Withdr
 
 @dataclass(frozen=True)
 class Head:
-    """How far a ledger has come: its number of records, and the digest that depends on every byte of them.
+    """The head of a ledger: its number of records, and a digest that depends on every byte of them.
 
-    Printed as ``<length>-<64 hex digits>``; whoever keeps that outside the ledger's disk can tell any older or edited
-    copy from the ledger it was printed from.
+    Printed as ``<length>-<64 hex digits>``. Kept outside the ledger's disk, it exposes any older or edited copy.
     """
 
     length: int
@@ -181,10 +180,10 @@ class Head:
 
     @classmethod
     def parse(cls, text: object, where: str) -> Head:
-        """The head in ``text``.
+        """Parse ``text``.
 
         Raises:
-            LedgerError: it is not one; ``where`` says what was read.
+            LedgerError: it is no head; ``where`` names its source.
         """
         found = _HEAD.fullmatch(text.strip()) if isinstance(text, str) else None
         if found is None:
@@ -209,7 +208,7 @@ def encode(record: Record) -> bytes:
 
 
 def sealed(record: Record) -> bytes:
-    """:func:`encode`, where the result reads back as the record; one that did not would lock a ledger for good.
+    """:func:`encode`, and verify that the result decodes to the record; otherwise the ledger could never be read again.
 
     Raises:
         LedgerError: a value of a type that no record has.
@@ -220,16 +219,16 @@ def sealed(record: Record) -> bytes:
             return body
     except (msgspec.MsgspecError, TypeError, ValueError):
         pass
-    raise LedgerError("what should be recorded does not read back: give values of the documented types")
+    raise LedgerError("a record does not decode to itself: give values of the documented types")
 
 
 def decode(body: bytes) -> Record:
-    """The record in ``body``.
+    """Decode a record.
 
     Raises:
-        LedgerError: it is none.
+        LedgerError: ``body`` is none of this version.
     """
     try:
         return _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise LedgerError("a record is none of this version") from None
+        raise LedgerError("a record is not of a version that this privstats knows") from None

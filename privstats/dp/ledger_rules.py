@@ -1,7 +1,6 @@
-"""The rules of the ledger: what a release costs an account, and what is refused.
+"""The rules of the ledger: the price of a release for an account, and every refusal.
 
-Pure functions of an account and a request, one sentence per refusal; no file. ``ledger`` asks them inside one
-transaction.
+Pure functions of an account and a request; no file. ``ledger`` calls them inside one transaction.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ __all__ = [
     "Cost",
     "cap_of",
     "check_apart",
-    "check_begin",
     "check_change",
     "check_counter",
     "check_digest",
     "check_first_exact",
     "check_freed",
+    "check_mark",
     "check_name",
     "check_node",
     "check_nothing_left",
@@ -44,7 +43,7 @@ __all__ = [
 
 
 def no_account(dataset: str) -> str:
-    """The refusal of a data set that nobody opened."""
+    """The error for a data set without an account."""
     return f"the ledger has no account {dataset!r}: open it with set_cap before the first release"
 
 
@@ -56,15 +55,15 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Cost:
-    """What one release measures, what it promises, the noise in it, and what its masking may fail by.
+    """What one release measures and promises, its noise, and the failure probability of its masking.
 
     Attributes:
         schema: what is measured.
         privacy: the promise.
         noise: the calibrated noise; None for exact sums.
         masking_failure: bound on the probability that masking shows more than the sum.
-        times: how many releases of this mu it counts for, in mu^2, by the adjacency under which mu is worked out: for
-            courses whose nodes hold different records. Missing: one.
+        multiplicity: how many releases of this mu it counts for, in mu^2, by the adjacency under which mu is worked
+            out: for courses whose rounds hold different records. Default: 1.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -78,14 +77,14 @@ class Cost:
     privacy: Privacy | NoPrivacy
     noise: Noise | None
     masking_failure: float = 0.0
-    times: Mapping[Adjacency, float] = field(default_factory=dict)
+    multiplicity: Mapping[Adjacency, float] = field(default_factory=dict)
 
 
 def _price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
     """mu of a release under the account's unit and adjacency, jointly and per statistic; infinite without DP.
 
     Raises:
-        LedgerError: the account does not fit the plan, or the cost is not known per client.
+        LedgerError: the account does not fit the plan, or the cost per client is unknown.
     """
     schema, privacy, noise = cost.schema, cost.privacy, cost.noise
     if noise is None or isinstance(privacy, NoPrivacy):
@@ -98,18 +97,18 @@ def _price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
     if account.cap is None:
         raise LedgerError(no_account(account.dataset))
     mu, parts = _cost(account.dataset, account.cap, schema, privacy, noise)
-    factor = math.sqrt(_times(cost, account.dataset, account.cap))
+    factor = math.sqrt(_multiplicity(cost, account.dataset, account.cap))
     return mu * factor, tuple(replace(part, mu=part.mu * factor) for part in parts)
 
 
-def _times(cost: Cost, dataset: str, cap: Cap) -> float:
-    """How many releases a cost counts for under the account's adjacency; one that says it for others only has none."""
-    if cost.times and cap.adjacency not in cost.times:
+def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
+    """How many releases a cost counts for under the account's adjacency; given for others only, it is refused."""
+    if cost.multiplicity and cap.adjacency not in cost.multiplicity:
         raise LedgerError(
-            f"account {dataset!r} is kept under {cap.adjacency} and the cost says how often it counts under "
-            f"{', '.join(sorted(cost.times))} only: give times for {cap.adjacency} too"
+            f"account {dataset!r} is kept under {cap.adjacency} and the cost has a multiplicity for "
+            f"{', '.join(sorted(cost.multiplicity))} only: give multiplicity for {cap.adjacency} too"
         )
-    return cost.times.get(cap.adjacency, 1.0)
+    return cost.multiplicity.get(cap.adjacency, 1.0)
 
 
 def price(account: Account, costs: Sequence[Cost]) -> tuple[float, tuple[Part, ...]]:
@@ -124,14 +123,14 @@ def price(account: Account, costs: Sequence[Cost]) -> tuple[float, tuple[Part, .
 
 
 def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> Cap:
-    """A cap, within the same bounds as a plan's promise (PlanError otherwise)."""
+    """A cap; its epsilon and delta have the bounds of a plan's promise (PlanError otherwise)."""
     most = 1 if unit == "client" else None
     Privacy(model="central", unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta, max_records_per_client=most)
     return Cap(at, unit, adjacency, float(epsilon), float(delta))
 
 
 def check_change(account: Account, wanted: Cap) -> None:
-    """Refuse a cap that what was released already breaks, or under which it has no known cost."""
+    """Refuse a cap that earlier releases already exceed, or under which their cost is unknown."""
     exact = [entry for entry in account.counted if entry.exact]
     if any(not entry.waiting for entry in exact):
         raise LedgerError(f"exact sums of {account.dataset!r} have been released: no cap can hold for these data")
@@ -153,7 +152,7 @@ def check_change(account: Account, wanted: Cap) -> None:
 
 
 def same_spend(earlier: Spend, plan: str, mu: float, parts: tuple[Part, ...], apart: ApartBy = "") -> Spend:
-    """The entry of a run that was begun before, where nothing has left and nothing differs."""
+    """The entry of a run that was spent before, if nothing was sent and nothing differs."""
     if earlier.released is not None:
         raise LedgerError(used_up(earlier))
     check_unsent(earlier)
@@ -171,30 +170,30 @@ def same_spend(earlier: Spend, plan: str, mu: float, parts: tuple[Part, ...], ap
 
 
 def check_apart(costs: Sequence[Cost], apart: ApartBy, nodes: int) -> None:
-    """Refuse a price for disjoint nodes, or for fewer than there are, where nobody is said to keep them disjoint."""
-    if (len(costs) < nodes or any(cost.times for cost in costs)) and not apart:
+    """Refuse a price for disjoint rounds, or for fewer than there are, without a role that keeps them disjoint."""
+    if (len(costs) < nodes or any(cost.multiplicity for cost in costs)) and not apart:
         raise LedgerError(
-            "nodes that are priced as holding different records need somebody who keeps those apart: spend a stream "
-            "with course.spend, which says who does"
+            "rounds that are priced as holding different records need a record registry that keeps those apart: spend "
+            "a stream with course.spend, which names it"
         )
 
 
-def check_begin(entry: Spend, *, sums_only: bool) -> None:
-    """Refuse to begin a node whose price rests on a registry without that registry."""
+def check_mark(entry: Spend, *, sums_only: bool) -> None:
+    """Refuse to start a round without the record registry on which its price rests."""
     if entry.apart == "holding":
         raise LedgerError(
             "this spend is priced for records that enter once, and only a registry sees whether they do: take the "
-            "charge of every node from RecordRegistry.charge, which notes the records in it"
+            "charge of every round from RecordRegistry.charge, which notes the records in it"
         )
     if entry.apart and not sums_only:
         raise LedgerError(
             "this spend is of a server that sees sums only, and no records go with it: spend the stream in the "
-            "party's own ledger, and take the charge of every node from RecordRegistry.charge"
+            "party's own ledger, and take the charge of every round from RecordRegistry.charge"
         )
 
 
 def used_up(entry: Spend) -> str:
-    """The refusal of a second upload under one run name."""
+    """The error for a second upload under one run name."""
     return (
         f"what was released under run {entry.run.hex()} left at {entry.released}: a retry is a second release, so "
         "agree on a new run name for it; nothing was spent"
@@ -202,7 +201,7 @@ def used_up(entry: Spend) -> str:
 
 
 def check_unsent(entry: Spend) -> None:
-    """Refuse whatever would leave, or begin again, under a session that was withdrawn."""
+    """Refuse to send or start anything under a session that was withdrawn."""
     if entry.withdrawn is not None:
         raise LedgerError(
             f"run {entry.run.hex()} was withdrawn at {entry.withdrawn}, so nothing may leave under it: agree on a new "
@@ -211,9 +210,9 @@ def check_unsent(entry: Spend) -> None:
 
 
 def check_waiting(entry: Spend) -> None:
-    """Refuse to withdraw what is no single session, what has left, and what has no name that could be refused later."""
+    """Refuse to withdraw a course, a session that sent its upload, and an entry without a run name."""
     if entry.nodes != 1 or entry.begun:
-        raise LedgerError("this spend pays for a course, whose nodes draw noise as they begin: it is not withdrawn")
+        raise LedgerError("this spend pays for a course, whose rounds draw noise as they begin: it is not withdrawn")
     if entry.released is not None:
         raise LedgerError(
             f"what was released under run {entry.run.hex()} left at {entry.released}, and the server may have counted "
@@ -224,7 +223,7 @@ def check_waiting(entry: Spend) -> None:
 
 
 def check_nothing_left(accounts: Iterable[Account], run: bytes) -> None:
-    """Refuse a run's name once an upload has left under it or it was withdrawn, whatever data set it was of."""
+    """Refuse a run's name once an upload was sent under it or it was withdrawn, in any data set."""
     for entry in (entry for account in accounts for entry in account.entries if entry.run == run):
         check_unsent(entry)
         if entry.released is not None:
@@ -232,9 +231,9 @@ def check_nothing_left(accounts: Iterable[Account], run: bytes) -> None:
 
 
 def check_first_exact(account: Account, allowed: bool) -> None:
-    """Refuse exact sums after exact sums, unless somebody has said that they may be told apart.
+    """Refuse exact sums after exact sums, unless the charge allows their difference to be seen.
 
-    A session of which nothing has left may still send its own, so it counts until it is withdrawn.
+    A session that has sent nothing may still send its sums, so it counts until it is withdrawn.
     """
     if account.counted and not allowed:
         if len(account.waiting) == len(account.counted):
@@ -249,9 +248,9 @@ def check_first_exact(account: Account, allowed: bool) -> None:
 
 
 def check_freed(entry: Spend, upload: bytes) -> None:
-    """Refuse to free what is no single release, what never left, and another upload than the one that left."""
+    """Refuse to free a course, an upload that was never sent, and another upload than the one that was sent."""
     if entry.nodes != 1 or entry.begun:
-        raise LedgerError("this spend pays for a course, whose other nodes may have been released: it is not freed")
+        raise LedgerError("this spend pays for a course, whose other rounds may have been released: it is not freed")
     check_unsent(entry)
     if entry.released is None:
         raise LedgerError(
@@ -262,19 +261,19 @@ def check_freed(entry: Spend, upload: bytes) -> None:
 
 
 def check_node(entry: Spend, node: object) -> None:
-    """Refuse a node that the spend does not pay for, or that has begun."""
+    """Refuse a round that the spend does not pay for, or that has started."""
     check_unsent(entry)
     if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < entry.nodes:
-        raise LedgerError(f"this spend pays for nodes 0 to {entry.nodes - 1}, got {node!r}: spend anew for others")
+        raise LedgerError(f"this spend pays for rounds 0 to {entry.nodes - 1}, got {node!r}: spend anew for others")
     if node in entry.begun:
         raise LedgerError(
-            f"node {node} of this course has begun before, and what began is spent, whatever became of it: go on with "
-            "the next node"
+            f"round {node} of this course has begun before, and a round that began is spent, with or without a sum: go "
+            "on with the next round"
         )
 
 
 def check_room(account: Account, mu: float) -> None:
-    """Refuse what would pass the cap in force."""
+    """Refuse a release that would exceed the cap in force."""
     total = compose((account.mu, mu))
     if total <= account.mu_cap * (1 + TOLERANCE):
         return
@@ -288,7 +287,7 @@ def check_room(account: Account, mu: float) -> None:
 
 
 def _begun(waiting: Sequence[Spend]) -> str:
-    """Which sessions hold a spend although nothing has left, and what to do about it."""
+    """The sessions that hold a spend and have sent nothing, and the remedy."""
     runs = ", ".join(entry.run.hex() for entry in waiting[:_SHOWN]) + (", ..." if len(waiting) > _SHOWN else "")
     several = len(waiting) > 1
     return (
@@ -322,19 +321,19 @@ def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise
 
 
 def check_name(name: object) -> None:
-    """Refuse what is no name of a data set, or no words for a record."""
+    """Refuse a value that is no name of a data set, or no description for a record."""
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
         raise LedgerError(f"a name in the ledger has 1 to {_LONGEST_NAME} printable characters: choose such a one")
 
 
 def check_digest(plan: object) -> None:
-    """Refuse what is no plan's digest."""
+    """Refuse a value that is no plan's digest."""
     if not isinstance(plan, str) or len(plan) > _LONGEST_NAME or not plan.isascii():
         raise LedgerError(f"plan must be the digest of a plan in hex, got {type(plan).__name__}; give plan.digest")
 
 
 def check_counter(members: object, counter: object) -> None:
-    """Refuse what are no members, or no number of a run."""
+    """Refuse values that are no digest of members, or no number of a run."""
     if not isinstance(members, bytes):
         raise LedgerError(f"members must be the digest of the parties, got {type(members).__name__}: Roster.members")
     if isinstance(counter, bool) or not isinstance(counter, int):
@@ -342,9 +341,9 @@ def check_counter(members: object, counter: object) -> None:
 
 
 def check_run(run: object) -> None:
-    """Refuse what is no name of a run."""
+    """Refuse a value that is no name of a run."""
     if not isinstance(run, bytes) or not 0 < len(run) <= _LONGEST_RUN:
         raise LedgerError(
-            f"what is recorded needs a run name of 1 to {_LONGEST_RUN} bytes, agreed by all parties and used once: "
-            "give the roster's"
+            f"a spend needs a run name of 1 to {_LONGEST_RUN} bytes, agreed by all parties and used once: give the "
+            "roster's"
         )

@@ -21,66 +21,83 @@ __all__ = ["Position", "position_of"]
 
 _STONES_PER_UNIT = 1 << 10
 _LAST = 4300  # t = 4.199; the uniforms that are decided here have z <= 4.174
+_LEAST = 48  # those uniforms have m >= 2**48
+_PREFIX = np.int64(52 - 12)  # bits of a float64 behind its exponent and the first twelve of its mantissa
 _RELATIVE_ERROR = 2.0**-60
 _ABSOLUTE_ERROR = 2.0**-50
 _OPEN = 0.51
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 class Position(NamedTuple):
     """sigma z = ``whole + rest`` up to ``error``, entry by entry; ``whole`` is int64 and ``rest`` may be large."""
 
-    whole: NDArray[np.int64]
+    whole: Integers
     rest: Floats
     error: Floats
 
 
 class _Stones(NamedTuple):
-    """P(Z > t) in units of 2**-64 as a whole number and a fraction, and 2**-64 / phi(t), at t = 0, 2**-10, ..."""
+    """P(Z > t) in units of 2**-64 as a whole number and a fraction less 1/2, and 2**-64 / phi(t), at t = 0, 2**-10, ...
 
-    whole: NDArray[np.uint64]
+    ``series`` has the coefficients of w^6 to w^2 there, ``nearest`` the stone for a uniform's leading bits.
+    """
+
+    t: Floats
+    whole: Integers
     fraction: Floats
     inverse_density: Floats
+    series: tuple[Floats, ...]
+    nearest: NDArray[np.int16]
 
 
-def position_of(magnitude: NDArray[np.int64], sigma: float) -> Position:
+class _Scaled(NamedTuple):
+    """sigma t of every stone as a whole number and a rest, and the error of what lies near it."""
+
+    whole: Integers
+    rest: Floats
+    error: Floats
+
+
+def position_of(magnitude: Integers, sigma: float) -> Position:
     """sigma z with z = -Phi^-1(u), for the uniforms u in [m, m + 1) / 2**64 with 2**-16 <= u < 1/2.
 
     With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ...; its
-    n-th derivative is P_n(z) exp(n (z^2 - t^2) / 2), so with |z - t| <= 2**-11 and z < 4.2 the seventh term
-    and what follows is below 2**-67. The difference of the integers Q(t) and m, below 2**53, is exact, so w has at most
-    5 relative errors of 2**-53 and z - t at most 8, together 2**-60.9. A stone times each half of sigma is exact, and
-    so is splitting the whole number off; adding up what is left costs 2**-62.9 sigma + 2**-53. All that is below
-    2**-60 sigma + 2**-50. The 64 bits of m leave another 2**-65 sigma / phi(z) open.
+    n-th derivative is P_n(z) exp(n (z^2 - t^2) / 2). The stone is the nearest one to the middle of the uniforms of the
+    same leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6 in z (Q / phi <= 1.26). With
+    |z - t| <= 2**-11 + 2**-12.6 = 2**-10.6 and z < 4.2 the seventh term and what follows is below 2**-64.2. The
+    difference of the integers Q(t) and m, below 2**53, is exact, so w has at most 5 relative errors of 2**-53 and z - t
+    at most 8, together 2**-60.5. A stone times each half of sigma is exact, and so is splitting the whole number off;
+    adding up what is left costs 2**-62.5 sigma + 2**-53. All that is below 2**-60 sigma + 2**-50. The 64 bits of m
+    leave another 2**-65 sigma / phi(z) open.
     """
-    stones = _stones()
-    nearest = ndtri((magnitude + 0.5) * 2.0**-64)
-    nearest *= -_STONES_PER_UNIT
-    at = np.minimum(np.rint(nearest).astype(np.int64), _LAST)
-    gap = (stones.whole[at] - magnitude.view(np.uint64)).view(np.int64)
-    inverse_density = stones.inverse_density[at]
-    w = (gap + (stones.fraction[at] - 0.5)) * inverse_density
-    t = at * (1 / _STONES_PER_UNIT)
-    upper, lower = _halves(sigma)
-    head = upper * t
-    whole = np.rint(head)
-    rest = sigma * _beside(t, w)
-    rest += (head - whole) + lower * t
-    error = sigma * (_OPEN * inverse_density + _RELATIVE_ERROR) + _ABSOLUTE_ERROR
-    return Position(whole.astype(np.int64), rest, error)
+    stones, scaled = _stones(), _scaled(sigma)
+    at = stones.nearest.take(_leading(magnitude.astype(np.float64)) - _FIRST).astype(np.intp)
+    gap = stones.whole.take(at)
+    gap -= magnitude
+    w = gap.astype(np.float64)
+    w += stones.fraction.take(at)
+    w *= stones.inverse_density.take(at)
+    rest = stones.series[0].take(at)
+    for coefficient in stones.series[1:]:
+        rest *= w
+        rest += coefficient.take(at)
+    rest *= w
+    rest += 1.0
+    rest *= w
+    rest *= sigma
+    rest += scaled.rest.take(at)
+    return Position(scaled.whole.take(at), rest, scaled.error.take(at))
 
 
-def _beside(t: Floats, w: Floats) -> Floats:
-    """z - t: the quantile's series to the sixth order."""
-    square = t * t
-    series = w * (t * ((120 * square + 326) * square + 127) / 720)
-    series = w * (series + ((24 * square + 46) * square + 7) / 120)
-    series = w * (series + t * (6 * square + 7) / 24)
-    series = w * (series + (2 * square + 1) / 6)
-    series = w * (series + t / 2)
-    out: Floats = w * (series + 1)
-    return out
+def _leading(numbers: Floats) -> Integers:
+    """Exponent and first twelve bits of the mantissa of positive numbers, as one whole number."""
+    return numbers.view(np.int64) >> _PREFIX
+
+
+_FIRST = int(_leading(np.array([2.0**_LEAST]))[0])
 
 
 def _halves(sigma: float) -> tuple[float, float]:
@@ -90,12 +107,39 @@ def _halves(sigma: float) -> tuple[float, float]:
     return upper, sigma - upper
 
 
+@lru_cache(maxsize=64)
+def _scaled(sigma: float) -> _Scaled:
+    stones, (upper, lower) = _stones(), _halves(sigma)
+    head = upper * stones.t
+    whole = np.rint(head)
+    error = sigma * (_OPEN * stones.inverse_density + _RELATIVE_ERROR) + _ABSOLUTE_ERROR
+    return _Scaled(whole.astype(np.int64), (head - whole) + lower * stones.t, error)
+
+
 @lru_cache(maxsize=1)
 def _stones() -> _Stones:
     tails = [exact.gaussian_tail(Fraction(j, _STONES_PER_UNIT), 128) for j in range(_LAST + 1)]
     t = np.arange(_LAST + 1) / _STONES_PER_UNIT
+    square = t * t
     return _Stones(
-        whole=np.array([tail >> 64 for tail in tails], np.uint64),
-        fraction=np.array([(tail & ((1 << 64) - 1)) * 2.0**-64 for tail in tails]),
-        inverse_density=np.exp(t * t / 2) * (math.sqrt(2 * math.pi) * 2.0**-64),
+        t=t,
+        whole=np.array([tail >> 64 for tail in tails], np.uint64).view(np.int64),  # 2**63 at 0; differences are modular
+        fraction=np.array([(tail & ((1 << 64) - 1)) * 2.0**-64 for tail in tails]) - 0.5,
+        inverse_density=np.exp(square / 2) * (math.sqrt(2 * math.pi) * 2.0**-64),
+        series=(
+            t * ((120 * square + 326) * square + 127) / 720,
+            ((24 * square + 46) * square + 7) / 120,
+            t * (6 * square + 7) / 24,
+            (2 * square + 1) / 6,
+            t / 2,
+        ),
+        nearest=_nearest(),
     )
+
+
+def _nearest() -> NDArray[np.int16]:
+    """The stone for each of the leading bits of m in [2**48, 2**63]."""
+    last = int(_leading(np.array([2.0**63]))[0])
+    starts = (np.arange(_FIRST, last + 2, dtype=np.int64) << _PREFIX).view(np.float64)
+    middle = np.minimum((starts[:-1] + starts[1:]) / 2, 2.0**63)
+    return np.minimum(np.rint(-_STONES_PER_UNIT * ndtri(middle * 2.0**-64)), _LAST).astype(np.int16)

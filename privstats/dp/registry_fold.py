@@ -1,21 +1,43 @@
-"""What all changes on record of a stream's records lead to: pure values, no file.
+"""The keyed hashes of a stream's records, and the state that all recorded changes of them lead to: values, no file.
 
-``registry_index`` keeps the same as rows, and compares the two whenever it does not know who wrote those.
+``registry_index`` keeps the same state as rows, and compares the two when another program may have written the rows.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from privstats.dp.ledger_records import Held
+from privstats.errors import LedgerError
 
-__all__ = ["KEY_BYTES", "SETTLED", "Fold", "Send", "State", "keys_in", "sends_in"]
+__all__ = [
+    "KEY_BYTES",
+    "LONGEST_ID",
+    "SECRET_BYTES",
+    "SETTLED",
+    "Fold",
+    "Send",
+    "State",
+    "keys_in",
+    "record_keys",
+    "sends_in",
+]
 
 KEY_BYTES = 16
 """Bytes of the keyed hash that stands for a record: 2**-90 that two of a million meet."""
+
+SECRET_BYTES = 32
+"""Length of the party's secret behind those hashes."""
+
+LONGEST_ID = 200
+"""Characters in the id of a record, at most."""
+
+_INNER, _OUTER = (bytes(value ^ pad for value in range(256)) for pad in (0x36, 0x5C))
+"""What HMAC (RFC 2104) makes of its key for the inner and the outer hash."""
 
 SETTLED = ("returned", "lost")
 """How a node ends without its records in the sum."""
@@ -44,6 +66,25 @@ class Send:
     def encoded(self) -> bytes:
         """18 bytes."""
         return self.key + bytes([self.level, self.leaves])
+
+
+def record_keys(secret: bytes, ids: Iterable[str]) -> list[bytes]:
+    """HMAC-SHA-256 of each id, cut to 16 bytes; both keyed blocks are made once, in half the time of ``hmac.digest``.
+
+    Raises:
+        LedgerError: an id is not a text of 1 to 200 characters.
+    """
+    block = secret.ljust(hashlib.sha256().block_size, b"\0")
+    inner = block.translate(_INNER) + b"privstats/holding/record\0"
+    outer = block.translate(_OUTER)
+    sha256 = hashlib.sha256
+    return [sha256(outer + sha256(inner + _encoded(each)).digest()).digest()[:KEY_BYTES] for each in ids]
+
+
+def _encoded(record: str) -> bytes:
+    if not isinstance(record, str) or not 0 < len(record) <= LONGEST_ID:
+        raise LedgerError(f"the id of a record is a text of 1 to {LONGEST_ID} characters; give one that stays")
+    return record.encode()
 
 
 def keys_in(body: bytes) -> list[bytes]:

@@ -1,8 +1,8 @@
 """The records of a stream as indexed rows, folded from the chain as each change is written.
 
-The chain holds every change and the SHA-256 of its rows; these tables hold what all changes together lead to, in the
+The chain holds every change and the SHA-256 of its rows; these tables hold the state that all changes lead to, in the
 same file and transaction. Triggers break their seal when any other program writes to them, or to the rows beside the
-chain. Without a seal nothing is believed: the chain is folded anew and compared. ``registry_log`` reads and writes.
+chain. Without a valid seal the chain is folded again and compared. ``registry_log`` reads and writes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from privstats.errors import LedgerError
 
 __all__ = ["RegistryIndex", "checked_body"]
 
-Place: TypeAlias = Literal["main", "temp"]
+Database: TypeAlias = Literal["main", "temp"]
 _TABLES = {
     "registry_states": "spend INTEGER NOT NULL, key BLOB NOT NULL, state TEXT NOT NULL, PRIMARY KEY (spend, key)",
     "registry_sends": (
@@ -53,7 +53,7 @@ _PARTING = f"{_STATE} 'gone' INTERSECT {_SENT} 0 AND there > 0 EXCEPT {_SENT} 1 
 
 
 def checked_body(log: Log, number: int, record: Held) -> bytes:
-    """The rows of change ``number``, as the chain has their digest.
+    """The rows of change ``number``, verified against the digest in the chain.
 
     Raises:
         LedgerError: they were edited.
@@ -66,7 +66,7 @@ def checked_body(log: Log, number: int, record: Held) -> bytes:
 
 @dataclass(frozen=True)
 class RegistryIndex:
-    """What the changes of every stream in a ledger lead to. Made with :meth:`reading` or :meth:`writing`.
+    """The state that the changes of every stream in a ledger lead to. Made with :meth:`reading` or :meth:`writing`.
 
     Attributes:
         log: of the open ledger.
@@ -80,7 +80,7 @@ class RegistryIndex:
 
         Args:
             log: of the open ledger.
-            whole: compare all of it with the chain, whatever the seal says.
+            whole: compare all of it with the chain, even if the seal is valid.
 
         Raises:
             LedgerError: rows were edited.
@@ -112,7 +112,7 @@ class RegistryIndex:
         return index
 
     def seal(self) -> None:
-        """Say that the tables hold all changes on record; the next use believes them until another program writes."""
+        """Record that the tables hold all changes; the next use trusts them until another program writes."""
         head = self._last
         self._run("DELETE FROM registry_seal")
         self._run("INSERT INTO registry_seal VALUES (?, ?, ?)", (head.length, head.digest, self._schema))
@@ -128,20 +128,20 @@ class RegistryIndex:
             self._count(record.spend, self._taken(record), -1 if record.action == "returned" else 0, -1)
 
     def state(self, spend: int, key: bytes) -> State:
-        """What became of a record of the stream that record number ``spend`` allowed."""
+        """The state of a record of the stream that record number ``spend`` allowed."""
         row = self._run("SELECT state FROM registry_states WHERE spend = ? AND key = ?", (spend, key)).fetchone()
         return row[0] if row else "new"
 
     def states(self, spend: int) -> Counter[State]:
-        """How many records are in, and how many have gone."""
+        """How many records are in, and how many are gone."""
         counted = "SELECT state, count(*) FROM registry_states WHERE spend = ? GROUP BY state"
         return Counter(dict(self._run(counted, (spend,))))
 
     def due(self, spend: int, level: int, repeats: int) -> tuple[set[bytes], set[bytes]]:
-        """Records that a node at ``level`` must add, and those that it must take off.
+        """The records that a node at ``level`` must add, and those that it must subtract.
 
-        A record is added that is in, is not there, and was sent at most ``repeats`` times; it is taken off once it is
-        gone and still there, and that was sent at most as often.
+        A record is added if it is in, is not in that level's sum, and was sent at most ``repeats`` times. It is
+        subtracted if it is gone, is still in the sum, and was sent for that at most as often.
         """
         named = {"spend": spend, "level": level, "repeats": repeats}
         arriving, parting = ({key for (key,) in self._run(rule, named)} for rule in (_ARRIVING, _PARTING))
@@ -160,11 +160,11 @@ class RegistryIndex:
 
     @property
     def _sealed(self) -> bool:
-        """Nothing but changes of ours has written to the tables, and they are up to the chain."""
+        """Whether only this module has written to the tables, and they contain all changes of the chain."""
         return self._said() == (self._last.length, self._last.digest, self._schema)
 
     def _said(self) -> tuple[int, str, int]:
-        """How far the tables are, as the seal has it."""
+        """The last change in the tables, as the seal records it."""
         rows = self._run("SELECT * FROM main.registry_seal").fetchall() if "registry_seal" in self._tables() else []
         return rows[0] if len(rows) == 1 else (0, "", 0)
 
@@ -172,16 +172,16 @@ class RegistryIndex:
         named = "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name LIKE 'registry#_%' ESCAPE '#'"
         return {name for (name,) in self._run(named)}
 
-    def _make(self, place: Place) -> None:
-        if place == "temp":
+    def _make(self, database: Database) -> None:
+        if database == "temp":
             self._run("PRAGMA temp_store = MEMORY")
         else:
             self._run(_SEAL)
         for table, columns in _TABLES.items():
-            self._run(f"CREATE TABLE {place}.{table} ({columns}) STRICT, WITHOUT ROWID")
+            self._run(f"CREATE TABLE {database}.{table} ({columns}) STRICT, WITHOUT ROWID")
 
     def _watch(self) -> None:
-        """From here on the seal breaks when a row of the index, or beside the chain, is written."""
+        """Make the triggers that break the seal when a row of the index, or beside the chain, is written."""
         self._run(BESIDE)
         for table in ("beside", *_TABLES):
             for event in ("INSERT", "UPDATE", "DELETE"):
@@ -189,7 +189,7 @@ class RegistryIndex:
                 self._run(_TRIGGER.format(table=table, event=event))
 
     def _checked(self) -> tuple[Mapping[int, Fold], list[tuple[int, Held]]]:
-        """Fold the chain as far as the file's tables are, compare, and give that and the changes that they lack.
+        """Fold the chain up to the tables' last change, compare, and return the fold and the changes that they lack.
 
         Raises:
             LedgerError: rows were edited.
@@ -212,7 +212,7 @@ class RegistryIndex:
         return folds, missing
 
     def _holds(self, folds: Mapping[int, Fold]) -> bool:
-        """The file's tables have what the changes lead to, and nothing else."""
+        """Whether the file's tables equal the fold."""
         sizes = [sum(len(fold.states) for fold in folds.values())]
         sizes.append(sum(len(counts) for fold in folds.values() for counts in fold.used.values()))
         counted = "SELECT (SELECT count(*) FROM main.registry_states), (SELECT count(*) FROM main.registry_sends)"
@@ -244,7 +244,7 @@ class RegistryIndex:
         return ((number, each) for number, each in enumerate(self.log.records, start=1) if isinstance(each, Held))
 
     def _taken(self, record: Held) -> bytes:
-        """What the node of a change took."""
+        """The records that the node of a change took."""
         for number, each in self._changes():
             if (each.spend, each.node, each.action) == (record.spend, record.node, "taken"):
                 return checked_body(self.log, number, each)

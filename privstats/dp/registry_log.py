@@ -1,8 +1,8 @@
-"""What a party has sent of each record of a stream, in the ledger's own file and in one transaction with it.
+"""The changes of a stream's records, in the ledger's own file and in one transaction with its records.
 
-Records go by keyed hashes of their names; a row per change lies in a table beside the log, and its SHA-256 in the log,
-so that an edit or an older copy is noticed as any other is. ``registry_index`` has what all changes lead to. It knows
-no moments; ``course.record_registry`` decides.
+Records are identified by keyed hashes of their ids. A table beside the log has one row per change and the log its
+SHA-256, so the ledger detects an edit or an older copy. ``registry_index`` has the state that all changes lead to. No
+moments here; ``course.record_registry`` decides.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _NO_NODE = 0
 
 @dataclass
 class Register:
-    """What is on record of the nodes of one stream.
+    """The recorded state of the nodes of one stream.
 
     Attributes:
-        ends: by node, the last that is known of it: ``"taken"``, ``"left"``, ``"returned"`` or ``"lost"``.
-        uploads: by node, the name of what left.
-        check: what the party's secret must lead to; empty before the first change.
+        ends: by node, its last recorded action: ``"taken"``, ``"left"``, ``"returned"`` or ``"lost"``.
+        uploads: by node, the digest of its upload.
+        check: the value that the party's secret must give; empty before the first change.
     """
 
     ends: dict[int, RegistryAction] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Register:
         """The nodes of the stream that record number ``spend`` allowed.
 
         Raises:
-            LedgerError: what is kept of one was edited.
+            LedgerError: a change was edited.
         """
         register = cls()
         for number, record in enumerate(log.records, start=1):
@@ -62,7 +62,7 @@ class Register:
 
 @dataclass(frozen=True)
 class View:
-    """What is on record of one stream, in an open ledger.
+    """The recorded state of one stream, in an open ledger.
 
     Attributes:
         log: of the file.
@@ -86,7 +86,7 @@ class RegistryLog:
 
     Args:
         ledger: the party's own.
-        entry: what the stream was spent under.
+        entry: the stream's spend.
     """
 
     ledger: Ledger
@@ -103,10 +103,10 @@ class RegistryLog:
 
     @contextmanager
     def looking(self, *, whole: bool = False) -> Iterator[View]:
-        """A consistent view of what is on record.
+        """A consistent view of the recorded state.
 
         Args:
-            whole: check every row against the chain; else only where another program has written to the rows.
+            whole: verify every row against the chain; otherwise only where another program has written to the rows.
 
         Raises:
             LedgerError: as for :meth:`register`.
@@ -116,10 +116,10 @@ class RegistryLog:
 
     @contextmanager
     def changing(self) -> Iterator[Changes]:
-        """Hold the ledger alone: read what is on record, and write; all of it counts, or none.
+        """One exclusive transaction: read the recorded state, and write changes; all of them count, or none.
 
         Raises:
-            LedgerError: as for :meth:`register`, or the disk failed. Nothing may be drawn or leave then.
+            LedgerError: as for :meth:`register`, or the disk failed. Nothing may be drawn or sent then.
         """
         with writing(Path(self.ledger.path), self.ledger.timeout, expected=self.ledger.expected) as log:
             changes = Changes(log, self._kept(log), RegistryIndex.writing(log), self.ledger.stamp())
@@ -132,7 +132,7 @@ class RegistryLog:
 
 @dataclass(frozen=True)
 class Changes(View):
-    """An open transaction: what is on record, and what is written to it.
+    """An open transaction on the recorded state.
 
     Attributes:
         at: the time of its records.
@@ -141,29 +141,29 @@ class Changes(View):
     at: str
 
     def open(self, check: bytes) -> None:
-        """Note what the party's secret leads to."""
+        """Record the check value of the party's secret."""
         self._write("opened", check)
 
     def move(self, state: Literal["entered", "gone"], keys: Iterable[bytes]) -> None:
-        """Records that are in from here on, or gone."""
+        """Record that these records are in from here on, or gone."""
         self._write(state, b"".join(keys))
 
     def take(self, node: int, sends: Sequence[Send]) -> None:
-        """Begin a node with these records in it: the mark and they are one step.
+        """Start a node with these records in it; the mark and the records are written together.
 
         Raises:
-            LedgerError: the node has begun before, or the stream has no such node.
+            LedgerError: the node has started before, or the stream has no such node.
         """
         check_node(self.entry, node)
         self.log.append(Marked(at=self.at, spend=self.entry.id, node=node))
         self._write("taken", b"".join(send.encoded for send in sends), node)
 
     def leave(self, node: int, upload: bytes) -> None:
-        """What a node took has left, or leaves now; ``upload`` names the bytes."""
+        """Record that a node's vector is sent; ``upload`` identifies the bytes."""
         self._write("left", upload, node)
 
     def end(self, node: int, how: Literal["returned", "lost"]) -> None:
-        """What a node took is in no sum: by proof (``"returned"``), or as far as the party knows."""
+        """Record that a node's records are in no sum: by proof (``"returned"``), or as far as the party knows."""
         self._write(how, b"", node)
 
     def _write(self, action: RegistryAction, body: bytes, node: int = _NO_NODE) -> None:

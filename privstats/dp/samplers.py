@@ -7,7 +7,7 @@ arithmetic decides (``exact``). So the law is exact and a stream gives the same 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol, TypeAlias
@@ -29,6 +29,8 @@ MAX_SIGMA = 2.0**48
 
 _TILE = 1 << 13
 _TABLE_BELOW = 64.0
+_PREFIX_BITS = 16
+_BEHIND_PREFIX = np.int64(63 - _PREFIX_BITS)
 _MAGNITUDE = np.int64((1 << 63) - 1)
 _DEEP = np.int64(1 << 48)
 _WIDE = 2.0**35  # float64 alone leaves one sample in a thousand to the exact path there, and ever more beyond
@@ -120,8 +122,11 @@ class _Continuous:
         """Where float64 alone could not tell the cell: sigma z in parts; no law's edges are 1 / sigma away from it."""
         position = position_of(np.maximum(magnitude, _DEEP), self.sigma)
         nearest = np.rint(position.rest)
-        uncertain: NDArray[np.bool_] = np.abs(position.rest - nearest) > 0.5 - position.error - 1 / self.sigma
         values = position.whole + nearest.astype(np.int64)
+        nearest -= position.rest
+        distance = np.abs(nearest, out=nearest)
+        distance += position.error
+        uncertain: NDArray[np.bool_] = distance > 0.5 - 1 / self.sigma
         deep = np.flatnonzero(magnitude < _DEEP)
         if len(deep):
             uncertain[deep] = True
@@ -167,23 +172,31 @@ class _Discrete(_Continuous):
 
 @dataclass(frozen=True, eq=False)
 class _Tabled:
-    """The discrete Gaussian for sigma < 64: a proposal checked against the exact 63-bit edges of its cell."""
+    """The discrete Gaussian for sigma < 64: the exact 63-bit edges of its cells, looked up by a uniform's first bits.
+
+    Attributes:
+        sigma: of the law.
+        inside, outside: cell k holds the uniforms with outside[k] < m < inside[k]; edges are left to the exact path.
+        prefixes: the cell of all uniforms with these first 16 bits; negative where an edge lies among them.
+    """
 
     sigma: float
     inside: Integers
     outside: Integers
+    prefixes: NDArray[np.int16]
 
     def propose(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-        position = ndtri((magnitude + 0.5) * 2.0**-64)
-        position *= -max(self.sigma - 1 / (24 * self.sigma), self.sigma / 2)
-        guess = np.minimum(np.rint(position).astype(np.int64), len(self.inside) - 1)
-        uncertain = self._uncertain(magnitude, guess)
-        missed = np.flatnonzero(uncertain)
-        if len(missed):
-            found = np.searchsorted(-self.outside, -magnitude[missed], side="left")
-            guess[missed] = np.minimum(found, len(self.inside) - 1)
-            uncertain[missed] = self._uncertain(magnitude[missed], guess[missed])
+        guess = np.take(self.prefixes, magnitude >> _BEHIND_PREFIX).astype(np.int64)
+        missed = np.flatnonzero(guess < 0)
+        uncertain = np.zeros(len(magnitude), np.bool_)
+        guess[missed], uncertain[missed] = self.searched(magnitude[missed])
         return guess, uncertain
+
+    def searched(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+        """The cell of each uniform by a search among the edges, and where an edge lies too near."""
+        found = np.searchsorted(-self.outside, -magnitude, side="left")
+        guess = np.minimum(found, len(self.inside) - 1)
+        return guess, self._uncertain(magnitude, guess)
 
     def _uncertain(self, magnitude: Integers, guess: Integers) -> NDArray[np.bool_]:
         unsure: NDArray[np.bool_] = magnitude >= self.inside[guess]
@@ -200,14 +213,23 @@ _rounded = _Rounded
 
 @lru_cache(maxsize=64)
 def _tabled(sigma: float) -> _Tabled:
-    """Cell k holds the uniforms with outside[k] < m < inside[k]; the edges themselves are left to the exact path."""
+    """The table of a sigma, from tails to 128 bits."""
     bits = 128
     tails = _tails(sigma, bits)
     low = [max(0, tail - exact.ERROR) >> (bits - 64) for tail in tails]
     high = [(tail + exact.ERROR) >> (bits - 64) for tail in tails]
     cells = next((k for k, edge in enumerate(high) if edge == 0), len(high)) + 1
     inside = np.array([int(_MAGNITUDE), *low[: cells - 1]], np.int64)
-    return _Tabled(sigma, inside, np.array(high[:cells], np.int64))
+    edges = _Tabled(sigma, inside, np.array(high[:cells], np.int64), np.empty(0, np.int16))
+    return replace(edges, prefixes=_prefixes(edges))
+
+
+def _prefixes(edges: _Tabled) -> NDArray[np.int16]:
+    """Cells are intervals: where the first and the last uniform of a prefix lie well inside one, so do all between."""
+    first = np.arange(1 << _PREFIX_BITS, dtype=np.int64) << _BEHIND_PREFIX
+    low, unsure_low = edges.searched(first)
+    high, unsure_high = edges.searched(first + ((1 << _BEHIND_PREFIX) - 1))
+    return np.where((low == high) & ~unsure_low & ~unsure_high, low, -1).astype(np.int16)
 
 
 @lru_cache(maxsize=64)

@@ -169,10 +169,10 @@ def _require_formula(weights: Mapping[str, float], covered: str) -> None:
 
 def _class_square(schema: ClassSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     _require_formula(weights, "NABSD")
-    radius = schema.clip_norm**2
+    radius_squared = schema.clip_norm**2
     count = weights.get("N", 0.0)
-    first = weights.get("A", 0.0) * radius
-    second = sum(weights.get(statistic, 0.0) for statistic in "BSD") * radius**2
+    first = weights.get("A", 0.0) * radius_squared
+    second = sum(weights.get(statistic, 0.0) for statistic in "BSD") * radius_squared**2
     add = count + first + second
     if adjacency == "add-remove":
         return add
@@ -189,9 +189,9 @@ def _opposed(linear: float, quadratic: float) -> float:
 
 def _ridge_square(schema: RidgeSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     _require_formula(weights, "Ghq")
-    radius, target = schema.clip_norm**2, schema.target_bound**2
-    gram = weights.get("G", 0.0) * radius**2
-    cross = weights.get("h", 0.0) * radius * target
+    radius_squared, target = schema.clip_norm**2, schema.target_bound**2
+    gram = weights.get("G", 0.0) * radius_squared**2
+    cross = weights.get("h", 0.0) * radius_squared * target
     energy = weights.get("q", 0.0) * target**2
     add = gram + cross + energy
     if adjacency == "add-remove":
@@ -325,9 +325,9 @@ def _gaussian_square(schema: GaussianSchema, weights: Mapping[str, float], adjac
     _require_formula(weights, "NxVM")
     if adjacency != "add-remove":
         raise PlanError("an alignment promises a client added or removed; take adjacency='add-remove'")
-    radius = schema.clip_norm**2
+    radius_squared = schema.clip_norm**2
     return (
         weights.get("N", 0.0)
-        + weights.get("x", 0.0) * radius
-        + (weights.get("V", 0.0) + weights.get("M", 0.0)) * radius**2
+        + weights.get("x", 0.0) * radius_squared
+        + (weights.get("V", 0.0) + weights.get("M", 0.0)) * radius_squared**2
     )

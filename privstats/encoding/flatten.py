@@ -6,15 +6,17 @@ of the data it stands between the moments and the ring, and again between the re
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.encoding.layout import layout_of
 from privstats.errors import DataError
-from privstats.moments import Moments, kind_of
 from privstats.schema import Schema
+
+if TYPE_CHECKING:
+    from privstats.moments import Moments
 
 __all__ = ["flatten", "to_real", "unflatten"]
 
@@ -50,6 +52,8 @@ def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
         >>> ps.encoding.unflatten(schema, ps.encoding.flatten(moments)) == moments
         True
     """
+    from privstats.moments import kind_of  # a plan knows layouts, and its check need not wait for what forms sums
+
     arrays = _blocks(schema, vector)
     for row in schema.sent:
         if (arrays[row.letter] % row.kept).any():
@@ -73,6 +77,8 @@ def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:
         >>> ps.encoding.to_real(schema, vector).A.tolist()
         [[1.0, 0.0], [0.0, 0.5]]
     """
+    from privstats.moments import kind_of
+
     return kind_of(schema).real(schema, _blocks(schema, vector))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from privstats.course.recipes import Promise
+from privstats.course.promise import Promise
 from privstats.dp import Privacy
 from privstats.dp.models import Model
 from privstats.dp.privacy import Adjacency, Unit
@@ -115,9 +115,14 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """Whether a promise covers whatever the head is shown to."""
         return self.exact is False and not self.reproducible
 
+    def tables(self) -> dict[str, Any]:
+        """What is known, as plain values by name."""
+        known: dict[str, Any] = msgspec.to_builtins(self)
+        return known
+
     def tags(self) -> dict[str, str]:
         """What is known, as texts by name: for the tags of a tracking server and the metadata of other formats."""
-        known = {name: value for name, value in msgspec.to_builtins(self).items() if name != "releases"}
+        known = {name: value for name, value in self.tables().items() if name != "releases"}
         known |= {"promise": str(self), "release": self.release}
         return {f"privstats.{name}": _text(value) for name, value in known.items() if value is not None}
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +24,44 @@ from scipy.special import fdtrc, ndtr, ndtri, stdtr, stdtrit
 
 from privstats.estimates.spectrum import Array
 
-__all__ = ["Inversion", "NormalEquations", "holm", "quantile", "two_sided"]
+__all__ = ["Errors", "Inversion", "NormalEquations", "holm", "quantile", "two_sided"]
 
 _LOST = math.sqrt(np.finfo(np.float64).eps)
 _NORMAL = 1e12  # degrees from which F and chi2 agree to every digit
+
+
+class Errors(Protocol):
+    """What a regression asks of the way in which errors are computed; arrays have one entry per parameter."""
+
+    @property
+    def estimate(self) -> Array:
+        """Estimates."""
+
+    @property
+    def error(self) -> Array:
+        """Standard errors."""
+
+    @property
+    def noise_error(self) -> Array:
+        """Standard errors from the noise alone."""
+
+    def told(self, alpha: float) -> NDArray[np.bool_]:
+        """Whether the interval at this level is bounded."""
+
+    def statistics(self, null: Array | float = 0.0) -> Array:
+        """Test statistics of "parameter == null"."""
+
+    def pvalues(self, null: Array | float = 0.0) -> Array:
+        """Two-sided p-values of "parameter == null"."""
+
+    def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
+        """Ends of the intervals."""
+
+    def combined(self, rows: Array) -> Errors:
+        """The same of linear combinations of the parameters."""
+
+    def joint_pvalue(self) -> float:
+        """p-value of "all parameters are 0"."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,13 @@ from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.evidence import LinearSums, linear_sums
-from privstats.inference.inversion import Inversion, holm
+from privstats.inference.inversion import Errors, Inversion, holm
 from privstats.inference.parts import FEWEST_PARTS, PartErrors, uneven
 from privstats.inference.summary import Summary, summarise
 from privstats.release import Release
 from privstats.schema import RidgeSchema, Schema
 
-__all__ = ["ContrastTest", "CovType", "Errors", "Regression", "Saturation", "design_notes", "explained", "ols"]
+__all__ = ["ContrastTest", "CovType", "Regression", "Saturation", "design_notes", "explained", "ols"]
 
 CovType: TypeAlias = Literal["auto", "nonrobust", "folds"]
 
@@ -49,40 +49,6 @@ class Saturation(NamedTuple):
 
     targets: float
     rows: float
-
-
-class Errors(Protocol):
-    """What a regression asks of the way in which errors are computed; arrays have one entry per parameter."""
-
-    @property
-    def estimate(self) -> Array:
-        """Estimates."""
-
-    @property
-    def error(self) -> Array:
-        """Standard errors."""
-
-    @property
-    def noise_error(self) -> Array:
-        """Standard errors from the noise alone."""
-
-    def told(self, alpha: float) -> NDArray[np.bool_]:
-        """Whether the interval at this level is bounded."""
-
-    def statistics(self, null: Array | float = 0.0) -> Array:
-        """Test statistics of "parameter == null"."""
-
-    def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Two-sided p-values of "parameter == null"."""
-
-    def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Ends of the intervals."""
-
-    def combined(self, rows: Array) -> Errors:
-        """The same of linear combinations of the parameters."""
-
-    def joint_pvalue(self) -> float:
-        """p-value of "all parameters are 0"."""
 
 
 @dataclass(frozen=True, eq=False)

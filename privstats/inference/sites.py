@@ -25,10 +25,10 @@ from privstats.inference.evidence import (
     map_columns,
     require_records,
 )
-from privstats.inference.inversion import Inversion, NormalEquations
+from privstats.inference.inversion import Errors, Inversion, NormalEquations
 from privstats.inference.mixed import LEVELS, MixedErrors, Reml, pull_weights
 from privstats.inference.parts import PartErrors
-from privstats.inference.regression import Errors, Regression, design_notes, explained
+from privstats.inference.regression import Regression, design_notes, explained
 from privstats.release import Release
 from privstats.schema import SitesSchema
 from privstats.transforms import ConstantFeature

@@ -13,19 +13,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from privstats.errors import DataError
 from privstats.moments.arrays import is_tensor
 from privstats.moments.class_moments import ClassMoments, ClassSums
-from privstats.moments.clip_report import NORM_EDGES, ClipReport, norm_histogram
+from privstats.moments.clip_report import NORM_EDGES, ClipReport, no_records, norm_histogram
 from privstats.moments.exact_sum import exact_rows, require_known, require_room
-from privstats.moments.grid import Grid, feature_grid, target_grid
+from privstats.moments.grid import Grid, GridChunk, feature_grid, target_grid
 from privstats.moments.input_validation import Tile, count_of, tiles, tiles_of_batches
 from privstats.moments.ridge_moments import RidgeMoments, RidgeSums, fold_of_key, key_weights
+from privstats.moments.sparse_grid import snapped
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema
 from privstats.transforms import apply
 
-__all__ = ["CpuAccumulator", "DeviceAccumulator", "chunk_rows", "measured", "show_progress"]
+__all__ = ["CpuAccumulator", "DeviceAccumulator", "SparseAccumulator", "chunk_rows", "measured", "show_progress"]
 
 
 def show_progress(tiles: Iterable[Tile], total: int | None) -> Iterator[Tile]:
@@ -37,7 +39,7 @@ def show_progress(tiles: Iterable[Tile], total: int | None) -> Iterator[Tile]:
         task = bar.add_task("records", total=total)
         for tile in tiles:
             yield tile
-            bar.advance(task, len(tile[0]))
+            bar.advance(task, tile[0].shape[0])
 
 
 _CHUNK_BYTES = 16 << 20
@@ -59,13 +61,13 @@ class CpuAccumulator:
         size = chunk_rows(schema)
         self._schema = schema
         self._grid = feature_grid(schema)
-        self._target_grid = None if isinstance(schema, ClassSchema) else target_grid(schema)
         self._sums: Any = ClassSums(schema) if isinstance(schema, ClassSchema) else RidgeSums(schema)
         self._rows = np.empty((size, schema.features))
         self._targets: NDArray[Any] = (
             np.empty(size, np.intp) if isinstance(schema, ClassSchema) else np.empty((size, schema.targets))
         )
-        self._norms = np.empty(size)
+        self._chunk = GridChunk(self._grid, self._rows)
+        self._target_chunk = None if isinstance(schema, ClassSchema) else GridChunk(target_grid(schema), self._targets)
         self._filled = 0
         self._clipped = self._targets_clipped = self._energy = 0
         self._norm_counts = norm_histogram(np.empty(0), 1)
@@ -104,34 +106,59 @@ class CpuAccumulator:
 
     def _fill(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
         at = slice(self._filled, self._filled + len(rows))
-        snapped = self._grid.quantize(rows, self._rows[at])
-        self._norms[at] = snapped.norms
-        self._clipped += snapped.clipped
-        self._energy += snapped.energy
-        if self._target_grid is None:
+        self._chunk.fill(rows)
+        if self._target_chunk is None:
             self._targets[at] = targets
         else:
-            matrix = targets[:, None] if targets.ndim == 1 else targets
-            self._targets_clipped += self._target_grid.quantize(matrix, self._targets[at]).clipped
+            self._target_chunk.fill(targets[:, None] if targets.ndim == 1 else targets)
         self._filled = at.stop
 
     def _flush(self) -> None:
-        chunk = slice(0, self._filled)
-        self._norm_counts += norm_histogram(self._norms[chunk], self._schema.steps)
+        snapped = self._chunk.finish()
+        self._clipped += snapped.clipped
+        self._energy += snapped.energy
+        self._norm_counts += norm_histogram(snapped.norms, self._schema.steps)
+        if self._target_chunk is not None:
+            self._targets_clipped += self._target_chunk.finish().clipped
         if self._filled:
-            self._sums.add(self._rows[chunk], self._targets[chunk])
+            self._sums.add(self._rows[: self._filled], self._targets[: self._filled])
         self._filled = 0
 
 
-class DeviceAccumulator:
-    """Sums over the tensors seen so far, on the device of the first one.
-
-    Attributes:
-        used: whether any tensor has been added.
-    """
+class SparseAccumulator:
+    """Sums over the sparse rows seen so far, by sparse products of their entries; no transform stands before them."""
 
     def __init__(self, schema: RecordSchema) -> None:
-        self.used = False
+        self._schema = schema
+        self._sums: Any = ClassSums(schema) if isinstance(schema, ClassSchema) else RidgeSums(schema)
+        self._report = no_records(schema.features)
+
+    def add(self, rows: csr_array, targets: NDArray[Any]) -> None:
+        """Add raw rows and their labels or targets, at most ``exact_rows(4**f)``.
+
+        Raises:
+            DataError: an entry is NaN or infinite.
+        """
+        schema, beside = self._schema, 0
+        whole, found = snapped(feature_grid(schema), rows)
+        if not isinstance(schema, ClassSchema):
+            raw, targets = targets, np.empty((len(targets), schema.targets))
+            beside = target_grid(schema).quantize(raw[:, None] if raw.ndim == 1 else raw, targets).clipped
+        counts = tuple(norm_histogram(found.norms, schema.steps).tolist())
+        self._report += ClipReport(len(targets), found.clipped, beside, counts, found.energy, schema.features)
+        self._sums.add(whole, targets)
+
+    def moments(self) -> ClassMoments | RidgeMoments:
+        """The exact moments of everything added; the sums are spent."""
+        moments: ClassMoments | RidgeMoments = self._sums.moments(self._report)
+        return moments
+
+
+class DeviceAccumulator:
+    """Sums over the tensors seen so far, on the device of the first one."""
+
+    def __init__(self, schema: RecordSchema) -> None:
+        self._started = False
         self._schema = schema
         self._grid = feature_grid(schema)
         self._records = self._clipped = self._targets_clipped = self._energy = 0
@@ -144,7 +171,7 @@ class DeviceAccumulator:
         """
         import torch
 
-        if not self.used:
+        if not self._started:
             self._start(torch, rows.device)
         targets = torch.as_tensor(targets, device=self._device)
         step = exact_rows(self._schema.bound)
@@ -176,7 +203,7 @@ class DeviceAccumulator:
         self._totals = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name, shape in shapes.items()}
         self._edges = torch.as_tensor(NORM_EDGES, device=device)
         self._norm_counts = torch.zeros(NORM_EDGES.size + 1, dtype=torch.int64, device=device)
-        self._device, self.used = device, True
+        self._device, self._started = device, True
 
     def _add(self, torch: Any, rows: Any, targets: Any) -> None:
         require_room(self._records + len(rows), self._schema.bound)
@@ -258,13 +285,19 @@ def measured(schema: ClassSchema | RidgeSchema, X: Any, y: Any, progress: bool =
     Raises:
         DataError: records that do not fit the schema.
     """
-    parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y)
-    host, device = CpuAccumulator(schema), DeviceAccumulator(schema)
+    parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y, sparse=True)
+    used: dict[type[Any], Any] = {}
     for rows, targets in show_progress(parts, count_of(X) if y is not None else None) if progress else parts:
-        if is_tensor(rows):
-            device.add(rows, targets)
-        else:
-            host.add(rows, targets)
-    on_host: Any = host.moments()
-    total: ClassMoments | RidgeMoments = on_host + device.moments() if device.used else on_host
+        kind = _accumulator_of(rows)
+        if kind not in used:
+            used[kind] = kind(schema)
+        used[kind].add(rows, targets)
+    found = [each.moments() for each in used.values()] or [CpuAccumulator(schema).moments()]
+    total: ClassMoments | RidgeMoments = sum(found[1:], found[0])
     return total
+
+
+def _accumulator_of(rows: Any) -> type[Any]:
+    if is_tensor(rows):
+        return DeviceAccumulator
+    return SparseAccumulator if issparse(rows) else CpuAccumulator

@@ -28,6 +28,7 @@ __all__ = [
     "on_device",
     "ordered_columns",
     "require_plain",
+    "require_single",
     "sparse_rows",
 ]
 
@@ -82,14 +83,24 @@ def densified(tile: csr_array) -> NDArray[np.generic]:
     """Rows as a dense array.
 
     Raises:
-        DataError: an entry is there twice. Adding up duplicates is a choice of order, and their owner may not know of
-            them: refuse rather than guess.
+        DataError: an entry is there twice.
+    """
+    require_single(tile)
+    return tile.toarray()
+
+
+def require_single(tile: csr_array) -> None:
+    """Refuse rows in which an entry is there twice.
+
+    Adding up duplicates is a choice of order, and their owner may not know of them: refuse rather than guess.
+
+    Raises:
+        DataError: an entry is there twice.
     """
     if not tile.has_canonical_format:
         rows = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
         if len(np.unique(rows * tile.shape[1] + tile.indices)) < tile.nnz:
             raise DataError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
-    return tile.toarray()
 
 
 def _by_rows(array: Any) -> csr_array:

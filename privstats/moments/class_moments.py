@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, csr_array, issparse
 
 from privstats.moments.base import Moments, RealMoments, readonly_array
 from privstats.moments.clip_report import ClipReport
@@ -108,7 +108,8 @@ def _derived(S: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
     return {} if S is None else {"B": S.sum(axis=0), "D": np.diagonal(S, axis1=1, axis2=2).copy()}
 
 
-_Adder: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]], None]
+Rows: TypeAlias = NDArray[np.float64] | csr_array
+_Adder: TypeAlias = Callable[[Rows, NDArray[np.intp], NDArray[np.float64]], None]
 
 
 class ClassSums:
@@ -128,12 +129,15 @@ class ClassSums:
         }
         require_known(self._sums, self._adders)
 
-    def add(self, rows: NDArray[np.float64], labels: NDArray[np.intp]) -> None:
-        """Add grid vectors ``(n, d)``, n at most ``exact_rows(4**f)``, of classes ``labels``; ``rows`` is used up."""
+    def add(self, rows: Rows, labels: NDArray[np.intp]) -> None:
+        """Add grid vectors ``(n, d)``, dense or sparse, of classes ``labels``; ``rows`` is used up.
+
+        At most ``exact_rows(4**f)`` rows at once.
+        """
         self._counts += np.bincount(labels, minlength=self._schema.classes)
         for letter, add in self._adders.items():  # in this order, because squares use the rows up
             if letter in self._sums:
-                self._sums[letter].admit(len(rows))
+                self._sums[letter].admit(len(labels))
                 add(rows, labels, self._sums[letter].partial)
 
     def moments(self, report: ClipReport) -> ClassMoments:
@@ -141,19 +145,22 @@ class ClassSums:
         totals = {letter: total.result(symmetric=letter in self._symmetric) for letter, total in self._sums.items()}
         return ClassMoments(self._schema, N=self._counts, **totals, clip_report=report)
 
-    def _add_rows(self, rows: NDArray[np.float64], labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
+    def _add_rows(self, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
         into += self._by_class(rows, labels)
 
-    def _add_squares(self, rows: NDArray[np.float64], labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
-        into += self._by_class(np.square(rows, out=rows), labels)
+    def _add_squares(self, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
+        entries = rows.data if isinstance(rows, csr_array) else rows
+        np.square(entries, out=entries)
+        into += self._by_class(rows, labels)
 
-    def _by_class(self, rows: NDArray[np.float64], labels: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _by_class(self, rows: Rows, labels: NDArray[np.intp]) -> NDArray[np.float64]:
         """Per-class sums of rows, as one sparse product: every row is added once, where it belongs."""
-        shape = (self._schema.classes, len(rows))
-        membership = csc_array((np.ones(len(rows)), labels, np.arange(len(rows) + 1)), shape=shape)
-        return np.asarray(membership @ rows)
+        shape = (self._schema.classes, len(labels))
+        membership = csc_array((np.ones(len(labels)), labels, np.arange(len(labels) + 1)), shape=shape)
+        sums = membership @ rows
+        return np.asarray(sums.toarray() if issparse(sums) else sums)
 
-    def _add_class_grams(self, rows: NDArray[np.float64], labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
+    def _add_class_grams(self, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
         """One rank-k update per class, over the rows of that class brought together by a sort."""
         order = np.argsort(labels, kind="stable")
         present, starts = np.unique(labels[order], return_index=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NORM_EDGES", "ClipReport", "norm_histogram"]
+__all__ = ["NORM_EDGES", "ClipReport", "no_records", "norm_histogram"]
 
 _BINS_PER_OCTAVE = 16
 _OCTAVES = 12  # norms from 2**-12 to 2**12 clip norms are told apart; beyond lies one open bin on each side
@@ -87,6 +87,31 @@ class ClipReport:
         return math.sqrt(self.energy / (self.records * self.features)) if self.records else 0.0
 
 
+def no_records(features: int) -> ClipReport:
+    """The report of no records, to which others are added."""
+    return ClipReport(0, 0, 0, (0,) * (NORM_EDGES.size + 1), 0, features)
+
+
 def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]:
-    """Counts per bin of norms given in grid steps, for :attr:`ClipReport.norm_counts`."""
-    return np.bincount(np.searchsorted(NORM_EDGES, norms / radius, side="left"), minlength=NORM_EDGES.size + 1)
+    """Counts per bin of norms given in grid steps, for :attr:`ClipReport.norm_counts`.
+
+    A bin is found from a number's leading bits: exponent and six bits of the mantissa leave one edge at most open.
+    """
+    scaled = norms / radius
+    cell = np.clip(_cells(scaled) - _FIRST_CELL, 0, len(_BELOW) - 1)
+    return np.bincount(_BELOW[cell] + (scaled > _WITHIN[cell]), minlength=NORM_EDGES.size + 1)
+
+
+def _cells(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Exponent and the first six bits of the mantissa of numbers of at least 0, as one whole number."""
+    return numbers.view(np.int64) >> np.int64(46)
+
+
+_FIRST_CELL = int(_cells(NORM_EDGES[:1])[0]) - 1
+_STARTS = (np.arange(_FIRST_CELL, int(_cells(NORM_EDGES[-1:])[0]) + 2) << 46).view(np.float64)
+_BELOW = np.searchsorted(NORM_EDGES, _STARTS, side="left")
+"""Edges below each cell's start; the first and the last cell stand for all before and behind the edges."""
+_WITHIN = np.where(
+    _cells(np.append(NORM_EDGES, 0.0)[_BELOW]) == _cells(_STARTS), np.append(NORM_EDGES, np.inf)[_BELOW], np.inf
+)
+"""The edge in each cell; infinite where there is none."""

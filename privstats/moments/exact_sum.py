@@ -12,12 +12,16 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
+from scipy.sparse import csr_array
 
 from privstats.errors import DataError, SchemaError
 
 __all__ = ["ExactSum", "add_gram", "exact_rows", "require_known", "require_room"]
 
 _TILE = 1 << 16
+_STRIP = 1 << 21  # entries of a strip of a sparse product
+_STRIPS = 4  # at least where rows are long, so that much of the lower triangle is not formed
+_LONG = 8  # entries of a row from which on that pays for taking columns out
 _SQUARE = 32  # side of the squares that are transposed within the first-level cache
 
 
@@ -98,9 +102,25 @@ class ExactSum:
         self._pending = 0
 
 
-def add_gram(rows: NDArray[np.float64], into: NDArray[np.float64]) -> None:
-    """Add the upper triangle of rows^T rows into the C-ordered ``(d, d)`` array ``into`` by a rank-k update."""
+def add_gram(rows: NDArray[np.float64] | csr_array, into: NDArray[np.float64]) -> None:
+    """Add the upper triangle of rows^T rows into the C-ordered ``(d, d)`` array ``into``, dense or sparse."""
+    if isinstance(rows, csr_array):
+        _add_sparse_gram(rows, into)
+        return
     dsyrk(1.0, np.ascontiguousarray(rows).T, beta=1.0, c=into.T, lower=1, overwrite_c=1)
+
+
+def _add_sparse_gram(rows: csr_array, into: NDArray[np.float64]) -> None:
+    """The same of sparse rows, by strips of the triangle: each leaves the columns before it out."""
+    d = len(into)
+    turned = rows.T.tocsr()
+    strips = _STRIPS if rows.nnz > _LONG * rows.shape[0] else 1
+    step = max(1, min(_STRIP // d, -(-d // strips)))
+    for start in range(0, d, step):
+        end = min(start + step, d)
+        strip = (turned[start:end] @ rows[:, start:]).toarray()
+        into[start:end, start:end] += np.triu(strip[:, : end - start])
+        into[start:end, end:] += strip[:, end - start :]
 
 
 def _cast_in_place(floats: NDArray[np.float64], whole: NDArray[np.int64]) -> None:

@@ -18,7 +18,9 @@ from privstats.schema import RidgeSchema, Schema
 from privstats.transforms.arrays import arrays_of
 from privstats.transforms.exact import row_norms, unscaled
 
-__all__ = ["Grid", "Quantized", "feature_grid", "target_grid"]
+__all__ = ["Grid", "GridChunk", "Quantized", "feature_grid", "target_grid"]
+
+_WAITING = 1 << 17  # entries of rows to shrink at once: a mebibyte of them, and some more while they are shrunk
 
 
 @dataclass(frozen=True)
@@ -64,31 +66,44 @@ class Grid:
         Raises:
             DataError: an entry is NaN or infinite.
         """
+        chunk = GridChunk(self, out)
+        chunk.fill(rows)
+        return chunk.finish()
+
+    def snap(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Write the rows, scaled and rounded, into ``out``; their squared norms in grid steps, before any clip.
+
+        Raises:
+            DataError: an entry is NaN or infinite.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
-            out[...] = rows
+            kept = rows
             if self.nonnegative:
+                out[...] = rows
                 self.require_finite(out)  # before the maximum, which would hide minus infinity
-                np.maximum(out, 0.0, out=out)
-            np.rint(np.multiply(out, self.scale, out=out), out=out)
-            squares = np.vecdot(out, out)
+                kept = np.maximum(out, 0.0, out=out)
+            np.rint(np.multiply(kept, self.scale, out=out, dtype=np.float64), out=out)
+            squares = np.square(out[:, 0]) if self.columns == 1 else np.vecdot(out, out)
         if not np.isfinite(squares).all():
             self.require_finite(rows)
-        # Whole numbers up to 2**53 add exactly and larger sums stay larger, so this decision has no rounding in it.
-        outside = np.flatnonzero(squares > float(self.radius) ** 2)
-        norms = np.sqrt(squares)
-        clipped = 0
-        if outside.size:
-            shrunk, norms[outside] = self.shrink(np.asarray(rows[outside], np.float64))
-            out[outside], squares[outside] = shrunk, np.vecdot(shrunk, shrunk)
-            clipped = self.longer(norms[outside])
-        return Quantized(norms, clipped, int(squares.astype(np.int64).sum()))  # whole numbers, added as such
+        return squares
+
+    def outside(self, squares: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Which of these squared norms are beyond the radius.
+
+        Whole numbers up to 2**53 add exactly and larger sums stay larger, so this decision has no rounding in it.
+        """
+        return np.flatnonzero(squares > float(self.radius) ** 2)
 
     def shrink(self, rows: Any) -> tuple[Any, Any]:
-        """Rows scaled to the inner radius and rounded, and their norms in grid steps before that; torch or numpy."""
+        """Rows scaled to the inner radius and rounded, and their norms in grid steps before that; torch or numpy.
+
+        Zeros may be left out of a row, whatever its place among the others: the rest gets the same bits.
+        """
         xp = arrays_of(rows)
         if self.nonnegative:
             rows = xp.relu(rows)
-        measured = row_norms(rows)
+        measured = row_norms(rows, self.columns)
         inner = self.radius - math.sqrt(self.columns) / 2
         factor = inner / (measured.norms + measured.error)
         grid = xp.rint(measured.rows * factor[:, None])
@@ -111,6 +126,59 @@ class Grid:
     def not_finite(self) -> DataError:
         """The complaint about NaN and infinity."""
         return DataError(f"{self.field} holds NaN, infinite or overflowing entries; remove or impute them first")
+
+
+class GridChunk:
+    """Memory for rows on a grid that is filled tile by tile, and whose clipped rows are shrunk many at once.
+
+    Args:
+        grid: the grid.
+        rows: the memory, ``(n, d)``; holds the grid vectors once :meth:`finish` was called.
+    """
+
+    def __init__(self, grid: Grid, rows: NDArray[np.float64]) -> None:
+        self._grid, self._rows = grid, rows
+        self._squares = np.empty(len(rows))
+        self._filled = self._clipped = self._entries = 0
+        self._waiting: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
+        self._shrunk: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
+
+    def fill(self, rows: NDArray[np.generic]) -> None:
+        """Append rows, no more than there is room for.
+
+        Raises:
+            DataError: an entry is NaN or infinite.
+        """
+        at = slice(self._filled, self._filled + len(rows))
+        self._squares[at] = self._grid.snap(rows, self._rows[at])
+        self._filled = at.stop
+        outside = self._grid.outside(self._squares[at])
+        if outside.size:
+            self._waiting.append((at.start + outside, np.asarray(rows[outside], np.float64)))
+            self._entries += outside.size * self._rows.shape[1]
+            if self._entries > _WAITING:
+                self._shrink()
+
+    def finish(self) -> Quantized:
+        """What was done to the rows since the last call; the memory is filled anew from its start."""
+        if self._waiting:
+            self._shrink()
+        squares = self._squares[: self._filled]
+        energy, norms = int(squares.astype(np.int64).sum()), np.sqrt(squares)  # whole numbers, added as such
+        for where, before in self._shrunk:
+            norms[where] = before
+        found = Quantized(norms, self._clipped, energy)
+        self._filled = self._clipped = 0
+        self._shrunk = []
+        return found
+
+    def _shrink(self) -> None:
+        where = np.concatenate([places for places, _ in self._waiting])
+        shrunk, norms = self._grid.shrink(np.concatenate([rows for _, rows in self._waiting]))
+        self._rows[where], self._squares[where] = shrunk, np.vecdot(shrunk, shrunk)
+        self._shrunk.append((where, norms))
+        self._clipped += self._grid.longer(norms)
+        self._waiting, self._entries = [], 0
 
 
 def feature_grid(schema: Schema) -> Grid:

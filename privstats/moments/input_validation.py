@@ -23,10 +23,13 @@ from privstats.moments.arrays import (
     on_device,
     ordered_columns,
     require_plain,
+    require_single,
     sparse_rows,
 )
+from privstats.moments.exact_sum import exact_rows
 from privstats.moments.files import FileRows, GuardedRows, file_rows, is_mapped, mapped_rows
 from privstats.moments.labels import check_labels
+from privstats.moments.sparse_grid import windows
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema
 from privstats.transforms import output_features
 
@@ -48,16 +51,17 @@ Rows: TypeAlias = Any
 Tile: TypeAlias = tuple[Any, Any]
 """Rows and labels or targets: numpy arrays, or tensors that live on an accelerator."""
 
-_TILE_BYTES = 1 << 18  # a tile of float64 rows that stays in the second-level cache from the first pass to the last
+_TILE_BYTES = 1 << 19  # a tile of float64 rows that stays in the second-level cache from the first pass to the last
 _DEVICE_TILE_BYTES = 1 << 28
+_DENSE_FROM = 16  # one entry in so many that is not zero
 _WINDOW_RECORDS = 1 << 17  # a window sorted by class
 
 
-def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True) -> Iterator[Tile]:
+def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse: bool = False) -> Iterator[Tile]:
     """Tiles of one array of records.
 
     In record order; or, with ``grouped`` and S asked for and ``X`` in memory, class by class within windows, which
-    turns S into a few large products.
+    turns S into a few large products. With ``sparse``, rows with few entries and no transform stay sparse, in windows.
 
     Raises:
         DataError: ``X`` or ``y`` does not fit the schema.
@@ -67,6 +71,12 @@ def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True) -> Iter
     targets = check_labels(schema, rest) if isinstance(schema, ClassSchema) else _check_targets(schema, rest)
     if rows.shape[0] != targets.shape[0]:
         raise DataError(f"X has {rows.shape[0]} rows but y has {targets.shape[0]}; give one label or target per row")
+    if sparse and isinstance(rows, csr_array) and not schema.transform and _is_thin(rows):
+        for window in windows(rows, exact_rows(schema.bound)):
+            thin = rows[window]
+            require_single(thin)
+            yield thin, dense(targets[window])
+        return
     size = _DEVICE_TILE_BYTES if on_device(rows) else _TILE_BYTES
     step = max(16, size // (8 * max(rows.shape[1], schema.features)))
     in_memory = not isinstance(rows, FileRows | GuardedRows) and not on_device(rows)
@@ -184,6 +194,11 @@ def _check_targets(schema: RidgeSchema, targets: Any) -> Any:
     if targets.shape[0]:
         require_real("y", targets)
     return targets
+
+
+def _is_thin(rows: csr_array) -> bool:
+    """Whether products of the entries alone take less time than BLAS takes for all of the rows."""
+    return bool(rows.nnz * _DENSE_FROM < rows.shape[0] * rows.shape[1])
 
 
 def _in_order(count: int, step: int) -> Iterator[slice]:

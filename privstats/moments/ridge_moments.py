@@ -8,13 +8,15 @@ flat vector is in ``encoding``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from privstats.errors import DataError
 from privstats.moments.base import Moments, RealMoments
@@ -22,8 +24,9 @@ from privstats.moments.clip_report import ClipReport
 from privstats.moments.exact_sum import ExactSum, add_gram, require_known
 from privstats.schema import RidgeSchema, Schema
 
-__all__ = ["RealRidgeMoments", "RidgeMoments", "RidgeSums", "fold_of_key", "key_weights"]
+__all__ = ["RealRidgeMoments", "RidgeMoments", "RidgeSums", "fold_of_key", "grid_key", "key_weights"]
 
+Rows: TypeAlias = NDArray[np.float64] | csr_array
 _MASK_64 = (1 << 64) - 1
 _POSITIVE = (1 << 63) - 1
 _MIX = 0x9E3779B97F4A7C15 - (1 << 64)
@@ -35,6 +38,26 @@ def key_weights(entries: int) -> NDArray[np.int64]:
     weights = np.array([_splitmix(i) | 1 for i in range(entries)], np.uint64).view(np.int64)
     weights.setflags(write=False)
     return weights
+
+
+def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
+    """The keys of records whose grid vectors are these parts, side by side; products with parts of the weights.
+
+    A part is ``(n, columns)``, whole-numbered float64 rows of norm at most ``steps``, dense or sparse. With weights cut
+    to b bits every partial sum is at most steps sqrt(columns) 2**b, which is kept to 2**53, so float64 products are
+    exact and go through BLAS; the cuts are put together modulo 2**64.
+    """
+    weights = key_weights(sum(part.shape[1] for part in parts)).view(np.uint64)
+    key = np.zeros(parts[0].shape[0], np.uint64)
+    start = 0
+    for part in parts:
+        own = weights[start : start + part.shape[1]]
+        start += part.shape[1]
+        bits = 52 - (steps * math.isqrt(part.shape[1] - 1) + steps).bit_length()
+        for shift in np.arange(0, 64, bits, dtype=np.uint64):
+            cut = (own >> shift) & np.uint64((1 << bits) - 1)
+            key += (part @ cut.astype(np.float64)).astype(np.int64).view(np.uint64) << shift
+    return key.view(np.int64)
 
 
 def fold_of_key(key: Any, folds: int) -> Any:
@@ -153,25 +176,30 @@ class RidgeSums:
         require_known(sums, "Ghq")
         self._G, self._h, self._q = (sums[letter] for letter in "Ghq")
 
-    def add(self, rows: NDArray[np.float64], targets: NDArray[np.float64]) -> None:
-        """Add grid vectors ``(n, d)`` and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``."""
+    def add(self, rows: Rows, targets: NDArray[np.float64]) -> None:
+        """Add grid vectors ``(n, d)``, dense or sparse, and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``."""
         for total in (self._G, self._h, self._q):
-            total.admit(len(rows))
-        folds = self._folds_of(rows, targets)
-        for fold in np.unique(folds):
-            members = folds == fold
-            a, b = (rows, targets) if members.all() else (rows[members], targets[members])
+            total.admit(len(targets))
+        for fold, (a, b) in self._by_fold(rows, targets):
             add_gram(a, self._G.partial[fold])
             self._h.partial[fold] += a.T @ b
             self._q.partial[fold] += np.vecdot(b, b).sum()
 
-    def _folds_of(self, rows: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _by_fold(
+        self, rows: Rows, targets: NDArray[np.float64]
+    ) -> Iterator[tuple[int, tuple[Rows, NDArray[np.float64]]]]:
+        """Rows and targets of each fold that is there, brought together by one sort."""
         if self._schema.folds == 1:
-            return np.zeros(len(rows), np.int64)
-        weights = key_weights(rows.shape[1] + targets.shape[1])
-        key = rows.astype(np.int64) @ weights[: rows.shape[1]] + targets.astype(np.int64) @ weights[rows.shape[1] :]
-        folds: NDArray[np.int64] = fold_of_key(key, self._schema.folds)
-        return folds
+            yield 0, (rows, targets)
+            return
+        folds = fold_of_key(grid_key(self._schema.steps, rows, targets), self._schema.folds)
+        order = np.argsort(folds.astype(np.min_scalar_type(self._schema.folds)), kind="stable")
+        ends = np.cumsum(np.bincount(folds, minlength=self._schema.folds))
+        rows = rows[order] if isinstance(rows, csr_array) else np.take(rows, order, axis=0)
+        targets = np.take(targets, order, axis=0)
+        for fold, (start, end) in enumerate(zip((0, *ends[:-1]), ends, strict=True)):
+            if start < end:
+                yield fold, (rows[start:end], targets[start:end])
 
     def moments(self, report: ClipReport) -> RidgeMoments:
         """The exact moments; the sums are spent."""

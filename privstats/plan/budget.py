@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from privstats.schema import Schema
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
-__all__ = ["Budget", "BudgetRow", "budget_of", "predicted_advantage"]
+__all__ = ["Budget", "BudgetRow", "Column", "budget_of", "columns", "predicted_advantage"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,54 @@ class BudgetRow(NoiseRow):
 
 
 @dataclass(frozen=True)
+class Column:
+    """One column of the budget table, on the terminal and on the officer's page.
+
+    Attributes:
+        heading: its name.
+        meaning: what it says, for people who are no statisticians.
+        shown: how a row's cell is written.
+    """
+
+    heading: str
+    meaning: str
+    shown: Callable[[BudgetRow], str]
+
+
+_ON_THE_WIRE = (
+    Column("bits", "length of one number as it is sent", lambda row: str(row.bits)),
+    Column(
+        "headroom", "how many times the largest sum fits before numbers overflow", lambda row: f"{row.headroom:.2f}x"
+    ),
+)
+_PRIVATE = (
+    Column("sensitivity", "the most that one record, or client, can change it", lambda row: f"{row.sensitivity:.4g}"),
+    Column("sigma", "standard deviation of the noise on each of its numbers", lambda row: f"{row.sigma:.4g}"),
+    Column(
+        "mu",
+        "what can be told of one record, or client: 0 is nothing, 1 much, 4 nearly all",
+        lambda row: f"{row.mu:.4f}",
+    ),
+    Column("epsilon alone", "the promise if nothing else were released", lambda row: f"{row.epsilon:.4f}"),
+    Column("share", "its part of the budget, which adds up in mu^2", lambda row: f"{row.share:.1%}"),
+    *_ON_THE_WIRE,
+)
+_OPEN = (
+    Column(
+        "membership advantage",
+        "how much better than guessing it tells who is in the data: 0 nothing, 1 all",
+        lambda row: f"{row.advantage:.3f}",
+    ),
+    *_ON_THE_WIRE,
+)
+
+
+def columns(*, private: bool) -> tuple[Column, ...]:
+    """The columns beside a statistic's letter, with DP or without."""
+    return _PRIVATE if private else _OPEN
+
+
+@dataclass(frozen=True)
 class Budget:
     """The budget of a whole plan: one row per statistic and the joint guarantee. Prints as a table.
 
@@ -59,9 +107,9 @@ class Budget:
             that of the noise, and ``masking_failure`` on top.
         promise: trust model, unit and adjacency, in words.
         upload_bytes: size of a client's masked vector on the wire.
-        opinion: what another accountant says, where one was asked.
+        opinion: the result of another accountant, where one was asked for.
         masking_failure: bound on the probability that masking shows more than the sum.
-        conditions: what epsilon rests on and cannot count, in sentences; empty without DP.
+        conditions: the conditions on which epsilon rests, in sentences; empty without DP.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
@@ -98,33 +146,35 @@ class Budget:
         from rich import box
         from rich.table import Table
 
-        private = math.isfinite(self.epsilon)
+        shown = columns(private=math.isfinite(self.epsilon))
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("", no_wrap=True)
-        for heading in _PRIVATE_COLUMNS if private else _OPEN_COLUMNS:
-            table.add_column(heading, justify="right", no_wrap=True)
+        for column in shown:
+            table.add_column(column.heading, justify="right", no_wrap=True)
         for row in self.rows:
-            table.add_row(row.statistic, *(_private_cells(row) if private else _open_cells(row)))
+            table.add_row(row.statistic, *(column.shown(row) for column in shown))
         yield f"[bold]budget:[/] {self.promise}"
         yield table
         yield self._caption()
 
     def _repr_html_(self) -> str:
-        private = math.isfinite(self.epsilon)
-        header = ("", *(_PRIVATE_COLUMNS if private else _OPEN_COLUMNS))
-        rows = [(row.statistic, *(_private_cells(row) if private else _open_cells(row))) for row in self.rows]
+        shown = columns(private=math.isfinite(self.epsilon))
+        header = ("", *(column.heading for column in shown))
+        rows = [(row.statistic, *(column.shown(row) for column in shown)) for row in self.rows]
         promise = html_facts("budget", [("promise", self.promise)])
         return promise + html_table(header, rows) + html_lines(self._caption())
 
     def _caption(self) -> str:
+        private = math.isfinite(self.epsilon)
+        legend = [f"{column.heading}: {column.meaning}" for column in columns(private=private)]
         upload = f"each client uploads {self.upload_bytes:,} bytes of masked sums"
-        if not math.isfinite(self.epsilon):
-            return upload
+        if not private:
+            return "\n".join([*legend, upload])
         whole = f"all together: mu {self.mu:.4g}, epsilon {self.epsilon:.4g} at delta {self.delta:.3g}"
         if self.masking_failure:
             whole += f" ({self.masking_failure:.2g} of it for the masking)"
         rests = [_RESTS, *(f"- {condition}" for condition in self.conditions)]
-        return "\n".join([_LEGEND, whole, *self._second_opinion(), upload, *rests])
+        return "\n".join([*legend, whole, *self._second_opinion(), upload, *rests])
 
     def _second_opinion(self) -> list[str]:
         if self.opinion is None:
@@ -132,29 +182,7 @@ class Budget:
         return [f"{self.opinion.accountant} says epsilon {self.opinion.epsilon:.6g}, {self.opinion.looser_by:+.2%}"]
 
 
-_PRIVATE_COLUMNS = ("sensitivity", "sigma", "mu", "epsilon alone", "share", "bits", "headroom")
-_LEGEND = (
-    "sigma: noise that is certain to be there; share: part of mu^2\n"
-    "bits: width on the wire; headroom: how many times the largest possible sum fits"
-)
 _RESTS = "epsilon counts what the released sums tell, on these conditions:"
-_OPEN_COLUMNS = ("membership advantage", "bits", "headroom")
-
-
-def _private_cells(row: BudgetRow) -> tuple[str, ...]:
-    return (
-        f"{row.sensitivity:.4g}",
-        f"{row.sigma:.4g}",
-        f"{row.mu:.4f}",
-        f"{row.epsilon:.4f}",
-        f"{row.share:.1%}",
-        str(row.bits),
-        f"{row.headroom:.2f}x",
-    )
-
-
-def _open_cells(row: BudgetRow) -> tuple[str, ...]:
-    return f"{row.advantage:.3f}", str(row.bits), f"{row.headroom:.2f}x"
 
 
 def budget_of(
@@ -195,7 +223,7 @@ def budget_of(
 
 
 def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:
-    """Membership advantage (TPR - FPR at best) that noiseless sums hand to a likelihood-ratio attacker.
+    """Membership advantage (largest TPR - FPR) that noiseless sums give a likelihood-ratio attacker.
 
     Each of the k independent entries a record touches tells 1/n about it, so d' = sqrt(k / n) and the advantage is
     2 Phi(d'/2) - 1, with n records in the record's class (all of them for B, G, h, q), spread evenly. Near 1 until n is

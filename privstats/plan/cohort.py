@@ -1,8 +1,7 @@
-"""The parties of one aggregation, and how wide the ring must be so that no sum can wrap.
+"""The parties of one aggregation, and the ring widths at which no sum can wrap.
 
-``Cohort`` says how many clients take part, how many must survive, how many may collude, and how many records there are
-at most. The widths follow by pure arithmetic from the layout, the record limit and the noise: the proof that the plan
-prints. The masking thresholds are ``secagg.Parameters``, the ring itself is in ``encoding``.
+``Cohort`` gives the numbers of clients, survivors, colluders and records. The widths follow by pure arithmetic from the
+layout, the record limit and the noise. The masking thresholds are ``secagg.Parameters``, the ring is in ``encoding``.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ class Cohort:
     Args:
         clients: parties in the roster, at least 2.
         min_survivors: fewest clients whose vectors may be unmasked; with fewer the session aborts without a sum.
-        max_records: most records over all clients together. Rings are sized by it.
-        colluders: clients that may work with the server without learning another client's vector; distributed noise
-            does not count on their shares.
+        max_records: most records over all clients together; it determines the ring's width.
+        colluders: clients that may work with the server without learning another client's vector; the guarantee of
+            distributed noise does not count their shares.
 
     Raises:
         PlanError: naming the field, its bound and the remedy.
@@ -73,12 +72,12 @@ _MAX_BITS = 62
 
 @dataclass(frozen=True)
 class Limits:
-    """How many records can be in a sum that is released, however the clients divide them.
+    """How many records a released sum can hold, however the clients divide them.
 
     Every honest client holds at most ``max_records``, so no honest sum holds more than ``every``. Where counts are
-    released, a sum whose noisy counts speak for more than ``refused_above`` records is refused; the noise can hide as
-    many again as it can feign, so a sum that passes holds at most ``admitted``. Without counts nobody could tell, and
-    all three are equal.
+    released, a sum with noisy counts above ``refused_above`` records is refused; noise can lower the counts by as much
+    as it can raise them, so an accepted sum holds at most ``admitted``. Without counts no check is possible, and all
+    three are equal.
     """
 
     refused_above: int
@@ -88,13 +87,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Headroom:
-    """The width of one segment and how much of it stays free.
+    """The width of one segment, and its free room.
 
     Attributes:
         segment: the layout segment.
         bits: ring width b; sums lie in [-2**(b-1), 2**(b-1)).
-        largest: largest absolute value the noisy sum takes, except with probability ``WRAP_PROBABILITY`` in all.
-        plausible: the same for a sum that passes the count check; below ``largest`` for the counts alone.
+        largest: largest absolute value of the noisy sum, except with probability ``WRAP_PROBABILITY`` in all.
+        plausible: the same for a sum that passes the count check; only for the counts it is below ``largest``.
     """
 
     segment: Segment
@@ -127,9 +126,9 @@ def headroom(
     ``noise_std`` gives the standard deviation, in grid steps, of all noise that can be in the sum. A discrete Gaussian
     is sub-Gaussian and a rounded one differs from a Gaussian by half a step (the ``+ 1``), so with
     z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union bound keeps the wrap probability below
-    ``WRAP_PROBABILITY``. n is what can be in a released sum (:class:`Limits`): for the counts themselves all that
-    honest clients can hold together, so that they never wrap and a cohort that holds too much is always refused.
-    ``spare_bits`` are left on top, for a server that weighs the sums of several sessions before it adds noise.
+    ``WRAP_PROBABILITY``. n is the number of records in a released sum (:class:`Limits`): for the counts themselves all
+    that honest clients can hold, so they never wrap and a cohort that holds too much is always refused. ``spare_bits``
+    are added, for a server that weighs the sums of several sessions before it adds noise.
 
     Raises:
         PlanError: a segment would need more than 62 bits.

@@ -1,6 +1,6 @@
-"""What has to hold beside the plan for its epsilon to mean what it says: sentences that stand beside the number.
+"""The conditions on which a plan's epsilon rests: sentences that are shown beside the number.
 
-For whoever reads a budget. Nothing here can be computed from a plan or seen by an audit of what is released.
+For readers of a budget. None of them can be computed from a plan or seen by an audit of its releases.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ _CHOSEN = ("clip_norm", "target_bound", "grid_bits", "transform")
 
 
 def conditions(schema: Schema) -> tuple[str, ...]:
-    """The conditions of a plan's promise, for a plan that promises anything.
+    """The conditions of a plan's promise, for a plan with DP.
 
     Args:
-        schema: what the plan measures; it says which bounds somebody has chosen.
+        schema: the plan's; its fields show which bounds were chosen.
 
     Guarantee:
-        Epsilon bounds what the *released sums* tell. What a record decides beside them (whether a party refuses, a
-        bound that was chosen by looking at records) is another release, which no budget here has counted. Noise of the
-        Gaussian pancake mechanism passes every feasible test for Gaussian noise under lattice assumptions, and tells
-        its maker everything (Sun, He 2025, arXiv 2509.23834).
+        Epsilon bounds what the *released sums* reveal. Anything else that depends on a record (whether a party refuses,
+        a bound that was chosen by looking at records) is another release, which no budget here counts. Noise of the
+        Gaussian pancake mechanism passes every feasible test for Gaussian noise under lattice assumptions, and reveals
+        everything to its maker (Sun, He 2025, arXiv 2509.23834).
     """
     chosen = [name for name in _CHOSEN if hasattr(schema, name)]
     public = "classes, columns and expected" if hasattr(schema, "expected_records") else "classes, columns and"

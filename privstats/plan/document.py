@@ -1,7 +1,7 @@
-"""The file form of a plan: TOML a privacy officer reviews, and the canonical bytes behind the digest.
+"""The file form of a plan: TOML that a privacy officer reviews, and the canonical bytes behind the digest.
 
-Reading refuses unknown keys, missing keys and wrong types, each with the place in the file; the values themselves are
-judged by the classes they build.
+Reading refuses unknown keys, missing keys and wrong types, and names the place in the file; the classes that are built
+validate the values.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def tables_of(
     aggregation: Mapping[str, Any],
     published: Published | None,
 ) -> dict[str, Any]:
-    """A plan as nested tables of plain values, None left out."""
+    """A plan as nested tables of plain values, without None."""
     measured = {**_plain(schema), **schema.plain_fields(), "transform": transforms.to_builtins(schema.transform)}
     return {
         "version": FORMAT_VERSION,
@@ -93,10 +93,10 @@ def from_toml(text: str) -> dict[str, Any]:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a plan file, UTF-8; a byte-order mark is left out.
+    """Read a plan file, UTF-8; a byte-order mark is dropped.
 
     Raises:
-        PlanError: the path is none, or the file cannot be read, is too long, or is no UTF-8 text.
+        PlanError: ``path`` is no path, or the file cannot be read, is too long, or is no UTF-8 text.
     """
     if not isinstance(path, str | os.PathLike):
         raise PlanError(f"Plan.read takes the path of a plan file, got {type(path).__name__}; give a str or a Path")
@@ -137,7 +137,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _refuse_huge(value: Any, where: str = "the plan") -> None:
-    """No whole number of a plan needs more than 53 bits, and all arithmetic on smaller ones is safe."""
+    """Refuse whole numbers of more than 53 bits, which no plan needs; arithmetic on smaller ones is exact."""
     if isinstance(value, dict):
         for key, inner in value.items():
             _refuse_huge(inner, repr(key))
@@ -183,7 +183,7 @@ def _privacy(table: dict[str, Any]) -> Privacy | NoPrivacy:
 
 
 def _published(table: dict[str, Any]) -> Published:
-    """The digest of the values; they lie in a file of their own."""
+    """The digest of the published values, which are in a file of their own."""
     _refuse_unknown("published", table, ("sha256", "after"))
     if "sha256" not in table:
         raise PlanError("published lacks sha256; add it to [published], or delete the table")

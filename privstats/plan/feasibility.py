@@ -1,7 +1,7 @@
-"""Every refusal of a plan that is no single part's own: fields that do not fit each other, plans that should not run.
+"""Every refusal that depends on more than one part of a plan: fields that do not fit together, plans that must not run.
 
-Among the latter a vector that no machine holds, and masking that fails more often than the promise can bear. Pure
-functions of a plan's fields and of what it has derived; called while it is built.
+The latter are, for example, a vector that is too large, and masking that fails too often for the promise. Pure
+functions of a plan's fields and derived values; called while the plan is built.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 MAX_VECTOR_BYTES = 1 << 32
-"""Largest flat vector of 64-bit integers, in bytes: what one message of the protocol can carry."""
+"""Largest flat vector of 64-bit integers, in bytes, that one message of the protocol can carry."""
 
 _MOST_SPARE_BITS = 32
 _PART_OF_DELTA = 0.01
@@ -42,7 +42,7 @@ _WITHOUT_DP = 2.0**-38  # three bounds of 2**-40 each fit
 
 
 def check_kinds(schema: object, cohort: object, privacy: object, graph: object, spare_bits: object) -> None:
-    """Refuse fields of a plan that are of another kind.
+    """Refuse fields of a plan that have the wrong type.
 
     Raises:
         PlanError: naming the field and what it must be.
@@ -55,7 +55,7 @@ def check_kinds(schema: object, cohort: object, privacy: object, graph: object, 
     for name, value, kinds, wanted in rows:
         if not isinstance(value, kinds):
             raise PlanError(f"{name} must be a {wanted}, got {type(value).__name__}")
-    if not isinstance(graph, str) or not graph.isascii():  # which words there are is the protocol's
+    if not isinstance(graph, str) or not graph.isascii():  # the protocol validates the word itself
         raise PlanError(f"graph must be a word in ASCII, got {ascii(graph)[:40]}")
     if type(spare_bits) is not int or not 0 <= spare_bits <= _MOST_SPARE_BITS:
         raise PlanError(f"spare_bits must be a whole number from 0 to {_MOST_SPARE_BITS}, got {spare_bits!r}")
@@ -65,7 +65,7 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
     """Refuse published values that the schema does not read, and a promise that its kind cannot keep.
 
     Raises:
-        PlanError: as the kind says it.
+        PlanError: with the kind's sentence.
     """
     if published is not None and not isinstance(published, Published):
         raise PlanError(f"published must be Published values, got {type(published).__name__}; use Published.of")
@@ -84,10 +84,10 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
 
 
 def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
-    """The panel of a plan: none, or different identities as many as the protocol needs.
+    """The validated panel of a plan: empty, or as many different identities as the protocol needs.
 
     Raises:
-        PlanError: an unknown protocol, what are no identities, or a panel that the protocol's row does not have.
+        PlanError: an unknown protocol, values that are no identities, or a panel for a protocol without one.
     """
     if not isinstance(protocol, str) or protocol not in PROTOCOLS:
         raise PlanError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
@@ -114,7 +114,7 @@ def _is_identity(key: object) -> bool:
 
 
 def check_min_count(schema: Schema, cohort: Cohort, min_count: object, merge: Any) -> None:
-    """Refuse a smallest count, or a table of classes to merge, that no release could follow.
+    """Refuse a minimum count, or a table of classes to merge, that no release could follow.
 
     Raises:
         PlanError: naming the field, its bound and the remedy.
@@ -149,7 +149,7 @@ def _check_merge(merge: Any, classes: range) -> None:
 
 
 def check_size(layout: Layout) -> None:
-    """Refuse a vector that no client could hold, mask and send.
+    """Refuse a vector that is too large for one client to hold, mask and send.
 
     Raises:
         PlanError: naming the bytes, the bound and the largest segment.
@@ -173,14 +173,14 @@ def _remedy(statistic: str) -> str:
 
 
 def check_masking(masking: Masking, noise: Noise | None) -> None:
-    """Refuse masking that fails with a probability that the promise cannot hide.
+    """Refuse masking whose failure probability is not far below the promised delta.
 
     Args:
-        masking: whose ``failure`` bounds the probability that it shows more than the sum.
-        noise: whose delta is the measure; without DP it is 2**-38.
+        masking: its ``failure`` bounds the probability that it shows more than the sum.
+        noise: its delta gives the bound, delta / 100; without DP the bound is 2**-38.
 
     Raises:
-        PlanError: it exceeds delta / 100.
+        PlanError: ``failure`` exceeds the bound.
     """
     failure = masking.failure
     most = _WITHOUT_DP if noise is None else noise.delta * _PART_OF_DELTA
@@ -194,13 +194,13 @@ def check_masking(masking: Masking, noise: Noise | None) -> None:
 
 
 def check_alignment(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
-    """Refuse sums of client covariances that single clients could be read from.
+    """Refuse sums of client covariances that would reveal single clients.
 
     Args:
-        schema: anything but a ``GaussianSchema`` passes.
-        cohort: who takes part.
-        privacy: what is promised.
-        agrees: the protocol's clients see who is in the sum before it is unmasked.
+        schema: only a ``GaussianSchema`` can be refused.
+        cohort: the parties.
+        privacy: the promise.
+        agrees: the protocol's clients see the list of survivors before the sum is unmasked.
 
     Raises:
         PlanError: without noise: too few clients for the rounds (a counting rule, not a proof: T + 1 sums of d (d + 1)
@@ -220,25 +220,25 @@ def check_alignment(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy
     if honest < least:
         raise PlanError(
             f"min_survivors - colluders is {honest} and must be at least 4 (rounds + 1) = {least} for an alignment "
-            "without noise: the sums of many rounds over few clients say which client gave what; take fewer rounds, or "
-            "more clients"
+            "without noise: the sums of many rounds over few clients reveal single clients; take fewer rounds, or more "
+            "clients"
         )
     if not agrees:
         raise PlanError(
-            "an alignment without noise needs a protocol in which clients see who is in the sum: two sums whose lists "
+            "an alignment without noise needs a protocol in which clients see the survivors: two sums whose lists "
             "differ by one client give that client's covariance; leave protocol and panel out, or promise a client"
         )
     if schema.reference and (schema.among is None or schema.among[-1] >= cohort.clients):
-        raise PlanError("a round without noise must say which clients it is among: those of the first sum, in order")
+        raise PlanError("a round without noise must name its clients in schema.among: those of the first sum, in order")
 
 
 def check_sites(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:
-    """Refuse sums within sites that are over too few sites.
+    """Refuse sums within sites over too few sites.
 
     Args:
-        schema: anything but a ``SitesSchema`` passes.
-        cohort: who takes part.
-        privacy: what is promised.
+        schema: only a ``SitesSchema`` can be refused.
+        cohort: the parties.
+        privacy: the promise.
 
     Raises:
         PlanError: without noise: fewer honest sites in the smallest group than M (p + 1) + 3, for M pulls beside the
@@ -262,13 +262,13 @@ def check_sites(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) ->
     if crowd < least:
         where = "min_survivors - colluders" if schema.groups == 1 else "honest sites in the smallest group at worst"
         raise PlanError(
-            f"{where} is {crowd} and must be at least {least} for exact sums within sites: over fewer, sums say what "
-            "single sites sent; take more sites, fewer pulls, columns or groups, or give a Privacy"
+            f"{where} is {crowd} and must be at least {least} for exact sums within sites: over fewer, sums reveal "
+            "single sites; take more sites, fewer pulls, columns or groups, or give a Privacy"
         )
 
 
 def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
-    """Refuse the promise of a record behind a map that was fitted on the client's own records.
+    """Refuse a promise per record after a map that was fitted on the client's own records.
 
     Raises:
         PlanError: naming the map.
@@ -282,6 +282,6 @@ def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
 
 
 def _rounded_up(value: float) -> float:
-    """To two significant digits, never below."""
+    """Rounded up to two significant digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return math.ceil(value / unit) * unit

@@ -1,6 +1,6 @@
-"""The Plan: a frozen value whose construction is the proof that everything fits.
+"""The Plan: a frozen value whose construction proves that its parts fit together.
 
-It joins schema, cohort, privacy and masking; noise, ring and thresholds follow from it and are never set by hand.
+It joins schema, cohort, privacy and masking; noise, ring and thresholds are derived and never set by hand.
 """
 
 from __future__ import annotations
@@ -54,27 +54,27 @@ class Plan:
         merge: for a rare class, the parent class that receives its sums instead of their being dropped.
         protocol: how clients are summed: ``"interactive"`` (six messages per client, no trusted server) or ``"split"``
             (one message per client, to a leader and helpers of whom one is trusted).
-        panel: for ``"split"`` the Ed25519 identities of the leader and then of every helper, 64 hex digits each, named
-            by people: a party that can put its own keys in here reads every vector.
-        graph: ``"complete"``, ``"robust"`` (random k-regular, with enough neighbours to bound a server that chooses who
-            drops), ``"sparse"`` (with fewer, for a server that follows the protocol) or ``"auto"`` (complete up to 256
-            clients, robust beyond).
-        published: values that the measurement reads, for schemas that need some (``schema.needs``): a round of a
-            course. Their digest is part of the plan's, so that one session has one of them.
+        panel: for ``"split"`` the Ed25519 identities of the leader and then of every helper, 64 hex digits each, which
+            people compare: if one party controls all of them, it reads every vector.
+        graph: ``"complete"``, ``"robust"`` (random k-regular, with enough neighbours to bound a server that chooses
+            which clients drop), ``"sparse"`` (with fewer, for a server that follows the protocol) or ``"auto"``
+            (complete up to 256 clients, robust beyond).
+        published: values that the measurement reads, for schemas that need some (``schema.needs``), as in a round of a
+            course. Their digest is part of the plan's, so all parties of a session use the same values.
         spare_bits: ring bits beyond those that a sum needs, for a central server that weighs the sums of several
             sessions before it adds noise; a ``Stream`` sets it.
 
     Raises:
-        PlanError: a vector that no machine can hold, thresholds that contradict each other, masking that fails too
+        PlanError: a vector too large for one message, thresholds that contradict each other, masking that fails too
             often for the promise, noise that cannot meet the budget safely on the grid, or a ring that would overflow;
             the message names the field, the bound and the remedy.
 
     Guarantee:
         With a ``Privacy``, everything released under this plan is (epsilon, delta)-differentially private for the
         stated unit and adjacency. Central: if the server adds its noise honestly. Distributed: if at least
-        ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: trusting no other party.
-        On a random graph masking fails with probability at most ``masking.failure``; ``budget().delta`` counts that on
-        top of the promised delta. ``graph="sparse"`` holds only against a server that follows the protocol.
+        ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: without trust in any party.
+        On a random graph masking fails with probability at most ``masking.failure``; ``budget().delta`` adds that to
+        the promised delta. ``graph="sparse"`` holds only against a server that follows the protocol.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
@@ -106,7 +106,7 @@ class Plan:
         check_sites(self.schema, self.cohort, self.privacy)
         check_size(self.layout)
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
-        _ = self.masking  # forces noise, headroom and thresholds: a plan that exists is a plan that holds
+        _ = self.masking  # derives noise, headroom and thresholds, and raises where they do not fit
         check_masking(self.masking, self.noise)
 
     def _repr_html_(self) -> str:
@@ -177,7 +177,7 @@ class Plan:
         """One row per statistic and the joint guarantee; prints as a table.
 
         Args:
-            crosscheck: an accountant that others wrote, whose number is printed beside ours: ``"opacus"``,
+            crosscheck: an accountant of another project, whose epsilon is printed too: ``"opacus"``,
                 ``"opacus-rdp"``, ``"dp-accounting"`` or ``"zcdp"``.
 
         Raises:
@@ -198,14 +198,14 @@ class Plan:
         )
 
     def to_toml(self) -> str:
-        """The plan as a TOML document; ``Plan.from_toml`` gives it back equal."""
+        """The plan as a TOML document; ``Plan.from_toml`` returns an equal plan."""
         return document.to_toml(self.tables)
 
     def with_values(self, values: Mapping[str, Values]) -> Plan:
-        """The same plan with the published values that only their digest stood for.
+        """The same plan with its published values, of which it had only the digest.
 
         Raises:
-            PlanError: the plan publishes none, or others.
+            PlanError: the plan publishes no values, or others.
         """
         if self.published is None:
             raise PlanError("this plan publishes no values; leave them out")
@@ -229,7 +229,7 @@ class Plan:
         Published values are read from the file beside it (``round.toml``, ``round.values``) where there is one.
 
         Raises:
-            PlanError: the file cannot be read, or the plan in it does not hold together.
+            PlanError: the file cannot be read, or its plan is refused.
         """
         plan = cls.from_toml(document.read_text(path))
         if plan.published is None or not beside(path).exists():
@@ -238,7 +238,7 @@ class Plan:
 
     @cached_property
     def tables(self) -> dict[str, Any]:
-        """The plan as nested tables of plain values, as they stand in the TOML document."""
+        """The plan as nested tables of plain values, as in the TOML document."""
         aggregation: dict[str, Any] = {"min_count": self.min_count, "graph": self.graph}
         if self.protocol != _INTERACTIVE:
             aggregation |= {"protocol": self.protocol, "panel": list(self.panel)}
@@ -257,7 +257,7 @@ class Plan:
 
 
 class _Frozen(dict[int, int]):
-    """A small mapping that can be hashed, because plans are values."""
+    """A hashable mapping, because plans are values."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self.items()))

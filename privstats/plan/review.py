@@ -1,9 +1,6 @@
-"""Text for the person who reviews a plan: facts in sentences, the table of dropouts, two plans side by side.
+"""Text for the person who reviews a plan: facts in sentences, the table of dropouts, the difference of two plans.
 
-Everything is computed from the plan and nothing is decided. The facts are weak promises, the masking's own facts,
-dropouts and minimum counts. The table of dropouts, counted in clients, is behind ``privstats plan check`` and
-``privstats audit budget``. The difference of two plans says which fields changed, and what that does to the promise,
-the noise, the bytes and the survivors.
+Everything is computed from the plans and nothing is decided. ``privstats plan check`` and ``plan diff`` print it.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from typing import Any, TypeAlias
 from privstats.dp import Noise, NoPrivacy, doubtful_counts, operating_point
 from privstats.errors import DataError
 from privstats.plan.plan import Plan
-from privstats.schema import ClassSchema, CountSchema, SitesSchema
+from privstats.schema import ClassSchema, CountSchema, Schema, SitesSchema
 
 __all__ = ["Change", "Difference", "Dropout", "Effect", "difference", "dropout_table", "facts"]
 
@@ -30,9 +27,9 @@ class Dropout:
     Attributes:
         gone: clients that vanish.
         survivors: clients that stay.
-        honest: of those, the ones whose noise an attacker neither knows nor can take off.
-        epsilon: of the release, at the plan's delta, with all colluders' noise taken off; None where there is no
-            release because too few clients stay.
+        honest: those of them whose noise an attacker neither knows nor can subtract.
+        epsilon: of the release, at the plan's delta, without the colluders' noise; None where too few clients stay for
+            a release.
 
     Example:
         >>> row = ps.plan.Dropout(gone=1, survivors=9, honest=8, epsilon=0.94)  # one of dropout_table(...)
@@ -49,7 +46,7 @@ class Dropout:
 def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: int) -> tuple[Dropout, ...]:
     """Rows for no client, 10, 20 and 30 % of the clients (rounded down), the most that may vanish, and one more.
 
-    Counts are whole clients, increasing, and each stands there once; beyond the last one nothing is released either.
+    Counts are whole clients, increasing and distinct; beyond the last nothing is released either.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -70,6 +67,13 @@ def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: 
 
 
 _WEAK_EPSILON = 10.0
+_EXACT: Mapping[type[Schema], str] = {
+    CountSchema: "WARNING: exact count tables show every cell of one record as it is, and suppressing small cells does "
+    "not help where totals give them back; release them with a Privacy",
+    SitesSchema: "WARNING: exact sums within sites beside exact plain sums of the same records (a RidgeSchema) are one "
+    "more pull, and few sites can then be solved for; do not release both exactly (`privstats attack run --attack "
+    "site-means` shows how)",
+}
 
 
 def facts(plan: Plan) -> list[str]:
@@ -92,10 +96,10 @@ def facts(plan: Plan) -> list[str]:
 
 
 def _warnings(plan: Plan) -> list[str]:
-    """Promises that hold and yet say little."""
+    """Warnings of promises that hold and are weak, and of exact sums that reveal records."""
     budget, records = plan.budget(), plan.cohort.max_records
     if plan.noise is None:
-        return [*_exact_tables(plan), *_exact_sites(plan)]
+        return [_EXACT[kind] for kind in _EXACT if isinstance(plan.schema, kind)]
     out = []
     if budget.delta * records > 1:
         out.append(
@@ -107,26 +111,6 @@ def _warnings(plan: Plan) -> list[str]:
             f"WARNING: epsilon {budget.epsilon:g} promises almost nothing; `privstats audit budget` shows how little"
         )
     return out
-
-
-def _exact_tables(plan: Plan) -> list[str]:
-    if not isinstance(plan.schema, CountSchema):
-        return []
-    return [
-        "WARNING: exact count tables show every cell of one record as it is, and suppressing small cells does not help "
-        "where totals give them back; release them with a Privacy"
-    ]
-
-
-def _exact_sites(plan: Plan) -> list[str]:
-    """Another exact release of the same records is one more pull."""
-    if not isinstance(plan.schema, SitesSchema):
-        return []
-    return [
-        "WARNING: exact sums within sites beside exact plain sums of the same records (a RidgeSchema) are one more "
-        "pull, and few sites can then be solved for; do not release both exactly (`privstats attack run --attack "
-        "site-means` shows how)"
-    ]
 
 
 def _groups(plan: Plan) -> list[str]:
@@ -144,7 +128,7 @@ def _trust(plan: Plan) -> list[str]:
 
 
 def _dropouts(plan: Plan) -> list[str]:
-    """Where the noise is divided, every honest survivor beyond the fewest makes the release more private."""
+    """Where the noise is divided, every honest survivor above the minimum makes the release more private."""
     noise, cohort = plan.noise, plan.cohort
     if noise is None or not noise.trust.divided:
         return []
@@ -162,7 +146,7 @@ def _row_told(row: Dropout) -> str:
 
 
 def _insiders(plan: Plan) -> list[str]:
-    """A client knows its own share of the noise; with ``colluders`` of at least 1 the promise has paid for that."""
+    """A client knows its own share of the noise; ``colluders`` of at least 1 accounts for that."""
     if plan.noise is None or plan.cohort.colluders or plan.cohort.min_survivors < 2:
         return []
     epsilon = plan.noise.released_epsilon(plan.cohort.min_survivors - 1)
@@ -216,9 +200,9 @@ class Effect:
     """A number that follows from the plans.
 
     Attributes:
-        of: what it is a number of.
+        of: its name.
         before, after: None where a plan has no such number.
-        means: what the change comes to, in words.
+        means: the change in words.
 
     Example:
         >>> effect = ps.plan.Effect("bytes that a client uploads", before=16, after=21, means="5 more")
@@ -239,8 +223,8 @@ class Difference:
     Attributes:
         changes: keys that differ, in the order of the files.
         effects: numbers that follow, changed or not.
-        notes: sentences on what no number says.
-        digests: of both plans; other digests are other plans, which all parties agree on anew.
+        notes: further consequences, in sentences.
+        digests: of both plans; with different digests all parties must agree again.
 
     Example:
         >>> schema, small = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
@@ -257,10 +241,10 @@ class Difference:
 
 
 def difference(before: Plan, after: Plan) -> Difference:
-    """Compare two plans, field by field and by what follows.
+    """Compare two plans, field by field and by their derived numbers.
 
     Raises:
-        DataError: one of them is none.
+        DataError: one of them is no plan.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -284,7 +268,7 @@ def difference(before: Plan, after: Plan) -> Difference:
 
 
 def _kind(plan: Plan) -> tuple[str, ...]:
-    """What epsilons must share to be compared: nothing may be said of others."""
+    """Unit and adjacency: epsilons are comparable only where these are equal."""
     privacy = plan.privacy
     return () if isinstance(privacy, NoPrivacy) else (privacy.unit, privacy.adjacency)
 
@@ -356,7 +340,7 @@ def _protection(before: Number, after: Number, comparable: bool) -> str:
 
 
 def _noise(before: Plan, after: Plan) -> Iterator[Effect]:
-    """Noise with everybody's share, as a head feels it: in records of the largest norm, so that clips compare."""
+    """Noise with all clients' shares, in records of the largest norm, so that plans with different clips compare."""
     old, new = _felt(before), _felt(after)
     for statistic in dict.fromkeys([*old, *new]):
         yield _effect(f"noise on {statistic}, in records", old.get(statistic), new.get(statistic), _louder)

@@ -1,7 +1,7 @@
-"""Which noisy sums an honest cohort can have: what is not one of them is refused.
+"""Refuses noisy sums that no honest cohort can have.
 
-It looks at noisy sums only, so an abort betrays no more than the release would have. Not a check of anybody's input:
-that is masked. After the centre lift, before the minimum count.
+It sees noisy sums only, so an abort reveals no more than the release would. It cannot validate a client's input, which
+is masked. After the centre lift, before the minimum count.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["check_plausible"]
 
 
 def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
-    """Refuse a lifted sum that no honest cohort has.
+    """Refuse a lifted sum that no honest cohort can have.
 
     Args:
-        plan: whose headroom and record limits are the bounds.
+        plan: its headroom and record limits are the bounds.
         vector: the lifted sum *with all its noise*, int64, flat. Without the noise the check would be an oracle: a
-            malicious client could put the sum on the bound, where one record of its victim decides.
+            malicious client could move the sum to the bound, where one record of its victim decides.
 
     Guarantee:
         Post-processing of the noisy sum: refusing costs no privacy beyond the release that was charged. A cohort of at
@@ -30,8 +30,8 @@ def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
         with ``WRAP_PROBABILITY`` over all entries, and the counts' sum adds the share of one entry more.
 
     Raises:
-        AggregationError: ``too-many-records``: the counts say that the cohort held more records than the plan admits.
-            ``implausible``: an entry is larger than every honest sum with its noise.
+        AggregationError: ``too-many-records``: by its counts the cohort held more records than the plan admits.
+            ``implausible``: an entry is larger than that of any honest sum with its noise.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -49,8 +49,8 @@ def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
             raise AggregationError(
                 plan.masking.steps[-1],
                 "implausible",
-                f"an entry of {room.segment.name} is beyond what honest clients and noise can give; some client sent "
-                "a false vector, or cohort.max_records is too small",
+                f"an entry of {room.segment.name} exceeds the bound of honest clients and noise; a client sent a false "
+                "vector, or cohort.max_records is too small",
             )
 
 

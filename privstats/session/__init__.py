@@ -1,7 +1,7 @@
-"""Joins plan and protocol: makes masked clients of moments, and a release of the unmasked sum.
+"""Joins plan and protocol: makes clients from moments, and a release from the unmasked sum.
 
-Glue without state: the engines move the bytes, ``secagg`` keeps the protocol, ``dp`` draws the noise, and
-``accounting`` asks the ledger.
+It has no state: engines move the bytes, ``secagg`` has the protocol, ``dp`` draws the noise, and ``accounting`` charges
+the ledger.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from privstats.release import Release, require_survivors
 from privstats.schema import ClassSchema
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
-from privstats.session.accounting import Charge, Charging, NodeCharge, charge_of, charged, free, withdraw, withdraw_run
+from privstats.session.accounting import Charge, Charging, NodeCharge, charge_of, charged
 from privstats.session.machines import client, contribution, helper, in_ring, on_upload, server
+from privstats.session.refunds import free, withdraw, withdraw_run
 from privstats.session.validation import kind_of, require_plan, required_survivors
 from privstats.session.vector import Contribution
 
@@ -68,12 +69,12 @@ class LocalParties:
 
 
 def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | None = None) -> LocalParties:
-    """All machines of one session, with identities and a roster of their own: what a simulation runs.
+    """All machines of one session, with identities and a roster of their own, for simulations.
 
-    They come from :func:`client`, :func:`server` and :func:`helper`, as in a deployment; nothing is charged to any
-    ledger. Stand-ins take the places of a plan's panel, whose private keys are not here, under a plan that names
-    them; a contribution that was made under the plan is taken over to it. In a round over the clients of an earlier sum
-    each client is given the plan's list.
+    :func:`client`, :func:`server` and :func:`helper` make them, as in a deployment; no ledger is charged. The private
+    keys of a plan's panel are not available here, so stand-ins replace its members, under a plan that names them;
+    contributions made under the original plan are accepted. In a round over the clients of an earlier sum every client
+    gets the plan's list.
 
     Args:
         plan: the plan.
@@ -92,15 +93,17 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
     rng = checked(rng, allow_reproducible=True)
     identities = [secagg.Identity.generate(rng.bytes) for _ in parts]
     has_panel = protocol_of(plan.masking).has_panel
-    seats = [secagg.Identity.generate(rng.bytes) for _ in range(1 + plan.helpers)]
+    members = [secagg.Identity.generate(rng.bytes) for _ in range(1 + plan.helpers)]
     publics = tuple(identity.public for identity in identities)
-    roster = secagg.Roster.numbered(publics, server=seats[0].public, label="simulation", counter=0)
+    roster = secagg.Roster.numbered(publics, server=members[0].public, label="simulation", counter=0)
     common: dict[str, Any] = {"roster": roster, "rng": rng, "allow_reproducible": True}
     if has_panel:
-        plan, parts = _with_stand_ins(plan, parts, seats, rng)
+        plan, parts = _with_stand_ins(plan, parts, members, rng)
         masking: Any = plan.masking
-        keys = [secagg.HelperKeys(seat, place, masking, roster, entropy=rng.bytes) for place, seat in enumerate(seats)]
-        common["panel"] = secagg.Panel(tuple(seat.public for seat in seats), tuple(key.offer for key in keys))
+        keys = [
+            secagg.HelperKeys(each, place, masking, roster, entropy=rng.bytes) for place, each in enumerate(members)
+        ]
+        common["panel"] = secagg.Panel(tuple(each.public for each in members), tuple(key.offer for key in keys))
     clients = tuple(
         client(
             plan, part, index=index, identity=identity, charge="uncharged", agreed=required_survivors(plan), **common
@@ -108,18 +111,18 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
         for index, (part, identity) in enumerate(zip(parts, identities, strict=True))
     )
     if not has_panel:
-        return LocalParties(server(plan, identity=seats[0], **common), clients)
+        return LocalParties(server(plan, identity=members[0], **common), clients)
     trial: dict[str, Any] = {"roster": roster, "panel": common["panel"], "allow_reproducible": True}
     helpers = tuple(helper(plan, keys=key, **trial) for key in keys[1:])
     return LocalParties(server(plan, keys=keys[0], **common), clients, helpers)
 
 
 def _with_stand_ins(
-    plan: Plan, parts: Sequence[Moments | Contribution], seats: Sequence[secagg.Identity], rng: Generator
+    plan: Plan, parts: Sequence[Moments | Contribution], members: Sequence[secagg.Identity], rng: Generator
 ) -> tuple[Plan, list[Contribution]]:
     """The plan with another panel, and the contributions under it."""
     vectors = [in_ring(plan, part, rng, index) for index, part in enumerate(parts)]
-    plan = replace(plan, panel=tuple(seat.public.hex() for seat in seats))
+    plan = replace(plan, panel=tuple(each.public.hex() for each in members))
     return plan, [Contribution(plan.digest, vector) for vector in vectors]
 
 
@@ -135,8 +138,8 @@ def release(
 ) -> Release:
     """Turn the unmasked sum into a release: central noise in the ring, centre lift, plausibility, minimum count.
 
-    A function without memory: every call draws its own central noise, and a hundred calls on one total leave a tenth of
-    it. So every call is a release of its own and is charged as one; to have the same release again, keep the first.
+    The function keeps no state: every call draws new central noise, and the average of a hundred calls has a tenth of
+    it. So every call is a release and is charged as one; to have the same release again, keep the first.
 
     Args:
         plan: the plan all parties agreed on.
@@ -146,23 +149,22 @@ def release(
         charge: the server's ledger and its data set there, or the word ``"uncharged"``; may be left out only where the
             plan has no DP. With a ledger the spend is on the disk before any central noise is drawn.
         run: the session's name (``roster.run``): a call that crashed before it returned may be repeated under it at no
-            cost, and after one that returned, or aborted, no other is allowed. Without it each call is a run of its
-            own.
+            cost; after one that returned or aborted, further calls are refused. Without it each call is a new run.
         allow_reproducible: accept a generator whose stream others may know; the release is marked with it.
 
     Guarantee:
         The noise is added before the lift. Reduction into the ring commutes with addition, so the noisy ring element is
-        a function of the noisy sum alone, whatever malicious clients put beside their victim; lifting first would turn
-        one record into a step of 2**b for a sum at the wrap. Everything after the noise (lift, plausibility, minimum
-        count, an abort) is post-processing and costs no privacy. Without DP the exact sum is what is released.
+        a function of the noisy sum alone, whatever malicious clients upload; with the lift first, one record could
+        change a sum at the wrap by 2**b. Everything after the noise (lift, plausibility, minimum count, an abort) is
+        post-processing and costs no privacy. Without DP the exact sum is released.
 
     Raises:
         ReleaseError: fewer survivors than the plan needs, or not clients of the plan.
         DataError: ``total`` is no vector of the plan's ring; nothing is spent then.
-        AggregationError: the noisy sum is one that no honest cohort has (``too-many-records``, ``implausible``). The
-            release stays charged and its run used up: the abort is seen, and it is a function of the noisy sum.
-        LedgerError: nothing says where a plan with DP is charged, the cap would be passed, or the run's name is used
-            up; nothing is spent, drawn or released then.
+        AggregationError: no honest cohort has this noisy sum (``too-many-records``, ``implausible``). The release stays
+            charged and its run used up, because the abort is visible and depends on the noisy sum.
+        LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name is used up; nothing
+            is spent, drawn or released then.
         RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set, or was made before a fork.
 
     Example:
@@ -184,7 +186,7 @@ def release(
 
 
 def _drawn(plan: Plan, total: RingVector, survivors: tuple[int, ...], rng: Generator) -> Release:
-    """One draw of the central noise and what it makes of the sum, charged by the caller."""
+    """Draw the central noise once and release the sum; the caller has charged it."""
     vector = _with_central_noise(plan, total, rng).lift()
     check_plausible(plan, vector)
     rare: tuple[int, ...] = ()
@@ -196,14 +198,13 @@ def _drawn(plan: Plan, total: RingVector, survivors: tuple[int, ...], rng: Gener
 def aggregate_unmasked(
     plan: Plan, parts: Sequence[Moments | Contribution | RingVector], rng: Generator | None = None
 ) -> Release:
-    """Release the sum of unmasked contributions, as a server would that saw every one of them.
+    """Release the sum of unmasked contributions, without a masking protocol.
 
-    For experiments, audits and tests, never for production: there is no protocol, so the caller sees every part, and no
-    ledger is charged.
+    For experiments, audits and tests, never for production: the caller sees every part, and no ledger is charged.
 
     Args:
         plan: the plan.
-        parts: one per client, the first client's first: measured moments (a fresh contribution is made of them), a
+        parts: one per client, in the order of the roster: measured moments (a new contribution is made from them), a
             contribution (it is used up) or a vector of the plan's ring. Clients without a part count as vanished.
         rng: a generator for shares and central noise; the operating system's when omitted. A reproducible one marks the
             release.
@@ -238,7 +239,7 @@ in_clear = aggregate_unmasked
 
 
 def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
-    """The sum with the server's noise in it, still in the ring; the sum itself in the other models."""
+    """The sum plus the server's noise, still in the ring; the sum itself in the other models."""
     if plan.noise is None or not plan.noise.trust.by_server:
         return total
     noisy = plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng))

@@ -1,24 +1,21 @@
-"""Charges a session to a ledger: asked before noise is drawn, and told before anything is sent.
+"""Charges a session to a ledger: the spend before noise is drawn, its end before anything is sent.
 
-The meeting of plan, run name and ledger; no arithmetic (``dp`` has it) and no bytes. Under ``session``, which every
-client and every release goes through.
+It joins plan, run name and ledger; no arithmetic (``dp`` has it) and no bytes. Under ``session``, through which every
+client and every release is made.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Literal, TypeAlias, TypeVar
 
 from privstats import dp, secagg
 from privstats.dp import NoPrivacy
-from privstats.errors import AggregationError, LedgerError, LocalProtocolError
+from privstats.errors import AggregationError, LedgerError
 from privstats.moments import Moments
 from privstats.plan import Plan
-from privstats.secagg.machines import Peer
-from privstats.secagg.protocols import protocol_of
 
 __all__ = [
     "Charge",
@@ -27,13 +24,10 @@ __all__ = [
     "Told",
     "charge_of",
     "charged",
-    "free",
     "on_upload",
-    "prove_excluded_upload",
     "register_run",
     "spend",
-    "withdraw",
-    "withdraw_run",
+    "spend_of",
 ]
 
 _FRESH_RUN_BYTES = 16
@@ -51,7 +45,7 @@ class Charge:
             absent, the difference of the two releases is that client's exact vector.
 
     Raises:
-        LedgerError: what is given as ledger is none, or the allowance is no truth value.
+        LedgerError: ``ledger`` is no ledger, or the allowance is no truth value.
 
     Example:
         >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
@@ -78,7 +72,7 @@ class Charge:
             )
 
     def spend(self, plan: Plan, run: bytes) -> dp.Spend:
-        """Write a session down, or find it where it was begun before; as :func:`spend`."""
+        """Spend a session, or return its entry if it was spent before; as :func:`spend`."""
         return self.ledger.spend(
             self.dataset,
             plan=plan.digest,
@@ -91,31 +85,31 @@ class Charge:
         )
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:
-        """Note that what was spent has left."""
-        self.ledger.finish(_spend_of(plan, self, run), upload)
+        """Record that what was spent is sent."""
+        self.ledger.finish(spend_of(plan, self, run), upload)
 
     def withdraw(self, plan: Plan, run: bytes) -> None:
-        """Give back what was spent, where nothing has left; else nothing."""
-        entry = _spend_of(plan, self, run)
+        """Give the spend back if nothing was sent; otherwise do nothing."""
+        entry = spend_of(plan, self, run)
         if entry.waiting:
             self.ledger.withdraw(entry)
 
 
 @dataclass(frozen=True)
 class NodeCharge:
-    """The mark of one node of a course, made before its noise is drawn; the course was spent before its first node.
+    """The mark of one round of a course, made before its noise is drawn; the course was spent before its first round.
 
-    :func:`privstats.course.authorize` makes one, after it has verified that the plan is the node's.
+    :func:`privstats.course.authorize` makes one, after it has verified that the plan is the round's.
 
     Attributes:
         ledger: the durable record.
-        entry: what the course was spent under.
-        node: the place of the session in the course.
-        plan: digest of the node's plan.
+        entry: the course's spend.
+        node: the round's place in the course.
+        plan: digest of the round's plan.
 
     Guarantee:
-        A node draws noise once, whatever plan stands there and however often a server asks: its mark is on the disk
-        before, is never taken back, and holds none of the plan's values. A crash after the mark loses the node.
+        A round draws noise once, whatever its plan and however often a server asks: its mark is on the disk before, is
+        never undone, and depends on none of the plan's values. A crash between mark and journal loses the round.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -130,19 +124,19 @@ class NodeCharge:
     node: int
     plan: str
 
-    def spend(self, plan: Plan, run: bytes) -> dp.Spend:  # noqa: ARG002  a node has no name but its place
-        """Mark the node, once.
+    def spend(self, plan: Plan, run: bytes) -> dp.Spend:  # noqa: ARG002  a round has no name but its place
+        """Mark the round, once.
 
         Raises:
-            LedgerError: it has begun before, or its price rests on a registry, whose ``RecordRegistry.charge`` gives
-                the charge; nothing may be drawn or sent then.
+            LedgerError: it has started before, or its price rests on a registry, whose ``RecordRegistry.charge``
+                returns the charge; nothing may be drawn or sent then.
         """
         self._check(plan)
-        self.ledger.begin(self.entry, self.node)
+        self.ledger.mark_started(self.entry, self.node)
         return self.entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
-        """Nothing to note: the mark was final.
+        """Record nothing: the mark is final.
 
         Raises:
             LedgerError: there is no mark.
@@ -151,18 +145,18 @@ class NodeCharge:
         entries = (entry for account in self.ledger.accounts() for entry in account.entries)
         if not any(entry.id == self.entry.id and self.node in entry.begun for entry in entries):
             raise LedgerError(
-                f"node {self.node} of this course has no mark in the ledger; give the ledger it was made with"
+                f"round {self.node} of this course has no mark in the ledger; give the ledger it was made with"
             )
 
     def check_moments(self, moments: Moments) -> None:
-        """Refuse moments that this charge is not about; any are welcome where no registry notes their records."""
+        """Refuse moments of other records than the charge's; without a registry, none are refused."""
 
     def withdraw(self, plan: Plan, run: bytes) -> None:
-        """Nothing: a node's mark is never taken back."""
+        """Do nothing: a round's mark is never undone."""
 
     def _check(self, plan: Plan) -> None:
         if plan.digest != self.plan:
-            raise LedgerError(f"this charge is for another plan at node {self.node} of the course; enter the node anew")
+            raise LedgerError(f"this charge is for another plan at round {self.node} of the course; authorize it anew")
 
 
 Charging: TypeAlias = Charge | NodeCharge | Literal["uncharged"] | None
@@ -180,7 +174,7 @@ def charge_of(plan: Plan, charge: Charging) -> Charge | NodeCharge | None:
     if charge is None and not isinstance(plan.privacy, NoPrivacy):
         raise LedgerError(
             "this plan spends privacy and nothing says where that is recorded: give "
-            "charge=Charge(ledger, dataset), or the word charge='uncharged' where nobody has to remember it"
+            "charge=Charge(ledger, dataset), or the word charge='uncharged' where no record is needed"
         )
     if charge is not None and not (isinstance(charge, str) and charge == "uncharged"):
         got = f"the text {charge!r}" if isinstance(charge, str) else f"a {type(charge).__name__}"
@@ -192,7 +186,7 @@ def charge_of(plan: Plan, charge: Charging) -> Charge | NodeCharge | None:
 
 
 def register_run(plan: Plan, charge: Charge | NodeCharge, roster: secagg.Roster) -> dp.Spend:
-    """Write down that a party takes part in a run; its number is checked before anything is spent.
+    """Spend a party's part of a run, after the run's number was accepted.
 
     Raises:
         LedgerError: the run's number is not the next one for its members, or as for :func:`spend`.
@@ -203,24 +197,24 @@ def register_run(plan: Plan, charge: Charge | NodeCharge, roster: secagg.Roster)
 
 
 def spend(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> dp.Spend:
-    """Write a session down in the ledger, or find it there where it was begun before.
+    """Spend a session in the ledger, or return its entry if it was spent before.
 
     Raises:
-        LedgerError: the run has no name, its name is used up, or the cap would be passed; nothing is spent then.
+        LedgerError: the run has no name, its name is used up, or the cap would be exceeded; nothing is spent then.
     """
     return charge.spend(plan, run)
 
 
 def charged(plan: Plan, charge: Charge | NodeCharge | None, run: bytes, make: Callable[[], _Made]) -> _Made:
-    """Spend first, then ``make``, which draws the noise; a crash between loses a release, never the memory of one.
+    """Spend first, then call ``make``, which draws the noise; a crash between loses a release, never its record.
 
     An abort is finished like a release, because it depends on the noise drawn: repeated under one spend, it would be an
-    oracle with fresh noise at every question. Calls that run at once share the spend and draw each their own noise; the
-    first to end is the release, and the others are refused.
+    oracle with fresh noise for every query. Concurrent calls share the spend and draw their own noise; the first to end
+    is the release, and the others are refused.
 
     Raises:
         LedgerError: as for :func:`spend`; or another call has ended under the same spend, or it was withdrawn. The
-            release or abort that was made is dropped then, and the error does not carry it.
+            release or abort is discarded then, and the error does not contain it.
         AggregationError: as ``make``, once the ledger has recorded it.
     """
     if charge is None:
@@ -239,150 +233,13 @@ def charged(plan: Plan, charge: Charge | NodeCharge | None, run: bytes, make: Ca
     return made
 
 
-def free(
-    plan: Plan,
-    report: bytes,
-    statements: Mapping[int, bytes],
-    *,
-    roster: secagg.Roster,
-    panel: secagg.Panel | None = None,
-    charge: Charge,
-) -> None:
-    """Give a client's spend back, given signed proof that its upload is in no sum and never can be.
-
-    The spend stays on record as freed, and the run's name stays used up: a retry takes a new run, with new noise.
-
-    Args:
-        plan: the plan all parties agreed on.
-        report: ``client.receipt`` of what left: it must be what the ledger was told of.
-        statements: by place. With helpers: what each helper signed at the end of the run, that it gave no answer or
-            over which list, from the leader's ``statements``. In the interactive protocol: the survivor lists that
-            clients signed, from ``client.agreement`` of a survivor. Any party may deliver them.
-        roster: the roster of the run.
-        panel: where the plan names one, the panel that the report was made for.
-        charge: the party's own ledger and its data set there.
-
-    Guarantee: if one *helper* is honest, the report stays uniform for ever to all other parties together, so it costs
-    nothing. An honest leader alone is not enough: helpers that all lie could have answered first. In the interactive
-    protocol, complete graph, the same holds with at most ``colluders`` dishonest clients, because no second list of
-    survivors can gather enough signatures.
-
-    Raises:
-        LocalProtocolError: a statement is missing, forged, or of another run or panel; or the report is.
-        LedgerError: the protocol has no such proof, or the ledger holds no such spend, or another upload left under it.
-
-    Example:
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
-        >>> roster = ps.secagg.Roster((ulm, bonn), server=server, run=b"hips in May")
-        >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
-        >>> ps.session.free(plan, b"no receipt", {}, roster=roster, charge=charge)
-        Traceback (most recent call last):
-            ...
-        privstats.errors.LocalProtocolError: a receipt of this protocol has 68 bytes: give client.receipt of the one
-        that uploaded
-    """
-    if not isinstance(charge, Charge):
-        raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
-    upload = prove_excluded_upload(plan, report, statements, roster=roster, panel=panel)
-    proof = sha256(b"".join(bytes(statements[place]) for place in sorted(statements))).digest()
-    charge.ledger.free(_spend_of(plan, charge, roster.run), upload=upload, proof=proof)
-
-
-def prove_excluded_upload(
-    plan: Plan,
-    report: bytes,
-    statements: Mapping[int, bytes],
-    *,
-    roster: secagg.Roster,
-    panel: secagg.Panel | None = None,
-) -> bytes:
-    """The name of an upload that is in no sum and never can be, as a ledger was told it; arguments as of :func:`free`.
-
-    Raises:
-        LocalProtocolError: a statement is missing, forged, or of another run or panel; or the report is.
-        LedgerError: the protocol has no such proof.
-    """
-    protocol = protocol_of(plan.masking)
-    if protocol.prove_excluded is None:
-        raise LedgerError(
-            f"protocol={plan.protocol!r} has no proof that an upload is in no sum: a retry is a second release"
-        )
-    if not isinstance(roster, secagg.Roster) or not isinstance(statements, Mapping):
-        raise LocalProtocolError("give roster=Roster of the run, and the statements by place: {1: ...}")
-    if protocol.has_panel and not isinstance(panel, secagg.Panel):
-        raise LocalProtocolError("give panel=Panel of the run, for which the report was made")
-    if tuple(identity.hex() for identity in (panel.identities if panel else ())) != plan.panel:
-        raise LocalProtocolError("this is not the panel that the plan names, so anybody could speak for its helpers")
-    return protocol.prove_excluded(plan.masking, report, statements, roster=roster, panel=panel)
-
-
-def withdraw(client: Peer) -> None:
-    """Wipe a party's machine that has sent no upload, journaled or not, and give back what its session cost.
-
-    ``client.discard()``, which the end of a session calls, does the same but raises nothing once the upload is sent.
-
-    Raises:
-        LedgerError: the upload was sent, so the spend stays and nothing was changed; or the ledger could not be
-            written, and the client is wiped all the same.
-        LocalProtocolError: not a client.
-
-    Example:
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> client = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 2).clients[0]
-        >>> ps.session.withdraw(client)
-        >>> client.step
-        'failed'
-    """
-    if not isinstance(getattr(client, "upload", None), bytes):
-        raise LocalProtocolError(f"client must be the machine of a party, got {type(client).__name__}")
-    if client.upload:
-        raise LedgerError(
-            "the upload of this client has left, so its spend stays; it comes back only with a proof that the upload "
-            "is in no sum (session.free)"
-        )
-    client.discard()
-
-
-def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
-    """Give back what a party spent for a session in which it sends no upload, now or later.
-
-    For a client whose process died before :func:`withdraw` could wipe it: remove its state first, then call this. A
-    second call changes nothing.
-
-    Args:
-        plan: the plan all parties agreed on.
-        roster: the roster of the run, whose name is used up.
-        charge: the party's own ledger and its data set there.
-
-    Guarantee: no upload is sent under this run from here on, by the client, a copy of its journal or its contribution:
-    the ledger is asked before an upload is sent and refuses, in one transaction with this record.
-
-    Raises:
-        LedgerError: the upload has left, the ledger holds no such spend, or it is a course's.
-
-    Example:
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
-        >>> roster = ps.secagg.Roster((ulm, bonn), server=server, run=b"hips in May")
-        >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
-        >>> _ = charge.spend(plan, roster.run)  # session.client does this
-        >>> ps.session.withdraw_run(plan, roster=roster, charge=charge)
-        >>> charge.ledger.account("clinic").counted
-        ()
-    """
-    if not isinstance(charge, Charge):
-        raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
-    charge.ledger.withdraw(_spend_of(plan, charge, roster.run))
-
-
 @dataclass(frozen=True)
 class Told:
-    """What a client's machine reports to the ledger: that it sends its upload, or that it never will.
+    """Callback by which a client's machine reports to the ledger that it sends its upload, or that it never will.
 
     Attributes:
         plan: the plan all parties agreed on.
-        charge: where the session is written down.
+        charge: the account that the session is charged to.
         run: its name.
     """
 
@@ -391,15 +248,15 @@ class Told:
     run: bytes
 
     def __call__(self, upload: bytes) -> None:
-        """Note that the upload leaves.
+        """Record that the upload is sent.
 
         Raises:
-            LedgerError: the run is not in the ledger, was withdrawn, or another upload of it has left.
+            LedgerError: the run is not in the ledger, was withdrawn, or another upload of it was sent.
         """
         self.charge.finish(self.plan, self.run, upload)
 
     def withdraw(self) -> None:
-        """Give back what was spent, if nothing was sent; a machine calls it once it is wiped.
+        """Give the spend back if nothing was sent; a machine calls it after it is wiped.
 
         Raises:
             LedgerError: the run is not in the ledger, or the file failed.
@@ -408,11 +265,16 @@ class Told:
 
 
 def on_upload(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> Told:
-    """Reports to the ledger that an upload of this run is sent, for a client that was resumed from its journal."""
+    """The callback of a client that was resumed from its journal; see :class:`Told`."""
     return Told(plan, charge, run)
 
 
-def _spend_of(plan: Plan, charge: Charge, run: bytes) -> dp.Spend:
+def spend_of(plan: Plan, charge: Charge, run: bytes) -> dp.Spend:
+    """The entry that the ledger has for a run of this plan.
+
+    Raises:
+        LedgerError: it has none.
+    """
     entry = charge.ledger.account(charge.dataset).of_run(run)
     if entry is None or entry.plan != plan.digest:
         raise LedgerError("the ledger knows no such run under this plan: give the charge that the client was made with")

@@ -1,6 +1,6 @@
-"""The machines of a session's parties, and the vector that a client sends.
+"""Makes the machines of a session's parties, and the vector that a client sends.
 
-Checked, charged and seated here; what the protocol does with them is ``secagg``'s.
+Arguments are checked and the session is charged here; the protocol itself is ``secagg``'s.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ def contribution(
     index: int | None = None,
     allow_reproducible: bool = False,
 ) -> Contribution:
-    """One client's vector in the ring: its exact sums, plus its noise share where the plan's model asks for one.
+    """One client's vector in the ring: its exact sums, plus its noise share where the plan's model requires one.
 
-    It is good for one client, or one :func:`aggregate_unmasked`; it needs no charge, because nothing has left yet.
+    One client, or one :func:`aggregate_unmasked`, may use it. It needs no charge, because nothing is sent yet.
 
     Args:
         plan: the plan all parties agreed on.
-        moments: what ``measure`` gave for this party's records.
+        moments: the result of ``measure`` for this party's records.
         rng: a generator of test randomness; the operating system's when omitted.
-        index: this party's place in the roster; only sums that are dealt to groups by it need it.
+        index: this party's place in the roster; only plans that assign clients to groups by it need it.
         allow_reproducible: accept a generator whose stream others may know: in tests and simulations.
 
     Guarantee:
         Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
         (epsilon, delta)-private. Central and no DP: nothing is added here. Under the client unit with ``client_clip``
-        the whole vector is clipped first, in integers. Each holds for one upload; that is why there is only one.
+        the whole vector is clipped first, in integers. Each holds for one upload, so a contribution is used once.
 
     Raises:
         DataError: the moments were measured under another schema, or hold more records than the plan admits; or the
-            plan deals clients to groups and ``index`` is left out.
+            plan assigns clients to groups and ``index`` is left out.
         RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set, or was made before a fork.
 
     Example:
@@ -97,29 +97,28 @@ def client(
     """The protocol machine of one party, holding its contribution.
 
     With a :class:`Charge` the spend is on the disk before this returns, once per (data set, plan, run): building the
-    client anew after a crash costs nothing. What it cost is finished, and the run's name used up, before the masked
-    vector leaves the machine. A client that is discarded before has back what it cost; the name is used up then too.
+    client again after a crash costs nothing. Before the machine sends its masked vector, the spend is finished and the
+    run's name used up. If the client is discarded before that, its spend is given back; the name is used up all the
+    same.
 
     Args:
         plan: the plan all parties agreed on.
-        moments: what ``measure`` gave for this party's records, or a contribution, which no other client may have had.
+        moments: the result of ``measure`` for this party's records, or a contribution that no other client has used.
         index: this party's place in the roster.
         identity: its Ed25519 identity.
         roster: the public identities of all parties, agreed outside this protocol, and the run's name.
         panel: where the plan names a panel, its members' offers for this run.
         rng: a generator of test randomness; the operating system's when omitted.
         charge: the party's own ledger and its data set there, or the word ``"uncharged"``; may be left out only where
-            the plan has no DP, and then nothing keeps a second exact release of the same data apart from the first.
+            the plan has no DP, and then nothing prevents a second exact release of the same data.
         agreed: for a round of an alignment without noise: ``client.agreed`` of this party's machine in the first sum.
         allow_reproducible: as in :func:`contribution`; the keys come from ``rng`` too.
 
     Raises:
-        LedgerError: nothing says where a plan with DP is charged, the cap would be passed, the run has no name or its
-            name is used up, or its number is not the next one that the ledger has seen for these keys; nothing is spent
-            and nothing is drawn then.
+        LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, the run has no name or its name is
+            used up, or its number is not the next one for these keys; nothing is spent and nothing is drawn then.
         LocalProtocolError: the contribution was used before, identity and roster do not fit, ``agreed`` is not the
-            plan's list, or the panel not the plan's; where they do not, nothing is spent and the contribution is not
-            used up.
+            plan's list, or the panel not the plan's; nothing is spent then, and the contribution is not used up.
         DataError, RandomnessError: as for :func:`contribution`.
 
     Example:
@@ -142,19 +141,19 @@ def client(
     if isinstance(moments, Contribution):
         if isinstance(account, NodeCharge):
             raise LocalProtocolError(
-                "this contribution was drawn before its node was marked; give the moments, so that noise is drawn after"
+                "this contribution was drawn before its round was marked; give the moments, and noise is drawn after"
             )
         moments.check(plan.digest)
     else:
         require_moments(plan, moments)
         if isinstance(account, NodeCharge):
             account.check_moments(moments)
-    if seated:  # its machines ask for themselves whether their keys can be drawn again
+    if seated:  # machines with a panel check themselves whether their keys are reproducible
         seated["allow_reproducible"] = allow_reproducible
     row = protocol_of(plan.masking)
     row.client.check_place(plan.masking, index=index, identity=identity, roster=roster)
     if panel is not None:
-        panel.require_open()  # before anything is spent on what no helper could open
+        panel.require_open()  # before anything is spent: no helper could open the upload
     if account is not None:
         register_run(plan, account, roster)
     return row.client(
@@ -193,7 +192,7 @@ def server(
 
     Raises:
         DataError: not a plan.
-        LocalProtocolError: what the plan's protocol needs is missing, or does not fit.
+        LocalProtocolError: an argument that the plan's protocol needs is missing, or does not fit.
         RandomnessError: as for :func:`contribution`.
 
     Example:
@@ -256,12 +255,12 @@ def helper(
 
 
 def on_upload(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Told:
-    """The callback of a resumed client: told that its masked vector is sent, or, once wiped, that it never will be.
+    """The callback of a resumed client, called before its masked vector is sent, or after the client was wiped unsent.
 
     Args:
         plan: the plan all parties agreed on.
         roster: the roster of the run.
-        charge: the party's own ledger and its data set there, as :func:`client` was given them.
+        charge: the party's own ledger and its data set there, as for :func:`client`.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -275,7 +274,7 @@ def on_upload(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) ->
 
 
 def in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator, index: int) -> RingVector:
-    """A part as a vector; a contribution is used up by it."""
+    """A part as a vector; a contribution is used up."""
     if isinstance(part, RingVector):
         if part.ring != plan.ring:
             raise DataError("a part is a vector of another ring than the plan's; encode it with plan.ring")

@@ -1,6 +1,6 @@
-"""Who and what is admitted to a session: one sentence for each argument that does not fit its plan.
+"""Validates the arguments of a session: one sentence for each that does not fit its plan.
 
-Checks without effect, before anything is spent or drawn; they return nothing or raise. Under ``session``.
+Checks without effect, before anything is spent or drawn; they raise or return. Under ``session``.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ __all__ = [
 
 
 def require_plan(plan: object) -> None:
-    """Refuse what is no plan."""
+    """Refuse a value that is no plan."""
     if not isinstance(plan, Plan):
         raise DataError(f"plan must be a Plan, got {kind_of(plan)}; build one with Plan(...) or Plan.read(path)")
 
 
 def require_party(identity: object, roster: object) -> None:
-    """Refuse what is no identity that signs, or no roster."""
+    """Refuse a value that is no identity with a signing key, or no roster."""
     if not isinstance(identity, secagg.Identity):
         raise LocalProtocolError(
             f"identity must be an Identity, which can sign, got {kind_of(identity)}; give the party's"
@@ -46,7 +46,7 @@ def require_party(identity: object, roster: object) -> None:
 
 
 def require_keys(keys: object, roster: object) -> None:
-    """Refuse what are no keys of a panel's member, or no roster."""
+    """Refuse values that are no keys of a panel's member, or no roster."""
     if not isinstance(keys, secagg.HelperKeys):
         raise LocalProtocolError(
             f"keys must be HelperKeys, the member's identity and box key for this run, got {kind_of(keys)}; where a "
@@ -56,7 +56,7 @@ def require_keys(keys: object, roster: object) -> None:
 
 
 def require_roster(roster: object) -> None:
-    """Refuse what is no roster."""
+    """Refuse a value that is no roster."""
     if not isinstance(roster, secagg.Roster):
         raise LocalProtocolError(
             f"roster must be a Roster, got {kind_of(roster)}; build one with Roster(publics, server=)"
@@ -69,9 +69,9 @@ def kind_of(value: object) -> str:
 
 
 def require_moments(plan: Plan, moments: Moments) -> None:
-    """Refuse what was not measured under the plan, or holds more records than it admits."""
+    """Refuse moments that were not measured under the plan, or hold more records than it admits."""
     if not isinstance(moments, Moments):
-        raise DataError(f"moments must be what measure returned, got {kind_of(moments)}")
+        raise DataError(f"moments must be the result of measure, got {kind_of(moments)}")
     if moments.schema != plan.schema:
         raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
     values = "" if plan.published is None else plan.published.sha256
@@ -80,7 +80,7 @@ def require_moments(plan: Plan, moments: Moments) -> None:
             "the moments were measured at other published values than the plan's; measure with published=plan.published"
         )
     if moments.records is None:
-        raise DataError("these moments do not know how many records are in them; give what measure returned")
+        raise DataError("these moments have no number of records; give the result of measure")
     limits = {"cohort.max_records": plan.cohort.max_records}
     if not isinstance(plan.privacy, NoPrivacy) and plan.privacy.max_records_per_client is not None:
         limits["privacy.max_records_per_client"] = plan.privacy.max_records_per_client
@@ -90,16 +90,16 @@ def require_moments(plan: Plan, moments: Moments) -> None:
 
 
 def required_survivors(plan: Plan) -> tuple[int, ...] | None:
-    """The clients of an earlier sum, if the plan is of a round that is over these and no others."""
+    """The clients of an earlier sum, if the plan's round must have exactly these survivors."""
     return plan.schema.among if isinstance(plan.schema, GaussianSchema) else None
 
 
 def only_list(plan: Plan, agreed: Sequence[int] | None) -> dict[str, tuple[int, ...]]:
-    """The one list of survivors that a client may sign, as an argument for its machine; nothing where any will do.
+    """The only list of survivors that a client may sign, as an argument for its machine; empty where it may sign any.
 
     Raises:
-        LocalProtocolError: the plan is a round over the clients of an earlier sum, and these are others than this party
-            agreed to then.
+        LocalProtocolError: the plan is a round over the clients of an earlier sum, and its list is not the one that
+            this party signed there.
     """
     among = required_survivors(plan)
     if among is None:
@@ -113,16 +113,16 @@ def only_list(plan: Plan, agreed: Sequence[int] | None) -> dict[str, tuple[int, 
 
 
 def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
-    """Refuse what came as a server's first message if no client of this run would answer it.
+    """Refuse a server's first message that no client of this run would answer.
 
-    For a party that makes its client when it is asked to: verified first, an opening that anybody could have sent costs
-    nothing. Where the protocol begins with its clients there is no such message, and nothing is refused here;
-    ``session.client`` verifies the panel before it spends.
+    For a party that makes its client on request: an unsigned opening is refused before it costs anything. Protocols in
+    which clients send first have no such message, and nothing is refused here; ``session.client`` verifies the panel
+    before it spends.
 
     Args:
         plan: the plan all parties agreed on.
         roster: the roster of the run.
-        opening: what came.
+        opening: the message that was received.
 
     Raises:
         RemoteProtocolError: the server on the roster did not sign it for this plan and this roster.
@@ -136,8 +136,8 @@ def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
 
 
 def seated_panel(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster) -> dict[str, secagg.Panel]:
-    """The panel as an argument for machines, after it was found to be the plan's and made for this run; nothing where
-    the plan has none.
+    """Verify that the panel is the plan's and was made for this run, and return it as an argument for machines; empty
+    where the plan has none.
 
     Raises:
         LocalProtocolError: the plan names a panel and there is none, another one, or the other way round; or an offer

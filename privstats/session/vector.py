@@ -1,7 +1,7 @@
-"""A contribution: one party's vector, which may leave once.
+"""A contribution: one party's vector, which may be sent once.
 
-A value that is used up, not a machine and not a record: whether a data set was released before, only a ledger knows.
-Between the noise and the protocol.
+It records only its own use; whether a data set was released before is in the ledger. Between the noise and the
+protocol.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _USED = (
 
 
 class Contribution:
-    """One party's exact sums and its share of the noise, in the ring; good for one client.
+    """One party's exact sums and its share of the noise, in the ring; for one client.
 
     Two sums that hold the same noisy vector differ by the *other* clients' noise only: with one client absent from the
     second, the difference is that client's vector under one share of noise instead of all clients'. So a session that
-    aborted after the masked vector left counts as released, and a retry needs a new contribution. Cannot be copied or
-    pickled, and shows nothing of itself. It belongs to the process that made it: after a fork, two children would each
-    have it once.
+    aborted after the masked vector was sent counts as released, and a retry needs a new contribution. It cannot be
+    copied or pickled, and its repr shows nothing. Only the process that made it may use it: after a fork, each child
+    would have it once.
 
     Args:
         plan: the digest of the plan that it was made under.
@@ -64,10 +64,10 @@ class Contribution:
         return self._reproducible
 
     def check(self, plan: str) -> None:
-        """Whether it was made under the plan with this digest, and has not been taken: asked before anything is spent.
+        """Verify that it was made under the plan with this digest and was not used, before anything is spent.
 
         Raises:
-            DataError: it was made under another.
+            DataError: it was made under another plan.
             LocalProtocolError: it was taken before.
         """
         if self._plan != plan:
@@ -96,7 +96,7 @@ class Contribution:
         return "Contribution(<one party's vector>)"
 
     def __copy__(self) -> NoReturn:
-        raise LocalProtocolError("a contribution leaves once, so it is never copied: make another from the moments")
+        raise LocalProtocolError("a contribution is sent once, so it is never copied: make another from the moments")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         self.__copy__()

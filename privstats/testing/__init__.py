@@ -1,10 +1,12 @@
-"""Hypothesis strategies for the objects of privstats, for our tests and for yours."""
+"""Hypothesis strategies for the objects of privstats, and a transport in memory: for our tests and for yours."""
 
 from privstats.testing.datasets import chunkings, entries, partitions, records
 from privstats.testing.plans import cohorts, dropout_schedules, plans, privacies, shards
 from privstats.testing.schemas import class_schemas, ridge_schemas, schemas
+from privstats.testing.transport import MockTransport
 
 __all__ = [
+    "MockTransport",
     "chunkings",
     "class_schemas",
     "cohorts",

@@ -65,14 +65,16 @@ def unscaled(values: Any, exponents: Any) -> Any:
     return back * xp.power_of_two(-lift).reshape(-1, *[1] * (values.ndim - 1))
 
 
-def row_norms(rows: Rows) -> RowNorms:
+def row_norms(rows: Rows, columns: int | None = None) -> RowNorms:
     """Euclidean norms of rows, to about 11 digits and independent of the order of summation.
+
+    ``columns`` is the width of rows that come without some of their zeros; the bits are those of the whole rows.
 
     Each scaled entry is split as hi + lo 2**-b with whole hi and lo, so that the three sums hi.hi, hi.lo and lo.lo are
     exact; what the split drops is below 2**-(b+1) per entry.
     """
     xp = arrays_of(rows)
-    columns = int(rows.shape[1])  # a tensor while torch.jit traces
+    columns = int(rows.shape[1]) if columns is None else columns  # a tensor while torch.jit traces
     bits = limb_bits(columns)
     scaled, exponents = scaled_rows(rows, bits)
     high = xp.rint(scaled)

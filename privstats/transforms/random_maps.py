@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from privstats.errors import SchemaError
 from privstats.transforms.arrays import arrays_of
@@ -190,6 +189,8 @@ def _gaussian(definition: SeededMap) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=4)
 def _sparse_matrix(definition: SparseProjection) -> Any:
+    from scipy.sparse import csr_array
+
     matrix = sign_matrix(definition.seed, definition.kind, definition.inputs, definition.features, definition.sparsity)
     return csr_array(matrix.astype(np.float64))
 

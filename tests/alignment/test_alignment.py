@@ -233,13 +233,13 @@ def test_plans_that_would_not_hold_are_refused(change, words):
 def test_a_round_without_noise_says_whom_it_is_among():
     template = ps.Alignment(first()).template
     for among in (None, (0, CLIENTS)):
-        with pytest.raises(PlanError, match="must say which clients it is among"):
+        with pytest.raises(PlanError, match="must name its clients in schema.among"):
             replace(template, schema=replace(template.schema, among=among))
 
 
 def test_no_alignment_without_noise_where_clients_do_not_see_the_list():
     panel = tuple(ps.secagg.Identity.generate(np.random.default_rng(k).bytes).public.hex() for k in range(3))
-    with pytest.raises(PlanError, match="clients see who is in the sum"):
+    with pytest.raises(PlanError, match="clients see the survivors"):
         replace(first(PUBLIC), protocol="split", panel=panel)
     assert replace(first(PUBLIC, PROMISE), protocol="split", panel=panel).panel == panel
 

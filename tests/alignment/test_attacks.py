@@ -228,7 +228,7 @@ def test_attack_sums_alone_say_who_gave_what_once_rounds_are_many(clients, round
     errors = [max(np.abs(a - b).max() for a, b in zip(order, hidden, strict=True)) for order in permutations(found)]
     assert min(errors) < 1e-5
 
-    with pytest.raises(PlanError, match="the sums of many rounds over few clients say which client gave what"):
+    with pytest.raises(PlanError, match="the sums of many rounds over few clients reveal single clients"):
         replace(first(), cohort=ps.Cohort(clients, clients, 3_000))
     with pytest.raises(PlanError, match="take fewer rounds, or more clients"):
         replace(first(), schema=replace(SCHEMA, rounds=3))

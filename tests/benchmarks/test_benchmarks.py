@@ -30,6 +30,7 @@ def test_the_commands_are_found():
     assert len(COMMANDS) >= 7
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("command", COMMANDS)
 def test_quick_runs_and_saves_what_it_prints(command, tmp_path):
     path = tmp_path / "results.json"

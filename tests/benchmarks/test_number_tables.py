@@ -1,8 +1,12 @@
-"""Tables of results that have gaps say so: a set that was not measured, a cell that a stopped run did not come to."""
+"""Tables of results: gaps are shown, and the table of attacks names every attack."""
+
+import re
+from pathlib import Path
 
 import pytest
 
-from benchmarks import refinement_tables, tables
+from benchmarks import attack_tables, refinement_tables, tables
+from threat_models.attack import attacks
 
 TITLE = "accuracy under differential privacy, %: "
 
@@ -44,3 +48,10 @@ def test_gaps_of_the_heads_are_shown(saved):
     assert ["CIFAR-10", "not measured", *["not measured"] * 5] in lines
     lda = next(line for line in tables.heads_without_noise() if line[0].startswith("`LDA`"))
     assert lda[1:3] == ["95.0 / not measured", "not measured / not measured"]
+
+
+def test_the_table_of_attacks_has_every_attack_that_is_listed_and_names_tests_that_exist():
+    _, *lines = attack_tables.facts()
+    assert {line[1] for line in lines} == {f"`{attack.name}`" for attack in attacks()}
+    there = {path.name for path in (Path(__file__).parents[1] / "threat_models").rglob("test_*.py")}
+    assert {name for line in lines for name in re.findall(r"test_\w+\.py", line[-1])} <= there

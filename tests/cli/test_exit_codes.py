@@ -12,7 +12,6 @@ import privstats as ps
 from privstats import dp, secagg
 from privstats.cli import main as entry
 from privstats.cli.main import app
-from threat_models import cli as audits
 
 NAMES = ("ash", "beech")
 NAMED = ps.ClassSchema(2, 3, "NAB", 4.0, class_names=NAMES, feature_names=("a", "b", "c"))
@@ -191,6 +190,12 @@ attack sweep nowhere.toml
 attack matrix nowhere.toml
 identity
 identity new me.pem
+flower certificates folder --host a.example
+flower certificates new
+flower certificates new --host a:1
+flower certificates new --host a.example --days 9999
+flower key plan.toml
+flower key nowhere/node
 identity new nowhere/me.pem
 identity new new.pem --locked
 identity new new.pem --passphrase-file nowhere
@@ -299,7 +304,7 @@ def test_code_1_is_a_contradicted_claim(privstats, folder, monkeypatch):
         def to_json(self):
             return "{}"
 
-    monkeypatch.setattr(audits, "audit_budget", lambda *_: Contradicted())
+    monkeypatch.setattr("threat_models.audits.budget.audit_budget", lambda *_: Contradicted())
     assert privstats("audit", "budget", "plan.toml", "--json", cwd=folder).returncode == 1
 
 

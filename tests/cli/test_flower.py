@@ -21,6 +21,15 @@ from tests.engines.network.fake import FolderNet, study_of
 PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
 
 
+def test_certificates_and_a_nodes_key_say_who_gets_which_file(privstats, tmp_path: Path) -> None:
+    done = privstats("flower", "certificates", "tls", "--host", "a.example", "--host", "192.0.2.7", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "give tls/ca.pem to every party; keep server.key on this machine" in done.stdout
+    done = privstats("flower", "key", cwd=tmp_path)
+    assert done.stdout == "wrote node: keep it here; give node.pub to the coordinator\n"
+    assert {path.name for path in tmp_path.rglob("*.*")} == {"ca.pem", "server.pem", "server.key", "node.pub"}
+
+
 def test_a_study_is_an_app_and_folders_of_ones_own(privstats, tmp_path: Path) -> None:
     made = study_of(tmp_path, "split")
     (tmp_path / "plan.toml").write_text(made.plan.to_toml())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import stat
 from types import SimpleNamespace
 
 import numpy as np
@@ -49,10 +50,21 @@ def test_a_new_identity_is_a_file_of_ones_own_and_a_key_for_everybody(run, tmp_p
     me = Identity.load(tmp_path / "me.pem")
     assert done.stdout.strip() == me.public.hex() == run("identity", "show", "me.pem").stdout.strip()
     assert run("identity", "show", "me.pem", "--pem").stdout == me.public_pem
-    (tmp_path / "me.pub").write_text(me.public_pem)
+    assert (tmp_path / "me.pub").read_text() == me.public_pem
+    assert stat.S_IMODE((tmp_path / "me.pem").stat().st_mode) == 0o600
     shown = json.loads(run("identity", "show", "me.pub", "--json").stdout)
     assert shown == {"public": me.public.hex(), "pem": me.public_pem}
+    (tmp_path / "me.pub").unlink()
     assert "me.pem exists" in run("identity", "new", "me.pem", code=2).stderr
+    assert not (tmp_path / "me.pub").exists()
+
+
+@pytest.mark.parametrize("name", ["other.pem", "other.pub"])
+def test_a_public_key_that_is_there_is_not_replaced(run, tmp_path, name):
+    (tmp_path / "other.pub").write_text("somebody's")
+    assert "the public key would go to other.pub, which is taken" in run("identity", "new", name, code=2).stderr
+    assert (tmp_path / "other.pub").read_text() == "somebody's"
+    assert not (tmp_path / "other.pem").exists()
 
 
 def test_a_locked_identity_asks_for_its_passphrase(run, tmp_path, monkeypatch):

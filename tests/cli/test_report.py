@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.cli import report as command
+from privstats.workflows import report as pages
 from privstats.workflows.report import Finding
 
 PLAN = ps.Plan(
@@ -65,7 +65,7 @@ def test_a_model_is_on_the_page_with_what_is_promised_for_it(privstats, folder):
 
 @pytest.mark.parametrize(("violated", "code"), [(False, 0), (True, 1)])
 def test_a_contradicted_promise_is_code_1_and_on_the_page(privstats, folder, monkeypatch, violated, code):
-    monkeypatch.setattr(command.pages, "finder", lambda name: found(violated and name == "attack"))
+    monkeypatch.setattr(pages, "finder", lambda name: found(violated and name == "attack"))
     done = privstats("report", "plan.toml", "--audit", "--attack", "--out", "page", cwd=folder)
     assert done.returncode == code, done.stderr
     assert ("A promise is contradicted" in (folder / "page" / "report.html").read_text()) == violated

@@ -101,7 +101,7 @@ def test_a_failed_node_is_not_mistaken_for_a_shorter_course() -> None:
 @pytest.mark.parametrize(
     ("course", "said"),
     [
-        (Listed((plan_with(), plan_with()), 1, 10.0), "at most 1 nodes"),
+        (Listed((plan_with(), plan_with()), 1, 10.0), "at most 1 rounds"),
         (Listed((plan_with(), plan_with()), 2, plan_with().noise.mu), "promised"),
         (listed(plan_with(), plan_with(model="local")), "trust model"),
         (listed(plan_with(), plan_with(adjacency="replace-one")), "adjacency"),
@@ -155,20 +155,20 @@ def test_another_run_of_a_course_is_another_spend(ledger: Ledger) -> None:
 def test_a_node_begins_once_whatever_plan_stands_there(ledger: Ledger) -> None:
     """Another plan at the same place is the same node, and a crash between mark and noise loses the node."""
     entry = spend(listed(plan_with(), plan_with()), ledger, "ward", b"may")
-    ledger.begin(entry, 0)
+    ledger.mark_started(entry, 0)
     again = spend(listed(plan_with(), plan_with()), Ledger.open(ledger.path), "ward", b"may")
     assert again.begun == (0,)
     with pytest.raises(LedgerError, match="begun before"):
-        ledger.begin(again, 0)
-    ledger.begin(again, 1)
+        ledger.mark_started(again, 0)
+    ledger.mark_started(again, 1)
     assert ledger.account("ward").entries[0].begun == (0, 1)
 
 
 @pytest.mark.parametrize("node", [-1, 2, True, "0"])
 def test_a_node_that_was_not_paid_for_does_not_begin(ledger: Ledger, node: object) -> None:
     entry = spend(listed(plan_with(), plan_with()), ledger, "ward", b"may")
-    with pytest.raises(LedgerError, match="nodes 0 to 1"):
-        ledger.begin(entry, node)  # type: ignore[arg-type]
+    with pytest.raises(LedgerError, match="rounds 0 to 1"):
+        ledger.mark_started(entry, node)  # type: ignore[arg-type]
 
 
 def test_a_plain_release_is_a_course_of_one_node(ledger: Ledger) -> None:
@@ -176,9 +176,9 @@ def test_a_plain_release_is_a_course_of_one_node(ledger: Ledger) -> None:
     entry = ledger.spend(
         "ward", plan=plan.digest, run=b"may", schema=plan.schema, privacy=plan.privacy, noise=plan.noise
     )
-    ledger.begin(entry, 0)
+    ledger.mark_started(entry, 0)
     with pytest.raises(LedgerError, match="begun before"):
-        ledger.begin(entry, 0)
+        ledger.mark_started(entry, 0)
 
 
 def test_two_processes_race_for_a_node_and_one_wins(ledger: Ledger) -> None:
@@ -188,7 +188,7 @@ def test_two_processes_race_for_a_node_and_one_wins(ledger: Ledger) -> None:
     def race() -> None:
         barrier.wait()
         with suppress(LedgerError):
-            Ledger.open(ledger.path).begin(entry, 1)
+            Ledger.open(ledger.path).mark_started(entry, 1)
             won.append(1)
 
     threads = [threading.Thread(target=race) for _ in range(6)]
@@ -211,7 +211,7 @@ def test_an_account_of_another_adjacency_is_charged_what_the_course_costs_there(
 
 def test_no_course_without_a_node_or_a_cost(ledger: Ledger) -> None:
     for nodes_, costs in ((0, [1]), (1, [])):
-        with pytest.raises(LedgerError, match="at least one node"):
+        with pytest.raises(LedgerError, match="at least one round"):
             ledger.spend_course("ward", course="c0" * 32, run=b"may", nodes=nodes_, costs=costs)  # type: ignore[arg-type]
 
 
@@ -254,13 +254,13 @@ def test_a_ledger_that_begins_a_node_twice_or_without_a_spend_is_refused() -> No
     mark = Marked(at=at, spend=1, node=0)
     assert LedgerState.of([spent, mark]).account("ward").entries[0].begun == (0,)
     for records in ([mark], [spent, mark, mark]):
-        with pytest.raises(LedgerError, match="begins a node"):
+        with pytest.raises(LedgerError, match="begins a round"):
             LedgerState.of(records)
 
 
 def test_a_cost_that_no_record_can_hold_is_refused_not_written_as_nothing() -> None:
     at = "2032-05-04T00:00:00.000+00:00"
-    with pytest.raises(LedgerError, match="does not read back"):
+    with pytest.raises(LedgerError, match="does not decode to itself"):
         sealed(Spent(at=at, dataset="ward", plan="c0", run="aa", what="x", model="central", mu=math.nan, parts=()))
 
 

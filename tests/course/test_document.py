@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import Alignment, read, write
-from privstats.course.recipes import Promise
+from privstats.course.promise import Promise
 from privstats.errors import PlanError
 from tests.alignment.cohort import PROMISE as CLIENT
 from tests.alignment.cohort import PUBLIC, first

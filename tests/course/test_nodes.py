@@ -65,7 +65,7 @@ def test_two_invented_releases_for_one_node_and_the_second_is_refused_although_i
     charges = [authorize(course, plan, lie, ledger, entry) for plan, lie in zip(plans, lies, strict=True)]
     assert [charge.node for charge in charges] == [1, 1]
     client(plans[0], charges[0])  # type: ignore[arg-type]
-    with pytest.raises(LedgerError, match="node 1 of this course has begun before"):
+    with pytest.raises(LedgerError, match="round 1 of this course has begun before"):
         client(plans[1], charges[1], counter=1)  # type: ignore[arg-type]
     assert ledger.account("ward").mu == pytest.approx(course.mu)
 
@@ -241,7 +241,7 @@ def test_what_does_not_belong_to_a_node_is_refused(ledger: Ledger) -> None:
     entry = spend(course, ledger, "ward", b"may")
     charge = authorize(course, course.first, [], ledger, entry)
     plan = plan_of(model="distributed")
-    with pytest.raises(LedgerError, match="for another plan at node 0"):
+    with pytest.raises(LedgerError, match="for another plan at round 0"):
         client(plan, charge)
     with pytest.raises(PlanError, match="not the one that follows"):
         authorize(course, plan, [], ledger, entry)
@@ -249,7 +249,7 @@ def test_what_does_not_belong_to_a_node_is_refused(ledger: Ledger) -> None:
         authorize(rounds(rounds=3, model="distributed"), course.first, [], ledger, entry)
     moments = ps.measure(course.first.schema, *shards()[0])
     drawn = session.contribution(course.first, moments)
-    with pytest.raises(LocalProtocolError, match="before its node was marked"):
+    with pytest.raises(LocalProtocolError, match="before its round was marked"):
         session.client(course.first, drawn, index=0, identity=PEOPLE[0], roster=roster(0), charge=charge)
     assert ledger.account("ward").entries[0].begun == ()
 

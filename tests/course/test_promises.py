@@ -67,7 +67,7 @@ def test_the_epochs_of_a_stream_spend_at_most_the_promise(
     whole = made(lambda: whole_of(schema, 5000, adjacency=adjacency, **terms))
     stream = made(lambda: ps.Stream(whole, 1 << levels, mechanism, deletions))
     node = joint_mu(schema, stream.first.noise.sigma, adjacency)
-    assert node * math.sqrt(stream.times(adjacency)) <= whole.noise.mu * (1 + _LAST_DIGITS)
+    assert node * math.sqrt(stream.multiplicity(adjacency)) <= whole.noise.mu * (1 + _LAST_DIGITS)
     assert stream.mu <= whole.noise.mu * (1 + _LAST_DIGITS)
 
 

@@ -101,7 +101,7 @@ def test_a_record_is_in_every_level_of_a_tree_once(tmp_path: Path) -> None:
     seen |= {node: sent(book, node, ["ash", "beech"]) for node in range(2, 4)}
     book.leave(["ash"])
     seen |= {node: sent(book, node, ["ash", "beech"]) for node in range(4, 7)}
-    levels = [place.level for place in book.stream.places]
+    levels = [place.level for place in book.stream.nodes]
     assert levels == [0, 0, 1, 0, 0, 1, 2]
     for level in range(3):
         nodes = [pending for node, pending in seen.items() if levels[node] == level]
@@ -115,7 +115,7 @@ def test_a_node_is_spent_once_and_its_vector_leaves_once(tmp_path: Path) -> None
     book = registry(tmp_path, stream)
     book.enter(world.born(0, 5))
     machine(book, world, 0, [])
-    with pytest.raises(LedgerError, match="node 0 of this course has begun before"):
+    with pytest.raises(LedgerError, match="round 0 of this course has begun before"):
         machine(registry(tmp_path, stream), world, 0, [])
     pending = book.pending(0, list(world.rows))
     charge = book.charge(stream.first, [], pending)
@@ -327,8 +327,8 @@ def test_wrong_calls_are_one_sentence(tmp_path: Path) -> None:
     stream, world = stream_of(), World()
     book = registry(tmp_path, stream)
     for ids, said in (
-        ("ash", "several texts"),
-        (["ash", "ash"], "comes twice"),
+        ("ash", "list of texts"),
+        (["ash", "ash"], "given twice"),
         ([7], "text of 1 to"),
         ([""], "text of"),
     ):
@@ -361,7 +361,7 @@ def test_what_was_due_and_is_sent_meanwhile_is_not_sent_again(tmp_path: Path) ->
     book.enter(["ash"])
     stale = book.charge(stream.first, [None], book.pending(1, ["ash"]))
     sent(book, 0, ["ash"])
-    with pytest.raises(LedgerError, match="ask for what is pending again"):
+    with pytest.raises(LedgerError, match="call pending for this node again"):
         stale.spend(stream.first, b"")
     assert book.ledger.account("ward").entries[0].begun == (0,)  # the node did not begin, either
 

@@ -100,10 +100,10 @@ def test_a_charge_that_somebody_makes_by_hand_is_refused_by_the_ledger(tmp_path:
     again = Ledger.open(ledger.path)
     for forged in (entry, replace(entry, apart="")):
         for book in (ledger, again):
-            with pytest.raises(LedgerError, match=r"take the charge of every node from RecordRegistry\.charge"):
+            with pytest.raises(LedgerError, match=r"take the charge of every round from RecordRegistry\.charge"):
                 NodeCharge(book, forged, 0, stream.first.digest).spend(stream.first, b"")
             with pytest.raises(LedgerError, match="only a registry sees"):
-                book.begin(forged, 0, sums_only=True)
+                book.mark_started(forged, 0, sums_only=True)
     assert again.account("ward").entries[0].begun == ()
 
 
@@ -140,7 +140,7 @@ def test_a_servers_spend_is_for_sums_and_for_nothing_else(tmp_path: Path) -> Non
         RecordRegistry.open(stream, ledger, entry, SECRET)
     with pytest.raises(LedgerError, match="spent for a server's sums, and this is a party's records"):
         spend(stream, ledger, "ward", b"may")
-    ledger.begin(entry, 0, sums_only=True)
+    ledger.mark_started(entry, 0, sums_only=True)
     assert ledger.account("ward").entries[0].begun == (0,)
 
 
@@ -155,7 +155,7 @@ def test_a_ledger_from_before_needs_a_book_once_it_has_one(tmp_path: Path) -> No
     assert entries([old])[0].apart == ""
     assert entries([old, held])[0].apart == "holding"
     assert b'"apart":"holding"' in encode(structs.replace(old, apart="holding"))
-    with pytest.raises(LedgerError, match="holding of a spend that no record allowed"):
+    with pytest.raises(LedgerError, match="registry of a spend that no record allowed"):
         entries([held])
 
 
@@ -166,17 +166,17 @@ def entries(records: list[Any]) -> tuple[Spend, ...]:
 def test_disjoint_nodes_have_no_price_where_nobody_keeps_them_apart(tmp_path: Path) -> None:
     stream, ledger = one_party("increments", 4), ledger_at(tmp_path / "spent.db")
     plan = stream.first
-    cost = Cost(plan.schema, plan.privacy, plan.noise, times={"add-remove": 1.0, "replace-one": 1.0})
-    with pytest.raises(LedgerError, match="somebody who keeps those apart"):
+    cost = Cost(plan.schema, plan.privacy, plan.noise, multiplicity={"add-remove": 1.0, "replace-one": 1.0})
+    with pytest.raises(LedgerError, match="a record registry that keeps those apart"):
         ledger.spend_course("ward", course=stream.digest, run=b"may", nodes=4, costs=[cost])
     assert not ledger.account("ward").entries
 
 
 def test_fewer_prices_than_nodes_are_spent_only_where_somebody_keeps_those_apart(tmp_path: Path) -> None:
-    """Without ``times`` nothing says that the nodes are disjoint: four of them at the price of one."""
+    """Without ``multiplicity`` nothing says that the nodes are disjoint: four of them at the price of one."""
     stream, ledger = one_party("increments", 4), ledger_at(tmp_path / "spent.db")
     plan = stream.first
-    with pytest.raises(LedgerError, match="somebody who keeps those apart"):
+    with pytest.raises(LedgerError, match="a record registry that keeps those apart"):
         ledger.spend_course(
             "ward", course="c0" * 32, run=b"may", nodes=4, costs=[Cost(plan.schema, plan.privacy, plan.noise)] * 3
         )
@@ -186,8 +186,8 @@ def test_fewer_prices_than_nodes_are_spent_only_where_somebody_keeps_those_apart
 def test_a_price_for_another_adjacency_than_the_accounts_is_none(tmp_path: Path) -> None:
     ledger, plan = Ledger.create(tmp_path / "swap.db"), one_party("increments", 4).first
     ledger.set_cap("ward", unit="record", adjacency="replace-one", epsilon=9.0, delta=1e-5)
-    cost = Cost(plan.schema, plan.privacy, plan.noise, times={"add-remove": 4.0})
-    with pytest.raises(LedgerError, match="give times for replace-one too"):
+    cost = Cost(plan.schema, plan.privacy, plan.noise, multiplicity={"add-remove": 4.0})
+    with pytest.raises(LedgerError, match="give multiplicity for replace-one too"):
         ledger.spend_course("ward", course="c0" * 32, run=b"may", nodes=4, costs=[cost], apart="holding")
     assert not ledger.account("ward").entries
 
@@ -219,10 +219,10 @@ def test_a_stream_that_an_older_privstats_spent_has_its_registry_once_it_is_foun
     assert found == [kept, kept]
     assert kept.apart == ("parties" if sums_only else "holding")
     with pytest.raises(LedgerError, match=why):
-        ledger.begin(kept, 0)
+        ledger.mark_started(kept, 0)
     with pytest.raises(LedgerError, match="keep a ledger for each"):
         spend(stream, ledger, "ward", b"may", sums_only=not sums_only)
-    with pytest.raises(LedgerError, match="who keeps records apart of a spend"):
+    with pytest.raises(LedgerError, match="assigns a role to a spend"):
         entries([Assigned(at=AT, spend=1, apart="holding")])
 
 
@@ -237,7 +237,7 @@ class Cheap(Single):
 
 def test_a_course_with_more_nodes_than_prices_is_refused(tmp_path: Path) -> None:
     ledger = ledger_at(tmp_path / "spent.db")
-    with pytest.raises(PlanError, match="up to 4 nodes and prices 1"):
+    with pytest.raises(PlanError, match="up to 4 rounds and prices 1"):
         spend(Cheap(one_party("increments").first), ledger, "ward", b"may")
     assert not ledger.account("ward").entries
 
@@ -246,4 +246,4 @@ def test_without_noise_a_stream_needs_its_book_too(tmp_path: Path) -> None:
     stream, ledger = exact_stream(2), Ledger.create(tmp_path / "spent.db")
     entry = spend(stream, ledger, "ward", b"may")
     with pytest.raises(LedgerError, match="only a registry sees"):
-        ledger.begin(entry, 0)
+        ledger.mark_started(entry, 0)

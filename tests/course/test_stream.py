@@ -48,7 +48,7 @@ def test_increments_without_deletions_cost_one_epoch() -> None:
     """Records of different epochs are different records: no epoch is noisier than the one release would be."""
     stream = stream_of(128)
     assert stream.first == stream.plan
-    assert stream.times("add-remove") == 1.0
+    assert stream.multiplicity("add-remove") == 1.0
 
 
 @pytest.mark.parametrize("schema", [CLASSES, RIDGE])
@@ -56,20 +56,20 @@ def test_under_replace_one_the_two_records_may_sit_in_different_epochs(schema: A
     plan = plan_of(schema, adjacency="replace-one")
     add, replace = (joint_mu(schema, plan.noise.sigma, how) for how in ("add-remove", "replace-one"))
     stream = ps.Stream(plan, 4)
-    assert stream.times("replace-one") * replace**2 == pytest.approx(max(replace**2, 2 * add**2))
-    assert ps.Stream(plan, 1).times("replace-one") == 1.0  # one epoch is one release
+    assert stream.multiplicity("replace-one") * replace**2 == pytest.approx(max(replace**2, 2 * add**2))
+    assert ps.Stream(plan, 1).multiplicity("replace-one") == 1.0  # one epoch is one release
 
 
 def test_a_ridge_schema_whose_q_carries_much_pays_for_it() -> None:
     plan = plan_of(RIDGE, adjacency="replace-one", shares={"G": 0.1, "h": 0.1, "q": 0.8})
-    assert ps.Stream(plan, 4).times("replace-one") > 1.05
+    assert ps.Stream(plan, 4).multiplicity("replace-one") > 1.05
     assert plan_of(RIDGE, shares={"G": 0.1, "h": 0.1, "q": 0.8}).noise is not None
 
 
 @pytest.mark.parametrize(("repeats", "times"), [(0, 1.0), (1, 2.0), (3, 4.0)])
 def test_every_repeat_is_paid_for(repeats: int, times: float) -> None:
-    assert stream_of(repeats=repeats).times("add-remove") == times
-    assert stream_of(repeats=repeats, deletions=True).times("add-remove") == 2 * times
+    assert stream_of(repeats=repeats).multiplicity("add-remove") == times
+    assert stream_of(repeats=repeats, deletions=True).multiplicity("add-remove") == 2 * times
 
 
 def columns_of(mechanism: str, epochs: int) -> np.ndarray:
@@ -77,7 +77,7 @@ def columns_of(mechanism: str, epochs: int) -> np.ndarray:
     if mechanism == "increments":
         return np.eye(epochs)
     if mechanism == "tree":
-        places = MECHANISMS["tree"].places(epochs)
+        places = MECHANISMS["tree"].nodes(epochs)
         spans = [(place.epoch - (1 << place.level) + 1, place.epoch) for place in places]
         return np.array([[float(low <= t <= high) for t in range(epochs)] for low, high in spans])
     row = [round(math.comb(2 * k, k) / 4**k * 2**FIXED_BITS) / 2**FIXED_BITS for k in range(epochs)]
@@ -118,7 +118,7 @@ def test_the_noise_of_totals_is_the_one_of_the_table(epochs: int, plain: Any, le
     for deletions, expected in ((False, plain), (True, leaving)):
         found = []
         for row in MECHANISMS.values():
-            ends = [[i for i, place in enumerate(row.places(epochs)) if place.epoch <= t] for t in range(epochs)]
+            ends = [[i for i, place in enumerate(row.nodes(epochs)) if place.epoch <= t] for t in range(epochs)]
             weights = [total_weights(row.matrix(epochs), have, range(t + 1)) for t, have in enumerate(ends)]
             mean = np.mean([w @ w for w in weights])
             found.append(math.sqrt(mean * row.parts(epochs, deletions=deletions)))
@@ -127,7 +127,7 @@ def test_the_noise_of_totals_is_the_one_of_the_table(epochs: int, plain: Any, le
 
 def test_weights_of_totals_are_unbiased_also_with_nodes_missing() -> None:
     for name, row in MECHANISMS.items():
-        matrix, places = row.matrix(8), row.places(8)
+        matrix, places = row.matrix(8), row.nodes(8)
         lost = 3 if name == "tree" else 2
         have = [i for i in range(len(places)) if i != lost]
         at = sorted({places[i].epoch for i in have if places[i].level == 0})

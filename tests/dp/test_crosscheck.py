@@ -32,7 +32,7 @@ def test_their_epsilon_is_ours_or_looser_by_a_known_amount(accountant, epsilon):
 
 
 def test_composing_statistics_overstates_what_replacing_a_record_can_do():
-    """No pair of records moves every statistic most at once, which only the joint form knows."""
+    """No pair of records moves every statistic most at once, which only the formula for all of them together knows."""
     opinion = crosscheck(
         noise_of(1.0, RidgeSchema(5, clip_norm=1.0, target_bound=1.0), adjacency="replace-one"), "zcdp"
     )

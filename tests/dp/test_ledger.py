@@ -4,11 +4,7 @@ import math
 import os
 import random
 import resource
-import signal
 import sqlite3
-import subprocess
-import sys
-import textwrap
 import time
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -22,6 +18,7 @@ from hypothesis import strategies as st
 from privstats import ClassSchema
 from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate, gaussian_delta, gaussian_mu, joint_mu, ledger_records
 from privstats.errors import LedgerError, PlanError
+from tests.forks import beside
 
 SCHEMA = ClassSchema(3, 4, "NAB", 1.0)
 CAP = {"unit": "record", "adjacency": "add-remove", "epsilon": 3.0, "delta": 1e-6}
@@ -268,40 +265,19 @@ def test_a_locked_ledger_gives_up_after_its_timeout_and_spends_nothing(ledger):
     assert ledger.account("ward").entries == ()
 
 
-def in_another_process(code, *arguments, **options):
-    script = textwrap.dedent(code)
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        **options,
-    )
-
-
-SPENDER = """
-    import os, sys
-    from privstats import ClassSchema
-    from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate
-    from privstats.errors import LedgerError
-    path, log, times, epsilon = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
-    schema = ClassSchema(3, 4, "NAB", 1.0)
-    privacy = Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
-    noise = calibrate(schema, privacy, honest_shares=1)
-    ledger = Ledger(path, timeout=30)
-    print("ready", flush=True)
+def spend_and_log(path, log, times, epsilon):
+    """In a process of its own: spend, and write each entry down as if its noise were drawn then."""
+    subject = Ledger(path, timeout=30)
     for _ in range(times):
         try:
-            entry = ledger.spend("ward", plan="d1ce", run=os.urandom(8), schema=schema, privacy=privacy, noise=noise)
+            entry = spend(subject, promise(epsilon=epsilon))
         except LedgerError as refused:
             assert "nothing was spent" in str(refused), refused
             continue
-        with open(log, "a") as drawn:   # stands for the noise: from here on the release may be seen
-            drawn.write(f"{entry.id}\\n")
+        with log.open("a") as drawn:  # from here on the release may be seen
+            drawn.write(f"{entry.id}\n")
             drawn.flush()
             os.fsync(drawn.fileno())
-"""
 
 
 def test_processes_spending_at_once_cannot_pass_the_cap(ledger, tmp_path):
@@ -309,10 +285,10 @@ def test_processes_spending_at_once_cannot_pass_the_cap(ledger, tmp_path):
     room = math.floor((gaussian_mu(3.0, 1e-6) / gaussian_mu(0.5, 1e-6)) ** 2)
     assert 10 < room < 60
     logs = [tmp_path / f"drawn{i}" for i in range(6)]
-    workers = [in_another_process(SPENDER, ledger.path, log, 10, 0.5) for log in logs]
+    workers = [beside(spend_and_log, ledger.path, log, 10, 0.5) for log in logs]
     for worker in workers:
-        worker.communicate(timeout=60)
-        assert worker.returncode == 0
+        worker.join(60)
+        assert worker.exitcode == 0
     drawn = [line for log in logs if log.exists() for line in log.read_text().splitlines()]
     account = ledger.account("ward")
     assert len(account.entries) == room
@@ -336,12 +312,11 @@ def test_a_killed_process_can_lose_a_release_but_never_a_spend(ledger, tmp_path)
     log = tmp_path / "drawn"
     moments = random.Random(7)
     for kill in range(1, 6):
-        worker = in_another_process(SPENDER, ledger.path, log, 10_000, 0.05)
-        assert worker.stdout.readline() == "ready\n"
+        worker = beside(spend_and_log, ledger.path, log, 10_000, 0.05)
         wait_for_lines(log, 2 * kill - 1)
         time.sleep(moments.uniform(0, 0.1))
-        worker.send_signal(signal.SIGKILL)
-        worker.communicate()
+        worker.kill()
+        worker.join()
     drawn = [int(line) for line in log.read_text().splitlines()]
     account = ledger.account("ward")
     recorded = {entry.id for entry in account.entries}

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privstats import ClassSchema
-from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate, ledger_file
+from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate
 from privstats.dp.accounts import LedgerState
 from privstats.dp.ledger import FIRST_COUNTER
 from privstats.dp.ledger_anchor import head_path
 from privstats.dp.ledger_records import NO_RECORDS, Finished, Head, Opened, encode, link
 from privstats.errors import LedgerError, PrivstatsError
+from tests.faults import fails, killed
 
 SCHEMA = ClassSchema(3, 4, "NAB", 1.0)
 PRIVACY = Privacy(model="central", unit="record", adjacency="add-remove", epsilon=0.1, delta=1e-6)
@@ -204,19 +205,15 @@ def test_an_expected_head_that_is_none_is_refused_at_once(given):
 def test_a_head_that_cannot_be_read_is_one_sentence(ledger):
     head_path(Path(ledger.path)).unlink()
     head_path(Path(ledger.path)).mkdir()
-    with pytest.raises(LedgerError, match="how far the ledger has come"):
+    with pytest.raises(LedgerError, match="holds the ledger's head"):
         ledger.accounts()
 
 
-def test_a_head_that_cannot_be_written_refuses_the_spend(ledger, monkeypatch):
-    def full(*_):
-        raise PrivstatsError("cannot write it: no space left")
-
-    monkeypatch.setattr("privstats.dp.ledger_anchor.atomic_write", full)
-    spend(ledger)  # the head before it is on the disk already; the head after it is one step behind
-    with pytest.raises(LedgerError, match="no space left; nothing was spent"):
-        spend(ledger)
-    monkeypatch.undo()
+def test_a_head_that_cannot_be_written_refuses_the_spend(ledger):
+    with fails(PrivstatsError("cannot write it: no space left"), "privstats.dp.ledger_anchor.atomic_write"):
+        spend(ledger)  # the head before it is on the disk already; the head after it is one step behind
+        with pytest.raises(LedgerError, match="no space left; nothing was spent"):
+            spend(ledger)
     assert len(ledger.account("ward").entries) == 3
 
 
@@ -251,36 +248,18 @@ def test_a_ledger_is_named_by_a_path(path):
         Ledger(path)
 
 
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing handles it."""
+POINTS = {  # at which a process can die between taking the lock and returning
+    "before the head": ("privstats.dp.ledger_file.keep_head", 1),
+    "before the record": ("privstats.dp.ledger_file.Log.append", 1),
+    "after the commit": ("privstats.dp.ledger_file.keep_head", 2),
+}
 
 
-def killed_at(monkeypatch, point):
-    """Stop at one of the moments at which a process can die between taking the lock and returning."""
-
-    def die(*_):
-        raise Killed
-
-    keep, calls = ledger_file.keep_head, []
-
-    def second_keep(*arguments):
-        calls.append(arguments)
-        return keep(*arguments) if len(calls) < 2 else die()
-
-    places = {"before the head": ("keep_head", die), "after the commit": ("keep_head", second_keep)}
-    if point in places:
-        monkeypatch.setattr(ledger_file, *places[point])
-    else:
-        monkeypatch.setattr(ledger_file.Log, "append", die)
-
-
-@pytest.mark.parametrize("point", ["before the head", "before the record", "after the commit"])
-def test_a_kill_at_any_point_of_creating_can_be_made_good(point, tmp_path, monkeypatch):
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_at_any_point_of_creating_can_be_made_good(point, tmp_path):
     path = tmp_path / "spent.db"
-    with monkeypatch.context() as patch:
-        killed_at(patch, point)
-        with pytest.raises(Killed):
-            Ledger.create(path)
+    with killed(*POINTS[point]):
+        Ledger.create(path)
     if point == "after the commit":
         Ledger.open(path).set_cap("ward", **CAP)
     else:
@@ -288,19 +267,15 @@ def test_a_kill_at_any_point_of_creating_can_be_made_good(point, tmp_path, monke
     assert len(Ledger.open(path).accounts()) == 1
 
 
-@pytest.mark.parametrize("point", ["before the head", "before the record", "after the commit"])
-def test_a_kill_at_any_point_of_spending_costs_one_spend_and_no_more(point, ledger, monkeypatch):
-    with monkeypatch.context() as patch:
-        killed_at(patch, point)
-        with pytest.raises(Killed):
-            spend(ledger, b"the run")
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_at_any_point_of_spending_costs_one_spend_and_no_more(point, ledger):
+    with killed(*POINTS[point]):
+        spend(ledger, b"the run")
     entry = spend(ledger, b"the run")
     assert spend(ledger, b"the run") == entry
     assert [mine.run for mine in ledger.account("ward").entries].count(b"the run") == 1
-    with monkeypatch.context() as patch:
-        killed_at(patch, point)
-        with pytest.raises(Killed):
-            ledger.finish(entry, b"upload")
+    with killed(*POINTS[point]):
+        ledger.finish(entry, b"upload")
     ledger.finish(entry, b"upload")
     assert ledger.account("ward").of_run(b"the run").upload == b"upload"
 
@@ -367,11 +342,9 @@ def test_a_backup_in_the_old_format_is_noticed_too(old, tmp_path):
         old.accounts()
 
 
-def test_a_kill_while_the_old_format_is_taken_over_changes_nothing(old, monkeypatch):
-    with monkeypatch.context() as patch:
-        killed_at(patch, "before the head")
-        with pytest.raises(Killed):
-            spend(old)
+def test_a_kill_while_the_old_format_is_taken_over_changes_nothing(old):
+    with killed(*POINTS["before the head"]):
+        spend(old)
     assert len(old.account("ward").entries) == 2
     spend(old)
     assert len(old.account("ward").entries) == 3
@@ -391,7 +364,7 @@ def test_records_that_chain_but_make_no_sense_are_refused(tmp_path):
     body = encode(Finished(at="", spend=7, upload="")).decode().replace("finished", "forgotten")
     head = link(Head.parse(ledger.head, "it"), body.encode())
     by_hand(ledger, ("INSERT INTO log VALUES (?, ?, ?)", head.length, body, head.digest))
-    with pytest.raises(LedgerError, match="none of this version"):
+    with pytest.raises(LedgerError, match="not of a version that this privstats knows"):
         ledger.accounts()
 
 

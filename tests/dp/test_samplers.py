@@ -324,3 +324,19 @@ def test_wide_noise_leaves_few_samples_to_the_exact_path(sampler, sigma, monkeyp
     monkeypatch.setattr(samplers, "_decide", lambda law, uniform, start: decided.append(start) or start)
     sampler(sigma, 200_000, seeded(3))
     assert len(decided) < 200_000 / 1000
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 4.0, 17.3, 63.999])
+def test_a_uniforms_first_bits_give_the_cell_that_a_search_finds(sigma):
+    """At every edge, one and two beside it, at the ends of its prefix, and at drawn uniforms."""
+    table = samplers._tabled(sigma)
+    edges = np.concatenate([table.inside, table.outside])
+    prefixes = (edges >> 47 << 47)[:, None] + np.array([0, -1, 2**47 - 1, 2**47])
+    drawn = np.random.default_rng(0).integers(0, 2**63, 1 << 15)
+    near = np.concatenate([*(edges + k for k in range(-2, 3)), prefixes.ravel(), drawn])
+    magnitude = np.clip(near, 0, 2**63 - 1).astype(np.int64)
+    found, unsure = table.searched(magnitude)
+    guess, uncertain = table.propose(magnitude)
+    assert np.array_equal(uncertain, unsure)
+    assert np.array_equal(guess, found)
+    assert (table.prefixes >= 0).mean() > 0.97

@@ -68,7 +68,7 @@ def schema_of(statistic, **kwargs):
 
 @settings(deadline=None)
 @given(release=st.one_of(class_releases(), ridge_releases()), adjacency=st.sampled_from(ADJACENCIES))
-def test_no_pair_of_records_beats_the_joint_form_and_some_pair_reaches_it(release, adjacency):
+def test_no_pair_of_records_moves_a_release_further_than_the_formula_says_and_some_pair_reaches_it(release, adjacency):
     schema, sigmas = release
     claimed = joint_mu(schema, sigmas, adjacency)
     found = worst_pair(schema, sigmas, adjacency, seeded(1), starts=10).mu
@@ -82,7 +82,7 @@ def test_no_pair_of_records_beats_the_joint_form_and_some_pair_reaches_it(releas
 @given(
     release=st.one_of(class_releases(), ridge_releases()), adjacency=st.sampled_from(ADJACENCIES), seed=st.integers()
 )
-def test_random_records_never_beat_the_joint_form(release, adjacency, seed):
+def test_random_records_never_move_a_release_further_than_the_formula_says(release, adjacency, seed):
     """The weighted distance by plain numpy, with none of the search's machinery."""
     schema, sigmas = release
     rng = np.random.default_rng(abs(seed))
@@ -169,7 +169,7 @@ def test_an_intermediate_target_can_be_the_worst_replacement():
 
 
 @given(release=st.one_of(class_releases(), ridge_releases()), adjacency=st.sampled_from(ADJACENCIES))
-def test_the_joint_form_scales_with_the_noise_and_lies_between_its_parts(release, adjacency):
+def test_mu_of_all_statistics_together_scales_with_the_noise_and_lies_between_its_parts(release, adjacency):
     schema, sigmas = release
     joint = joint_mu(schema, sigmas, adjacency)
     alone = [joint_mu(schema, {s: sigma}, adjacency) for s, sigma in sigmas.items()]

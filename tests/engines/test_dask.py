@@ -204,7 +204,8 @@ def test_a_killed_worker_is_replaced_and_nothing_is_counted_twice(cluster, tmp_p
 
 
 @pytest.mark.slow
-def test_a_partition_that_kills_every_worker_is_one_sentence(cluster, tmp_path):
+def test_a_partition_that_kills_every_worker_is_one_sentence(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
     load = dask.delayed(dying, pure=False)
     with pytest.raises(PrivstatsError, match="every worker that took one partition died"):
         measure(SCHEMA, [load(str(tmp_path), 0, 99)])

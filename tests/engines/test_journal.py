@@ -25,6 +25,7 @@ from privstats.secagg import Server
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.wire import to_bitmap
+from tests.faults import full_disk
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 
 KEY = b"k" * 32
@@ -372,17 +373,11 @@ def test_a_log_left_by_a_session_that_is_gone_does_not_reach_the_next_one(tmp_pa
         assert 0 not in server.waiting_for
 
 
-def test_a_record_that_could_not_be_synced_counts_as_never_written(tmp_path: Path, monkeypatch) -> None:
+def test_a_record_that_could_not_be_synced_counts_as_never_written(tmp_path: Path) -> None:
     log = RecordLog(tmp_path / "log", KEY)
     log.append(b"one")
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("privstats.engines.records.os.fsync", full)
-        with pytest.raises(OSError, match="No space"):
-            log.append(b"two")
+    with full_disk(), pytest.raises(OSError, match="No space"):
+        log.append(b"two")
     log.append(b"three")
     log.close()
     assert list(RecordLog(tmp_path / "log", KEY).records()) == [b"one", b"three"]

@@ -24,6 +24,7 @@ from privstats.errors import (
 )
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.state import STEPS
+from tests.faults import full_disk, interrupted
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, forge, play_until
 
 KEY = b"k" * 32
@@ -96,23 +97,13 @@ class TestServer:
             (tmp_path / "hidden").rename(tmp_path / "snapshot")
             assert server.step == "advertise"
 
-    def test_a_closed_journal_runs_no_machine(self, tmp_path: Path) -> None:
-        cohort = cohort_of()
-        server = JournaledServer.create(tmp_path, KEY, cohort.server)
-        server.close()
-        server.close()
-        with pytest.raises(LocalProtocolError, match="is closed: resume it"):
-            server.end_step()
-
-    def test_a_full_disk_gives_up_memory_and_not_the_disk(self, tmp_path: Path, monkeypatch) -> None:
+    def test_a_full_disk_gives_up_memory_and_not_the_disk(self, tmp_path: Path) -> None:
         """An upload that is in memory only would be taken for a repeat at the client's next attempt."""
         cohort = cohort_of()
         with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
             upload = cohort.clients[0].receive(server.outbox.to(0))[0][1]
-            with monkeypatch.context() as patch:
-                patch.setattr("privstats.engines.records.os.fsync", no_space)
-                with pytest.raises(LocalProtocolError, match=r"could not be written.*close it and resume \(No space"):
-                    server.receive(0, upload)
+            with full_disk(), pytest.raises(LocalProtocolError, match=r"be written.*close it and resume \(No space"):
+                server.receive(0, upload)
             with pytest.raises(LocalProtocolError, match="close it and resume"):
                 server.receive(0, upload)
         with resumed(cohort, tmp_path) as server:
@@ -120,16 +111,14 @@ class TestServer:
             assert not server.receive(0, upload)
             assert 0 not in server.waiting_for
 
-    def test_an_interrupted_step_is_taken_up_from_the_disk(self, tmp_path: Path, monkeypatch) -> None:
+    def test_an_interrupted_step_is_taken_up_from_the_disk(self, tmp_path: Path) -> None:
         cohort = cohort_of()
         with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
             play(cohort, server, until="unmask")
             for client, message in server.outbox:
                 server.receive(client, cohort.clients[client].receive(message)[0][1])
-            with monkeypatch.context() as patch:
-                patch.setattr("privstats.secagg.interactive.unmasking.reduce", interrupt)
-                with pytest.raises(KeyboardInterrupt):
-                    server.end_step()
+            with interrupted("privstats.secagg.interactive.unmasking.reduce"):
+                server.end_step()
             with pytest.raises(LocalProtocolError, match="was interrupted"):
                 server.end_step()
         with resumed(cohort, tmp_path) as server:
@@ -221,23 +210,6 @@ class TestServer:
 
 
 class TestClient:
-    def test_a_full_disk_lets_no_answer_leave(self, tmp_path: Path, monkeypatch) -> None:
-        """It was kept, and could be fetched, although the disk held a client that had not given it."""
-        cohort = cohort_of()
-        opening = play_until(cohort, "unmask")[0]
-        with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0]) as client:
-            before = client.answer
-            with monkeypatch.context() as patch:
-                patch.setattr("privstats.engines.records.os.fsync", no_space)
-                with pytest.raises(LocalProtocolError, match=r"could not be written.*\(No space"):
-                    client.receive(opening)
-            assert client.answer == b""
-            with pytest.raises(LocalProtocolError, match="close it and resume"):
-                client.receive(opening)
-        with JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0)) as client:
-            assert client.answer == before
-            assert len(client.receive(opening)) == 1
-
     def test_the_ledger_hears_of_an_upload_before_it_leaves(self, tmp_path: Path) -> None:
         cohort, told = cohort_of(), []
         outbox = play_until(cohort, "mask")
@@ -254,15 +226,13 @@ class TestClient:
             assert client.receive(outbox[0]) == [("server", upload)]
         assert [len(name) for name in told] == [32]
 
-    def test_an_upload_repeated_after_a_crash_is_the_same_to_the_byte(self, tmp_path: Path, monkeypatch) -> None:
+    def test_an_upload_repeated_after_a_crash_is_the_same_to_the_byte(self, tmp_path: Path) -> None:
         """The ledger was told and the process died before the state was saved: the ledger hears the same name again."""
         cohort, told = cohort_of(), []
         outbox, place = play_until(cohort, "mask"), place_of(cohort, 0)
         with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0], on_upload=told.append) as client:
-            with monkeypatch.context() as patch:
-                patch.setattr("privstats.engines.journal.client_file.write_sealed", interrupt)
-                with pytest.raises(KeyboardInterrupt):
-                    client.receive(outbox[0])
+            with interrupted("privstats.engines.journal.client_file.write_sealed"):
+                client.receive(outbox[0])
             with pytest.raises(LocalProtocolError, match="was interrupted"):
                 client.receive(outbox[0])
         with JournaledClient.resume(tmp_path / "client", KEY, **place, on_upload=told.append) as client:
@@ -294,13 +264,6 @@ class TestClient:
         assert len(spent) == 1
         with pytest.raises(LocalProtocolError, match="another plan or place"):
             JournaledClient.resume_or_create(tmp_path / "new", KEY, make, **place_of(cohort, 1))
-
-    def test_a_client_that_was_given_up_never_comes_back(self, tmp_path: Path) -> None:
-        cohort = cohort_of()
-        play_until(cohort, "agree")
-        JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0]).discard()
-        with pytest.raises(SessionEndedError, match="must not come back"):
-            JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0))
 
     def test_a_resume_that_fails_leaves_no_lock(self, tmp_path: Path) -> None:
         cohort = cohort_of()
@@ -348,14 +311,6 @@ def refusal(call, *args) -> str:
 
 def refuse(_: bytes) -> None:
     raise LedgerError("the ledger is locked")
-
-
-def no_space(_: int) -> None:
-    raise OSError(28, "No space left on device")
-
-
-def interrupt(*_: object, **__: object) -> None:
-    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("key", [b"short", "k" * 32, None])

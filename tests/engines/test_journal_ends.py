@@ -18,6 +18,7 @@ from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEnd
 from privstats.secagg import HelperKeys, Leader, Offer, Panel
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.client import Client
+from tests.faults import interrupted
 from tests.secagg.upload.cohorts import uploads_of
 
 KEY = bytes(32)
@@ -95,7 +96,7 @@ def test_a_helper_that_was_never_closed_answers_nothing_after_its_end(run, days)
     assert left_in(run.homes[1]) == ["end"]
 
 
-def test_a_helper_that_was_cut_short_in_its_answer_ends_as_one_that_gave_none(run, days, monkeypatch):
+def test_a_helper_that_was_cut_short_in_its_answer_ends_as_one_that_gave_none(run, days):
     """The machine has begun to answer and would not abandon; it is given up with its process, and nothing has left."""
     for index in range(6):
         run.server.receive(index, run.client(index).start()[0][1])
@@ -106,13 +107,8 @@ def test_a_helper_that_was_cut_short_in_its_answer_ends_as_one_that_gave_none(ru
     run.server.end_step()
     listed = dict(run.server.outbox)[helper.index]
 
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("privstats.secagg.upload.signed_statements.reveal_statement", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            helper.receive(listed)
+    with interrupted("privstats.secagg.upload.signed_statements.reveal_statement"):
+        helper.receive(listed)
     days(31)
     for call in (lambda: helper.receive(listed), helper.abandon, lambda: helper.bind(run.panel)):
         with pytest.raises(LocalProtocolError, match="was interrupted, so nothing has left"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,46 +11,33 @@ from privstats.engines.journal import JournaledClient, JournaledServer
 from tests.engines.test_journal_leader import maker, offered, panel_of
 from tests.engines.test_journal_leader import resumed as leader_of
 from tests.engines.test_journal_uploads import KEY, Journals
+from tests.faults import Fuse, Killed
 from tests.secagg.interactive.cohorts import cohort_of
 from tests.secagg.upload.cohorts import batch_of, list_of, uploads_of
 
 
-class Kill:
-    """Cuts a process short at the n-th time that it waits for the disk, as a kill does."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.left, plain = 0, os.fsync
-        patch.setattr("os.fsync", lambda handle: self.next(plain, handle))
-
-    def next(self, plain: Callable[[int], None], handle: int) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
-        plain(handle)
-
-
-def killed_everywhere(kill: Kill, place: Path, begin: Callable[[Path], None], act: Callable[[Path], None]) -> int:
+def killed_everywhere(fuse: Fuse, place: Path, begin: Callable[[Path], None], act: Callable[[Path], None]) -> int:
     """``act`` in a fresh place for every wait, killed there and done again; gives how many waits there are."""
     for waits in range(100):
         begin(fresh := place / str(waits))
-        kill.left = waits + 1
+        fuse.left = waits + 1
         try:
             act(fresh)
-        except KeyboardInterrupt:
-            kill.left = 0
+        except Killed:
+            fuse.left = 0
             act(fresh)
             continue
-        kill.left = 0
+        fuse.left = 0
         return waits
     raise AssertionError("it never comes through")
 
 
 @pytest.fixture
-def kill(monkeypatch) -> Kill:
-    return Kill(monkeypatch)
+def fuse(monkeypatch) -> Fuse:
+    return Fuse(monkeypatch, "os.fsync")
 
 
-def test_a_client_killed_at_every_wait_for_the_disk_is_never_taken_for_a_copy(tmp_path: Path, kill: Kill) -> None:
+def test_a_client_killed_at_every_wait_for_the_disk_is_never_taken_for_a_copy(tmp_path: Path, fuse: Fuse) -> None:
     cohort = cohort_of()
     place = {"parameters": cohort.parameters, "index": 0, "identity": cohort.identities[0], "roster": cohort.roster}
     outbox = dict(cohort.server.start())
@@ -66,7 +52,7 @@ def test_a_client_killed_at_every_wait_for_the_disk_is_never_taken_for_a_copy(tm
             with JournaledClient.resume(folder / "client", KEY, **place) as client:
                 answers.add(client.receive(message)[0][1])
 
-        assert killed_everywhere(kill, tmp_path / step, begin, act) == 4  # journal, count and their folders
+        assert killed_everywhere(fuse, tmp_path / step, begin, act) == 4  # journal, count and their folders
         assert answers == {cohort.clients[0].receive(outbox[0])[0][1]}
         cohort.server.receive(0, *answers)
         for other in range(1, 6):
@@ -74,7 +60,7 @@ def test_a_client_killed_at_every_wait_for_the_disk_is_never_taken_for_a_copy(tm
         outbox = dict(cohort.server.end_step())
 
 
-def test_a_server_killed_at_every_wait_for_the_disk_is_never_taken_for_a_copy(tmp_path: Path, kill: Kill) -> None:
+def test_a_server_killed_at_every_wait_for_the_disk_is_never_taken_for_a_copy(tmp_path: Path, fuse: Fuse) -> None:
     cohort = cohort_of(4, 3, 0)
     named = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.aggregator}
     with JournaledServer.create(tmp_path / "journal", KEY, cohort.server) as server:
@@ -94,12 +80,12 @@ def test_a_server_killed_at_every_wait_for_the_disk_is_never_taken_for_a_copy(tm
                         server.end_step()
                     assert server.step != before
 
-            assert killed_everywhere(kill, tmp_path / step, begin, act) >= 3
+            assert killed_everywhere(fuse, tmp_path / step, begin, act) >= 3
             server.end_step()
         assert server.result[1] == (0, 1, 2, 3)
 
 
-def test_a_panel_killed_at_every_wait_for_the_disk_is_never_taken_for_a_copy(tmp_path: Path, kill: Kill) -> None:
+def test_a_panel_killed_at_every_wait_for_the_disk_is_never_taken_for_a_copy(tmp_path: Path, fuse: Fuse) -> None:
     run = uploads_of()
     panels = {}
 
@@ -123,5 +109,5 @@ def test_a_panel_killed_at_every_wait_for_the_disk_is_never_taken_for_a_copy(tmp
                 helper.receive(batch_of(journals[place].run, 1, (0, 1, 2, 3, 4)))
             helper.receive(list_of(journals[place].run, (0, 1, 2, 3, 4)))
 
-    assert killed_everywhere(kill, tmp_path / "leaders", offer, lead) >= 12
-    assert killed_everywhere(kill, tmp_path / "helpers", join, help_out) >= 12
+    assert killed_everywhere(fuse, tmp_path / "leaders", offer, lead) >= 12
+    assert killed_everywhere(fuse, tmp_path / "helpers", join, help_out) >= 12

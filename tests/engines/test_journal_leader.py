@@ -15,6 +15,7 @@ from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.secagg import Offer, Panel
 from privstats.secagg.upload.leader import Leader
 from tests.engines.test_journal_uploads import KEY, Killed
+from tests.faults import interrupted
 from tests.secagg.upload.cohorts import Uploads, uploads_of
 
 
@@ -176,18 +177,12 @@ def test_one_key_leads_one_panel(tmp_path: Path) -> None:
         led(run, tmp_path, second)
 
 
-def test_a_kill_before_the_key_is_destroyed_here_is_finished_at_the_next_start(tmp_path: Path, monkeypatch) -> None:
+def test_a_kill_before_the_key_is_destroyed_here_is_finished_at_the_next_start(tmp_path: Path) -> None:
     run = uploads_of()
-
-    def killed(_: Path) -> None:
-        raise KeyboardInterrupt
-
     with offered(run, tmp_path) as leader:
         panel = panel_of(run, [leader.offered, *(keys.offer for keys in run.keys[1:])])
-        with monkeypatch.context() as patch:
-            patch.setattr(HpkeKey, "destroy", killed)
-            with pytest.raises(KeyboardInterrupt):
-                leader.lead(panel, maker(run, panel))
+        with interrupted(HpkeKey, "destroy"):
+            leader.lead(panel, maker(run, panel))
     assert files(run, tmp_path) == ["keys", "panel", "sealing", "server"]
     with resumed(run, tmp_path) as leader:
         assert leader.state == "leading"

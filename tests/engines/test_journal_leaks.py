@@ -11,7 +11,8 @@ import pytest
 
 from privstats.engines.journal import JournaledClient, JournaledServer, server_files
 from privstats.errors import LocalProtocolError, SessionEndedError
-from tests.engines.test_journal_attacks import KEY, interrupt, no_space, place_of, play, refusal, resumed
+from tests.engines.test_journal_attacks import KEY, place_of, play, refusal, resumed
+from tests.faults import full_disk, interrupted
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 from tests.secagg.interactive.test_secrets import leaks, shown
 
@@ -22,16 +23,14 @@ def answer_all(cohort: Cohort, server: JournaledServer, but: int = -1) -> None:
             server.receive(client, cohort.clients[client].receive(message)[0][1])
 
 
-def test_messages_of_a_step_that_could_not_be_written_do_not_leave(tmp_path: Path, monkeypatch) -> None:
+def test_messages_of_a_step_that_could_not_be_written_do_not_leave(tmp_path: Path) -> None:
     """The disk held the step before: resumed, it closed with others and sealed other messages under one nonce."""
     cohort = cohort_of()
     with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
         play(cohort, server, until="mask")
         answer_all(cohort, server, but=5)
-        with monkeypatch.context() as patch:
-            patch.setattr("privstats.engines.records.os.fsync", no_space)
-            with pytest.raises(LocalProtocolError, match="could not be written"):
-                server.end_step()
+        with full_disk(), pytest.raises(LocalProtocolError, match="could not be written"):
+            server.end_step()
         with pytest.raises(LocalProtocolError, match="close it and resume"):
             list(server.outbox)
     with resumed(cohort, tmp_path) as server:
@@ -114,12 +113,11 @@ def test_a_closed_object_removes_nobodys_journal(tmp_path: Path) -> None:
         assert second.waiting_for == frozenset()
 
 
-def test_a_journal_that_was_given_up_can_be_discarded(tmp_path: Path, monkeypatch) -> None:
+def test_a_journal_that_was_given_up_can_be_discarded(tmp_path: Path) -> None:
     cohort = cohort_of()
     with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
         answer_all(cohort, server)
-        monkeypatch.setattr(server, "_compact", interrupt)
-        with pytest.raises(KeyboardInterrupt):
+        with interrupted(server, "_compact"):
             server.end_step()
         server.discard()
     assert list(tmp_path.iterdir()) == []
@@ -198,13 +196,11 @@ def test_an_abandoned_session_is_over_for_a_resumed_server_and_for_its_clients(t
         JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0))
 
 
-def test_an_abort_that_could_not_be_written_does_not_leave(tmp_path: Path, monkeypatch) -> None:
+def test_an_abort_that_could_not_be_written_does_not_leave(tmp_path: Path) -> None:
     cohort = cohort_of()
     with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
-        with monkeypatch.context() as patch:
-            patch.setattr("privstats.engines.records.os.fsync", no_space)
-            with pytest.raises(LocalProtocolError, match="could not be written"):
-                server.abandon()
+        with full_disk(), pytest.raises(LocalProtocolError, match="could not be written"):
+            server.abandon()
         with pytest.raises(LocalProtocolError, match="close it and resume"):
             server.abandon()
     with resumed(cohort, tmp_path) as server:

@@ -11,7 +11,7 @@ import pytest
 
 from privstats.engines.journal import JournaledClient, JournaledHelper, JournaledLeader, JournaledServer
 from privstats.engines.journal.client_file import forget_answer, never
-from privstats.engines.journal.restored import Counter
+from privstats.engines.journal.rollback import Counter
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError, RestoredError, SessionEndedError
 from privstats.secagg.interactive import messages
@@ -23,8 +23,8 @@ from tests.engines.test_journal_uploads import KEY, Journals, shown
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 from tests.secagg.upload.cohorts import answer_of, list_of, uploads_of
 
-TWIN = "was put back or copied after its box key was bound"
-PUT_BACK = "was put back or copied after it was written, so a twin of this"
+COPIED = "was restored from a backup or copied after its box key was bound"
+RESTORED = "was restored from a backup or copied after it was written, so another copy of this"
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def journals(tmp_path: Path) -> Journals:
 
 
 def put_back(source: Path, target: Path) -> None:
-    """As a restore into the folder that is there: the folder keeps its number, what is in it is of the backup."""
+    """As a restore into the folder that is there: the folder keeps its inode, its content is the backup's."""
     for path in target.rglob("*"):
         if path.is_file():
             path.unlink()
@@ -53,7 +53,7 @@ def test_a_helper_that_answered_and_is_put_back_answers_no_second_list(journals,
         answer_of(journals.run, helper, list_of(journals.run, (0, 1, 2, 3, 4)))
     put_back(backup, journals.home(1))
     for _ in range(2):  # a refusal leaves it as it is
-        with pytest.raises(LocalProtocolError, match=TWIN):
+        with pytest.raises(LocalProtocolError, match=COPIED):
             journals.helper(1)
 
 
@@ -62,7 +62,7 @@ def test_a_helper_that_was_shown_a_part_and_is_put_back_before_it_is_refused(jou
         backup = backup_of(journals, tmp_path)
     shown(journals).close()
     put_back(backup, journals.home(1))
-    with pytest.raises(LocalProtocolError, match=TWIN):
+    with pytest.raises(LocalProtocolError, match=COPIED):
         journals.helper(1)
 
 
@@ -71,7 +71,7 @@ def test_a_helper_that_is_put_back_from_before_it_was_bound_is_bound_no_second_t
     with shown(journals) as helper:
         answer_of(journals.run, helper, list_of(journals.run, (0, 1, 2, 3, 4)))
     put_back(backup, journals.home(1))
-    with pytest.raises(RestoredError, match=TWIN):
+    with pytest.raises(RestoredError, match=COPIED):
         journals.helper(1)
     with journals.helper(1, bound=False, restored=True) as helper:
         assert helper.state == "offered"
@@ -135,7 +135,7 @@ def test_attack_a_client_that_is_put_back_signs_a_second_list(path: Path) -> Non
             client.receive(lists[1])
     path.write_bytes(backup)
     for _ in range(2):  # a refusal leaves it as it is
-        with pytest.raises(RestoredError, match=PUT_BACK):
+        with pytest.raises(RestoredError, match=RESTORED):
             resumed_client(cohort, path, 0)
     with vouched(cohort, path) as double:
         assert len(double.receive(lists[1])) == 1
@@ -160,7 +160,7 @@ def test_a_client_that_has_ended_is_not_put_back(path: Path, end: str) -> None:
     if end == "is forgotten":
         forget_answer(path, KEY)
     path.write_bytes(backup)
-    with pytest.raises(RestoredError, match=PUT_BACK):
+    with pytest.raises(RestoredError, match=RESTORED):
         resumed_client(cohort, path, 0)
 
 
@@ -173,7 +173,7 @@ def test_a_client_that_must_never_begin_is_not_put_back_either(path: Path) -> No
     with pytest.raises(SessionEndedError):
         resumed_client(cohort, path, 0)
     path.write_bytes(backup)
-    with pytest.raises(RestoredError, match=PUT_BACK):
+    with pytest.raises(RestoredError, match=RESTORED):
         resumed_client(cohort, path, 0)
 
 
@@ -196,14 +196,14 @@ def test_a_client_that_was_copied_is_refused_until_its_operator_vouches(path: Pa
     outbox = play_until(cohort, "share")
     JournaledClient.create(path, KEY, cohort.clients[0]).close()
     copy = Path(shutil.copytree(path.parent, tmp_path / "copy")) / "client"
-    with pytest.raises(RestoredError, match=PUT_BACK):
+    with pytest.raises(RestoredError, match=RESTORED):
         resumed_client(cohort, copy, 0)
     with vouched(cohort, copy) as client:
         assert client.step == "share"
     with resumed_client(cohort, copy, 0) as client:
         client.receive(outbox[0])
     copy.write_bytes(path.read_bytes())  # what was vouched for is the newest from there on
-    with pytest.raises(RestoredError, match=PUT_BACK):
+    with pytest.raises(RestoredError, match=RESTORED):
         resumed_client(cohort, copy, 0)
 
 
@@ -220,7 +220,7 @@ def test_a_client_of_an_earlier_version_goes_on_and_is_counted_from_there(path: 
         client.receive(outbox[0])
     resumed_client(cohort, path, 0).close()
     path.write_bytes(backup)
-    with pytest.raises(RestoredError, match=PUT_BACK):
+    with pytest.raises(RestoredError, match=RESTORED):
         resumed_client(cohort, path, 0)
 
 
@@ -263,7 +263,7 @@ def test_a_server_that_is_put_back_from_before_a_decision_is_refused(tmp_path: P
         DECISIONS[decision](cohort, server)
     put_back(backup, tmp_path / "journal")
     for _ in range(2):
-        with pytest.raises(RestoredError, match=PUT_BACK):
+        with pytest.raises(RestoredError, match=RESTORED):
             resumed(cohort, tmp_path / "journal")
     named = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.aggregator}
     with JournaledServer.resume(tmp_path / "journal", KEY, restored=True, **named) as server:
@@ -287,7 +287,7 @@ def test_a_server_that_was_copied_is_refused_until_its_operator_vouches(tmp_path
     cohort = cohort_of()
     server, backup = backup_of_server(cohort, tmp_path / "journal", 1)
     server.close()
-    with pytest.raises(RestoredError, match=PUT_BACK):
+    with pytest.raises(RestoredError, match=RESTORED):
         resumed(cohort, backup)
     named = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.aggregator}
     with JournaledServer.resume(backup, KEY, restored=True, **named) as server:
@@ -308,7 +308,7 @@ def test_a_server_of_an_earlier_version_goes_on_and_is_counted_from_there(tmp_pa
         server.abandon()
     resumed(cohort, tmp_path / "journal").close()
     put_back(backup, tmp_path / "journal")
-    with pytest.raises(RestoredError, match=PUT_BACK):
+    with pytest.raises(RestoredError, match=RESTORED):
         resumed(cohort, tmp_path / "journal")
 
 
@@ -340,12 +340,12 @@ def test_a_leader_that_is_put_back_from_before_it_led_leads_no_second_server(tmp
     for backup in (early, bound):
         put_back(Path(backup), home)
         for _ in range(2):
-            with pytest.raises(RestoredError, match=TWIN):
+            with pytest.raises(RestoredError, match=COPIED):
                 leader_of(run, home)
     with JournaledLeader.resume(home, KEY, restored=True, **place_of(run)) as leader:
         leader.lead(panel, maker(run, panel)).close()
     put_back(Path(led), home)  # the journal of the run itself
-    with leader_of(run, home) as leader, pytest.raises(RestoredError, match="a twin of this server"):
+    with leader_of(run, home) as leader, pytest.raises(RestoredError, match="another copy of this server"):
         leader.lead(panel, maker(run, panel))
     with JournaledLeader.resume(home, KEY, restored=True, **place_of(run)) as leader:
         leader.lead(panel, maker(run, panel)).close()
@@ -358,7 +358,7 @@ def test_a_leader_that_was_copied_once_it_was_bound_is_refused(tmp_path: Path) -
         with pytest.raises(ZeroDivisionError):
             leader.lead(panel, lambda _: 1 // 0)
     copy = Path(shutil.copytree(home, tmp_path / "copy"))
-    with pytest.raises(RestoredError, match=TWIN):
+    with pytest.raises(RestoredError, match=COPIED):
         leader_of(run, copy)
     with JournaledLeader.resume(copy, KEY, restored=True, **place_of(run)) as leader:
         leader.lead(panel, maker(run, panel)).close()

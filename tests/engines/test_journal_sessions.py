@@ -20,6 +20,7 @@ from privstats.engines.journal.server_files import ServerFiles
 from privstats.engines.loopback import run
 from privstats.errors import AggregationError, LedgerError, LocalProtocolError
 from privstats.randomness import Generator
+from tests.faults import interrupted
 
 KEY = b"k" * 32
 RUN = b"the first run"
@@ -126,17 +127,11 @@ def test_a_sum_that_needs_no_noise_is_known_after_every_restart(tmp_path: Path) 
         assert server.release(parties.plan, parties.charge) == first
 
 
-def test_a_kill_between_the_spend_and_the_release_charges_once(tmp_path: Path, monkeypatch) -> None:
+def test_a_kill_between_the_spend_and_the_release_charges_once(tmp_path: Path) -> None:
     parties = Parties(tmp_path)
-    for interrupted in (
-        "privstats.session.release",
-        "privstats.engines.records.os.fsync",
-        "privstats.dp.Ledger.finish",
-    ):
-        with parties.server() if parties.spent() else parties.finished() as server, monkeypatch.context() as patch:
-            patch.setattr(interrupted, interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                server.release(parties.plan, parties.charge)
+    for place in ("privstats.session.release", "os.fsync", "privstats.dp.Ledger.finish"):
+        with parties.server() if parties.spent() else parties.finished() as server, interrupted(place):
+            server.release(parties.plan, parties.charge)
     with parties.server() as server:
         first = server.release(parties.plan, parties.charge)
         assert server.release(parties.plan, parties.charge) == first

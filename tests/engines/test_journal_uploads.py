@@ -26,6 +26,7 @@ from privstats.errors import (
 )
 from privstats.secagg import Panel
 from privstats.secagg.upload.leader import Leader
+from tests.faults import full_disk, interrupted
 from tests.secagg.upload.cohorts import answer_of, batch_of, body_of, list_of, refused, uploads_of
 
 KEY = b"k" * 32
@@ -348,7 +349,7 @@ def test_a_backup_of_all_of_a_helper_reads_a_client_which_the_page_warns_of(tmp_
     shutil.copytree(journals.home(1), tmp_path / "backup")
     with journals.helper(1) as helper:
         more = answer_of(journals.run, helper, list_of(journals.run, (0, 1, 2, 3, 4)))
-    with pytest.raises(LocalProtocolError, match="was put back or copied after its box key was bound"):
+    with pytest.raises(LocalProtocolError, match="was restored from a backup or copied after its box key was bound"):
         journals.helper(1, home=tmp_path / "backup")
     with journals.helper(1, home=tmp_path / "backup", restored=True) as twin:
         less = answer_of(journals.run, twin, list_of(journals.run, (0, 1, 3, 4)))
@@ -388,36 +389,6 @@ def test_a_lost_journal_cannot_be_asked_again(tmp_path: Path) -> None:
         helper.bind(journals.panel)
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
-    journals = Journals(tmp_path)
-    with journals.helper(1), pytest.raises(LocalProtocolError, match="in use by another"):
-        journals.helper(1)
-
-
-@pytest.mark.parametrize(
-    "failing", ["privstats.engines.records.os.fsync", "privstats.engines.journal.helper.write_sealed"]
-)
-def test_an_answer_that_cannot_be_kept_does_not_leave(tmp_path: Path, monkeypatch, failing: str) -> None:
-    journals, question = Journals(tmp_path), None
-    helper = shown(journals)
-    question = list_of(journals.run, (0, 1, 2, 3))
-
-    def full(*_: object) -> None:
-        raise OSError(28, "no space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(failing, full)
-        with pytest.raises(LocalProtocolError, match="nothing has left"):
-            helper.receive(question)
-    assert helper.answer == b""
-    with pytest.raises(LocalProtocolError, match="nothing has left"):
-        helper.receive(question)
-    helper.close()
-    with journals.helper(1) as again:
-        assert again.state == "bound"
-        assert again.receive(question)
-
-
 def test_a_batch_that_comes_again_gets_its_answer_again_and_is_kept_once(tmp_path: Path) -> None:
     journals = Journals(tmp_path)
     batch = batch_of(journals.run, 1, (0, 1, 2))
@@ -428,30 +399,23 @@ def test_a_batch_that_comes_again_gets_its_answer_again_and_is_kept_once(tmp_pat
         assert helper.charged is False
 
 
-def test_a_part_that_cannot_be_kept_is_not_answered(tmp_path: Path, monkeypatch) -> None:
+def test_a_part_that_cannot_be_kept_is_not_answered(tmp_path: Path) -> None:
     journals = Journals(tmp_path)
     batch = batch_of(journals.run, 1, (0, 1, 2))
     helper = journals.helper(1)
-    with monkeypatch.context() as patch:
-        patch.setattr("privstats.engines.records.os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "no space")))
-        with pytest.raises(LocalProtocolError, match="nothing has left"):
-            helper.receive(batch)
+    with full_disk(), pytest.raises(LocalProtocolError, match="nothing has left"):
+        helper.receive(batch)
     helper.close()
     with journals.helper(1) as again:
         assert again.receive(batch)
 
 
-def test_a_kill_between_the_end_and_the_destruction_is_finished_at_the_next_start(tmp_path: Path, monkeypatch) -> None:
+def test_a_kill_between_the_end_and_the_destruction_is_finished_at_the_next_start(tmp_path: Path) -> None:
     journals, question = Journals(tmp_path), None
     helper, question = shown(journals), list_of(journals.run, (0, 1, 2, 3))
 
-    def killed(_: JournaledHelper) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(JournaledHelper, "_destroy", killed)
-        with pytest.raises(KeyboardInterrupt):
-            helper.receive(question)
+    with interrupted(JournaledHelper, "_destroy"):
+        helper.receive(question)
     helper.close()
     assert "keys" in {path.name for path in journals.files(1).iterdir()}
     with journals.helper(1) as again:

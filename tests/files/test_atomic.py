@@ -6,6 +6,7 @@ import pytest
 
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
+from tests.faults import full_disk
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path):
@@ -21,15 +22,10 @@ def test_a_missing_folder_is_one_sentence(tmp_path):
         atomic_write(tmp_path / "missing" / "plan.toml", b"")
 
 
-def test_a_failure_while_writing_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
+def test_a_failure_while_writing_leaves_the_old_file_and_no_litter(tmp_path):
     target = tmp_path / "plan.toml"
     atomic_write(target, b"old")
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(PrivstatsError, match="No space left"):
+    with full_disk(), pytest.raises(PrivstatsError, match="No space left"):
         atomic_write(target, b"new")
     assert target.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["plan.toml"]

@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 import pytest
 
-import privstats as ps
 from privstats import heads
 from privstats.errors import AssumedPublicWarning, DataError, HeadError, LedgerError, PlanError, SchemaError
 from privstats.heads.registry import HEADS, named
 from privstats.transforms import Centre, ConstantFeature, UnitNorm
+from tests import made
 from tests.heads.conftest import quick
 
 # twice this clip is noise above the class covariances, and QDA loses a class now and then (docs/heads.md)
@@ -172,8 +172,7 @@ def test_shapes_that_do_not_fit_are_one_sentence(records):
 
 
 def test_the_ledger_is_charged(records, tmp_path):
-    ledger = ps.dp.Ledger.create(tmp_path / "spent.db")
-    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=60.0, delta=1e-5)
+    ledger = made.ledger(tmp_path / "spent.db", epsilon=60.0)
     private(heads.LDA(), *records, ledger=ledger)
     assert len(ledger.account("ward").entries) == 1
 

@@ -11,6 +11,7 @@ from privstats.heads.registry import named
 from privstats.moments import quantize
 from privstats.randomness import seeded
 from privstats.transforms import Centre, CentreRows, ConstantFeature, UnitNorm
+from tests import made
 from tests.heads.conftest import quick
 
 
@@ -19,10 +20,10 @@ def shards(X, y, clients=3):
 
 
 def class_plan(statistics, features, classes, privacy, **schema):
-    return ps.Plan(
-        schema=ps.ClassSchema(classes, features, statistics, clip_norm=schema.pop("clip_norm", 1.0), **schema),
-        cohort=ps.Cohort(clients=3, min_survivors=3, max_records=20_000),
-        privacy=privacy,
+    return made.plan(
+        ps.ClassSchema(classes, features, statistics, clip_norm=schema.pop("clip_norm", 1.0), **schema),
+        ps.Cohort(clients=3, min_survivors=3, max_records=20_000),
+        privacy,
     )
 
 
@@ -62,7 +63,7 @@ def test_digits_survive_real_noise_through_the_transform(model):
     from sklearn.model_selection import train_test_split
 
     X, X_test, y, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
-    privacy = ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+    privacy = made.promise(model, epsilon=3.0)
     plan = class_plan("NAB", 64, 10, privacy, transform=(CentreRows(), UnitNorm()))
     release = ps.simulate(plan, shards(X, y), rng=seeded(1))
     assert ps.heads.LDA().fit_release(release).score(X_test, y_test) > 0.85
@@ -71,10 +72,9 @@ def test_digits_survive_real_noise_through_the_transform(model):
 def test_suppressed_classes_of_a_real_release_stay_out(blobs):
     X, y = blobs(classes=3)
     X, y = np.r_[X, X[:2]], np.r_[y, 3, 3]
-    plan = ps.Plan(
-        schema=ps.ClassSchema(4, 6, "NAB", clip_norm=20.0),
-        cohort=ps.Cohort(clients=3, min_survivors=3, max_records=20_000),
-        privacy=ps.NoPrivacy(),
+    plan = made.plan(
+        ps.ClassSchema(4, 6, "NAB", clip_norm=20.0),
+        ps.Cohort(clients=3, min_survivors=3, max_records=20_000),
         min_count=10,
     )
     head = ps.heads.LDA().fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0)), labels=list("abcd"))
@@ -84,10 +84,10 @@ def test_suppressed_classes_of_a_real_release_stay_out(blobs):
 def test_a_class_that_took_others_in_is_known_to_carry_their_noise(blobs):
     X, y = blobs(n=3000, classes=3)
     X, y = np.r_[X, X[:2]], np.r_[y, 3, 4]
-    plan = ps.Plan(
-        schema=ps.ClassSchema(5, 6, "NAS", clip_norm=20.0),
-        cohort=ps.Cohort(clients=3, min_survivors=3, max_records=20_000),
-        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5),
+    plan = made.plan(
+        ps.ClassSchema(5, 6, "NAS", clip_norm=20.0),
+        ps.Cohort(clients=3, min_survivors=3, max_records=20_000),
+        made.promise(epsilon=3.0),
         min_count=300,
         merge={3: 0, 4: 0},
     )
@@ -106,9 +106,7 @@ def test_ridge_on_a_real_release(blobs, folds):
     schema = ps.RidgeSchema(
         7, clip_norm=30.0, target_bound=float(np.abs(y).max()), transform=(ConstantFeature(1.0),), folds=folds
     )
-    plan = ps.Plan(
-        schema=schema, cohort=ps.Cohort(clients=3, min_survivors=3, max_records=5000), privacy=ps.NoPrivacy()
-    )
+    plan = made.plan(schema, ps.Cohort(clients=3, min_survivors=3, max_records=5000))
     head = ps.heads.Ridge().fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0)))
     assert head.score(X, y) > 0.999
 
@@ -121,7 +119,7 @@ def test_negative_entries_that_the_release_saw_as_zero_are_zero_to_the_head_too(
     y = np.arange(300) % 3
     X = rng.normal(size=(300, 4)) + 2 * np.eye(4)[y]
     schema = ps.ClassSchema(3, 4, "NAS", 3.0, nonnegative=True, transform=transform)
-    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 300), privacy=ps.NoPrivacy())
+    plan = made.plan(schema, ps.Cohort(2, 2, 300))
     release = ps.session.aggregate_unmasked(plan, [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)])
     head = quick(name).fit_release(release)
     seen = quantize(schema, X) / schema.scale
@@ -133,7 +131,7 @@ def test_negative_entries_that_the_release_saw_as_zero_are_zero_to_the_head_too(
 
 def test_a_ridge_head_cuts_negative_entries_as_the_release_did():
     schema = ps.RidgeSchema(4, clip_norm=3.0, target_bound=1.0, nonnegative=True)
-    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
+    plan = made.plan(schema, ps.Cohort(2, 2, 100))
     X = np.random.default_rng(0).normal(size=(100, 4))
     release = ps.session.aggregate_unmasked(plan, [ps.measure(schema, X[k::2], X[k::2, 0]) for k in range(2)])
     head = ps.heads.Ridge().fit_release(release)

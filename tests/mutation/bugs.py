@@ -23,12 +23,12 @@ from privstats.dp.sensitivity import _class_square as right_class_square
 from privstats.dp.sensitivity import _gradient_square as right_gradient_square
 from privstats.dp.sensitivity import _ridge_square as right_ridge_square
 from privstats.encoding import flatten
-from privstats.moments.grid import Grid, Quantized
+from privstats.moments.grid import Grid
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, secure
 from privstats.release import Release
 
-flat, right_release, right_draw, right_quantize = flatten, session.release, mechanisms._draw, Grid.quantize
+flat, right_release, right_draw, right_outside = flatten, session.release, mechanisms._draw, Grid.outside
 right_share, right_share_sigma = dp.draw_share, Noise.share_sigma
 
 
@@ -168,14 +168,11 @@ def textbook_mu(epsilon: float, delta: float) -> float:
 def unclipped(fields: str) -> Any:
     """A grid that rounds and never shrinks the rows of these fields."""
 
-    def quantize(grid: Grid, rows: Any, out: Any) -> Quantized:
-        if grid.field not in fields:
-            return right_quantize(grid, rows, out)
-        out[...] = np.rint(np.asarray(rows, np.float64) * grid.scale)
-        squares = np.vecdot(out, out)
-        return Quantized(np.sqrt(squares), 0, int(squares.sum()))
+    def outside(grid: Grid, squares: Any) -> Any:
+        found = right_outside(grid, squares)
+        return found[:0] if grid.field in fields else found
 
-    return quantize
+    return outside
 
 
 def by_position(key: Any, folds: int) -> Any:

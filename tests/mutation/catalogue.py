@@ -93,14 +93,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "record clip skipped": Mutant(
         "records are rounded but not clipped",
-        member(Grid, "quantize", bugs.unclipped("X")),
+        member(Grid, "outside", bugs.unclipped("X")),
         "central",
         ("tests/moments/test_grid.py::test_grid_vectors_stay_in_the_ball_as_integers",),
         ("canary",),
     ),
     "target clip skipped": Mutant(
         "regression targets are not clipped",
-        member(Grid, "quantize", bugs.unclipped("y")),
+        member(Grid, "outside", bugs.unclipped("y")),
         "ridge",
         (_PATH + "test_a_target_beyond_its_bound_is_clipped",),
         ("canary",),

@@ -43,7 +43,18 @@ AUDITS: Mapping[str, Callable[[Target, Generator], Report]] = {
 
 
 def seen(mutant: str, *, attack_trials: int = _ATTACK_TRIALS) -> dict[str, str]:
-    """A row of the table: the bug, the unit tests that fail, the audits that object and the attacks that exceed."""
+    """A row of the table: the bug, the unit tests that fail, the audits that object and the attacks that exceed.
+
+    A row that cannot be measured says why and names no test and no audit, so that no other row is lost with it.
+    """
+    try:
+        return _seen(mutant, attack_trials)
+    except Exception as error:  # whatever a planted bug breaks
+        why = f"not measured: {type(error).__name__}: {error}"
+        return {"bug": mutant, "unit tests": "", "audits": "", "attacks": "", "evidence": why}
+
+
+def _seen(mutant: str, attack_trials: int) -> dict[str, str]:
     failed = failures_under(mutant)
     found = {audit: report for audit, report in audits_under(mutant).items() if report.violated}
     return {

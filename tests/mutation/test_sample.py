@@ -1,13 +1,18 @@
-"""A few bugs of the table, others with every commit; the nightly run plants them all.
+"""A few bugs of the table, others with every commit: ``.ci/run`` plants them, and the nightly run all.
 
 PRIVSTATS_TURN chooses the part of the table; without it the commit that is checked out does.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+
 import pytest
 
+from benchmarks import mutation
 from privstats.errors import PlanError
+from tests.mutation import measuring
 from tests.mutation.__main__ import verdict
 from tests.mutation.catalogue import MUTANTS
 from tests.mutation.measuring import audits_under, failures_under, objections, turn
@@ -20,6 +25,7 @@ _FIRST = _EACH * turn() % len(NAMES)
 SAMPLE = [NAMES[(_FIRST + i) % len(NAMES)] for i in range(_EACH)]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_bug_is_seen_by_its_unit_test_and_its_audits(name, record_property):
     record_property("mutant", name)
@@ -60,6 +66,24 @@ def test_the_verdict_names_what_is_not_seen_as_it_should_be():
     name = next(name for name, mutant in MUTANTS.items() if mutant.audits)
     assert name in verdict([{"bug": name, "unit tests": "", "audits": ", ".join(MUTANTS[name].audits)}])
     assert name in verdict([{"bug": name, "unit tests": "test_x", "audits": ""}])
+
+
+def test_a_row_that_cannot_be_measured_says_why_and_counts_as_unseen(monkeypatch):
+    def broken(mutant):
+        raise TypeError("an argument too many")
+
+    monkeypatch.setattr(measuring, "failures_under", broken)
+    row = measuring.seen("shares for all")
+    assert row["evidence"] == "not measured: TypeError: an argument too many"
+    assert "shares for all" in verdict([row])
+
+
+def test_rows_that_were_kept_are_not_measured_again(tmp_path):
+    kept = [{"bug": name, "unit tests": "test_x", "audits": ""} for name in NAMES[:2]]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in kept))
+    chosen = argparse.Namespace(quick=False, bug=NAMES[1::-1], jobs=1, rows=path)
+    assert dict(mutation.tables(chosen)) == {mutation.TITLE: kept[::-1]}
 
 
 def test_the_turn_follows_the_environment_or_the_commit(monkeypatch):

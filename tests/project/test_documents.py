@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
+from tests.untraced import untraced
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+ROOMS = ("privstats", "threat_models", "benchmarks", "tests")
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", *(pytest.param(page, marks=pytest.mark.ci) for page in (*DOCS, ROOT / "CONTRIBUTING.md"))]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 RUN_BY_CI = re.compile(r"<!-- command: (\w+) -->\n```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -28,9 +31,13 @@ def commands(body: str) -> list[list[str]]:
     ]
 
 
-@pytest.mark.slow
+def python(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *words], cwd=ROOT, env=untraced(), capture_output=True, text=True)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_and_shell_snippets_run_in_order(page, tmp_path, monkeypatch):
+def test_python_and_shell_snippets_run_in_order(page, privstats, tmp_path, monkeypatch):
+    """All in this process, but for what is run as ``python -m``."""
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for language, body in blocks(page, "python", "bash"):
@@ -41,10 +48,17 @@ def test_python_and_shell_snippets_run_in_order(page, tmp_path, monkeypatch):
             assert words[0] in {"privstats", "python"}, (
                 f"{page.name}: {words[0]!r} is no command that the tests can run"
             )
-            module = ["-m", "privstats"] if words[0] == "privstats" else []
-            where = tmp_path if words[0] == "privstats" else ROOT
-            done = subprocess.run([sys.executable, *module, *words[1:]], cwd=where, capture_output=True, text=True)
+            done = privstats(*words[1:], cwd=tmp_path) if words[0] == "privstats" else python(*words[1:])
             assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
+)
+def test_every_module_that_a_page_sends_a_reader_to_is_there(page):
+    there = [path.as_posix() for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    named = set(re.findall(r"`([\w/]+\.py)", page.read_text("utf-8")))
+    assert {name for name in named if not any(path.endswith(f"/{name}") for path in there)} == set()
 
 
 def test_the_readme_names_the_two_commands_that_ci_runs():
@@ -56,7 +70,7 @@ def test_the_readme_names_the_two_commands_that_ci_runs():
 FITS = 118  # characters of code beside the navigation at 1280 px, as docs/_static/page.css has it
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
 def test_code_is_not_cut_on_a_page_of_1280_pixels(page):
     code = [body for _, body in FENCE.findall(page.read_text("utf-8"))]
     assert [line for body in code for line in body.splitlines() if len(line) > FITS] == []

@@ -39,6 +39,7 @@ ROOMS = [
     "privstats.schema.public_values",
     "privstats.secagg",
     "privstats.session",
+    "privstats.testing.transport",
     "privstats.transforms",
     "privstats.workflows.checkpoint",
     "privstats.workflows.report",

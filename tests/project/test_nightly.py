@@ -52,6 +52,7 @@ def verdicts(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="the script needs bash")
 
 
+@pytest.mark.ci
 def test_the_night_fuzzes_where_atheris_is(tmp_path):
     (tmp_path / "atheris.py").write_text(ATHERIS)
     counts = {"PRIVSTATS_PARTS": "suite", "PRIVSTATS_INPUTS": "50"}
@@ -61,6 +62,7 @@ def test_the_night_fuzzes_where_atheris_is(tmp_path):
     assert verdicts(done) == {SUITE: "passed"}
 
 
+@pytest.mark.ci
 def test_without_atheris_the_fuzzing_is_skipped_and_a_part_that_fails_stops_no_other(tmp_path):
     """The second part is asked for a bug that there is not."""
     (tmp_path / "atheris.py").write_text("raise ModuleNotFoundError('no wheel')")

@@ -28,7 +28,7 @@ def test_ruff_finds_nothing():
     run(sys.executable, "-m", "ruff", "format", "--check", ".")
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_mypy_strict_finds_nothing():
     needs("mypy")
     run(sys.executable, "-m", "mypy")
@@ -39,7 +39,7 @@ def test_imports_only_go_downwards():
     run(tool("lint-imports"), "--no-cache")
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_documentation_builds_without_a_warning(tmp_path):
     needs("sphinx")
     run(sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(tmp_path))

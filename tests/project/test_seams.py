@@ -30,7 +30,6 @@ OF_THE_PROTOCOL = (
 )
 OTHER_MEANINGS = {
     ("privstats/plan/budget.py", "share"),  # a column: the part of mu^2 that a statistic takes
-    ("privstats/workflows/report/explanations.py", "share"),  # the same column, in words
     ("privstats/engines/journal/helper.py", "check"),  # the step of the same name of the one upload's helpers
     ("benchmarks/startup.py", "check"),  # a command, privstats plan check
 }

@@ -13,7 +13,7 @@ import pytest
 
 import privstats as ps
 from privstats import heads
-from privstats.cli.sweep import heads_named
+from privstats.cli.parts.sweeping import heads_named
 from privstats.course.recipes import advised_rounds, recipe_for
 from privstats.dp import default_shares, joint_mu
 from privstats.errors import PrivstatsError

@@ -278,7 +278,7 @@ def test_a_protocol_without_proof_and_a_charge_without_a_ledger_free_nothing(
         run.free(charge, b"", {})
     with monkeypatch.context() as patch:
         patch.setattr(
-            "privstats.session.accounting.protocol_of", lambda _: replace(PROTOCOLS["interactive"], prove_excluded=None)
+            "privstats.session.refunds.protocol_of", lambda _: replace(PROTOCOLS["interactive"], prove_excluded=None)
         )
         with pytest.raises(LedgerError, match="has no proof that an upload is in no sum"):
             run.free(charge, b"", {})

@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from privstats.errors import DataError
-from threat_models import attack_cli
 from threat_models.attack import attacks
 from threat_models.attack_cli import attack
 
@@ -113,7 +112,7 @@ def test_only_a_violated_ceiling_ends_with_1(small, monkeypatch):
         silent = row("differencing", measured=None, interval=None, metric="-", verdict="underpowered", note="why")
         return report(row(setting={"epsilon": 1.0}), row("canary-audit", interval=(0.2, float("inf"))), silent)
 
-    monkeypatch.setattr(attack_cli.evaluation, "evaluate", violated)
+    monkeypatch.setattr("threat_models.evaluate.evaluate", violated)
     done = call("run", small)
     assert done.exit_code == 1
     assert "a ceiling is VIOLATED" in done.stdout

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from privstats.errors import DataError, PlanError
-from threat_models import evaluate as evaluation
 from threat_models.adversary import SIGHTS
 from threat_models.attack import Attack, attacks, attacks_named
+from threat_models.axes import AXES
 from threat_models.evaluate import Effort, evaluate, matrix, steps, sweep
 from threat_models.results import Results
 
@@ -195,7 +195,7 @@ def test_an_attack_is_one_class_that_registers_itself():
     attack = planted(lambda self, view, rng: rng)
     assert isinstance(attack, Attack)
     assert "cheat" not in _ATTACKS
-    assert evaluation.AXES == ("epsilon", "records", "dropouts", "releases")
+    assert AXES == ("epsilon", "records", "dropouts", "releases")
 
 
 def test_a_plan_with_names_is_attacked_like_one_without(pool):

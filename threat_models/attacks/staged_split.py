@@ -92,8 +92,8 @@ class Uploads:
     def report(self, index: int, offers: Sequence[Offer] | None = None) -> bytes:
         """What a client sends that is shown these offers."""
         panel = self.panel_of(self, self.panel.offers if offers is None else offers)
-        vector, seat = self.parameters.ring.encode(self.values[index]), self.identities[index]
-        given = {"index": index, "identity": seat, "roster": self.roster, "panel": panel}
+        vector, identity = self.parameters.ring.encode(self.values[index]), self.identities[index]
+        given = {"index": index, "identity": identity, "roster": self.roster, "panel": panel}
         machine = self.client(self.parameters, vector, entropy=self.rng.bytes, allow_reproducible=True, **given)
         ((_, report),) = machine.start()
         return report

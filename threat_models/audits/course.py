@@ -1,8 +1,8 @@
 """A canary over a whole course, as a server plays it that lies wherever it can, against the promise of the whole.
 
-The claim is the sum of the nodes' promises, and where the course says what was promised as a whole, that sum is held
+The claim is the sum of the rounds' promises, and where the course says what was promised as a whole, that sum is held
 against it. The server makes up the releases by which it asks, searches those that lead to the weights at which the
-canary shows most, is silent after every upload and asks for each node again, under another run and with other helpers'
+canary shows most, is silent after every upload and asks for each round again, under another run and with other helpers'
 offers. What the party takes part in is decided by its own ledger and checks; the noise is drawn on the real path; a
 bound follows as in ``canary``. The canary is a record, or a whole client.
 """
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from privstats import secagg, session
 from privstats.course import Apart, Course, authorize, spend
-from privstats.course.recipes import Promise
+from privstats.course.promise import Promise
 from privstats.dp import Ledger, Privacy, Spend, gaussian_epsilon
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
@@ -71,14 +71,14 @@ def audit_course(
     """Lower bounds on mu and epsilon of everything that a lying server gets of one record.
 
     Args:
-        asks: how often it asks for every node.
+        asks: how often it asks for every round.
         trials: plays of the whole course, each looked at with and without the canary.
 
     Raises:
-        PlanError: a course without DP, or one whose nodes hold different records: that is ``stream``'s.
+        PlanError: a course without DP, or one whose rounds hold different records: that is ``stream``'s.
     """
     if isinstance(course, Apart):
-        raise PlanError("the records of a stream's nodes are kept apart by a registry; audit it with audit_stream")
+        raise PlanError("the records of a stream's rounds are kept apart by a registry; audit it with audit_stream")
     privacy = _privacy(course)
     sessions, refused = joined(course, rng, asks)
     step = math.sqrt(math.fsum(each.square for each in sessions))
@@ -97,7 +97,7 @@ def audit_course(
     verdict = "violates" if max(found, claimed) > min(whole, claimed) * (1 + _TOLERANCE) else "no evidence"
     row = ("course", len(sessions), refused, *bounds, told, verdict)
     notes = (
-        f"{trials} plays; the server asks {asks} times for each of {course.most} nodes; it was given nodes {places}",
+        f"{trials} plays; the server asks {asks} times for each of {course.most} rounds; it was given rounds {places}",
         f"worst sessions of the {privacy.model} model; the canary is one {privacy.unit}; {confidence:.0%} confidence",
     )
     columns = (
@@ -120,14 +120,14 @@ def audit_course(
 
 
 def _whole(course: Course, claimed: float) -> float:
-    """mu of what the owners promised for all nodes; what the nodes claim where the course's file does not say it."""
+    """mu of what the owners promised for all rounds; what the rounds claim where the course's file does not say it."""
     promise: Promise | None = getattr(course, "promise", None)
     return claimed if promise is None else mu_of(promise.epsilon, promise.delta)
 
 
 def joined(course: Course, rng: Generator, asks: int) -> tuple[list[_Session], int]:
     """The sessions in which the server has the party's masked vector at the end, and how many it was refused."""
-    course = _seated(course)
+    course = _with_members(course)
     with TemporaryDirectory() as folder:
         party = _Party(course, Path(folder) / "party.db", rng)
         sessions: list[_Session] = []
@@ -151,7 +151,7 @@ class _Party:
         self._ledger.set_cap(_DATASET, unit=privacy.unit, adjacency=privacy.adjacency, **cap)
         self._entry: Spend = spend(course, self._ledger, _DATASET, _RUN)
         self._people = [secagg.Identity.generate(rng.bytes) for _ in range(course.first.cohort.clients)]
-        self._server = _seat(0)
+        self._server = _member(0)
         self._copies = copies_of(privacy)
         self.canary = canary_of(course.first.schema, rng)
 
@@ -196,24 +196,24 @@ class _Party:
             return None
         masking: Any = plan.masking
         keys = [
-            secagg.HelperKeys(_seat(place), place, masking, roster, entropy=self._rng.bytes)
+            secagg.HelperKeys(_member(place), place, masking, roster, entropy=self._rng.bytes)
             for place in range(len(plan.panel))
         ]
-        return secagg.Panel(tuple(bytes.fromhex(seat) for seat in plan.panel), tuple(key.offer for key in keys))
+        return secagg.Panel(tuple(bytes.fromhex(member) for member in plan.panel), tuple(key.offer for key in keys))
 
 
-def _seated(course: Course) -> Course:
+def _with_members(course: Course) -> Course:
     """The course with a panel whose keys the audit has: nobody has those of the panel that the plan names."""
     if not protocol_of(course.first.masking).has_panel:
         return course
-    seats = tuple(_seat(place).public.hex() for place in range(len(course.first.panel)))
+    members = tuple(_member(place).public.hex() for place in range(len(course.first.panel)))
     made_of: Any = course
     plan = fields(made_of)[0].name
-    seated: Course = replace(made_of, **{plan: replace(getattr(made_of, plan), panel=seats)})
-    return seated
+    made: Course = replace(made_of, **{plan: replace(getattr(made_of, plan), panel=members)})
+    return made
 
 
-def _seat(place: int) -> secagg.Identity:
+def _member(place: int) -> secagg.Identity:
     """A stand-in for a place on the panel: the audit plays all of it."""
     return secagg.Identity((place + 1).to_bytes(32, "big"))
 
@@ -246,9 +246,9 @@ def _chance(rng: Generator) -> np.random.Generator:
 
 
 def _asked(course: Course, party: _Party, rng: Generator, asks: int) -> Iterator[tuple[Plan, list[Release | None]]]:
-    """What the server asks for, node by node: plans that follow from a first release it has made up.
+    """What the server asks for, round by round: plans that follow from a first release it has made up.
 
-    It says of every later node that it failed, so that the course goes on to its last one, retries and all.
+    It says of every later round that it failed, so that the course goes on to its last one, retries and all.
     """
     yield from [(course.first, [])] * asks
     for place in range(1, course.most):

@@ -95,7 +95,7 @@ def stands(target: StreamTarget, play: Play, records: tuple[Any, Any], rng: Gene
         party = _Party(target, Path(folder) / "party.db", records, rng)
         times = np.zeros(target.stream.most, np.int64)
         refused = 0
-        for node, place in enumerate(target.stream.places):
+        for node, place in enumerate(target.stream.nodes):
             party.note(play, place.epoch)
             if place.epoch in play.away:
                 continue

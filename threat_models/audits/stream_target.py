@@ -58,7 +58,7 @@ class StreamTarget:
             root = [math.comb(2 * k, k) / 4**k for k in range(epochs)]
             return np.array([[root[t - s] if s <= t else 0.0 for s in range(epochs)] for t in range(epochs)])
         return np.array(
-            [[float(at.epoch - 2**at.level < s <= at.epoch) for s in range(epochs)] for at in self.stream.places]
+            [[float(at.epoch - 2**at.level < s <= at.epoch) for s in range(epochs)] for at in self.stream.nodes]
         )
 
     def moved(self, stands: Sequence[int]) -> Reals:

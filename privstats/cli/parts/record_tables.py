@@ -8,26 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from privstats import optional_dependencies
 from privstats.errors import DataError
 from privstats.moments.arrays import ordered_columns
 
-__all__ = ["Records", "Split", "Target", "is_table", "read_archive", "read_table"]
+__all__ = ["Records", "is_table", "read_archive", "read_table"]
 
 _READERS = {".csv": "read_csv", ".parquet": "read_parquet"}
-
-Target: TypeAlias = Annotated[
-    str | None, typer.Option(help="Of a CSV or Parquet file: the column that is predicted.", metavar="COLUMN")
-]
-Split: TypeAlias = Annotated[
-    float | None, typer.Option(help="Of X and y, or of a table: the share of the records to score on, 0 to 1.")
-]
 
 
 @dataclass(frozen=True)

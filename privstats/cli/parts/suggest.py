@@ -6,19 +6,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from privstats.cli.parts.heads import spelled_readers
-from privstats.cli.parts.record_tables import Target, is_table, read_table
+import privstats as ps
+from privstats.cli.parts.options import Target
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text
-from privstats.moments.files import file_rows
-from privstats.plan import Plan
-from privstats.workflows.readers import sent, suggested
 
 if TYPE_CHECKING:
     from privstats.workflows.suggest import Choice, Suggestion
@@ -53,19 +49,22 @@ def suggest(
     if public is None:
         if plan is None:
             raise PlanError("give public features with --public, or --plan for its shares or with --half-width")
-        _show_shares(Plan.read(plan), reader, as_json)
+        _show_shares(ps.Plan.read(plan), reader, as_json)
         return
     if reader is not None:
         raise PlanError("--for is about shares and not about public data: give it with --plan and without --public")
-    from privstats.workflows import suggest as public_data  # its heads need scikit-learn, which other commands do not
+    from privstats.plan.grid_cost import grid_sentences
+    from privstats.workflows import suggest as public_data
+    from privstats.workflows.readers import suggested
 
-    governing = Plan.read(plan) if plan else None
+    governing = ps.Plan.read(plan) if plan else None
     transform = governing.schema.transform if governing else ()
     features, targets = _public(public, labels, target, governing)
     found = public_data.suggest(features, targets, transform=transform, tolerance=tolerance)
     shares = suggested(governing) if governing is not None and governing.noise is not None else {}
+    costs = [] if governing is None else grid_sentences(governing)
     if as_json:
-        typer.echo(json_text({**asdict(found), **({"shares": shares} if shares else {})}))
+        typer.echo(json_text({**asdict(found), **({"shares": shares} if shares else {}), "plan_grid": costs}))
         return
     console = Console()
     console.print(_table("Clipping, on a grid of 16 bits", found.clips, found))
@@ -76,10 +75,17 @@ def suggest(
     console.print(f"\n\\[schema]\nclip_norm = {found.clip_norm:g}\ngrid_bits = {found.grid_bits}", highlight=False)
     if shares:
         _print_shares(console, shares)
+    for line in costs:
+        console.print(f"- {line}", highlight=False)
 
 
-def _public(public: Path, labels: Path | None, target: str | None, plan: Plan | None) -> tuple[Any, Any]:
+def _public(public: Path, labels: Path | None, target: str | None, plan: ps.Plan | None) -> tuple[Any, Any]:
     """Features, and their labels or None."""
+    import numpy as np
+
+    from privstats.cli.parts.record_tables import is_table, read_table
+    from privstats.moments.files import file_rows
+
     if not is_table(public):
         return file_rows(public, "public")[:], file_rows(labels, "labels")[:] if labels else None
     if labels is not None:
@@ -89,8 +95,11 @@ def _public(public: Path, labels: Path | None, target: str | None, plan: Plan | 
     return records.X, np.unique(records.y, return_inverse=True)[1] if classes else None
 
 
-def _show_shares(plan: Plan, reader: str | None, as_json: bool) -> None:
+def _show_shares(plan: ps.Plan, reader: str | None, as_json: bool) -> None:
     """Shares alone; and the statistics, where the reader leaves some unread."""
+    from privstats.cli.parts.heads import spelled_readers
+    from privstats.workflows.readers import sent, suggested
+
     names = spelled_readers([reader] if reader is not None else [])
     shares = suggested(plan, *names)
     if as_json:
@@ -109,11 +118,11 @@ def _print_shares(console: Console, shares: dict[str, float]) -> None:
 
 def _show_widths(path: Path | None, variance: float, as_json: bool) -> None:
     """Half widths at the plan's most records, and at fewer."""
-    from privstats.inference import predicted_half_width  # brings the heads, which other commands do not need
+    from privstats.inference import predicted_half_width
 
     if path is None:
         raise PlanError("--half-width is of a plan's regression: give it with --plan")
-    plan = Plan.read(path)
+    plan = ps.Plan.read(path)
     most = plan.cohort.max_records
     widths = [predicted_half_width(plan, most // part, variance=variance) for part in (1, 3, 10) if most // part]
     if as_json:

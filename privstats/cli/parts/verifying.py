@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
 import typer
 
 from privstats.errors import PrivstatsError
-from privstats.files.atomic import read_whole, safetensors_metadata
 from privstats.files.jsonable import json_text
-from privstats.files.signing import public_key, read_public
 
-__all__ = ["NO", "Json", "SignedBy", "in_words", "is_signed", "key_of", "show_verdicts", "unasked"]
+__all__ = ["NO", "in_words", "is_signed", "key_of", "show_verdicts", "unasked"]
 
 NO = "NO: "
 """Begins every verdict of a check that fails."""
-
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-SignedBy: TypeAlias = Annotated[
-    str | None, typer.Option(help="The public key that must have signed it: hex, or a file.", metavar="KEY")
-]
 
 
 def key_of(words: str, error: type[PrivstatsError]) -> bytes:
@@ -30,6 +23,8 @@ def key_of(words: str, error: type[PrivstatsError]) -> bytes:
     Raises:
         PrivstatsError: ``error``, where it is no key.
     """
+    from privstats.files.signing import public_key, read_public
+
     if Path(words).exists():
         return read_public(words, error)
     return public_key(words, "--signed-by", error)
@@ -37,6 +32,8 @@ def key_of(words: str, error: type[PrivstatsError]) -> bytes:
 
 def is_signed(path: Path, error: type[PrivstatsError], writer: str) -> bool:
     """Whether the file carries a signature, whoever made it."""
+    from privstats.files.atomic import read_whole, safetensors_metadata
+
     return "ed25519" in safetensors_metadata(read_whole(path, error, writer))
 
 

@@ -1,6 +1,7 @@
 """The app of a party's node: one message in, one answer out, whatever happens.
 
-It holds nothing: what is kept between messages is in the party's folder. Flower starts a process for each message.
+It holds nothing: what is kept between messages is in the party's folder. Each message has a process of its own, forked
+from one that has loaded this module.
 """
 
 from __future__ import annotations

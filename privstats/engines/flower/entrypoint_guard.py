@@ -12,13 +12,15 @@ import logging
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from privstats.engines.flower import doors
+from privstats.engines.flower import doors, fork_server
+from privstats.engines.flower.pauses import Pauses
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 
@@ -100,7 +102,7 @@ def replace(module: str, names: Mapping[str, object]) -> Any:
     """
     found = importlib.import_module(module)
     for name in names:
-        if not callable(getattr(found, name, None)):
+        if not hasattr(found, name):
             raise PrivstatsError(
                 f"{module} of flwr {importlib.metadata.version('flwr')} has no {name} to be replaced: "
                 f'nothing was started; pip install "privstats[flower]"'
@@ -221,12 +223,30 @@ def _flower(module: str, name: str) -> Callable[[], None]:
 def _client() -> Callable[[], None]:
     """The client program, without the node's, which its package would bring in: a database and a web server.
 
-    It starts anew for every message, and these are a third of what its start costs.
+    These are a third of what its start costs. Our app is loaded here, before the program is forked for a message.
     """
     node = ModuleType("flwr.supernode.cli.flower_supernode")
     node.__dict__["flower_supernode"] = _nothing
     sys.modules.setdefault(node.__name__, node)
-    return pin_client()
+    main = pin_client()
+    _load_client_app()
+    return main
+
+
+def _executor() -> Callable[[], None]:
+    """Flower's executor; the program that it starts for each message is forked from one that is loaded."""
+    name = os.environ.get(fork_server.PROGRAM)
+    if name is not None:
+        programs = fork_server.ForkedPrograms(name)
+        replace("flwr.supercore.superexec.executor.subprocess_executor", {"subprocess": programs})
+    return _flower("flwr.supercore.cli.flower_superexec", "flower_superexec")
+
+
+def _supernode() -> Callable[[], None]:
+    """Flower's node, which looks for messages sooner after it has sent one."""
+    main = _child("flwr.supernode.cli.flower_supernode", "flower_supernode")
+    replace("flwr.supernode.start_client_internal", {"time": Pauses(time.sleep)})
+    return main
 
 
 def _child(module: str, name: str) -> Callable[[], None]:
@@ -246,8 +266,8 @@ def _superlink() -> Callable[[], None]:
 
 _MAINS: Mapping[str, Callable[[], Callable[[], None]]] = {
     "flower-superlink": _superlink,
-    "flower-supernode": partial(_child, "flwr.supernode.cli.flower_supernode", "flower_supernode"),
-    _EXECUTOR: partial(_flower, "flwr.supercore.cli.flower_superexec", "flower_superexec"),
+    "flower-supernode": _supernode,
+    _EXECUTOR: _executor,
     "flwr-clientapp": _client,
     "flwr-serverapp": pin_server,
 }
@@ -256,15 +276,17 @@ _MAINS: Mapping[str, Callable[[], Callable[[], None]]] = {
 def main(words: Sequence[str]) -> None:
     """Run one program: its name, then Flower's own options."""
     name, *options = words
-    sys.argv = [name, *options]
     try:
         check_version()
         if name in REFUSED:
             utils = importlib.import_module("flwr.supercore.utils")
             guard(utils.get_flwr_home())
         program = _MAINS[name]()
+        if options[:1] == [fork_server.OPTION]:
+            options = fork_server.next_task(int(options[1]))
     except (PrivstatsError, KeyError, ImportError, AttributeError) as error:
         sys.exit(f"{name} was not started: {error}")
+    sys.argv = [name, *options]
     try:
         program()
     except PrivstatsError as error:

@@ -13,15 +13,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 import tomli_w
 
-from privstats.engines.flower import doors, entrypoint_guard
+from privstats.engines.flower import doors, entrypoint_guard, fork_server
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.system import require_posix
@@ -84,7 +84,7 @@ def next_step(ending: Ending, refused_for: float) -> tuple[bool, str]:
 
 
 def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say: Say = print) -> int:
-    """Keep a party's node connected until Ctrl-C.
+    """Keep a party's node connected until Ctrl-C, or SIGTERM.
 
     Args:
         home: the party's folder.
@@ -104,14 +104,15 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
     home = home.resolve()
     for what, path in (("root certificates", root_certificates), ("node key", key)):
         _must_exist(what, path)
-    environment = _environment(home, "flwr-clientapp")
+    environment = {**_environment(home, "flwr-clientapp"), fork_server.PROGRAM: "flwr-clientapp"}
     words = [
         *entrypoint_guard.command("flower-supernode"),
         *("--superlink", superlink, "--root-certificates", str(root_certificates.resolve())),
         *("--auth-supernode-private-key", str(key.resolve())),
         *("--node-config", f"privstats-home={_quoted(home)}"),
     ]
-    return _keep(lambda: _watch([*words, "--port", str(_free_port())], environment), say)
+    with _sigterm_is_ctrl_c():
+        return _keep(lambda: _watch([*words, "--port", str(_free_port())], environment), say)
 
 
 def _keep(
@@ -140,7 +141,7 @@ def _keep(
 
 
 def serve(home: Path, *, certificates: Path, address: str, control_port: int = CONTROL_PORT, say: Say = print) -> int:
-    """Run the coordinator's SuperLink until Ctrl-C.
+    """Run the coordinator's SuperLink until Ctrl-C, or SIGTERM.
 
     Args:
         home: the host's folder.
@@ -172,18 +173,30 @@ def serve(home: Path, *, certificates: Path, address: str, control_port: int = C
     connection = home.parent.name if home.parent.name not in ("", "default") else "study"  # Flower's own word
     _write_connection(Path(environment["FLWR_HOME"]), connection, control_port, certificates / "ca.pem")
     say(f"for every flwr command here: export FLWR_HOME={environment['FLWR_HOME']}; the connection is {connection}")
-    ending = _watch(
-        [
-            *entrypoint_guard.command("flower-superlink"),
-            *("--host", doors.LOOPBACK, "--port", str(control_port)),
-            *("--ssl-ca-certfile", str(certificates / "ca.pem")),
-            *("--ssl-certfile", str(certificates / "server.pem"), "--ssl-keyfile", str(certificates / "server.key")),
-            *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
-            *("--database", f"{environment['FLWR_HOME']}/superlink.db"),  # else a restart would forget all nodes
-        ],
-        environment,
-    )
+    words = [
+        *entrypoint_guard.command("flower-superlink"),
+        *("--host", doors.LOOPBACK, "--port", str(control_port)),
+        *("--ssl-ca-certfile", str(certificates / "ca.pem")),
+        *("--ssl-certfile", str(certificates / "server.pem"), "--ssl-keyfile", str(certificates / "server.key")),
+        *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
+        *("--database", f"{environment['FLWR_HOME']}/superlink.db"),  # else a restart would forget all nodes
+    ]
+    with _sigterm_is_ctrl_c():
+        ending = _watch(words, environment)
     return 0 if ending is None else ending.code
+
+
+@contextmanager
+def _sigterm_is_ctrl_c() -> Iterator[None]:
+    """In this block SIGTERM, by which systemd and containers stop a program, does what Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():  # where Python takes no signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _must_exist(what: str, path: Path) -> None:

@@ -30,8 +30,8 @@ class JournaledClient(JournalBase):
     Its state is on disk before an answer leaves. Before its last answer leaves, the state is gone from disk and the
     answer itself is there, with the hash of what it answers: resumed, the client gives the same bytes to the same
     message and nothing to any other, so it can be asked again and never be made to unmask twice. :meth:`discard`
-    removes the answer, once the server is known to have it. A journal that was put back from a backup, or copied, is
-    noticed and refused until the client has ended; a disk that was put back whole is not.
+    removes the answer, once the server is known to have it. A journal that was restored from a backup, or copied, is
+    detected and refused until the client has ended; a disk that was restored whole is not.
 
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
 
@@ -90,14 +90,14 @@ class JournaledClient(JournalBase):
         """The client as it stood after its last answer, which is in :attr:`answer` to be sent again.
 
         After the end :attr:`step` is ``"done"``, and the client repeats its last answer to the message that it is of.
-        With ``restored=True`` its operator says that it was put back or copied, and that no other copy of it has
+        With ``restored=True`` its operator confirms that it was restored or copied, and that no other copy of it has
         answered since: of two answers to two lists single clients can be read.
 
         Raises:
             NothingToResumeError: there is no journal.
             SessionEndedError: the client was discarded or failed, or heard that the session is over; or the box keys
                 that its report is sealed to have ended, and it is removed.
-            RestoredError: it was put back from a backup, or copied, and is not known to be the only one.
+            RestoredError: it was restored from a backup, or copied, and is not known to be the only one.
             LocalProtocolError: somebody still runs it and could sign another list; or another key, plan or place, or
                 damage.
         """

@@ -15,7 +15,7 @@ from typing import Self
 import msgspec
 
 from privstats.engines.journal.lock import held, held_briefly, path_of
-from privstats.engines.journal.restored import Counter, Mark
+from privstats.engines.journal.rollback import Counter, Mark
 from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.secagg.wire import Unshown
 
@@ -89,7 +89,7 @@ class ClientFile:
         return saved
 
     def require_newest(self) -> None:
-        """Refuse what was read if it was put back or copied; raises as :meth:`Counter.require_newest`."""
+        """Refuse a journal that was restored or copied; raises as :meth:`Counter.require_newest`."""
         self._counter.require_newest(self._mark, self.path, "client", "it was written")
 
     def replace(self, saved: Saved) -> None:

@@ -45,9 +45,9 @@ class JournaledHelper(PanelMember):
     Made with :meth:`offer` or :meth:`resume`. Its home is a directory with one place per run, where the markers of
     ended runs stay: a run that is known is never offered again.
 
-    **Keep the home out of backups and machine snapshots.** Whoever restores or copies it while a run goes on has two
-    helpers with one box key, and reads single clients by two lists. A home that was put back alone, or copied, is
-    noticed and refused once its key is bound; a machine that was put back whole is not. What is sealed here is sealed
+    **Keep the home out of backups and machine snapshots.** Restoring or copying it while a run goes on makes
+    two helpers with one box key, and two lists reveal single clients. A home that was restored alone, or copied, is
+    detected and refused once its key is bound; a machine that was restored whole is not. What is sealed here is sealed
     under a key that is drawn for the run, and overwritten when the run ends; file systems and disks may keep old blocks
     all the same.
 
@@ -129,12 +129,12 @@ class JournaledHelper(PanelMember):
         Args:
             home, key, identity, parameters, roster: as for :meth:`offer`.
             threads: processors to use.
-            restored: the home was put back or copied, and whoever says so knows that this helper has answered nothing
-                meanwhile, here or anywhere: of two answers to two lists single clients can be read.
+            restored: the home was restored or copied, and its operator knows that no copy of this helper has answered
+                since: two answers to two lists reveal single clients.
 
         Raises:
             NothingToResumeError: this run was never offered here.
-            RestoredError: the box key was bound to a panel, and the home was put back or copied since.
+            RestoredError: the box key was bound to a panel, and the home was restored or copied since.
             LocalProtocolError: another key, plan or roster, damage, or somebody else is at it.
         """
         with cls._found(home, key, identity, parameters, roster) as found:
@@ -159,8 +159,8 @@ class JournaledHelper(PanelMember):
     def _expire(self) -> None:
         """Destroy a box key whose time is up; of a run with a panel it is signed that this helper never answers."""
         if self._ended is None and self._box_key is not None and self._box_key.ended:
-            twin = self._counter.is_older(self._mark)  # it may have answered, so nothing is signed
-            told = [] if self._machine is None or twin else self._machine.abandon()
+            copied = self._counter.is_older(self._mark)  # another copy may have answered, so nothing is signed
+            told = [] if self._machine is None or copied else self._machine.abandon()
             self._close_run(_End("abandoned", self._number, told[0][1] if told else b""))
 
     @property

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from privstats.engines.journal.argument_checks import require_callable, require_panel, require_threads
 from privstats.engines.journal.lock import ServerPlace, made_directory
 from privstats.engines.journal.panel_member import HpkeKey, PanelMember
-from privstats.engines.journal.restored import Counter
+from privstats.engines.journal.rollback import Counter
 from privstats.engines.journal.server import JournaledServer
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, SessionEndedError
@@ -27,7 +27,7 @@ LeaderState: TypeAlias = Literal["offered", "bound", "leading"]
 
 _SERVER, _PANEL = "server", "panel"
 _LEADER = 0
-_LED = 2  # what has happened once a journal of the run has the box key; before it was bound, see ``seat``
+_LED = 2  # what has happened once a journal of the run has the box key; before it was bound, see ``panel_member``
 
 
 class JournaledLeader(PanelMember):
@@ -98,12 +98,12 @@ class JournaledLeader(PanelMember):
 
         Args:
             home, key, identity, parameters, roster: as for :meth:`offer`.
-            restored: the home was put back or copied, and its operator knows that no other copy of it has led this run
+            restored: the home was restored or copied, and its operator knows that no other copy of it has led this run
                 since, here or anywhere: two servers with one box key may end in two sums.
 
         Raises:
             NothingToResumeError: this run was never offered here.
-            RestoredError: the box key was bound to a panel, and the home was put back or copied since; where it was led
+            RestoredError: the box key was bound to a panel, and the home was restored or copied since; where it was led
                 already, :meth:`lead` raises it.
             SessionEndedError: the box key has ended before the run was led, and is destroyed.
             LocalProtocolError: another key, or damage, or somebody else is at it.

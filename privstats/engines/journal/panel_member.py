@@ -17,7 +17,7 @@ import msgspec
 
 from privstats.engines.journal.argument_checks import require_member
 from privstats.engines.journal.lock import JournalBase, held, path_of
-from privstats.engines.journal.restored import Counter, Mark, identity_of
+from privstats.engines.journal.rollback import Counter, Mark, inode_of
 from privstats.engines.records import check_key, overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
@@ -36,7 +36,7 @@ class _Keys(Unshown, msgspec.Struct, frozen=True):
     private: bytes
     offers: tuple[bytes, ...] = ()
     until: int = 0  # a key of an earlier version, which set none, has ended
-    folder: int = 0  # where it was bound, see ``restored``
+    folder: int = 0  # where it was bound, see ``rollback``
 
 
 class HpkeKey:
@@ -123,16 +123,16 @@ class HpkeKey:
             raise LocalProtocolError("this box key is bound: it serves one panel, once")
         if panel.offers[self.place : self.place + 1] != (offer,):
             raise LocalProtocolError("the panel does not hold this member's offer at its place")
-        return self._replaced(offers=offers, folder=identity_of(self._run))
+        return self._replaced(offers=offers, folder=inode_of(self._run))
 
     @property
     def folder(self) -> int:
-        """The number of the folder in which it was bound; 0 before, and for a key of an earlier version."""
+        """The inode of the folder in which it was bound; 0 before, and for a key of an earlier version."""
         return self._keys.folder
 
-    def at_home(self) -> HpkeKey:
-        """The key, bound where it lies now: its operator says that no other copy of it has answered."""
-        return self._replaced(folder=identity_of(self._run))
+    def bound_here(self) -> HpkeKey:
+        """The key, bound to the folder it is in now: its operator confirms that no other copy has answered."""
+        return self._replaced(folder=inode_of(self._run))
 
     def _replaced(self, **fields: object) -> HpkeKey:
         replaced = HpkeKey(self._run, self._sealing, msgspec.structs.replace(self._keys, **fields))
@@ -161,7 +161,7 @@ class PanelMember(JournalBase):
     _LASTS: ClassVar[str]
     """What stays in the run's directory once its box key is gone, and shows that the run is known."""
     _ROLE: ClassVar[str]
-    """Whose seat it is, for sentences."""
+    """The member's role, for errors."""
 
     def __init__(
         self, place: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
@@ -173,21 +173,21 @@ class PanelMember(JournalBase):
 
     @property
     def _happened(self) -> int:
-        """What has happened here that no twin may repeat: 0 before the box key is bound."""
+        """How many events no other copy may repeat: 0 before the box key is bound."""
         return 0 if self._box_key is None or self._box_key.panel is None else 1
 
     @property
     def _mark(self) -> Mark:
-        """What this seat knows of itself; a box key that is not bound may lie anywhere."""
+        """What this journal records of itself; a box key that is not bound may be in any folder."""
         return Mark(self._happened, 0 if self._box_key is None else self._box_key.folder)
 
     def _require_newest(self) -> None:
         self._counter.require_newest(self._mark, self._place, self._ROLE, "its box key was bound")
 
     def _vouch(self, box_key: HpkeKey) -> None:
-        """Go on from here: the operator says that no other copy of this box key has answered."""
+        """Go on from here: the operator confirms that no other copy of this box key has answered."""
         if box_key.panel is not None:
-            self._box_key = box_key.at_home()
+            self._box_key = box_key.bound_here()
         self._counter.keep(self._happened)
 
     @classmethod
@@ -195,7 +195,7 @@ class PanelMember(JournalBase):
     def _taken(
         cls, home: str | os.PathLike[str], key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster
     ) -> Iterator[Self]:
-        """The seat in a run that nothing is known of here; let go of if the block fails."""
+        """The member of a run that is new here; its lock is released if the block fails."""
         check_key(key)
         require_member(parameters, identity)
         run = run_of(home, roster)
@@ -203,16 +203,16 @@ class PanelMember(JournalBase):
         with held(run) as lock:
             if HpkeKey.there(run) or (run / cls._LASTS).exists():
                 raise LocalProtocolError(f"{run} knows this run: a run has one box key, resume it, or name another run")
-            seat = cls(run, key, identity, parameters, roster, lock)
-            with seat._acting():
-                yield seat
+            member = cls(run, key, identity, parameters, roster, lock)
+            with member._acting():
+                yield member
 
     @classmethod
     @contextmanager
     def _found(
         cls, home: str | os.PathLike[str], key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster
     ) -> Iterator[Self]:
-        """The seat that a process left; let go of if the block fails."""
+        """The member that an earlier process left; its lock is released if the block fails."""
         check_key(key)
         require_member(parameters, identity)
         run = run_of(home, roster)

@@ -16,7 +16,7 @@ from privstats.encoding import RingVector
 from privstats.engines.journal.argument_checks import require_aggregator, require_callable
 from privstats.engines.journal.lock import JournalBase, ServerPlace, held, made_directory, path_of
 from privstats.engines.journal.releasing import Releasing
-from privstats.engines.journal.restored import Counter
+from privstats.engines.journal.rollback import Counter
 from privstats.engines.journal.server_files import ABANDONED, END_STEP, SNAPSHOT, ServerFiles, Snapshot
 from privstats.engines.records import check_key, read_sealed
 from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
@@ -92,12 +92,12 @@ class JournaledServer(JournalBase):
     ) -> JournaledServer:
         """The server as it stood after the last message that it accepted, also where the session has ended.
 
-        With ``restored=True`` its operator says that the directory was put back from a backup, or copied, and that no
+        With ``restored=True`` its operator confirms that the directory was restored or copied, and that no
         other copy of it went on since: two copies may end in two sums, whose difference is a few clients.
 
         Raises:
             NothingToResumeError: there is no journal.
-            RestoredError: it was put back or copied, and is not known to be the only one.
+            RestoredError: it was restored or copied, and is not known to be the only one.
             LocalProtocolError: another key, plan or roster, a damaged journal, or somebody else is at it.
         """
         directory, place = path_of(path), ServerPlace(parameters, roster, identity, threads)

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from privstats.engines.journal.lock import remove_logs
-from privstats.engines.journal.restored import Counter, Mark
+from privstats.engines.journal.rollback import Counter, Mark
 from privstats.engines.records import RecordLog, overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError
 from privstats.randomness import SEED_BYTES
@@ -80,7 +80,7 @@ class ServerFiles:
 
     Made with :meth:`new` or :meth:`found`, and used under the directory's lock.
 
-    Counted are snapshots and decisions, and not single messages: a log that was put back within a step lacks answers
+    Counted are snapshots and decisions, and not single messages: a log that was restored within a step lacks answers
     as if they had not arrived, and their clients repeat them.
     """
 
@@ -138,7 +138,7 @@ class ServerFiles:
             yield sender, record[_SENDER_BYTES:]
 
     def require_newest(self) -> None:
-        """Refuse what was read if it was put back or copied; raises as :meth:`Counter.require_newest`."""
+        """Refuse a journal that was restored or copied; raises as :meth:`Counter.require_newest`."""
         self._counter.require_newest(self._mark, self._directory, "server", "it was written")
 
     def append(self, sender: int, data: bytes = b"") -> None:
@@ -160,7 +160,7 @@ class ServerFiles:
         old.remove()
 
     def destroy(self) -> None:
-        """Overwrite seed and state, and remove everything; whatever is put back of it from now on is older.
+        """Overwrite seed and state, and remove everything; whatever is restored of it from now on is older.
 
         Who knows the seed takes the noise off the release.
         """

@@ -263,7 +263,7 @@ class NodeFolder(Folder):
             account = account_of(self, remedy="keep only the one that is meant in it")
             run = self.above.roster.run
             entry = spend(self.above.course, self.ledger, account, run, sums_only=True)
-            self.ledger.begin(entry, self.place, sums_only=True)
+            self.ledger.mark_started(entry, self.place, sums_only=True)
         return "uncharged"
 
 

@@ -1,19 +1,22 @@
 """The heads by name, found by looking: each head's own module says what it needs.
 
 No list to keep: a module of ``privstats.heads`` with a class that has a row is in it. The command line, error messages
-and the file reader speak of heads through here, and no head is imported before one of them asks.
+and the file reader speak of heads through here. Rows are literals and are read from the modules' text, so a list of
+heads imports none of them, and asking for one imports that one.
 """
 
 from __future__ import annotations
 
+import ast
 import pkgutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeGuard
 
+from privstats.errors import HeadError
 from privstats.tables import by_name
 
 __all__ = ["HEADS", "Entry", "Task", "able", "head_class", "named"]
@@ -55,26 +58,42 @@ class Entry:
         return "".join(letter for letter in sent if letter in {"N", "A", *best})
 
 
+@dataclass(frozen=True)
+class _Written:
+    """A head as its module's text has it: the name of the class, the module, the row."""
+
+    name: str
+    module: str
+    entry: Entry
+
+    @property
+    def order(self) -> tuple[bool, Task, str]:
+        """Closed forms first, then by task, then by name."""
+        return not self.entry.closed_form, self.entry.task, self.name
+
+
 class _Registry(Mapping[str, Entry]):
     """Rows by the name of the class: closed forms first, then by task, then by name."""
 
     @cached_property
-    def classes(self) -> Mapping[str, Any]:
-        """The classes themselves; the first look imports every head."""
-        rooms = pkgutil.iter_modules([str(Path(__file__).parents[1])])
-        modules = [import_module(f"{_PACKAGE}.{room.name}") for room in rooms if not room.ispkg]
-        found = [value for module in modules for value in vars(module).values() if _lives_in(module.__name__, value)]
-        return by_name(sorted(found, key=_order), lambda cls: str(cls.__name__), "head")
+    def _heads(self) -> Mapping[str, _Written]:
+        folder = Path(__file__).parents[1]
+        rooms = [room.name for room in pkgutil.iter_modules([str(folder)]) if not room.ispkg]
+        found = [head for room in rooms for head in _heads_in(f"{_PACKAGE}.{room}", _text(folder / f"{room}.py"))]
+        return by_name(sorted(found, key=lambda head: head.order), lambda head: head.name, "head")
+
+    def module_of(self, name: str) -> str:
+        """The module that defines a head."""
+        return self._heads[name].module
 
     def __getitem__(self, name: str) -> Entry:
-        entry: Entry = self.classes[name].entry
-        return entry
+        return self._heads[name].entry
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.classes)
+        return iter(self._heads)
 
     def __len__(self) -> int:
-        return len(self.classes)
+        return len(self._heads)
 
 
 HEADS = _Registry()
@@ -82,8 +101,8 @@ HEADS = _Registry()
 
 
 def head_class(name: str) -> Any:
-    """The class of a head of the registry."""
-    return HEADS.classes[name]
+    """The class of a head of the registry; its module is imported now."""
+    return getattr(import_module(HEADS.module_of(name)), name)
 
 
 def named(task: Task, *, trained: bool = True) -> tuple[str, ...]:
@@ -99,10 +118,30 @@ def able(statistics: str) -> tuple[str, ...]:
     return tuple(name for name, any_of in needs.items() if not any_of or held & set(any_of))
 
 
-def _lives_in(module: str, value: object) -> bool:
-    """Whether this is a head's class, and defined there rather than imported."""
-    return isinstance(value, type) and value.__module__ == module and isinstance(vars(value).get("entry"), Entry)
+def _text(module: Path) -> str:
+    return module.read_text(encoding="utf-8")
 
 
-def _order(cls: Any) -> tuple[bool, Task, str]:
-    return not cls.entry.closed_form, cls.entry.task, cls.__name__
+def _heads_in(module: str, text: str) -> Iterator[_Written]:
+    """The classes with a row in a module's text.
+
+    Raises:
+        HeadError: a row is more than a call of ``Entry`` with literals.
+    """
+    for defined in filter(_is_class, ast.parse(text).body):
+        for line in defined.body:
+            if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "entry" and line.value is not None:
+                yield _Written(defined.name, module, _row(f"{module}.{defined.name}", line.value))
+
+
+def _is_class(node: ast.AST) -> TypeGuard[ast.ClassDef]:
+    return isinstance(node, ast.ClassDef)
+
+
+def _row(head: str, written: ast.expr) -> Entry:
+    try:
+        if isinstance(written, ast.Call) and ast.unparse(written.func) == Entry.__name__ and not written.args:
+            return Entry(**{str(each.arg): ast.literal_eval(each.value) for each in written.keywords})
+    except (ValueError, TypeError):
+        pass
+    raise HeadError(f"the row of {head} is {ast.unparse(written)!r:.80}; write Entry(...) with literals alone")

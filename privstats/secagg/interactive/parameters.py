@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from math import inf, log, log2
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -75,6 +76,7 @@ class SparseGraph:
     bounds: FailureBounds
 
 
+@lru_cache(256)  # a session reads its plan again with every message
 def solve_sparse(clients: int, *, min_survivors: int, colluders: int, robust: bool = False) -> SparseGraph:
     """The smallest even k, and the smallest t for it, with connectivity and privacy <= 2^-40 and liveness <= 2^-30.
 

@@ -1,6 +1,6 @@
 """A plan's numbers in plain words, for people who answer for data and not for statistics.
 
-Sentences and tables of sentences; every number in them is the plan's own. No layout: ``sheet`` has that.
+Sentences and tables of sentences; every number in them is the plan's own. No layout: ``layout`` has that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from privstats.course import Course
 from privstats.course.kinds import kind_of
 from privstats.dp import Noise, NoPrivacy, group_mu, operating_point
 from privstats.dp.privacy import Adjacency
-from privstats.plan import BudgetRow, Plan, dropout_table
+from privstats.plan import Plan, dropout_table
+from privstats.plan.budget import columns
 from privstats.workflows.report.layout import Cell, Table, Text
 
 __all__ = [
@@ -31,23 +32,6 @@ __all__ = [
 
 _FALSE_ALARMS = 0.01
 _MANY_RECORDS = (1, 2, 5, 10, 20)
-
-_PRIVATE_COLUMNS: tuple[Text, ...] = (
-    Cell("statistic", ("what is summed",)),
-    Cell("sensitivity", ("the most that one record can change it",)),
-    Cell("sigma", ("size of the noise on each of its numbers",)),
-    Cell("mu", ("what can be told of one record: 0 is nothing, 1 much, 4 nearly all",)),
-    Cell("epsilon alone", ("the promise if nothing else were released",)),
-    Cell("share", ("its part of the budget",)),
-    Cell("bits", ("length of one number as it is sent",)),
-    Cell("headroom", ("how many times the largest sum fits before numbers overflow",)),
-)
-_OPEN_COLUMNS: tuple[Text, ...] = (
-    Cell("statistic", ("what is summed",)),
-    Cell("membership advantage", ("how much better than guessing it tells who is in the data: 0 nothing, 1 all",)),
-    Cell("bits", ("length of one number as it is sent",)),
-    Cell("headroom", ("how many times the largest sum fits before numbers overflow",)),
-)
 
 
 def found(mu: float) -> float:
@@ -201,30 +185,16 @@ def budget_table(plan: Plan) -> Table:
     budget = plan.budget()
     private = math.isfinite(budget.mu)
     meanings = {row.letter: row.meaning for row in plan.schema.sent}
+    shown = columns(private=private)
     rows: list[tuple[Text, ...]] = [
-        (Cell(row.statistic, (meanings[row.statistic],)), *(_private_cells(row) if private else _open_cells(row)))
+        (Cell(row.statistic, (meanings[row.statistic],)), *(column.shown(row) for column in shown))
         for row in budget.rows
     ]
     if private:
-        whole = (f"{budget.mu:.4f}", _short(budget.epsilon), "100.0\u00a0%")
+        whole = (f"{budget.mu:.4f}", _short(budget.epsilon), "100.0%")
         rows.append((Cell("all together", (f"at delta {budget.delta:.3g}",)), "", "", *whole, "", ""))
-    return Table("budget", _PRIVATE_COLUMNS if private else _OPEN_COLUMNS, rows)
-
-
-def _private_cells(row: BudgetRow) -> tuple[str, ...]:
-    return (
-        _short(row.sensitivity),
-        _short(row.sigma),
-        f"{row.mu:.4f}",
-        f"{row.epsilon:.4f}",
-        f"{100 * row.share:.1f}\u00a0%",
-        str(row.bits),
-        f"{row.headroom:.2f}x",
-    )
-
-
-def _open_cells(row: BudgetRow) -> tuple[str, ...]:
-    return f"{row.advantage:.3f}", str(row.bits), f"{row.headroom:.2f}x"
+    header = [Cell("statistic", ("what is summed",)), *(Cell(each.heading, (each.meaning,)) for each in shown)]
+    return Table("budget", header, rows)
 
 
 def _people(plan: Plan) -> Iterator[tuple[str, str, str]]:

@@ -57,7 +57,7 @@ class _Epochs:
         self.none = none
 
     def release(self, node: Node) -> Release | None:
-        place = self.stream.places[node.place]
+        place = self.stream.nodes[node.place]
         if place.level == 0:
             self._arrive(place.epoch, node.plan)
         gone = checked_dropouts(node.plan, self.dropouts[node.place])

@@ -84,11 +84,11 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
             epoch, with what entered in it; ``moments.MomentsDelta`` where records leave as well.
         dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; a client that vanishes at a step never
             sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course a
-            list of these, one per node; None and missing ones mean that no client vanishes.
+            list of these, one per round; None and missing ones mean that no client vanishes.
         rng: a generator of test randomness, which marks the release; the operating system's when omitted.
 
     Returns:
-        The release; for a course a list with the release of every node, or None where a node ended without a sum.
+        The release; for a course a list with the release of every round, or None where a round ended without a sum.
 
     Raises:
         DataError: shards that do not fit the plan.
@@ -113,7 +113,7 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
     gone = () if dropouts is None else dropouts
     if not isinstance(gone, Sequence) or len(gone) > course.most:
         raise PlanError(
-            f"dropouts of a course must be a list of at most {course.most} mappings, one per node, for example "
+            f"dropouts of a course must be a list of at most {course.most} mappings, one per round, for example "
             "[{}, {step: {1, 4}}]"
         )
 
@@ -134,7 +134,7 @@ _THROUGH: Mapping[str, Callable[[Any, Any, Any, Generator | None], list[Release 
 
 
 def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:
-    """The dropouts of a node, and from its first step those who were not in the sum that it is about."""
+    """The dropouts of a round, and from its first step those who were not in the sum that it is about."""
     given, among = next(iter(gone), None), required_survivors(plan)
     outside = set() if among is None else set(range(plan.cohort.clients)).difference(among)
     if not outside or not isinstance(given, Mapping | None):

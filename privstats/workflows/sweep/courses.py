@@ -1,6 +1,6 @@
 """The part of a study that asks again: heads that end a course, at a budget that the whole course keeps.
 
-Every node draws its noise as the plan's model does, on the records as they were dealt; no masks, no ledger. Under
+Every round draws its noise as the plan's model does, on the records as they were dealt; no masks, no ledger. Under
 ``draws``.
 """
 

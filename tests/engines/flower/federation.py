@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from tests.engines.flower.authority import write_certificates, write_node_key
+from privstats.engines.flower.certificates import write_certificates, write_node_key
 from tests.engines.flower.observed import OBSERVED
 from tests.engines.network.fake import Study
 
@@ -45,7 +45,7 @@ class Federation:
 
     def __enter__(self) -> Self:
         self.marks.mkdir(parents=True)
-        write_certificates(self.certificates)
+        write_certificates(self.certificates, ["localhost"], days=1)
         try:
             self.serve()
             for home in self.homes:
@@ -92,7 +92,7 @@ class Federation:
 
     def enter(self, home: Path) -> None:
         """Make a node's key, have it registered, and start the node."""
-        write_node_key(home)
+        write_node_key(home / "node")
         self.flwr("supernode", "register", home / "node.pub", "study", "--name", home.name)
         self.join(home)
 
@@ -111,9 +111,9 @@ class Federation:
         """Three folders as nodes that are not let in, and what each is told: it is not registered, its clock is 400 s
         behind, it trusts somebody else's certificates.
         """
-        write_certificates(self.place / "others")
+        write_certificates(self.place / "others", ["localhost"], days=1)
         for home in (unknown, late, deceived):
-            write_node_key(home)
+            write_node_key(home / "node")
         self.flwr("supernode", "register", late / "node.pub", "study", "--name", late.name)
         self._join(unknown, self.certificates / "ca.pem")
         self._join(late, self.certificates / "ca.pem", OBSERVED_CLOCK="-400")

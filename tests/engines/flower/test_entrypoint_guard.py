@@ -368,7 +368,7 @@ class TestMain:
         assert entrypoint_guard._MAINS["flower-superexec"]() is module.flower_superexec
 
     def test_the_client_program_leaves_the_nodes_out(self, monkeypatch):
-        """A process starts for each message: a third of its start was a database and a web server."""
+        """A database and a web server, which are a third of its start and would stay in memory."""
         module = "flwr.supernode.cli.flower_supernode"
         monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.setattr(entrypoint_guard, "pin_client", lambda: "pinned")

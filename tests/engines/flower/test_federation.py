@@ -64,7 +64,7 @@ def next_session(federation):
     federation.clear()
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.waits
 def test_five_processes_give_the_exact_sum(tmp_path):
     """Where nothing fails: Flower takes minutes to notice a process that was killed, which waits for the night."""

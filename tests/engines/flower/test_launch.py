@@ -307,7 +307,8 @@ class TestWatch:
         else:
             pytest.fail("it lives on")
 
-    def test_ctrl_c_lets_the_child_take_its_leave(self, tmp_path):
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_whoever_stops_it_lets_the_child_take_its_leave(self, tmp_path, number):
         """Killed, a node would be refused for a minute; one that took its leave may come back at once."""
         left = tmp_path / "left"
         source = (
@@ -318,15 +319,27 @@ class TestWatch:
 
         class Interrupting(io.StringIO):
             def write(self, text):
-                threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+                threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
                 return len(text)
 
         before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores Ctrl-C
         try:
-            assert launch._watch([sys.executable, "-c", source], os.environ, Interrupting()) is None
+            with launch._sigterm_is_ctrl_c():
+                assert launch._watch([sys.executable, "-c", source], os.environ, Interrupting()) is None
         finally:
             signal.signal(signal.SIGINT, before)
         assert left.read_text() == "left"
+
+
+def test_sigterm_is_what_it_was_after_a_node_has_ended():
+    before = signal.getsignal(signal.SIGTERM)
+    with launch._sigterm_is_ctrl_c():
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGTERM) is before
+    thread = threading.Thread(target=launch._sigterm_is_ctrl_c().__enter__)
+    thread.start()
+    thread.join()
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def _zombie(pid):

@@ -13,9 +13,9 @@ import pytest
 
 from privstats.engines import flower
 from privstats.engines.flower import doors
+from privstats.engines.flower.certificates import write_node_key
 from privstats.engines.flower.doors import FleetOnly
 from privstats.errors import PrivstatsError
-from tests.engines.flower.authority import write_node_key
 from tests.engines.flower.federation import FLWR, Federation
 from tests.engines.network.fake import study_of
 
@@ -32,7 +32,7 @@ class Stranger:
             f'[superlink]\ndefault = "theirs"\n[superlink.theirs]\naddress = "{address}"\n'
             f'root-certificates = "{authority}"\n'
         )
-        write_node_key(place)
+        write_node_key(place / "node")
 
     def flwr(self, *words):
         """Whether the command did what it was asked for, and what it printed."""

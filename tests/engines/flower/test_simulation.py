@@ -17,8 +17,7 @@ import privstats as ps
 from privstats.engines.flower import client_app, server_app
 from privstats.release import Release
 from tests.engines.network.fake import SCHEMA, records_of, study_of
-
-pytest.importorskip("ray", reason='the simulation engine needs ray: pip install "privstats[flower-simulation]"')
+from tests.lacking import needs
 
 PARTIES = 50
 ROOT = Path(__file__).parents[3]
@@ -41,6 +40,7 @@ def study(tmp_path):
 @pytest.fixture
 def run(study, tmp_path):
     """``flwr run`` of the app on a SuperLink of simulations; it ends with the test."""
+    needs("ray")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -102,7 +102,7 @@ def _listens(port):
     return False
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.waits
 def test_fifty_parties_give_the_exact_sum(study, run, tmp_path):
     said = run()

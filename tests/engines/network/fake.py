@@ -22,6 +22,7 @@ from privstats.engines.network.statements import HEADER_BYTES, sign_reply, split
 from privstats.engines.network.status_codes import Declined
 from privstats.engines.network.transport import Deadlines, Reply
 from privstats.secagg import Identity, Roster
+from privstats.testing import MockTransport
 
 NAMES = ("Aachen", "Bonn", "Celle", "St. Mary", "Essen")
 DEADLINES = Deadlines(300, 240)
@@ -108,17 +109,12 @@ class Once(Network):
         return arriving
 
 
-class FakeNet:
-    """A transport with a clock of its own; a subclass says what a node answers. Node 100 + i is peer i."""
+class FakeNet(MockTransport):
+    """Faults to order between nodes; a subclass says what a node answers. Node 100 + i is peer i."""
 
     def __init__(self, nodes: Iterable[int], faults: Iterable[Fault] = ()) -> None:
-        self.nodes = list(nodes)
+        super().__init__(lambda *message: self.answer(*message), nodes)
         self.network = Once(faults)
-        self.comes: dict[int, float] = {}  # when a node comes online, if not at once
-        self.goes: dict[int, float] = {}
-        self.now = 0.0
-        self.pushed: list[tuple[int, str, bytes]] = []
-        self.waiting: dict[str, list[Reply]] = {}
         self.lines: list[str] = []
         self.step = ""
 
@@ -129,44 +125,15 @@ class FakeNet:
     def answer(self, node: int, kind: str, data: bytes) -> Reply:
         raise NotImplementedError
 
-    def online(self) -> list[int]:
-        return [
-            node for node in self.nodes if self.comes.get(node, 0.0) <= self.now < self.goes.get(node, float("inf"))
-        ]
-
-    def name(self, node: int) -> str:
-        return f"node-{node}"
-
-    def push(self, node: int, kind: str, data: bytes, *, ttl: float) -> str:
-        assert ttl >= 1
-        if node not in self.online():  # it has gone since somebody looked
-            return ""
+    def replies(self, node: int, kind: str, data: bytes) -> Iterable[Reply]:
         if self.current() != self.step:
             self.step = self.current()
             for _, peer, late in self.network.overdue():
                 self.answer(100 + peer, "step", late)
-        self.pushed.append((node, kind, data))
-        name = f"message {len(self.pushed)}"
-        self.waiting[name] = []
         for arriving in self.network.carry(self.step, node - 100, "down", data):
-            reply = self.answer(node, kind, arriving)
-            back = [reply.data]
-            if reply.data:
-                back = self.network.carry(self.step, node - 100, "up", reply.data)
-            self.waiting[name] += [Reply(reply.code, each) for each in back]
-        return name
-
-    def pull(self, message: str, most: int) -> Reply | None:
-        if not self.waiting[message]:
-            return None
-        reply = self.waiting[message].pop(0)
-        return reply if len(reply.data) <= most else Reply("too_large")
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-    def clock(self) -> float:
-        return self.now
+            (reply,) = super().replies(node, kind, arriving)
+            back = self.network.carry(self.step, node - 100, "up", reply.data) if reply.data else [b""]
+            yield from (Reply(reply.code, each) for each in back)
 
 
 class MachineNet(FakeNet):

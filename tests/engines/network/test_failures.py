@@ -374,7 +374,7 @@ def a_node_that_does_not_follow(place: Path, patch) -> Said:
 def killed_between_mark_and_noise(place: Path, patch) -> Said:
     def begin(study: CourseStudy) -> None:
         folder = CourseFolder.open(study.home(3))
-        folder.ledger.begin(folder.entry(DATASET), 1)
+        folder.ledger.mark_started(folder.entry(DATASET), 1)
 
     return of_a_course(place, 1, begin)
 

@@ -14,7 +14,7 @@ import privstats as ps
 from privstats.dp import Ledger
 from privstats.engines.network.host import Ended, Host, Waiting
 from privstats.engines.network.local import LocalTransport
-from privstats.engines.network.session_history import NodeMap, SessionHistory
+from privstats.engines.network.session_history import NodeMap
 from privstats.engines.network.transport import Deadlines, Reply
 from privstats.errors import (
     AggregationError,
@@ -28,6 +28,7 @@ from privstats.errors import (
 )
 from privstats.secagg import Identity
 from tests.engines.network.fake import FolderNet, Study, study_of
+from tests.faults import Fuse, Killed, killed
 
 PROTOCOLS = ("interactive", "split")
 CENTRAL = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -137,43 +138,19 @@ def test_gathering_tells_who_refuses_and_takes_nobodys_word_twice(tmp_path: Path
     assert net.lines[:2] == ["node node-105 is busy", "node node-106: malformed"]
 
 
-class Killed(BaseException):
-    """The process is gone."""
-
-
 @pytest.fixture
-def dying(monkeypatch):
-    """After ``dying(n)`` the n-th write that follows is the last thing that happens: before it is on the disk."""
-    left = [0]
-    plain = {"fsync": os.fsync, "replace": Path.replace}
-
-    def counted(name: str):
-        def act(*arguments):
-            if left[0]:
-                left[0] -= 1
-                if not left[0]:
-                    raise Killed
-            return plain[name](*arguments)
-
-        return act
-
-    monkeypatch.setattr(os, "fsync", counted("fsync"))
-    monkeypatch.setattr(Path, "replace", counted("replace"))
-
-    def dying(after: int) -> None:
-        left[0] = after
-
-    return dying
+def fuse(monkeypatch) -> Fuse:
+    return Fuse(monkeypatch)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_server_killed_at_one_write_after_another_ends_in_the_exact_sum_of_all(
-    protocol: str, tmp_path: Path, dying
+    protocol: str, tmp_path: Path, fuse: Fuse
 ) -> None:
     """Every run dies at a later write than the one before it, in whichever folder that write is, and is run again."""
     net, deaths = FolderNet(study_of(tmp_path, protocol)), 0
     while True:
-        dying(deaths + 1)
+        fuse.left = deaths + 1
         try:
             assert released(net) == tuple(range(5))
         except Killed:
@@ -190,14 +167,14 @@ def test_a_server_killed_at_one_write_after_another_ends_in_the_exact_sum_of_all
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("at", range(1, 140))
 def test_a_server_killed_once_at_any_write_ends_in_the_exact_sum_of_all(
-    protocol: str, at: int, tmp_path: Path, dying
+    protocol: str, at: int, tmp_path: Path, fuse: Fuse
 ) -> None:
     net = FolderNet(study_of(tmp_path, protocol))
-    dying(at)
+    fuse.left = at
     try:
         ended(net)
     except Killed:
-        dying(0)
+        fuse.left = 0
         assert released(net) == tuple(range(5))
 
 
@@ -207,20 +184,14 @@ def test_a_run_killed_after_its_release_was_written_writes_the_same_again(tmp_pa
     for home in (study.host, *(study.home(peer) for peer in range(5))):
         account_in(home)
     net = FolderNet(study)
-    with monkeypatch.context() as patch:
-        patch.setattr(SessionHistory, "add", killed)
-        with pytest.raises(Killed):
-            net.run()
+    with killed("privstats.engines.network.session_history.SessionHistory.add"):
+        net.run()
     first = ps.Release.load(study.host / "release.safetensors")
     found = net.run()
     assert isinstance(found, Ended)
     assert found.release == first == ps.Release.load(study.host / "release.safetensors")
     (account,) = Ledger.open(study.host / "ledger").accounts()
     assert len(account.entries) == 1
-
-
-def killed(*_):
-    raise Killed
 
 
 def account_in(home: Path, **changes) -> Ledger:
@@ -339,10 +310,8 @@ def test_a_session_that_has_not_ended_is_not_lost_to_the_next(tmp_path: Path) ->
 
 def test_a_journal_left_by_a_run_that_died_after_its_end_is_taken_away(tmp_path: Path, monkeypatch) -> None:
     net = FolderNet(study_of(tmp_path))
-    with monkeypatch.context() as patch:
-        patch.setattr("privstats.engines.journal.server.JournaledServer.discard", killed)
-        with pytest.raises(Killed):
-            net.run()
+    with killed("privstats.engines.journal.server.JournaledServer.discard"):
+        net.run()
     assert (net.study.host / "journal" / "snapshot").exists()
     (net.study.host / "release.safetensors").rename(tmp_path / "release")
     (records := net.study.home(0) / "records.py").write_text(
@@ -379,10 +348,8 @@ class TestGivingUp:
         net = FolderNet(study_of(tmp_path))
         net.goes = dict.fromkeys(range(102, 105), 0.0)
         net.run()
-        with monkeypatch.context() as patch:
-            patch.setattr(SessionHistory, "add", killed)
-            with pytest.raises(Killed):
-                Host.open(net.study.host).give_up()
+        with killed("privstats.engines.network.session_history.SessionHistory.add"):
+            Host.open(net.study.host).give_up()
         with pytest.raises(SessionEndedError, match="without a sum: it failed, or was given up"):
             net.run()
 

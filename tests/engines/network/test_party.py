@@ -33,6 +33,7 @@ from privstats.schema.public_values import Published, Values
 from privstats.secagg import Identity
 from tests.engines.network.fake import FolderNet, study_of
 from tests.engines.network.fake import records_of as raw_records_of
+from tests.faults import Fuse, sigkill
 
 
 def opening_of(study) -> bytes:
@@ -209,18 +210,7 @@ def in_a_child(home: Path, kind: str, data: bytes, at: int) -> Reply | None:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        left = [at]
-
-        def counted(plain):
-            def act(*arguments):
-                left[0] -= 1
-                if left[0] == 0:
-                    os._exit(9)
-                return plain(*arguments)
-
-            return act
-
-        os.fsync, Path.replace = counted(os.fsync), counted(Path.replace)
+        Fuse(pytest.MonkeyPatch(), end=sigkill).left = at
         said = Party.open(home, lambda _: None).answer(kind, data)
         os.write(writing, said.code.encode().ljust(16) + said.data)
         os._exit(0)

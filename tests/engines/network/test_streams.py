@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +13,12 @@ import privstats as ps
 from privstats.course import Stream, weighing
 from privstats.dp import Ledger
 from privstats.encoding import flatten
-from privstats.engines.journal import JournaledClient, JournaledServer
+from privstats.engines.journal import JournaledClient
 from privstats.engines.network.streams import Folder, Totals, run_epoch
 from privstats.errors import DataError, LocalProtocolError, PlanError, SessionEndedError
 from privstats.secagg import Identity
 from tests.course.streams import CLASSES, promise
+from tests.faults import killed, killed_in_a_child
 
 ROOT = str(Path(__file__).parents[3])
 COHORT = ps.Cohort(3, 2, 500)
@@ -173,44 +170,30 @@ def test_attack_what_an_epoch_was_drawn_for_is_half_gone(tmp_path: Path, records
         folder.totals.seed()
 
 
-KILLED = """
-    import os, signal, sys
-    sys.path.insert(0, {root!r})
-    from pathlib import Path
-    from privstats.engines.network.streams import Folder, Totals, run_epoch
-    from {module} import {cls} as target
-    left, real = [{count}], target.{method}
-    def killed(self, *arguments, **named):
-        left[0] -= 1
-        if not left[0]:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(self, *arguments, **named)
-    target.{method} = killed
-    run_epoch(Folder(Path({folder!r})), Path({changes!r}))
-"""
 PLACES = [
-    ("privstats.dp.ledger_file", "Log", "append", 5),  # while records are noted
-    ("privstats.dp.ledger_file", "Log", "append", 9),  # as a node is marked
-    ("privstats.engines.journal", "JournaledClient", "_write", 1),  # marked, not journaled
-    ("privstats.engines.journal", "JournaledClient", "_write", 5),
-    ("privstats.course", "RegistryCharge", "finish", 2),  # as the second vector leaves
-    ("privstats.engines.journal", "JournaledServer", "end_step", 3),
-    ("privstats.engines.journal", "JournaledServer", "end_step", 5),
-    ("privstats.release", "Release", "save", 1),  # unmasked, not kept
+    ("privstats.dp.ledger_file.Log.append", 5),  # while records are noted
+    ("privstats.dp.ledger_file.Log.append", 9),  # as a node is marked
+    ("privstats.engines.journal.JournaledClient._write", 1),  # marked, not journaled
+    ("privstats.engines.journal.JournaledClient._write", 5),
+    ("privstats.course.RegistryCharge.finish", 2),  # as the second vector leaves
+    ("privstats.engines.journal.JournaledServer.end_step", 3),
+    ("privstats.engines.journal.JournaledServer.end_step", 5),
+    ("privstats.release.Release.save", 1),  # unmasked, not kept
 ]
+DAILY = {"_write 1", "finish 2", "save 1"}
 
 
-DAILY = {("finish", 2), ("save", 1), ("_write", 1)}
+def case(place: str, count: int) -> Any:
+    name = f"{place.rpartition('.')[2]} {count}"
+    return pytest.param(place, count, id=name, marks=() if name in DAILY else pytest.mark.nightly)
 
 
-@pytest.mark.parametrize(
-    "place",
-    [pytest.param(place, marks=() if place[2:] in DAILY else pytest.mark.nightly) for place in PLACES],
-    ids=[f"{method} {count}" for _, _, method, count in PLACES],
-)
-def test_a_kill_anywhere_loses_no_record_and_sends_none_twice(tmp_path: Path, records: Records, place: Any) -> None:
+@pytest.mark.parametrize(("place", "count"), [case(*place) for place in PLACES])
+def test_a_kill_anywhere_loses_no_record_and_sends_none_twice(
+    tmp_path: Path, records: Records, place: str, count: int
+) -> None:
     folder, changes = Folder.create(tmp_path / "study", exact()), records.epoch(0)
-    killed_at(folder, changes, *place)
+    killed_at(folder, changes, place, count)
     again = Folder(folder.path)
     run_epoch(again, changes)
     run_epoch(again, records.epoch(1))
@@ -219,19 +202,15 @@ def test_a_kill_anywhere_loses_no_record_and_sends_none_twice(tmp_path: Path, re
     assert np.array_equal(again.stream.total(releases).vector, flatten(records.afresh()))
 
 
-def killed_at(folder: Folder, changes: Path, module: str, cls: str, method: str, count: int = 1) -> None:
-    program = textwrap.dedent(KILLED).format(
-        root=ROOT, folder=str(folder.path), changes=str(changes), module=module, cls=cls, method=method, count=count
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+def killed_at(folder: Folder, changes: Path, place: str, count: int = 1) -> None:
+    killed_in_a_child(lambda: run_epoch(Folder(folder.path), changes), count, place)
 
 
 def test_a_central_server_that_is_killed_draws_the_noise_that_it_has_drawn(tmp_path: Path, records: Records) -> None:
     """After the first draw and before it is kept: the seed has been on the disk since before the mark."""
     folder = Folder.create(tmp_path / "study", Stream(plan_of(promise(epsilon=20.0)), 2))
     changes = records.epoch(0)
-    killed_at(folder, changes, "privstats.engines.journal.releasing", "Releasing", "_settle")
+    killed_at(folder, changes, "privstats.engines.journal.releasing.Releasing._settle")
     assert folder.server[1].begun == (0,)
     run_epoch(folder, changes)
     (release,) = folder.releases()
@@ -279,16 +258,8 @@ def test_a_party_that_is_not_there_after_a_kill_sends_with_the_next_node(
     """Its node was begun and nothing has left: held for sent, its records would have been in no total any more."""
     folder, changes = Folder.create(tmp_path / "study", exact()), records.epoch(0)
 
-    class Killed(BaseException):
-        pass
-
-    def killed(_: Any) -> None:
-        raise Killed
-
-    with monkeypatch.context() as once:
-        once.setattr(JournaledServer, "end_step", killed)
-        with pytest.raises(Killed):
-            run_epoch(folder, changes)
+    with killed("privstats.engines.journal.JournaledServer.end_step"):
+        run_epoch(folder, changes)
     (changes / "2.npz").unlink()
     assert [each.survivors for each in run_epoch(folder, changes) if each] == [(0, 1)]
     run_epoch(folder, records.epoch(1))

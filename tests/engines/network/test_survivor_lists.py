@@ -19,6 +19,7 @@ from privstats.errors import LocalProtocolError
 from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg import Roster
 from tests.engines.network.fake import FolderNet, Study, study_of
+from tests.faults import Killed
 
 NINE = tuple(f"clinic {place}" for place in range(9))
 SCHEMA = ps.GaussianSchema(3, 4.0, shrinkage=0.1, rounds=1)
@@ -104,9 +105,6 @@ def test_a_party_killed_before_it_wrote_the_list_down_writes_it_when_it_is_asked
     """Its journal has the list beside its last answer."""
     killed: list[int] = []
     real = survivor_lists.keep
-
-    class Killed(BaseException):
-        pass
 
     def keep(home: Path, *rest: Any) -> None:
         if home.name == "party 3" and not killed:

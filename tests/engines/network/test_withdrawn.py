@@ -17,6 +17,7 @@ from privstats.engines.network.host import Ended, Host, Waiting
 from privstats.engines.network.party import Party
 from privstats.errors import InUseError, LedgerError, SessionEndedError
 from tests.engines.network.fake import FolderNet, Study, study_of
+from tests.faults import interrupted
 
 PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
 PROTOCOLS = pytest.mark.parametrize("protocol", ["interactive", "split"])
@@ -83,18 +84,13 @@ def test_who_is_left_out_before_its_upload_of_a_session_that_succeeds_has_back_w
     assert spent(study) == [1, 1, 1, 1, 0]
 
 
-def test_a_party_that_was_killed_between_its_wipe_and_its_ledger_is_told_again(tmp_path: Path, monkeypatch) -> None:
+def test_a_party_that_was_killed_between_its_wipe_and_its_ledger_is_told_again(tmp_path: Path) -> None:
     study = capped(tmp_path)
     net = ended_at_the_opening(study)
 
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
     session_ended = statements.session_ended(study.server, Party.open(study.home(0)).folder.header)
-    with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "withdraw", killed)
-        with pytest.raises(KeyboardInterrupt):
-            Party.open(study.home(0)).answer("over", session_ended)
+    with interrupted(Ledger, "withdraw"):
+        Party.open(study.home(0)).answer("over", session_ended)
     assert spent(study)[0] == 1
     for _ in range(2):
         assert Party.open(study.home(0), net.logs[100].append).answer("over", session_ended).code == "ok"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
 import subprocess
 import sys
+from importlib import import_module
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from privstats import heads
-from privstats.errors import MissingStatisticError
+from privstats.errors import HeadError, MissingStatisticError
 from privstats.heads import registry
 from privstats.heads.estimator import ClassHead
 from privstats.heads.persistence import Stored
@@ -37,7 +39,8 @@ def below(cls):
 
 
 def test_no_head_of_the_package_is_without_a_row():
-    assert len(registry.HEADS) > 0  # which imports them all
+    for module in pkgutil.iter_modules(heads.__path__, "privstats.heads."):
+        import_module(module.name)
     ours = {cls for cls in below(Stored) if cls.__module__.startswith("privstats.heads.")}
     public = {cls.__name__ for cls in ours if not cls.__name__.startswith("_")}
     assert public - {"Stored", "ClassHead", "LinearRegressor"} == set(registry.HEADS)
@@ -56,9 +59,17 @@ def test_every_public_name_is_there_and_no_other():
         _ = heads.SVM
 
 
-def test_no_head_is_loaded_before_one_is_asked_for():
-    program = "import sys, privstats.heads; sys.exit('sklearn' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+def test_a_list_of_heads_loads_none_of_them():
+    program = "import sys; from privstats.heads.registry import HEADS; assert 'LDA' in {*HEADS, *dir(privstats.heads)}"
+    program += "; sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", f"import privstats.heads; {program}"], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("row", ["row()", "Entry('ridge')", "Entry(any_of=LETTERS)", "Entry(letters='B')", "Other()"])
+def test_a_row_that_cannot_be_read_from_the_text_is_refused(row):
+    text = f"class Late:\n    entry: ClassVar[Entry] = {row}\n"
+    with pytest.raises(HeadError, match="the row of brought.Late is .*; write Entry"):
+        list(registry.entries._heads_in("brought", text))
 
 
 @pytest.mark.parametrize("statistics", ["NA", "NAB", "NAD", "NABD", "NAS"])

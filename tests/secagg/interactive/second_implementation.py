@@ -1,8 +1,8 @@
 """A second implementation of the clients, written from ``docs/protocol.md`` alone and in the plainest way.
 
-It shares no code with ``privstats.secagg``: its own msgpack, field, Merkle tree, graph and keystream, over the
-primitives of ``cryptography`` and ``hashlib``. It checks digests, the server's signatures and what it must open to
-go on, and nothing else; it says what an honest client must send.
+It shares no code with ``privstats.secagg``: its own field and graph, with the msgpack, Merkle tree and keystream of
+``plainly``, over the primitives of ``cryptography`` and ``hashlib``. It checks digests, the server's signatures and
+what it must open to go on, and nothing else; it says what an honest client must send.
 """
 
 from __future__ import annotations
@@ -14,71 +14,23 @@ from dataclasses import dataclass, field
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from tests.secagg.plainly import ctr, exchange, pack, pack_tile, public_of, root_of, sha, u32, unpack
 
 SUITE = b"privstats/secagg/3 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
 
 
-def sha(*parts: bytes) -> bytes:
-    return hashlib.sha256(b"".join(parts)).digest()
-
-
 def label(purpose: str) -> bytes:
     return b"privstats/secagg/2/" + purpose.encode() + b"\0"
 
 
-def u32(number: int) -> bytes:
-    return struct.pack(">I", number)
-
-
 def hkdf(secret: bytes, purpose: str, salt: bytes = b"", size: int = 32) -> bytes:
     return HKDF(SHA256(), size, salt, b"privstats/secagg/2/" + purpose.encode()).derive(secret)
-
-
-def ctr(key: bytes, lane: int, tile: int, size: int) -> bytes:
-    start = struct.pack(">IQI", lane, tile, 2)
-    return Cipher(algorithms.AES256(key), modes.CTR(start)).encryptor().update(bytes(size))
-
-
-def pack(item: object) -> bytes:
-    """The subset of msgpack that the protocol uses, always the shortest form."""
-    if isinstance(item, int):
-        return bytes([item])  # the frozen sessions have fewer than 128 clients
-    if isinstance(item, bytes):
-        head = b"\xc4" + bytes([len(item)]) if len(item) < 256 else b"\xc5" + struct.pack(">H", len(item))
-        return head + item
-    head = bytes([0x90 | len(item)]) if len(item) < 16 else b"\xdc" + struct.pack(">H", len(item))
-    return head + b"".join(pack(each) for each in item)
-
-
-def unpack(data: bytes) -> list:
-    item, rest = _unpack(data)
-    assert rest == b""
-    return item
-
-
-def _unpack(data: bytes) -> tuple:
-    kind, data = data[0], data[1:]
-    if kind < 0x80:
-        return kind, data
-    if kind in (0xC4, 0xC5):
-        width = kind - 0xC3
-        size, data = int.from_bytes(data[:width], "big"), data[width:]
-        return data[:size], data[size:]
-    assert 0x90 <= kind < 0xA0 or kind == 0xDC
-    count = kind & 15 if kind < 0xA0 else int.from_bytes(data[:2], "big")
-    data = data if kind < 0xA0 else data[2:]
-    items = []
-    for _ in range(count):
-        item, data = _unpack(data)
-        items.append(item)
-    return items, data
 
 
 def le(number: int) -> bytes:
@@ -105,45 +57,8 @@ def at(x: int, constant: int, coefficients: list[int]) -> int:
     return (constant + sum(c * x ** (power + 1) for power, c in enumerate(coefficients))) % L
 
 
-def root_of(leaves: dict[int, bytes], clients: int, proof: bytes) -> bytes:
-    level, width = dict(leaves), 1
-    while width < clients:
-        width *= 2
-    while width > 1:
-        for place in sorted(level):
-            if place ^ 1 not in level:
-                level[place ^ 1], proof = proof[:32], proof[32:]
-        level = {place // 2: sha(label("node"), level[place], level[place + 1]) for place in sorted(level)[::2]}
-        width //= 2
-    return level[0]
-
-
-def pack_tile(entries: list[int], bits: int) -> bytes:
-    """One tile of a segment: pieces of whole bytes, widest first, then the top bits in groups of eight."""
-    packed, low, top = b"", 0, bits % 8
-    for width in (8, 4, 2, 1):
-        if bits // 8 & width:
-            packed += b"".join((entry >> low & (1 << 8 * width) - 1).to_bytes(width, "little") for entry in entries)
-            low += 8 * width
-    if top:
-        tops = [entry >> low for entry in entries]
-        words = [sum(value << top * i for i, value in enumerate(tops[at : at + 8])) for at in range(0, len(tops), 8)]
-        full, rest = words[: len(tops) // 8], words[len(tops) // 8 :]
-        packed += b"".join(bytes(word >> 8 * plane & 255 for word in full) for plane in range(top))
-        packed += b"".join(word.to_bytes((len(tops) % 8 * top + 7) // 8, "little") for word in rest)
-    return packed
-
-
-def exchange(private: bytes, public: bytes) -> bytes:
-    return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
-
-
 def ed25519(private: bytes) -> bytes:
     return Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
-
-
-def public(private: bytes) -> bytes:
-    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
 @dataclass
@@ -210,7 +125,7 @@ class SecondClient:
         self.server.verify(signature, label("open") + self.context)
         self.graph_seed = sha(label("graph"), parameters, roster)
         self.shared = exchange(self.box_key, server_key)
-        keys = public(self.box_key) + public(self.mask_key) + public(self.keys[b"s"][1])
+        keys = public_of(self.box_key) + public_of(self.mask_key) + public_of(self.keys[b"s"][1])
         signature = self.signer.sign(label("advertise") + self.context + u32(self.me) + keys)
         self.advert = [1, self.name, self.me, keys[:32], keys[32:64], keys[64:], signature]
         return b"\x03" + pack(self.advert)

@@ -16,6 +16,7 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.interactive import messages
 from privstats.secagg.wire import to_bitmap
+from tests.faults import interrupted
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, lie, play_until
 from tests.secagg.interactive.inside import inside
 
@@ -115,32 +116,24 @@ def test_an_upload_interrupted_half_way_never_reaches_a_sum(error, monkeypatch) 
     assert cohort.server.step == "failed"
 
 
-def test_an_interrupted_unmasking_never_gives_a_sum(monkeypatch) -> None:
+def test_an_interrupted_unmasking_never_gives_a_sum() -> None:
     """Some masks are out of the sum already, so taking all of them out again would make a wrong one."""
     cohort = cohort_of()
     outbox = play_until(cohort, "unmask")
     for client in range(5):
         cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
-    with monkeypatch.context() as patch:
-        patch.setattr("privstats.secagg.interactive.unmasking.reduce", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            cohort.server.end_step()
+    with interrupted("privstats.secagg.interactive.unmasking.reduce"):
+        cohort.server.end_step()
     assert cohort.server.step == "failed"
     with pytest.raises(LocalProtocolError, match="no result"):
         _ = cohort.server.result
 
 
-def test_an_interrupted_client_answers_nothing_more(cohort: Cohort, monkeypatch) -> None:
+def test_an_interrupted_client_answers_nothing_more(cohort: Cohort) -> None:
     outbox = play_until(cohort, "mask")
-    with monkeypatch.context() as patch:
-        patch.setattr("privstats.secagg.interactive.client.add_masks", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            cohort.clients[0].receive(outbox[0])
+    with interrupted("privstats.secagg.interactive.client.add_masks"):
+        cohort.clients[0].receive(outbox[0])
     assert cohort.clients[0].step == "failed"
-
-
-def interrupt(*_: object, **__: object) -> None:
-    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])

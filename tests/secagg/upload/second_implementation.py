@@ -1,81 +1,32 @@
 """A second implementation of clients, helpers and leader, written from ``docs/one_upload.md`` in the plainest way.
 
-It shares no code with ``privstats.secagg``: its own msgpack, HPKE, tree and packing, over the primitives of
-``cryptography`` and ``hashlib``. It says what honest parties must send, and checks nothing but what it needs.
+It shares no code with ``privstats.secagg``: its own HPKE, with the msgpack, Merkle tree and packing of ``plainly``,
+over the primitives of ``cryptography`` and ``hashlib``. It says what honest parties must send, and checks nothing but
+what it needs.
 """
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from tests.secagg.plainly import ctr, exchange, pack, pack_tile, proof_of, public_of, sha, tree, u8, u32, unpack
+
 SUITE = b"privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
-
-
-def sha(*parts: bytes) -> bytes:
-    return hashlib.sha256(b"".join(parts)).digest()
 
 
 def label(purpose: str) -> bytes:
     return b"privstats/upload/1/" + purpose.encode() + b"\0"
 
 
-def u32(number: int) -> bytes:
-    return struct.pack(">I", number)
-
-
-def u8(number: int) -> bytes:
-    return bytes([number])
-
-
 def kdf(secret: bytes, purpose: str, salt: bytes) -> bytes:
     return HKDF(SHA256(), 32, salt, b"privstats/upload/" + purpose.encode()).derive(secret)
-
-
-def number(value: int) -> bytes:
-    return (
-        bytes([value])
-        if value < 128
-        else b"\xcc" + bytes([value])
-        if value < 256
-        else b"\xcd" + value.to_bytes(2, "big")
-    )
-
-
-def msgpack(item: object) -> bytes:
-    if isinstance(item, int):
-        return number(item)
-    if isinstance(item, str):
-        return bytes([0xA0 | len(item)]) + item.encode()
-    if isinstance(item, bytes):
-        return (b"\xc4" + u8(len(item)) if len(item) < 256 else b"\xc5" + struct.pack(">H", len(item))) + item
-    return (u8(0x90 | len(item)) if len(item) < 16 else b"\xdc" + struct.pack(">H", len(item))) + b"".join(
-        map(msgpack, item)
-    )
-
-
-def unpack(data: bytes) -> tuple:
-    kind, data = data[0], data[1:]
-    if kind < 0x80:
-        return kind, data
-    if kind in (0xC4, 0xC5):
-        width = kind - 0xC3
-        size, data = int.from_bytes(data[:width], "big"), data[width:]
-        return data[:size], data[size:]
-    items = []
-    for _ in range(kind & 15):
-        item, data = unpack(data)
-        items.append(item)
-    return items, data
 
 
 def hmac(key: bytes, content: bytes) -> bytes:
@@ -99,14 +50,6 @@ def hpke_key(exchanged: bytes, enc: bytes, public: bytes, info: bytes) -> tuple[
     return expand(suite, secret, b"key", context, 32), expand(suite, secret, b"base_nonce", context, 12)
 
 
-def public_of(private: bytes) -> bytes:
-    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
-
-
-def exchange(private: bytes, public: bytes) -> bytes:
-    return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
-
-
 def seal(public: bytes, ephemeral: bytes, content: bytes, info: bytes) -> bytes:
     enc = public_of(ephemeral)
     key, nonce = hpke_key(exchange(ephemeral, public), enc, public, info)
@@ -116,40 +59,6 @@ def seal(public: bytes, ephemeral: bytes, content: bytes, info: bytes) -> bytes:
 def open_box(private: bytes, box: bytes, info: bytes) -> bytes:
     key, nonce = hpke_key(exchange(private, box[:32]), box[:32], public_of(private), info)
     return AESGCM(key).decrypt(nonce, box[32:], None)
-
-
-def tree(leaves: list[bytes]) -> list[list[bytes]]:
-    width = 1
-    while width < len(leaves):
-        width *= 2
-    levels = [leaves + [bytes(32)] * (width - len(leaves))]
-    while len(levels[-1]) > 1:
-        low = levels[-1]
-        node = b"privstats/secagg/2/node\0"
-        levels.append([sha(node, low[at], low[at + 1]) for at in range(0, len(low), 2)])
-    return levels
-
-
-def proof(levels: list[list[bytes]], place: int) -> bytes:
-    out = b""
-    for level in levels[:-1]:
-        out, place = out + level[place ^ 1], place // 2
-    return out
-
-
-def pack_tile(entries: list[int], bits: int) -> bytes:
-    packed, low, top = b"", 0, bits % 8
-    for width in (8, 4, 2, 1):
-        if bits // 8 & width:
-            packed += b"".join((entry >> low & (1 << 8 * width) - 1).to_bytes(width, "little") for entry in entries)
-            low += 8 * width
-    if top:
-        tops = [entry >> low for entry in entries]
-        words = [sum(value << top * i for i, value in enumerate(tops[at : at + 8])) for at in range(0, len(tops), 8)]
-        full, rest = words[: len(tops) // 8], words[len(tops) // 8 :]
-        packed += b"".join(bytes(word >> 8 * plane & 255 for word in full) for plane in range(top))
-        packed += b"".join(word.to_bytes((len(tops) % 8 * top + 7) // 8, "little") for word in rest)
-    return packed
 
 
 def bitmap(members: list[int], size: int) -> bytes:
@@ -171,7 +80,7 @@ class Second:
         keys = [each.public_key().public_bytes_raw() for each in (*self.signers, *self.seats)]
         numbers = [self.n, frozen["min_survivors"], frozen["colluders"], self.h, self.h - 1]
         content = [SUITE, "split", numbers, self.ring, bytes.fromhex(frozen["plan_digest"])]
-        self.parameters = sha(b"privstats/upload/parameters", msgpack(content))
+        self.parameters = sha(b"privstats/upload/parameters", pack(content))
         inner = b"privstats/secagg/2/"
         members = sha(inner + b"members\0", u32(self.n), *keys[: self.n], keys[self.n])
         self.roster = sha(inner + b"roster\0", members, bytes.fromhex(frozen["run"]))
@@ -183,7 +92,7 @@ class Second:
         return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(raw))
 
     def message(self, kind: int, *elements: object) -> bytes:
-        return b"\x01" + msgpack([kind, self.context, *elements])
+        return b"\x01" + pack([kind, self.context, *elements])
 
     def info(self, sender: int, place: int) -> bytes:
         return label("box") + self.context + u32(sender) + u8(place)
@@ -192,8 +101,7 @@ class Second:
         key, lanes = kdf(seed, f"stream/{sender}", self.context), []
         for lane, (size, bits) in enumerate(self.ring):
             width = 4 if bits <= 32 else 8
-            counter = struct.pack(">IQI", lane, 0, 2)
-            data = Cipher(algorithms.AES256(key), modes.CTR(counter)).encryptor().update(bytes(width * size))
+            data = ctr(key, lane, 0, width * size)
             lanes.append([int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width)])
         return lanes
 
@@ -228,7 +136,7 @@ class Second:
             part,
             senders,
             b"".join(enc for enc, *_ in heads),
-            b"".join(proof(levels, place - 1) for _, _, levels, _, _ in heads),
+            b"".join(proof_of(levels, place - 1) for _, _, levels, _, _ in heads),
             b"".join(boxes[place - 1] for _, boxes, *_ in heads),
             b"".join(signature for *_, signature, _ in heads),
         )
@@ -236,7 +144,7 @@ class Second:
         return unsigned + b"\xc4\x40" + self.seats[0].sign(label("batch") + self.context + u8(place) + sha(unsigned))
 
     def checked(self, place: int, batch: bytes) -> bytes:
-        _, _, part, senders, *_ = unpack(batch[1:])[0]
+        _, _, part, senders, *_ = unpack(batch[1:])
         accepted = bitmap(list(range(len(senders))), len(senders))
         statement = label("checked") + self.context + u8(place) + sha(batch) + accepted
         return self.message(2, part, accepted, self.seats[place].sign(statement))
@@ -247,7 +155,7 @@ class Second:
         return self.message(3, bits, roll, self.seats[0].sign(label("survivors") + self.context + roll + bits))
 
     def reveal(self, place: int, question: bytes) -> bytes:
-        _, _, bits, roll, _ = unpack(question[1:])[0]
+        _, _, bits, roll, _ = unpack(question[1:])
         total = [[0] * size for size, _ in self.ring]
         for sender in range(self.n):
             if bits[sender // 8] >> sender % 8 & 1:

@@ -14,6 +14,7 @@ from privstats.secagg.upload import helper as module
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.signed_statements import roll_of, survivors_statement
 from privstats.secagg.wire import to_bitmap
+from tests.faults import interrupted
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import batch_of, list_of, refused, signed_batch, uploads_of
 from tests.secagg.upload.inside import inside
@@ -282,14 +283,9 @@ def test_a_helper_that_is_interrupted_anywhere_never_answers_and_signs_that_it_d
     assert signs > 1
 
 
-def test_an_interrupted_helper_is_wiped(monkeypatch) -> None:
+def test_an_interrupted_helper_is_wiped() -> None:
     run, helper = ready()
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(inside(helper).scheme, "answer", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(inside(helper).scheme, "answer"):
         helper.receive(list_of(run, EVERYBODY))
     assert helper.step == "failed"
     assert not inside(helper).pieces

@@ -17,6 +17,7 @@ from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import ClientState
+from tests.faults import interrupted
 from tests.secagg.upload.cohorts import refused, uploads_of
 from tests.secagg.upload.inside import inside
 
@@ -122,21 +123,15 @@ def test_a_leader_resumes_at_every_step_and_keeps_its_panel(step: str) -> None:
         Leader.resume(bytes(100), KEY, **place)
 
 
-def test_a_leader_that_is_interrupted_in_the_middle_has_failed(monkeypatch) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
+def test_a_leader_that_is_interrupted_in_the_middle_has_failed() -> None:
     run = uploads_of()
-    with monkeypatch.context() as patch:
-        patch.setattr(inside(run.leader).book, "add", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            run.leader.receive(0, run.report(0))
+    with interrupted(inside(run.leader).book, "add"):
+        run.leader.receive(0, run.report(0))
     assert run.leader.step == "failed"
     run = uploads_of()
     run.play_until("reveal")
     run.pass_on(run.leader.outbox)
-    monkeypatch.setattr(inside(run.leader).scheme, "uncover", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(inside(run.leader).scheme, "uncover"):
         run.leader.end_step()
     assert run.leader.step == "failed"
 
@@ -286,7 +281,7 @@ def test_an_upload_is_the_ring_and_a_little(monkeypatch) -> None:
 
 def test_a_gibibyte_is_refused_unread() -> None:
     run = uploads_of()
-    huge = memoryview(bytearray(1 << 30))
+    huge = memoryview(np.zeros(1 << 30, np.uint8))  # of which no page is touched
     huge[:37] = run.report(0)[:37]
     with refused("too_large"):
         run.leader.receive(0, huge)

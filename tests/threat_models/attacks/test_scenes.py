@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privstats import ClassSchema, Cohort, NoPrivacy, Plan, RidgeSchema
+from privstats import ClassSchema, Cohort, RidgeSchema
 from privstats.randomness import seeded
+from tests import made
 from threat_models.adversary import Adversary
 from threat_models.attack import attacks_named
 from threat_models.attacks.attribute_inference import AttributeInference, _public
@@ -20,9 +21,9 @@ from threat_models.world import Setting, draw
 from ..conftest import plan_of, promise, ridge_plan
 
 COHORT = Cohort(4, 3, 2000, 1)
-BARE = Plan(schema=ClassSchema(3, 12, "NAS", clip_norm=1.0), cohort=COHORT, privacy=NoPrivacy())
+BARE = made.plan(ClassSchema(3, 12, "NAS", clip_norm=1.0), COHORT)
 NOISY = replace(BARE, privacy=promise(epsilon=0.5))
-RIDGE = Plan(schema=RidgeSchema(6, clip_norm=1.0, target_bound=1.0), cohort=COHORT, privacy=NoPrivacy())
+RIDGE = made.plan(RidgeSchema(6, clip_norm=1.0, target_bound=1.0), COHORT)
 
 
 def played(name, plan, trials=40):
@@ -62,9 +63,7 @@ def test_people_have_one_value_of_each_attribute_and_the_last_can_follow_the_fir
     assert (held.sum(axis=1) == 3).all()
     assert np.array_equal(held[:, :3], held[:, 7:10])
     assert np.allclose(np.linalg.norm(pool.X, axis=1), 1.0)
-    several = Plan(
-        schema=RidgeSchema(6, clip_norm=1.0, target_bound=1.0, targets=2), cohort=COHORT, privacy=NoPrivacy()
-    )
+    several = made.plan(RidgeSchema(6, clip_norm=1.0, target_bound=1.0, targets=2), COHORT)
     assert people(several, seeded(0), (3, 3), count=8).y.shape[1] == 2
 
 

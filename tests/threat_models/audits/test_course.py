@@ -9,7 +9,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import Single
-from privstats.course.recipes import Promise
+from privstats.course.promise import Promise
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.randomness import seeded

@@ -10,6 +10,7 @@ import privstats as ps
 from privstats.dp import Ledger, calibrate, gaussian_epsilon
 from privstats.errors import LedgerError, PlanError
 from privstats.plan import facts
+from tests import made
 from tests.threat_models.audits.plans import SMALL
 from tests.threat_models.audits.plans import plan as plan_of
 from threat_models.audits.budget import audit_budget, audit_dropouts
@@ -81,7 +82,7 @@ def test_fewer_dropouts_leave_more_noise_and_too_many_end_the_session():
 
 def test_the_audit_and_plan_check_say_the_same_of_dropouts():
     """12 clients of which 30 % vanish: rounded down for one and up for the other, it was epsilon 1 against aborted."""
-    subject = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(12, 9, 1000, colluders=1), privacy=plan().privacy)
+    subject = made.plan(SCHEMA, ps.Cohort(12, 9, 1000, colluders=1), plan().privacy)
     told = next(line for line in facts(subject) if "dropouts leave" in line)
     said = {int(gone.replace("none", "0")): left for left, gone in re.findall(r"([\d.]+|no release) with (\w+)", told)}
     audited = {
@@ -93,7 +94,7 @@ def test_the_audit_and_plan_check_say_the_same_of_dropouts():
 
 
 def test_a_plan_without_privacy_has_nothing_to_audit():
-    bare = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(10, 7, 1000), privacy=ps.NoPrivacy())
+    bare = made.plan(SCHEMA, ps.Cohort(10, 7, 1000))
     with pytest.raises(PlanError, match="no claim to audit"):
         target_of(bare)
 
@@ -102,8 +103,7 @@ def test_the_ledger_is_shown_per_statistic_and_in_total(tmp_path):
     private, ledger = plan(), Ledger(tmp_path / "spent.db")
     with pytest.raises(LedgerError, match="no ledger"):
         audit_ledger(ledger)
-    ledger = Ledger.create(ledger.path)
-    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
+    ledger = made.ledger(ledger.path, epsilon=2.0, delta=1e-6)
     noise = calibrate(SCHEMA, private.privacy, honest_shares=6)
     for done in (True, False):
         run = b"finished" if done else b"unfinished"
@@ -121,8 +121,7 @@ def test_the_ledger_is_shown_per_statistic_and_in_total(tmp_path):
 
 
 def test_an_overdrawn_or_empty_ledger_is_said_to_be_so(tmp_path, monkeypatch):
-    ledger = Ledger.create(tmp_path / "spent.db")
-    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
+    ledger = made.ledger(tmp_path / "spent.db", epsilon=2.0, delta=1e-6)
     assert not audit_ledger(ledger).violated
     monkeypatch.setattr(ps.dp.Account, "exceeded", True)
     report = audit_ledger(ledger)

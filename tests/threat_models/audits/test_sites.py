@@ -10,16 +10,13 @@ import pytest
 import privstats as ps
 from privstats.errors import PlanError
 from privstats.randomness import seeded
+from tests import made
 from threat_models.audits.sites import audit_sites
 from threat_models.audits.target import target_of
 
 
 def plan(pull=0.0):
-    return ps.Plan(
-        schema=ps.SitesSchema(4, 2.0, pulls=(pull,)),
-        cohort=ps.Cohort(4, 3, 200),
-        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5),
-    )
+    return made.plan(ps.SitesSchema(4, 2.0, pulls=(pull,)), ps.Cohort(4, 3, 200), made.promise(epsilon=2.0))
 
 
 def found(subject):
@@ -50,6 +47,6 @@ def test_the_command_searches_and_other_kinds_are_refused(tmp_path, privstats):
     assert done.returncode == 0, done.stderr
     (report,) = json.loads(done.stdout)
     assert {row["statistic"] for row in report["rows"]} == {"Q", "joint"}
-    classes = ps.Plan(schema=ps.ClassSchema(3, 4, "NAB", 2.0), cohort=ps.Cohort(4, 3, 200), privacy=plan().privacy)
+    classes = made.plan(ps.ClassSchema(3, 4, "NAB", 2.0), ps.Cohort(4, 3, 200), plan().privacy)
     with pytest.raises(PlanError, match="audit sensitivity"):
         audit_sites(target_of(classes), seeded(1))

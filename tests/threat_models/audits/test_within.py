@@ -11,16 +11,15 @@ import pytest
 import privstats as ps
 from privstats.errors import PlanError
 from privstats.randomness import seeded
+from tests import made
 from tests.alignment.cohort import PROMISE, PUBLIC, first
 from threat_models.audits.target import target_of
 from threat_models.audits.within import audit_within
 
 
 def plan(pull: float = 10.0, n_max: int = 40) -> ps.Plan:
-    return ps.Plan(
-        schema=ps.WithinSchema(3, 4, 2.0, pull=pull, n_max=n_max),
-        cohort=ps.Cohort(4, 3, 200),
-        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5),
+    return made.plan(
+        ps.WithinSchema(3, 4, 2.0, pull=pull, n_max=n_max), ps.Cohort(4, 3, 200), made.promise(epsilon=2.0)
     )
 
 

@@ -139,7 +139,7 @@ def test_ridge_moments_of_unknown_size_are_refused():
 
     schema = ps.RidgeSchema(3, 2, clip_norm=1.5, target_bound=2.0)
     anonymous = unflatten(schema, flatten(ps.measure(schema, X[:9], TARGETS[:9])))
-    with pytest.raises(ps.DataError, match="do not know how many records"):
+    with pytest.raises(ps.DataError, match="have no number of records"):
         ps.session.contribution(plan(schema), anonymous)
 
 
@@ -149,7 +149,7 @@ def test_arguments_of_the_wrong_kind_are_refused_by_name():
         ps.simulate(subject.schema, [])
     with pytest.raises(ps.DataError, match="shards must be a list"):
         ps.simulate(subject, {0: (X, Y)})
-    with pytest.raises(ps.DataError, match="moments must be what measure returned, got tuple"):
+    with pytest.raises(ps.DataError, match="moments must be the result of measure, got tuple"):
         ps.session.contribution(subject, (X, Y))
 
 

@@ -118,7 +118,7 @@ def test_the_command_varies_every_axis_and_goes_on_where_it_was_stopped(privstat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("privstats.cli.sweep.drawn", stop)
+        patched.setattr("privstats.cli.parts.sweeping.drawn", stop)
         assert privstats(*words, "--out", "stopped", cwd=folder).returncode == 130
     assert (folder / "stopped" / "draws.jsonl").exists()
     done = privstats(*words, "--out", "stopped", cwd=folder)

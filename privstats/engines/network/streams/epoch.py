@@ -46,10 +46,10 @@ def run_epoch(folder: Folder, changes: Path) -> list[Release | None]:
     stream, done = folder.stream, folder.releases()
     if len(done) >= stream.most:
         raise PlanError(f"this stream has ended: all {stream.epochs} epochs are released")
-    epoch = stream.places[len(done)].epoch
+    epoch = stream.nodes[len(done)].epoch
     present = _arrive(folder, epoch, changes)
     outcome: list[Release | None] = []
-    while len(done) < stream.most and stream.places[len(done)].epoch == epoch:
+    while len(done) < stream.most and stream.nodes[len(done)].epoch == epoch:
         release = _Node(folder, len(done), tuple(done), present).run()
         folder.end(len(done), release)
         done.append(release)
@@ -92,7 +92,7 @@ class _Node:
         with self._server() as server:
             if self._by_server and not begun:
                 ledger, entry = self._folder.server
-                ledger.begin(
+                ledger.mark_started(
                     entry, self._place, sums_only=True
                 )  # after the seed is on the disk, before any sum is there
             release = self._summed(server)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from privstats.secagg.interactive import server
 from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, rounds
 from tests.engines.network.courses.study import DATASET, CourseNet, CourseStudy, course_study, open_account
 from tests.engines.network.fake import study_of
+from tests.faults import killed_in_a_child
 
 
 @pytest.fixture
@@ -170,28 +169,9 @@ def test_too_few_in_a_node_wait_and_the_next_run_goes_on_with_the_same_plan(tmp_
     assert (study.host / "nodes" / "1" / "plan.toml").read_bytes() == plan
 
 
-class Killed(CourseNet):
-    """A process of the server that is killed as it sends the message of a number."""
-
-    def __init__(self, study: CourseStudy, left: int) -> None:
-        super().__init__(study)
-        self.left = left
-
-    def push(self, node: int, kind: Any, data: bytes, *, ttl: float) -> str:
-        self.left -= 1
-        if not self.left:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().push(node, kind, data, ttl=ttl)
-
-
 def killed_at(study: CourseStudy, message: int) -> None:
-    child = os.fork()
-    if not child:
-        try:
-            Killed(study, message).run()
-        finally:
-            os._exit(3)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    """The server is killed as it sends the message of a number."""
+    killed_in_a_child(CourseNet(study).run, message, "tests.engines.network.fake.FakeNet.push")
 
 
 # 5 parties, 6 steps and a farewell to each: a node is 35 messages. In it, as it ends, as it begins, one after another.

@@ -63,7 +63,7 @@ def test_a_server_that_sends_another_weight_is_refused_by_each_party_by_name(
         for peer in range(CLIENTS)
     ]
     for peer in range(CLIENTS):
-        assert "the plan that came for node 1 is not the one that follows from the course" in net.logs[100 + peer][-1]
+        assert "the plan that came for round 1 is not the one that follows from the course" in net.logs[100 + peer][-1]
         assert study.account(peer).entries[0].begun == (0,)
 
 
@@ -285,7 +285,7 @@ def test_messages_of_a_session_without_a_node(desk: Desk) -> None:
 def test_a_node_that_was_marked_and_lost_is_sat_out_by_name(desk: Desk) -> None:
     """Killed between mark and noise: the party says so, and is in the next node."""
     folder = CourseFolder.open(desk.home)
-    folder.ledger.begin(folder.entry(DATASET), 1)
+    folder.ledger.mark_started(folder.entry(DATASET), 1)
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1, "open") == "begun"
     assert desk.lines[-1] == "node 1 was begun here and cut short before it was on disk: it is lost"
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1, "hello") == OK

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ import pytest
 import privstats as ps
 from privstats.course import RecordRegistry, Stream
 from privstats.dp import Ledger
-from privstats.dp.ledger_file import Log
 from privstats.engines.network.announcement import EndStatements, Envelope
 from privstats.engines.network.between import waiting
 from privstats.engines.network.course_folder import NodeFolder
@@ -27,6 +24,7 @@ from privstats.engines.network.transport import Reply
 from privstats.errors import SessionEndedError
 from tests.course.streams import promise
 from tests.engines.network.courses.streams import Ward, exact, plan_of
+from tests.faults import Fuse, Killed, killed_in_a_child
 
 EVERYBODY = (0, 1, 2, 3, 4)
 DAILY = (3, 13)
@@ -90,26 +88,8 @@ def test_a_server_killed_at_any_message_loses_no_epoch_and_sends_none_twice(help
 
 
 def killed_at(ward: Ward, message: int) -> None:
-    child = os.fork()
-    if not child:
-        left, push = [message], ward.net.push
-
-        def pushed(*arguments: Any, **named: Any) -> str:
-            left[0] -= 1
-            if not left[0]:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return push(*arguments, **named)
-
-        ward.net.push = pushed  # type: ignore[method-assign]
-        try:
-            ward.net.run()
-        finally:
-            os._exit(3)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
-
-
-class Killed(BaseException):
-    """The process is gone."""
+    """The server is killed as it sends the message of a number."""
+    killed_in_a_child(ward.net.run, message, "tests.engines.network.fake.FakeNet.push")
 
 
 @pytest.mark.parametrize("at", [pytest.param(at, marks=() if at in DAILY else pytest.mark.nightly) for at in range(26)])
@@ -117,39 +97,27 @@ def test_a_party_killed_at_any_write_loses_no_record_and_sends_none_twice(
     at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes back and answers, or sits the node out and sends with the next; the ledger's writes are among these."""
-    ward, left = Ward(tmp_path, exact(2)), [0]
+    ward = Ward(tmp_path, exact(2))
     ward.bring_all()
-    plain = {(Path, "replace"): Path.replace, (Log, "append"): Log.append}
-
-    def dying(real: Any) -> Any:
-        def act(*arguments: Any, **named: Any) -> Any:
-            left[0] -= 1
-            if not left[0]:
-                raise Killed
-            return real(*arguments, **named)
-
-        return act
-
-    for (kind, name), real in plain.items():
-        monkeypatch.setattr(kind, name, dying(real))
+    fuse = Fuse(monkeypatch, "pathlib.Path.replace", "privstats.dp.ledger_file.Log.append")
     answer, ward.net.answer = ward.net.answer, lambda *message: victim(*message)  # type: ignore[method-assign]
 
     def victim(node: int, kind: str, data: bytes) -> Reply:
-        if node == 101 and not left[0]:
-            left[0] = at + 1
+        if node == 101 and not fuse.left:
+            fuse.left = at + 1
         elif node != 101:
-            kept, left[0] = left[0], 0
+            kept, fuse.left = fuse.left, 0
         try:
             return answer(node, kind, data)
         except Killed:
-            left[0] = -1
+            fuse.left = -1
             return Reply("error:8")
         finally:
             if node != 101:
-                left[0] = kept
+                fuse.left = kept
 
     ward.net.run()
-    left[0] = -1
+    fuse.left = -1
     ward.bring_all()
     ward.net.run()
     assert np.array_equal(ward.total(), ward.afresh())
@@ -197,10 +165,8 @@ def test_a_correlated_stream_weighs_exact_sums_and_draws_each_epoch_once(
     assert ward.epoch() == (EVERYBODY,)
     ward.bring_all()
     path = ward.study.host / "nodes" / "1" / "release.safetensors"
-    with monkeypatch.context() as patch:
-        patch.setattr("privstats.engines.network.session_history.SessionHistory.add", killed)
-        with pytest.raises(Killed):
-            ward.net.run()
+    with killed("privstats.engines.network.session_history.SessionHistory.add"):
+        ward.net.run()
     first = ps.Release.load(path)
     path.unlink()
     assert ward.epoch() == (EVERYBODY,)

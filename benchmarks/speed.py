@@ -1,0 +1,68 @@
+"""What people wait for, beside its floor and beside an older checkout: exact sums, sparse sums, noise.
+
+    python -m benchmarks.speed --before ../older-checkout [--only sparse] --save
+
+Each work runs in a process of its own per checkout, with one BLAS thread, and takes turns with its floor; the table has
+the least and the median of the repeats. The floors are the symmetric product of the same rows by BLAS (dsyrk), scipy's
+products of the same sparse rows, and a keystream with one inverse normal per sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.measuring import Row, Tables, command
+from benchmarks.speed_works import WORKS
+
+ROOT = Path(__file__).parents[1]
+_QUICK = ("2M x 40, ridge with 5 folds", "sparse 50k x 2000, NAB", "discrete noise, sigma 4")
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The older checkout, how often, and which works."""
+    parser.add_argument("--before", type=Path, help="a checkout of an older version, timed in the same run")
+    parser.add_argument("--repeats", type=int, default=5, help="of floor and work, in turns")
+    parser.add_argument("--only", default="", help="works whose names hold these words")
+
+
+def tables(options: argparse.Namespace) -> Tables:
+    """One row per work."""
+    trees = ({"before": options.before.resolve()} if options.before else {}) | {"after": ROOT}
+    repeats = 1 if options.quick else options.repeats
+    names = list(_QUICK) if options.quick else [name for name in WORKS if options.only in name]
+    load = f"load average {os.getloadavg()[0]:.1f} at the start"
+    yield f"processor seconds, {load}", [_row(name, trees, repeats, options.quick) for name in names]
+
+
+def _row(name: str, trees: dict[str, Path], repeats: int, quick: bool) -> Row:
+    row: dict[str, object] = {"work": name}
+    for when, tree in trees.items():
+        found = _timed(name, tree, repeats, quick)
+        least = {what: min(seconds) for what, seconds in found.items()}
+        middle = {what: statistics.median(seconds) for what, seconds in found.items()}
+        row |= {f"floor {when} s": least["floor"], f"{when} s": least["work"]}
+        row |= {f"{when} / floor": least["work"] / least["floor"], f"median {when}": middle["work"] / middle["floor"]}
+    return row
+
+
+def _timed(name: str, tree: Path, repeats: int, quick: bool) -> dict[str, list[float]]:
+    words = [sys.executable, str(ROOT / "benchmarks" / "speed_works.py"), name, str(repeats)]
+    environment = {**os.environ, "PYTHONPATH": str(tree), **dict.fromkeys(_THREADS, "1")}
+    done = subprocess.run(
+        [*words, *["--quick"] * quick], cwd=tree, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    found: dict[str, list[float]] = json.loads(done.stdout)
+    return found
+
+
+if __name__ == "__main__":
+    command("speed", __doc__, tables, add_options)

@@ -1,0 +1,123 @@
+"""The works of ``benchmarks.speed``, each with its floor, timed in turns by the process that runs this file.
+
+    PYTHONPATH=CHECKOUT python benchmarks/speed_works.py WORK REPEATS [--quick]
+
+It imports the library of the checkout on the path and nothing of these benchmarks, so that one file times any version.
+Prints processor seconds as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg.blas import dsyrk
+from scipy.special import ndtri
+
+import privstats as ps
+from privstats.randomness import seeded
+
+__all__ = ["WORKS"]
+
+Pair: TypeAlias = tuple[Callable[[], object], Callable[[], object]]
+"""A floor and the work, both ready to be timed."""
+
+_QUICK = 200  # so many times fewer records or samples
+_TILE = 1 << 13
+_FOLDS = 5
+
+
+def _dense(n: int, d: int, classes: int, statistics: str) -> Callable[[int], Pair]:
+    """Moments of normal rows, of which one in twenty is clipped, over a symmetric product of the same rows."""
+
+    def made(part: int) -> Pair:
+        rng = np.random.default_rng(0)
+        X, y = rng.standard_normal((n // part, d)), rng.integers(0, classes, n // part)
+        radius = float(np.quantile(np.linalg.norm(X[:10_000], axis=1), 0.95))
+        return lambda: dsyrk(1.0, X.T), _measure(d, classes, statistics, radius, X, y)
+
+    return made
+
+
+def _sparse(n: int, d: int, statistics: str, classes: int = 10, clipped: float = 0.05) -> Callable[[int], Pair]:
+    """Moments of sparse rows of 1 % over scipy's products: of all rows, of each class for S, of parts for folds."""
+
+    def made(part: int) -> Pair:
+        rng = np.random.default_rng(0)
+        X: Any = sp.random_array((n // part, d), density=0.01, rng=rng, format="csr", data_sampler=rng.standard_normal)
+        y = rng.integers(0, classes, n // part)
+        radius = float(np.quantile(np.sqrt(X.multiply(X).sum(axis=1)), 1 - clipped))
+        groups = y if "S" in statistics else y % _FOLDS if "G" in statistics else np.zeros_like(y)
+        parts = [X[groups == label] for label in range(groups.max() + 1)]
+        return lambda: [rows.T @ rows for rows in parts], _measure(d, classes, statistics, radius, X, y)
+
+    return made
+
+
+def _measure(d: int, classes: int, statistics: str, radius: float, X: Any, y: Any) -> Callable[[], object]:
+    if statistics == "Ghq":
+        ridge = ps.RidgeSchema(d, clip_norm=radius, target_bound=float(classes), folds=_FOLDS)
+        return lambda: ps.measure(ridge, X, y.astype(float))
+    schema = ps.ClassSchema(classes, d, statistics, clip_norm=radius)
+    return lambda: ps.measure(schema, X, y)
+
+
+def _noise(sampler: str, sigma: float) -> Callable[[int], Pair]:
+    """Samples over their keystream and as many float64 inverse normals."""
+
+    def made(part: int) -> Pair:
+        size = max(1, (1 << 20) // part // _TILE) * _TILE
+        rng = seeded(0)
+
+        def floor() -> None:
+            for _ in range(0, size, _TILE):
+                words = rng.uint64(_TILE).view(np.int64) & np.int64((1 << 63) - 1)
+                ndtri((words + 0.5) * 2.0**-64)
+
+        return floor, lambda: getattr(ps.dp, sampler)(sigma, size, rng)
+
+    return made
+
+
+WORKS: dict[str, Callable[[int], Pair]] = {
+    "2M x 40, NAB": _dense(2_000_000, 40, 10, "NAB"),
+    "2M x 40, ridge with 5 folds": _dense(2_000_000, 40, 10, "Ghq"),
+    "50k x 512, NAB": _dense(50_000, 512, 10, "NAB"),
+    "5k x 2048, NAB": _dense(5_000, 2048, 10, "NAB"),
+    "50k x 512, NAS, 100 classes": _dense(50_000, 512, 100, "NAS"),
+    "sparse 50k x 2000, NAB": _sparse(50_000, 2000, "NAB"),
+    "sparse 50k x 2000, NAB, half of it clipped": _sparse(50_000, 2000, "NAB", clipped=0.5),
+    "sparse 50k x 2000, NABD": _sparse(50_000, 2000, "NABD"),
+    "sparse 50k x 2000, NAS, 10 classes": _sparse(50_000, 2000, "NAS"),
+    "sparse 50k x 2000, ridge with 5 folds": _sparse(50_000, 2000, "Ghq"),
+    "sparse 500k x 500, NAB": _sparse(500_000, 500, "NAB"),
+    "discrete noise, sigma 4": _noise("discrete_gaussian", 4.0),
+    "discrete noise, sigma 17.3": _noise("discrete_gaussian", 17.3),
+    "discrete noise, sigma 63": _noise("discrete_gaussian", 63.0),
+    "rounded noise, sigma 2^20": _noise("rounded_gaussian", 2.0**20),
+    "rounded noise, sigma 2^36": _noise("rounded_gaussian", 2.0**36),
+    "discrete noise, sigma 2^42": _noise("discrete_gaussian", 2.0**42),
+    "rounded noise, sigma 2^48": _noise("rounded_gaussian", 2.0**48),
+}
+"""Floor and work by name; the number is how many times less there shall be of it."""
+
+
+def timed(name: str, repeats: int, part: int) -> dict[str, list[float]]:
+    """Processor seconds of floor and work, in turns, after one round that counts for nothing."""
+    pair = WORKS[name](part)
+    seconds: dict[str, list[float]] = {"floor": [], "work": []}
+    for _ in range(repeats + 1):
+        for what, task in zip(seconds, pair, strict=True):
+            start = time.process_time()
+            task()
+            seconds[what].append(time.process_time() - start)
+    return {what: values[1:] for what, values in seconds.items()}
+
+
+if __name__ == "__main__":
+    print(json.dumps(timed(sys.argv[1], int(sys.argv[2]), _QUICK if "--quick" in sys.argv else 1)))

@@ -1,0 +1,13 @@
+#!/bin/sh
+# On the server's machine, while `privstats flower serve` runs: register the nodes, start the session, show the release.
+set -eu
+FLWR_HOME=$PWD/study/host/.flower
+export FLWR_HOME
+until flwr supernode list study > /dev/null 2>&1; do
+  sleep 1
+done
+for party in 1 2 3 4 5; do
+  flwr supernode register "party$party.node.pub" study --name "party$party" || true  # it may be registered already
+done
+flwr run study/app study --stream
+privstats release show study/host/release.safetensors

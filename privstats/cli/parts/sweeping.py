@@ -1,0 +1,202 @@
+"""What ``privstats sweep`` does: score heads over axes, show the scores, write tables, pictures and a page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from privstats.cli.parts.heads import spelled
+from privstats.cli.parts.output import prepare, progress_bar
+from privstats.cli.parts.record_tables import Records, is_table, read_archive, read_table
+from privstats.errors import DataError
+from privstats.files.atomic import atomic_write
+from privstats.heads.registry import head_class, named
+from privstats.plan import Plan
+from privstats.schema import predicted
+from privstats.workflows import report
+from privstats.workflows.score import heading
+from privstats.workflows.sweep import (
+    KEPT,
+    Axes,
+    Study,
+    Sweep,
+    cell,
+    drawn,
+    means,
+    over_epsilon,
+    steps,
+    study,
+    table,
+)
+
+__all__ = ["RecordFile", "heads_named", "run"]
+
+_DONE = "sweep.json"
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """The file that a sweep learns and scores on.
+
+    Attributes:
+        path: an npz file, or a table.
+        target: of a table, the column that is predicted.
+        split: of one set of records, the share to score on.
+    """
+
+    path: Path
+    target: str | None = None
+    split: float | None = None
+
+    def sets(self, plan: Plan, seed: int) -> tuple[Records, Records]:
+        """What to learn on and what to score on.
+
+        Raises:
+            DataError: the file cannot be read, or has to be split and nothing says how.
+        """
+        if is_table(self.path):
+            whole = read_table(self.path, self.target, plan.schema.feature_names)
+        else:
+            arrays = read_archive(self.path, "X_train y_train X_test y_test", "X y")
+            if "X" not in arrays:
+                return Records(arrays["X_train"], arrays["y_train"]), Records(arrays["X_test"], arrays["y_test"])
+            whole = Records(arrays["X"], arrays["y"])
+        if self.split is None:
+            raise DataError(
+                f"{self.path} holds one set of records; say with --split which share of it to score on, such as 0.25"
+            )
+        return whole.split(self.split, seed)
+
+
+def run(
+    plan: Path,
+    data: RecordFile,
+    head: list[str] | None,
+    axes: Axes,
+    *,
+    repeats: int,
+    seed: int,
+    jobs: int,
+    with_baselines: bool,
+    out: Path | None,
+) -> None:
+    """Sweep, show, and write where a folder is named; the arguments are the command's.
+
+    Raises:
+        DataError: the data set, a head's name or the folder will not do, or no head could be scored.
+    """
+    subject = Plan.read(plan)
+    train, test = data.sets(subject, seed)
+    chosen = heads_named(head, subject)
+    if out is not None:
+        prepare(out)
+        _refuse_overwriting(out)
+    with progress_bar("sweeping", steps(subject, axes, repeats)) as tick:
+        found = study(
+            subject,
+            (train.X, train.y),
+            (test.X, test.y),
+            chosen,
+            axes,
+            repeats=repeats,
+            seed=seed,
+            jobs=jobs,
+            with_baselines=with_baselines,
+            kept=None if out is None else out / KEPT,
+            tick=tick,
+        )
+    if not len(found.draws):
+        raise DataError("no head could be scored; let the plan's schema send the statistics that a head needs")
+    _show(found)
+    if out is not None:
+        _write(found, out, data.path)
+
+
+def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], Any]]:
+    """The heads to score; by default every closed-form head for the plan's task.
+
+    Raises:
+        DataError: no head has that name.
+        SchemaError: no head is built from a release of such a plan.
+    """
+    usual = named(predicted(plan.schema), trained=False)
+    return {name: head_class(name) for name in spelled(names or usual)}
+
+
+def _refuse_overwriting(out: Path) -> None:
+    if (out / _DONE).exists():
+        raise DataError(f"{out} holds a finished sweep ({_DONE}); name another folder, or move that one away")
+
+
+def _show(found: Study) -> None:
+    console = Console()
+    result = _over_epsilon(found)
+    console.print(means(found) if result is None else table(result))
+    for name, score in found.baselines.items():
+        console.print(f"- {name}: {found.metric} {score:.4g}", highlight=False)
+    for note in _notes(found):
+        console.print(f"- {note}", highlight=False)
+
+
+def _over_epsilon(found: Study) -> Sweep | None:
+    """The study as points against epsilon, where nothing else was varied."""
+    return None if set(found.axes.varied) - {"epsilon"} else over_epsilon(found)
+
+
+def _notes(found: Study) -> list[str]:
+    """What a reader of the scores must know."""
+    least, counted = found.plan.min_count, dict[float, float]()
+    for row in found.summary:
+        if row["dropped"]:
+            epsilon = float("inf") if row["epsilon"] is None else row["epsilon"]
+            counted[epsilon] = max(counted.get(epsilon, 0.0), row["dropped"])
+    return [
+        "nothing was charged: scores on private records are for their owner alone, and a plan that is chosen by them "
+        "is a leak outside the budget; choose on public data",
+        *(
+            f"{heading(epsilon)}: min_count={least} dropped {count:.1f} classes per release; the scores count their "
+            "records as errors, so set min_count = 0 to see the price of noise alone"
+            for epsilon, count in counted.items()
+        ),
+        *(f"left out {name.partition(' from ')[0]}: {why}" for name, why in found.missing.items()),
+    ]
+
+
+def _write(found: Study, out: Path, data: Path) -> None:
+    """Tables, pictures and a page; the JSON last, because it says that the folder is finished."""
+    for kind, picture in drawn(found).items():
+        atomic_write(out / f"sweep.{kind}", picture, shared=True)
+    atomic_write(out / "draws.csv", found.draws.to_csv().encode(), shared=True)
+    atomic_write(out / "sweep.csv", found.summary.to_csv().encode(), shared=True)
+    result = _over_epsilon(found)
+    if result is not None:
+        report.write_page(_page(found, result, data), out / "report.html")
+    atomic_write(out / _DONE, found.to_json().encode(), shared=True)
+    (out / KEPT).unlink(missing_ok=True)
+    names = "sweep.json, sweep.csv, draws.csv, figures" + ("" if result is None else " and report.html")
+    Console().print(f"\nwrote {names} to {os.fspath(out)}", highlight=False, soft_wrap=True)
+
+
+def _page(found: Study, result: Sweep, data: Path) -> report.Page:
+    private = [epsilon for epsilon in result.epsilons if epsilon != float("inf")]
+    curves = [report.Curve(name, [result.at(name, epsilon) for epsilon in private]) for name in result.heads]
+    columns = [heading(epsilon) for epsilon in result.epsilons]
+    return report.Page(
+        title=f"privstats sweep: {data.name}",
+        chart=report.Chart(found.metric, curves, lines=tuple(found.baselines.items())),
+        header=("head", *columns),
+        scores=[
+            (name, *(cell(result, result.at(name, epsilon)) for epsilon in result.epsilons)) for name in result.heads
+        ],
+        facts=[
+            f"mean ± standard deviation over {result.repeats} draws of reproducible noise, for experiments only",
+            "the budget below is the plan's own; the curves replace its epsilon",
+            *_notes(found),
+        ],
+        plan=result.plan,
+    )

@@ -1,0 +1,159 @@
+"""The files that TLS needs: an authority's certificate, the server's and its key; and a node's pair of keys.
+
+The authority's own key signs once and is dropped, so no other server can be signed with it. When the certificates
+end, all three files are made anew, and every party is given the new ``ca.pem``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from privstats.errors import PrivstatsError
+from privstats.files.atomic import write_new
+
+__all__ = ["MOST_DAYS", "write_certificates", "write_node_key"]
+
+MOST_DAYS = 825
+"""Longer than this no certificate of a server lasts: some TLS libraries refuse those that do."""
+
+_LOOPBACK = ("localhost", "127.0.0.1")
+_SKEW = timedelta(hours=1)
+
+
+def write_certificates(folder: Path, hosts: Sequence[str], *, days: int, now: datetime | None = None) -> None:
+    """Write ``ca.pem``, ``server.pem`` and ``server.key`` into a new folder.
+
+    Args:
+        folder: it must not exist; only its owner can read it.
+        hosts: the names or addresses by which parties reach the server; localhost and 127.0.0.1 are always added.
+        days: how long the certificates last.
+        now: when they begin, for tests.
+
+    Raises:
+        PrivstatsError: the folder exists, no host is given, one is no name, or the days are out of range.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.flower.certificates import write_certificates
+        >>> write_certificates(Path("certificates"), ["coordinator.example"], days=365)
+        >>> sorted(path.name for path in Path("certificates").iterdir())
+        ['ca.pem', 'server.key', 'server.pem']
+    """
+    if not 1 <= days <= MOST_DAYS:
+        raise PrivstatsError(f"certificates last 1 to {MOST_DAYS} days, not {days}: change --days")
+    if not hosts:
+        raise PrivstatsError("no host is named: give --host with the name or address by which parties reach the server")
+    names = [_general_name(host) for host in dict.fromkeys((*hosts, *_LOOPBACK))]
+    begin = (now or datetime.now(UTC)) - _SKEW
+    end = begin + _SKEW + timedelta(days=days)
+    authority, server = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    root = _signed(_authority(authority.public_key(), begin, end), authority)
+    leaf = _signed(_server(server.public_key(), names, authority.public_key(), begin, end), authority)
+    _new_folder(folder)
+    write_new(folder / "ca.pem", root)
+    write_new(folder / "server.pem", leaf)
+    write_new(folder / "server.key", server.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+def write_node_key(path: Path) -> Path:
+    """Write a node's private key as OpenSSH does, and its public half beside it; returns the path of that.
+
+    Args:
+        path: a new file, which only its owner can read.
+
+    Raises:
+        PrivstatsError: one of the two files exists, or it cannot be written.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.engines.flower.certificates import write_node_key
+        >>> write_node_key(Path("node")).read_text().split()[0]
+        'ecdsa-sha2-nistp384'
+    """
+    public = path.with_name(f"{path.name}.pub")
+    if public.exists():
+        raise PrivstatsError(f"{public} exists: name another file for the key")
+    key = ec.generate_private_key(ec.SECP384R1())
+    write_new(path, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+    write_new(public, key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b"\n")
+    return public
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    labels = host.rstrip(".").split(".")
+    if len(host) > 253 or not all(_is_label(label) for label in labels):
+        raise PrivstatsError(f"{host!r} is no host name or address: give the name without a port, as parties type it")
+    return x509.DNSName(host.rstrip("."))
+
+
+def _is_label(label: str) -> bool:
+    return 0 < len(label) < 64 and label.isascii() and label.replace("-", "a").isalnum() and label.strip("-") == label
+
+
+def _draft(subject: str, key: ec.EllipticCurvePublicKey, begin: datetime, end: datetime) -> x509.CertificateBuilder:
+    named, issuer = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in (subject, _AUTHORITY))
+    return (
+        x509.CertificateBuilder(issuer, named, key, x509.random_serial_number(), begin, end)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )  # fmt: skip
+
+
+_AUTHORITY = "privstats study authority"
+_NO_USE = dict.fromkeys(
+    (
+        *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
+        *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
+    ),
+    False,
+)
+
+
+def _authority(key: ec.EllipticCurvePublicKey, begin: datetime, end: datetime) -> x509.CertificateBuilder:
+    return (
+        _draft(_AUTHORITY, key, begin, end)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.KeyUsage(**{**_NO_USE, "key_cert_sign": True}), critical=True)
+    )  # fmt: skip
+
+
+def _server(
+    key: ec.EllipticCurvePublicKey,
+    names: Sequence[x509.GeneralName],
+    authority: ec.EllipticCurvePublicKey,
+    begin: datetime,
+    end: datetime,
+) -> x509.CertificateBuilder:
+    return (
+        _draft("privstats coordinator", key, begin, end)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.KeyUsage(**{**_NO_USE, "digital_signature": True}), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority), critical=False)
+    )
+
+
+def _signed(draft: x509.CertificateBuilder, authority: ec.EllipticCurvePrivateKey) -> bytes:
+    return draft.sign(authority, hashes.SHA256()).public_bytes(Encoding.PEM)
+
+
+def _new_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        raise PrivstatsError(f"{folder} exists: name another folder, or remove it first") from None
+    except OSError as error:
+        raise PrivstatsError(f"cannot make {folder}: {error.strerror}") from None

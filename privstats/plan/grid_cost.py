@@ -1,0 +1,111 @@
+"""What a plan's vector costs on the wire and under masks, and what coarser grids would save; for ``plan check``.
+
+A second moment has 2 f bits and those of the records it may hold, so every bit of the grid is two bits of most entries.
+Entries of up to 32 bits are masked in lanes of 32 bits, wider ones in lanes of 64, which take twice the keystream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privstats.encoding import Ring
+from privstats.errors import PlanError, SchemaError
+from privstats.plan.plan import Plan
+
+__all__ = ["GridCost", "grid_cost", "grid_sentences"]
+
+_LANE = 32
+_COARSEST = 2
+
+
+@dataclass(frozen=True)
+class GridCost:
+    """What a vector costs on one grid.
+
+    Attributes:
+        grid_bits: of the schema.
+        least, most: bits of the narrowest and of the widest entry in the ring.
+        widest: bits of the widest entry that grows with the grid, which counts do not.
+        upload_bytes: what a client uploads.
+        mask_bytes: keystream of one mask over the vector.
+
+    Example:
+        >>> from privstats.plan.grid_cost import grid_cost
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 1.0), cohort=ps.Cohort(3, 3, 9), privacy=ps.NoPrivacy())
+        >>> cost = grid_cost(plan)
+        >>> cost.grid_bits, cost.least, cost.most
+        (12, 17, 29)
+    """
+
+    grid_bits: int
+    least: int
+    most: int
+    widest: int
+    upload_bytes: int
+    mask_bytes: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether every entry but counts is masked in a lane of 32 bits."""
+        return self.widest <= _LANE
+
+
+def grid_cost(plan: Plan) -> GridCost:
+    """What the vector of a plan costs."""
+    grown = {row.letter for row in plan.schema.sent if row.degree}
+    bits = [each for _, each in plan.ring.segments]
+    graded = [each for each, segment in zip(bits, plan.layout.segments, strict=True) if segment.statistic in grown]
+    upload = plan.masking.upload_bytes
+    return GridCost(plan.schema.grid_bits, min(bits), max(bits), max(graded, default=0), upload, _keystream(plan.ring))
+
+
+def grid_sentences(plan: Plan) -> list[str]:
+    """What the vector costs, what one grid bit less saves, and the finest grid whose sums fit 32 bits.
+
+    Grids that the plan's schema or its noise refuses are left out, and a schema whose sums have no grid says nothing.
+
+    Example:
+        >>> from privstats.plan.grid_cost import grid_sentences
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 1.0), cohort=ps.Cohort(3, 3, 9), privacy=ps.NoPrivacy())
+        >>> len(grid_sentences(plan))
+        2
+    """
+    if plan.schema.grid_bits < _COARSEST:
+        return []
+    own, coarser = grid_cost(plan), list(_coarser(plan))
+    out = [
+        f"a vector has {plan.ring.size:,} entries of {own.least} to {own.most} bits: {own.upload_bytes:,} bytes in an "
+        f"upload, {own.mask_bytes:,} bytes of keystream in a mask"
+    ]
+    if coarser:
+        out.append(f"one grid bit less {_saved(own, coarser[0])}, and rounds entries twice as coarsely")
+    narrow = [] if own.fits else [each for each in coarser if each.fits]
+    if narrow:
+        fits = f"with grid_bits = {narrow[0].grid_bits} every entry but counts fits 32 bits"
+        out.append(f"{fits}, which {_saved(own, narrow[0])}")
+    return out
+
+
+def _saved(own: GridCost, other: GridCost) -> str:
+    upload, mask = own.upload_bytes - other.upload_bytes, own.mask_bytes - other.mask_bytes
+    keystream = f" and {mask / own.mask_bytes:.0%} of the keystream" if mask else ""
+    return f"saves {upload:,} bytes of an upload ({upload / own.upload_bytes:.1%}){keystream}"
+
+
+def _coarser(plan: Plan) -> Iterator[GridCost]:
+    """One bit less, and on from there until every entry but counts fits 32 bits or the plan is refused."""
+    for bits in range(plan.schema.grid_bits - 1, _COARSEST - 1, -1):
+        schema: Any = plan.schema
+        try:
+            cost = grid_cost(replace(plan, schema=replace(schema, grid_bits=bits)))
+        except (PlanError, SchemaError):
+            return
+        yield cost
+        if cost.fits:
+            return
+
+
+def _keystream(ring: Ring) -> int:
+    return sum(size * (4 if bits <= _LANE else 8) for size, bits in ring.segments)

@@ -1,0 +1,50 @@
+"""What the command line loads, in modules and not in seconds: these are the same on every machine.
+
+Help shows what commands are called and take, so it waits for nothing that computes.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+COMPUTES = {"numpy", "scipy", "sklearn", "cryptography", "safetensors", "torch", "matplotlib", "pandas", "flwr", "dask"}
+BUILD_EVERY_COMMAND = """
+import typer.main
+from privstats.cli.main import app
+def built(group):
+    for command in map(lambda name: group.get_command(None, name), group.list_commands(None)):
+        yield command
+        yield from built(command) if hasattr(command, "list_commands") else ()
+assert len(list(built(typer.main.get_command(app)))) > 40
+"""
+RUN = """
+import sys
+from privstats.cli import main
+sys.argv = {!r}
+try: main()
+except SystemExit as end: assert not end.code
+"""
+NAMES = "import json, sys; print('\\n' + json.dumps(sorted(sys.modules)))"
+
+
+def loaded(program: str) -> set[str]:
+    """Names of the modules that a fresh interpreter holds at a program's end."""
+    done = subprocess.run([sys.executable, "-c", f"{program}\n{NAMES}"], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_help_of_every_command_is_built_without_what_computes() -> None:
+    modules = loaded(BUILD_EVERY_COMMAND)
+    assert {"privstats.cli.demo", "privstats.cli.plan", "threat_models.cli", "threat_models.attack_cli"} <= modules
+    assert not {name.partition(".")[0] for name in modules} & COMPUTES, (
+        "import what does a command's work in its function, and public names as `import privstats as ps`"
+    )
+
+
+@pytest.mark.parametrize("words", [("--help",), ("demo", "--help"), ("plan", "check", "--help")])
+def test_help_is_printed_without_what_computes(words: tuple[str, ...]) -> None:
+    modules = loaded(RUN.format(["privstats", *words]))
+    assert "typer.rich_utils" in modules
+    assert not {name.partition(".")[0] for name in modules} & COMPUTES

@@ -1,0 +1,146 @@
+"""What was made faster gives the integers of the plain way of before, every one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privstats as ps
+from privstats.errors import DataError
+from privstats.moments import accumulators, exact_sum, sparse_grid
+from privstats.moments.clip_report import NORM_EDGES, norm_histogram
+from privstats.moments.grid import feature_grid, target_grid
+from privstats.moments.ridge_moments import fold_of_key, grid_key, key_weights
+from privstats.testing import class_schemas, records
+
+
+def snapped_one_by_one(grid, rows):
+    """Grid vectors, norms and how many were clipped, row by row: scaled, rounded, and shrunk where outside."""
+    out, norms, clipped = np.empty(rows.shape), np.empty(len(rows)), 0
+    for i, raw in enumerate(np.asarray(rows, np.float64)):
+        row = np.maximum(raw, 0.0) if grid.nonnegative else raw
+        with np.errstate(over="ignore", invalid="ignore"):
+            out[i] = np.rint(row * grid.scale)
+            norms[i] = np.sqrt(np.vecdot(out[i], out[i]))
+            outside = np.vecdot(out[i], out[i]) > float(grid.radius) ** 2
+        if outside:
+            out[i : i + 1], norms[i : i + 1] = grid.shrink(raw[None])
+            clipped += grid.longer(norms[i : i + 1])
+    return out.astype(np.int64), norms, clipped
+
+
+def whole_sums(schema, a, y):
+    """Class sums of grid vectors in Python's whole numbers."""
+    a = a.astype(object)
+    by = [a[y == label] for label in range(schema.classes)]
+    A = np.array([rows.sum(axis=0) if len(rows) else np.zeros(a.shape[1], object) for rows in by])
+    S = np.array([rows.T @ rows if len(rows) else np.zeros((a.shape[1],) * 2, object) for rows in by])
+    return A, S
+
+
+@given(st.data())
+def test_class_sums_and_their_report(data):
+    schema = data.draw(class_schemas(max_features=12))
+    X, y = data.draw(records(schema))
+    a, norms, clipped = snapped_one_by_one(feature_grid(schema), X)
+    A, S = whole_sums(schema, a, y)
+    moments = ps.measure(schema, X, y)
+    assert (moments.A == A).all()
+    for letter, expected in (("B", S.sum(axis=0)), ("S", S), ("D", np.diagonal(S, axis1=1, axis2=2))):
+        found = getattr(moments, letter)
+        assert found is None or (found == expected).all()
+    report = moments.clip_report
+    assert (report.clipped, report.energy) == (clipped, int((a * a).sum()))
+    assert report.norm_counts == tuple(histogram(norms, schema.steps).tolist())
+
+
+def histogram(norms, radius):
+    return np.bincount(np.searchsorted(NORM_EDGES, norms / radius, side="left"), minlength=NORM_EDGES.size + 1)
+
+
+@given(st.lists(st.floats(0, np.inf), max_size=60), st.integers(2, 1 << 26))
+def test_norms_fall_into_the_bins_that_a_search_finds(norms, radius):
+    edges = NORM_EDGES * radius
+    every = np.concatenate([norms, edges, np.nextafter(edges, 0), np.nextafter(edges, np.inf)])
+    assert np.array_equal(norm_histogram(every, radius), histogram(every, radius))
+
+
+@pytest.mark.parametrize(("bits", "d"), [(2, 1), (4, 40), (12, 40), (12, 3000), (26, 3), (20, 500)])
+def test_keys_of_folds_are_products_modulo_two_to_the_64(bits, d):
+    rng, steps = np.random.default_rng(bits), 1 << bits
+    a = rng.standard_normal((30, d))
+    a = np.trunc(a / np.linalg.norm(a, axis=1)[:, None] * steps)
+    b = rng.integers(-steps, steps + 1, (30, 1)).astype(np.float64)
+    weights = key_weights(d + 1)
+    expected = a.astype(np.int64) @ weights[:d] + b.astype(np.int64) @ weights[d:]
+    assert np.array_equal(grid_key(steps, a, b), expected)
+
+
+@pytest.mark.parametrize("longer", [0.0, 0.05, 1.0])
+@pytest.mark.parametrize("targets", [1, 3])
+def test_sums_by_fold(targets, longer):
+    rng = np.random.default_rng(targets)
+    X, y = rng.standard_normal((400, 6)), rng.standard_normal((400, targets))
+    radius = float(np.quantile(np.linalg.norm(X, axis=1), 1 - longer)) + 1e-9 if longer < 1 else 0.5
+    schema = ps.RidgeSchema(6, clip_norm=radius, target_bound=1.0, targets=targets, folds=5)
+    a, _, _ = snapped_one_by_one(feature_grid(schema), X)
+    b, _, b_clipped = snapped_one_by_one(target_grid(schema), y)
+    weights = key_weights(6 + targets)
+    folds = fold_of_key(a @ weights[:6] + b @ weights[6:], 5)
+    moments = ps.measure(schema, X, y)
+    for fold in range(5):
+        rows, values = a[folds == fold], b[folds == fold]
+        assert np.array_equal(moments.fold_G[fold], rows.T @ rows)
+        assert np.array_equal(moments.fold_h[fold], rows.T @ values)
+        assert moments.fold_q[fold] == (values * values).sum()
+    assert moments.clip_report.targets_clipped == b_clipped
+
+
+@given(st.data())
+def test_sparse_rows_have_the_integers_and_the_report_of_dense_ones(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
+    n, d = data.draw(st.integers(1, 60)), data.draw(st.integers(20, 70))
+    X = sp.random_array((n, d), density=data.draw(st.floats(0, 0.06)), rng=rng, format="csr")
+    X.data[:] = rng.standard_normal(X.nnz) * 10.0 ** rng.integers(-3, data.draw(st.sampled_from([1, 4, 30])), X.nnz)
+    X = X.astype(data.draw(st.sampled_from([np.float64, np.float32])))
+    how = {"nonnegative": data.draw(st.booleans()), "grid_bits": data.draw(st.integers(4, 13))}
+    statistics, norm = data.draw(st.sampled_from(["NA", "NABD", "NAS"])), data.draw(st.sampled_from([0.1, 1.0, 50.0]))
+    same(ps.ClassSchema(3, d, statistics, norm, **how), X, rng.integers(0, 3, n))
+    folds = data.draw(st.sampled_from([1, 4]))
+    same(ps.RidgeSchema(d, clip_norm=norm, target_bound=1.0, targets=2, folds=folds, **how), X, 2 * rng.random((n, 2)))
+
+
+def same(schema, X, y):
+    sparse, dense = ps.measure(schema, X, y), ps.measure(schema, X.toarray(), y)
+    assert sparse == dense
+    assert sparse.clip_report == dense.clip_report
+
+
+def test_sparse_rows_stay_sparse_in_windows_of_any_size(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = sp.random_array((80, 60), density=0.05, rng=rng, format="csc"), rng.integers(0, 3, 80)
+    schemas = [ps.ClassSchema(3, 60, "NABD", 0.5), ps.RidgeSchema(60, clip_norm=0.5, target_bound=3.0, folds=3)]
+    expected = [ps.measure(schema, X.toarray(), y) for schema in schemas]
+    monkeypatch.setattr(accumulators, "CpuAccumulator", None)
+    monkeypatch.setattr(exact_sum, "_STRIP", 900)
+    monkeypatch.setattr(sparse_grid, "_WAITING", 5)
+    for entries in (1, 40, 1 << 21):
+        monkeypatch.setattr(sparse_grid, "_least_entries", lambda columns, entries=entries: entries)
+        assert [ps.measure(schema, X, y) for schema in schemas] == expected
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_sparse_entry_that_is_no_number_is_refused(bad):
+    X = sp.csr_array(([bad], ([0], [0])), shape=(40, 40))
+    for nonnegative in (False, True):
+        with pytest.raises(DataError, match="X holds NaN, infinite or overflowing entries"):
+            ps.measure(ps.ClassSchema(2, 40, "NA", 1.0, nonnegative=nonnegative), X, np.zeros(40, int))
+
+
+def test_a_sparse_entry_that_is_there_twice_is_refused():
+    X = sp.csr_array(([1.0, 2.0], [3, 3], [0, 2, *[2] * 39]), shape=(40, 40))
+    with pytest.raises(DataError, match="duplicate entries"):
+        ps.measure(ps.ClassSchema(2, 40, "NA", 1.0), X, np.zeros(40, int))

@@ -1,0 +1,155 @@
+"""What surrounds a run of attacks: its records, its effort, a bar, and its report on the terminal and in a folder.
+
+JSON alone on standard output, progress on standard error.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from privstats.errors import DataError, MissingExtraError
+from privstats.files.atomic import atomic_write
+from privstats.plan import Plan
+from threat_models.chance import named
+from threat_models.data import bundled, from_file
+from threat_models.evaluate import Effort
+from threat_models.page import render
+from threat_models.pictures import draw_all
+from threat_models.report import LeakageReport, Row, number
+from threat_models.world import Pool
+
+__all__ = ["Pace", "bar", "effort_of", "finish", "pool_of"]
+
+_LONG = 120  # seconds
+
+
+def pool_of(plan: Plan, data: Path | None, seed: int | None) -> tuple[Pool, str]:
+    """The records to attack and what they are called: bundled ones, or those of a file.
+
+    Raises:
+        DataError: the file does not fit the plan.
+    """
+    rng = named(seed, "data")
+    return bundled(plan, rng) if data is None else (from_file(plan, data, rng), data.name)
+
+
+def effort_of(trials: int, records: int, seed: int | None, out: Path | None, tick: Callable[[int], None]) -> Effort:
+    """How much is tried, and the file from which a stopped run goes on where there are a folder and a seed.
+
+    Raises:
+        DataError: the folder cannot be made.
+    """
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(f"--out {out} cannot be a folder: {error.strerror}; name another one") from None
+    results = None if out is None or seed is None else out / "rows.jsonl"
+    return Effort(trials=trials, records=records, seed=seed, results=results, tick=tick)
+
+
+class Pace:
+    """Trials done and the time they took, and what more of them would take."""
+
+    def __init__(self, progress: Progress, bar: TaskID) -> None:
+        self._progress, self._bar, self._done, self._start = progress, bar, 0, time.monotonic()
+
+    def tick(self, count: int) -> None:
+        """Trials that were done."""
+        self._done += count
+        self._progress.advance(self._bar, count)
+
+    def takes(self, report: LeakageReport) -> str:
+        """The time of a run with as many trials as the report needs; empty where this one was read from a file."""
+        if not self._done:
+            return ""
+        seconds = (time.monotonic() - self._start) * report.needed / report.trials
+        told = f"{seconds:.0f} seconds" if seconds < _LONG else f"{seconds / 60:.0f} minutes"
+        return f" At this run's pace that takes about {told}."
+
+
+@contextmanager
+def bar(total: int | None) -> Iterator[Pace]:
+    """A bar on standard error."""
+    columns = (TextColumn("attacking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        yield Pace(progress, progress.add_task("attacking", total=total))
+
+
+def finish(report: LeakageReport, what: str, out: Path | None, json: bool, pace: Pace) -> None:
+    """Write the report where a folder is named, print it, and end with exit code 1 where a ceiling is violated."""
+    if out is not None:
+        _write(report, out, quiet=json)
+    if json:
+        typer.echo(report.to_json())
+    else:
+        console = Console()
+        console.print(Text(f"{report.title} on {what}"), style="bold")
+        console.print(Text(report.declared))
+        console.print(_table(report.rows))
+        for line in dict.fromkeys(f"- {row.attack}: {row.note}" for row in report.rows if row.note):
+            console.print(Text(line))
+        if report.doubt:
+            console.print(Text(report.doubt + pace.takes(report)), style="bold yellow")
+        colour = "red" if report.violated else "yellow" if report.doubt else "green"
+        end = "a ceiling is VIOLATED" if report.violated else "no ceiling is violated"
+        console.print(Text(end), style=f"bold {colour}")
+    if report.violated:
+        raise typer.Exit(1)
+
+
+def _write(report: LeakageReport, out: Path, quiet: bool) -> None:
+    """Numbers always; the page and the pictures where their extra is there."""
+    atomic_write(out / "report.json", report.to_json().encode(), shared=True)
+    atomic_write(out / "report.md", report.to_markdown().encode(), shared=True)
+    console = Console(stderr=True)
+    try:
+        atomic_write(out / "report.html", render(report).encode(), shared=True)
+        draw_all(report, out)
+    except MissingExtraError as error:
+        console.print(Text(f"without report.html and pictures: {error}"))
+        return
+    if not quiet:
+        console.print(Text(f"wrote report.json, report.md, report.html and pictures to {out}"))
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
+    table.add_column("attack", overflow="fold", min_width=max((len(row.attack) for row in rows), default=0))
+    table.add_column("metric", overflow="fold", width=_longest(["metric", *(row.metric for row in rows)]))
+    for heading in ("measured", "between", "base", "ceiling"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", min_width=12)
+    several = len({(row.attack, row.metric, row.sees) for row in rows}) > len(
+        {(row.attack, row.metric) for row in rows}
+    )
+    for row in rows:
+        name = f"{row.attack} ({row.sees})" if several else row.attack
+        name += "".join(f" {axis}={value:g}" for axis, value in row.setting.items())
+        base = "-" if row.baseline is None else f"{row.baseline:.2f}"
+        numbers = (number(row.measured), _between(row), base, number(row.ceiling))
+        table.add_row(name, row.metric, *numbers, row.verdict)
+    return table
+
+
+def _longest(texts: Iterable[str]) -> int:
+    """Characters of the longest word, so that none is broken."""
+    return max((len(word) for text in texts for word in text.split()), default=0)
+
+
+def _between(row: Row) -> str:
+    if row.interval is None:
+        return "-"
+    low, high = row.interval
+    return f"{low:.2f} up" if math.isinf(high) else f"{low:.2f} {high:.2f}"
