@@ -68,7 +68,6 @@ class Private(MetaEstimatorMixin, BaseEstimator):
 
     Attributes:
         head_: the fitted head, with ``release_`` (or ``releases_``); ``head_.save(path)`` writes it.
-        classes_: labels of the classes, for classifiers.
         n_features_in_: columns that ``predict`` takes, where the head has no transform.
 
     Example:
