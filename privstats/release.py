@@ -6,6 +6,7 @@ immutable; its file is safetensors with a JSON manifest. It is not a model: head
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from privstats.files.envelope import Content, Format, PathLike, Version, little_
 from privstats.files.jsonable import json_value
 from privstats.files.signing import Signer, Verifier
 from privstats.moments import Moments
+from privstats.notebook import html_facts, html_table
 from privstats.plan import Budget, Cohort, Plan
 from privstats.schema import Schema
 from privstats.version import __version__
@@ -108,6 +110,20 @@ class Release:
             f"suppressed={self.suppressed}, epsilon={self.budget.epsilon:.4g}{mark})"
         )
 
+    def _repr_html_(self) -> str:
+        facts = [
+            ("digest", self.digest),
+            ("plan", self.plan.digest),
+            ("parties in it", f"{len(self.survivors)} of {self.plan.cohort.clients}"),
+            ("classes left out", ", ".join(map(str, self.suppressed)) or "none"),
+            ("promise", self.budget.promise),
+            ("epsilon, delta", f"{self.budget.epsilon:.6g}, {self.budget.delta:.3g}"),
+        ]
+        if self.reproducible:
+            facts.append(("noise", "REPRODUCIBLE: it came from a generator that others may know"))
+        noise = [(statistic, f"{sigma:.4g}") for statistic, sigma in self.sigma.items()]
+        return html_facts("release", facts) + html_table(("statistic", "noise, standard deviation"), noise)
+
     @cached_property
     def moments(self) -> Any:
         """The noisy sums in real units, float64."""
@@ -130,6 +146,15 @@ class Release:
     def budget(self) -> Budget:
         """The budget that was promised."""
         return self.plan.budget()
+
+    @cached_property
+    def digest(self) -> str:
+        """64 hex digits that name this release, whichever version wrote its file: SHA-256 of plan, survivors and sums.
+
+        What it was made from is as private as the release: who has it can only check a release that they have.
+        """
+        facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible, little_endian(self.vector))
+        return hashlib.sha256(b"privstats/release\0" + msgspec.msgpack.encode(facts)).hexdigest()
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
         """Write the release whole: safetensors with the manifest in its header.

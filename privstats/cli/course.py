@@ -20,6 +20,7 @@ from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:
+    from privstats.course.document import Written
     from privstats.course.promise import Promise
 
 __all__ = ["app"]
@@ -58,9 +59,19 @@ def init(
 
 
 @app.command()
-def check(path: CourseFile) -> None:
+def check(path: CourseFile, as_json: Json = False) -> None:
     """Validate a course and print what each node and all of them together cost; exit code 1 above its promise."""
     course = ps.course.read(path)
+    violated = course.promise is not None and not course.promise.holds(course.mu)
+    if as_json:
+        typer.echo(json_text({"violated": violated, "sessions": course.most, **_facts(course)}))
+    else:
+        _print_check(path, course)
+    if violated:
+        raise typer.Exit(1)
+
+
+def _print_check(path: Path, course: Written) -> None:
     console = Console()
     console.print(_table(course))
     delta = course.first.budget().delta
@@ -70,28 +81,27 @@ def check(path: CourseFile) -> None:
     if course.promise is not None:
         console.print(f"promised as a whole: {_promised(course.promise, course.mu)}", highlight=False, soft_wrap=True)
     console.print(f"\ndigest: {course.digest}", highlight=False, soft_wrap=True)
-    if course.promise is not None and not course.promise.holds(course.mu):
-        raise typer.Exit(1)
-    console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
+    if course.promise is None or course.promise.holds(course.mu):
+        console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
 
 
 @app.command()
 def show(path: CourseFile) -> None:
     """Print a course, its nodes and their cost as JSON."""
-    course = ps.course.read(path)
-    typer.echo(
-        json_text(
-            {
-                "digest": course.digest,
-                "nodes": _rows(course),
-                "mu": course.mu,
-                "epsilon": _epsilon(course),
-                "delta": course.first.budget().delta,
-                "first": course.first.digest,
-                "promise": None if course.promise is None else asdict(course.promise),
-            }
-        )
-    )
+    typer.echo(json_text(_facts(ps.course.read(path))))
+
+
+def _facts(course: Written) -> dict[str, Any]:
+    """What a course is and costs, for scripts."""
+    return {
+        "digest": course.digest,
+        "nodes": _rows(course),
+        "mu": course.mu,
+        "epsilon": _epsilon(course),
+        "delta": course.first.budget().delta,
+        "first": course.first.digest,
+        "promise": None if course.promise is None else asdict(course.promise),
+    }
 
 
 @app.command(name="next")

@@ -31,6 +31,7 @@ _FAILED = 2
 _GROUP = "privstats.commands"
 _COMPLETION = ("install_completion", "show_completion")
 _PACKAGE = "privstats.cli"
+_HELP = ("-h", "--help")
 _LISTED = f"{__name__}.listed"
 
 
@@ -57,8 +58,16 @@ class _Commands(TyperGroup):
             return click.Command(cmd_name, help=_sentence(entry.load()))
         command = typer.main.get_command(entry.load())
         command.name = cmd_name
+        _answer_to(command, _HELP)
         command.params = [each for each in command.params if each.name not in _COMPLETION]  # once, for all commands
         return command
+
+
+def _answer_to(command: Any, names: tuple[str, ...]) -> None:
+    """Let a command, and every command in it, be asked for help by all of these names."""
+    command.context_settings["help_option_names"] = list(names)
+    for inner in getattr(command, "commands", {}).values():
+        _answer_to(inner, names)
 
 
 def _entries() -> dict[str, EntryPoint]:
@@ -83,6 +92,7 @@ app = typer.Typer(
     cls=_Commands,
     help="One-shot private learning from sufficient statistics.",
     no_args_is_help=True,
+    context_settings={"help_option_names": list(_HELP)},
     pretty_exceptions_enable=False,
 )
 

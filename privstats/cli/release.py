@@ -11,35 +11,34 @@ from rich.console import Console
 from rich.table import Table
 
 import privstats as ps
+from privstats.cli.parts.options import Json, SignedBy
+from privstats.cli.parts.verifying import NO, in_words, is_signed, key_of, show_verdicts, unasked
 from privstats.errors import ReleaseError
-from privstats.files.atomic import read_whole, safetensors_metadata
 from privstats.files.jsonable import json_text
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Show and verify the file that an aggregation ends with.", no_args_is_help=True)
 
-_NO = "NO: "
 _KNOWN = (
-    f"{_NO}its noise came from a generator that others may know, so it protects nobody; it is a test's or simulation's"
+    f"{NO}its noise came from a generator that others may know, so it protects nobody; it is a test's or simulation's"
 )
 
 ReleaseFile = Annotated[Path, typer.Argument(help="The release.", metavar="FILE")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 @app.command()
 def show(path: ReleaseFile, as_json: Json = False) -> None:
     """Print what a release holds: its plan, who is in it, and how much noise."""
     release = ps.Release.load(path)
-    facts = _facts(release, _is_signed(path))
+    facts = _facts(release, _signed(path))
     if as_json:
         typer.echo(json_text(facts))
         return
     console = Console()
     for name, value in facts.items():
         if name != "sigma":
-            console.print(f"{name.replace('_', ' '):<14} {_words(value)}", highlight=False, markup=False)
+            console.print(f"{name.replace('_', ' '):<14} {in_words(value)}", highlight=False, markup=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("statistic")
     table.add_column("noise, standard deviation in real units", justify="right")
@@ -54,9 +53,7 @@ def verify(
     plan: Annotated[
         Path | None, typer.Option(help="The plan that it must have been made under.", metavar="PLAN.TOML")
     ] = None,
-    signed_by: Annotated[
-        str | None, typer.Option(help="The public key that must have signed it: hex, or a file.", metavar="KEY")
-    ] = None,
+    signed_by: SignedBy = None,
     as_json: Json = False,
 ) -> None:
     """Hold a release against the plan and the signature that it should have; exit code 1 where one is not so.
@@ -65,20 +62,13 @@ def verify(
     a test, which others could draw again, is exit code 1.
     """
     expected = None if plan is None else ps.Plan.read(plan)
-    key = None if signed_by is None else _key(signed_by)
+    key = None if signed_by is None else key_of(signed_by, ReleaseError)
     release = ps.Release.load(path)
     checks = {"checksum": "good", "budget and noise": "follow from the plan in the file"}
     checks["generator"] = _KNOWN if release.reproducible else "good"
     checks["plan"] = "not asked: give --plan" if expected is None else _against(path, release, plan=expected)
-    checks["signature"] = _unasked(path) if key is None else _against(path, release, signed_by=key)
-    violated = any(found.startswith(_NO) for found in checks.values())
-    if as_json:
-        typer.echo(json_text({"violated": violated, "plan_digest": release.plan.digest, "checks": checks}))
-    else:
-        for name, found in checks.items():
-            typer.echo(f"{name:<18} {found}")
-    if violated:
-        raise typer.Exit(1)
+    checks["signature"] = unasked(_signed(path)) if key is None else _against(path, release, signed_by=key)
+    show_verdicts(checks, as_json, plan_digest=release.plan.digest)
 
 
 def _against(path: Path, release: ps.Release, **expected: Any) -> str:
@@ -86,32 +76,19 @@ def _against(path: Path, release: ps.Release, **expected: Any) -> str:
     try:
         same = ps.Release.load(path, **expected) == release
     except ReleaseError as refusal:
-        return f"{_NO}{refusal}"
-    return "good" if same else f"{_NO}{path} was changed while it was read; verify it again"
+        return f"{NO}{refusal}"
+    return "good" if same else f"{NO}{path} was changed while it was read; verify it again"
 
 
-def _unasked(path: Path) -> str:
-    asked = "not asked: give --signed-by"
-    return f"{asked}; somebody signed it" if _is_signed(path) else f"{asked}; nobody signed it"
-
-
-def _is_signed(path: Path) -> bool:
-    return "ed25519" in safetensors_metadata(read_whole(path, ReleaseError, "Release.save"))
-
-
-def _key(words: str) -> bytes:
-    """The public key that is written out, or in the file that is named."""
-    from privstats.files.signing import public_key, read_public
-
-    if Path(words).exists():
-        return read_public(words, ReleaseError)
-    return public_key(words, "--signed-by", ReleaseError)
+def _signed(path: Path) -> bool:
+    return is_signed(path, ReleaseError, "Release.save")
 
 
 def _facts(release: ps.Release, signed: bool) -> dict[str, Any]:
     plan, budget = release.plan, release.budget
     return {
         "plan_digest": plan.digest,
+        "release_digest": release.digest,
         "statistics": plan.schema.statistics,
         "protocol": plan.protocol,
         "clients": plan.cohort.clients,
@@ -124,14 +101,3 @@ def _facts(release: ps.Release, signed: bool) -> dict[str, Any]:
         "reproducible": release.reproducible,
         "sigma": dict(release.sigma),
     }
-
-
-def _words(value: Any) -> str:
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return f"{value:.6g}"
-        case tuple() | list():
-            return ", ".join(map(str, value)) or "none"
-    return str(value)

@@ -9,7 +9,9 @@ import typer
 from rich.console import Console
 
 import privstats as ps
+from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
+from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:
     from privstats.workflows import report as pages
@@ -22,8 +24,13 @@ app = typer.Typer()
 @app.command()
 def report(
     plan: Annotated[Path, typer.Argument(help="The plan document, or a course's.", metavar="PLAN.TOML")],
-    out: Annotated[Path, typer.Option(help="The folder for report.html.")],
+    out: Annotated[Path | None, typer.Option(help="The folder for report.html.")] = None,
+    registry: Annotated[
+        Path | None,
+        typer.Option(help="A draft for the Differential Privacy Deployments Registry.", metavar="FILE.json"),
+    ] = None,
     release: Annotated[Path | None, typer.Option(help="A release that was made under the plan.")] = None,
+    head: Annotated[Path | None, typer.Option(help="A model that was made from it, as its save() wrote it.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="The data owner's ledger.", metavar="LEDGER.DB")] = None,
     audit: Annotated[bool, typer.Option("--audit", help="Run every audit of the plan (seconds).")] = False,
     attack: Annotated[bool, typer.Option("--attack", help="Run every attack on the plan (minutes).")] = False,
@@ -42,18 +49,36 @@ def report(
 
     course = ps.course.read(plan) if is_course(plan) else None
     subject = ps.Plan.read(plan) if course is None else course.first
-    prepare(out, "jinja2")
+    if out is None and registry is None:
+        raise PlanError(
+            "nothing says what to write: name the page's folder with --out, a file with --registry, or both"
+        )
+    if out is not None:
+        prepare(out, "jinja2")
     made = None if release is None else ps.Release.load(release)
     accounts = None if ledger is None else ps.dp.Ledger.open(ledger).accounts()
-    statement = pages.Statement(subject, made, accounts, course=course)
+    model = [] if head is None else [pages.model_finding(ps.heads.load(head), subject)]
+    pages.Statement(subject, made, accounts, course=course)  # refuses before audits take their minutes
     names = [name for name, wanted in (("audit", audit), ("attack", attack)) if wanted]
     finders = {name: pages.finder(name) for name in names}
     found = [finding for name, find in finders.items() for finding in _found(name, find, subject, seed, trials)]
-    statement = pages.Statement(subject, made, accounts, found, course=course)
-    atomic_write(out / "report.html", pages.page_of(statement).encode(), shared=True)
-    Console().print(f"wrote report.html to {out}", highlight=False, soft_wrap=True)
+    statement = pages.Statement(subject, made, accounts, [*model, *found], course=course)
+    _write(statement, out, registry)
     if statement.violated:
         raise typer.Exit(1)
+
+
+def _write(statement: pages.Statement, out: Path | None, registry: Path | None) -> None:
+    """The page, and the entry of the registry, each where it is asked for."""
+    from privstats.workflows.report import TO_WRITE, page_of, registry_entry
+
+    console = Console()
+    if registry is not None:
+        atomic_write(registry, json_text(registry_entry(statement)).encode(), shared=True)
+        console.print(f"wrote {registry}; complete what begins with {TO_WRITE!r}", highlight=False, soft_wrap=True)
+    if out is not None:
+        atomic_write(out / "report.html", page_of(statement).encode(), shared=True)
+        console.print(f"wrote report.html to {out}", highlight=False, soft_wrap=True)
 
 
 def _found(name: str, find: pages.Finder, plan: ps.Plan, seed: int | None, trials: int | None) -> list[pages.Finding]:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from privstats.cli.parts.options import Split, Target
+
 __all__ = ["app"]
 
 app = typer.Typer()
@@ -15,7 +17,14 @@ app = typer.Typer()
 @app.command()
 def sweep(
     plan: Annotated[Path, typer.Argument(help="The plan; the axes are varied.", metavar="PLAN.TOML")],
-    data: Annotated[Path, typer.Argument(help="npz with X_train, y_train, X_test, y_test.", metavar="DATA.NPZ")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="npz with X_train, y_train, X_test, y_test, or with X and y; or a CSV or Parquet file.", metavar="DATA"
+        ),
+    ],
+    target: Target = None,
+    split: Split = None,
     epsilon: Annotated[
         list[float] | None, typer.Option(help="A budget; repeat for more, as for every axis. By default 8, 3, 1, 0.3.")
     ] = None,
@@ -57,4 +66,5 @@ def sweep(
         epsilon=epsilon or EPSILONS,
         records_per_client=records_per_client,
     )
-    sweeping.run(plan, data, head, axes, repeats=repeats, seed=seed, jobs=jobs, with_baselines=baselines, out=out)
+    records = sweeping.RecordFile(data, target, split)
+    sweeping.run(plan, records, head, axes, repeats=repeats, seed=seed, jobs=jobs, with_baselines=baselines, out=out)

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import Releases, history
+from privstats.course.base import Releases, course_html, history
 from privstats.course.promise import Promise
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
@@ -121,6 +121,9 @@ class Alignment:
         """SHA-256 of the first plan's digest and the step."""
         said = msgspec.json.encode((self.first.digest, self.step))
         return hashlib.sha256(b"privstats/course/alignment\0" + said).hexdigest()
+
+    def _repr_html_(self) -> str:
+        return course_html(self)
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of round ``len(releases)``; None after T rounds, and where a sum without noise is missing.

@@ -15,7 +15,7 @@ from privstats import dp, session
 from privstats.course import Apart, Course, Node
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, LedgerError, PlanError
-from privstats.moments import measure
+from privstats.moments import measure, warn_if_empty
 from privstats.plan import Cohort, Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
@@ -237,6 +237,7 @@ def _charge(plan: Plan, ledger: Paid, dataset: str | None) -> Charge | None:
 def _vector(plan: Plan, X: Any, y: Any, rng: Generator, progress: bool) -> Any:
     """The exact sums in the plan's ring."""
     moments = measure(plan.schema, X, y, published=plan.published, progress=progress)
+    warn_if_empty(moments)
     return session.contribution(
         plan, moments, rng, index=0, allow_reproducible=True
     ).take()  # the caller has checked rng

@@ -11,6 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
@@ -19,6 +20,7 @@ from privstats.dp import Cost, Ledger, Privacy, Spend
 from privstats.dp.ledger_records import ApartBy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
+from privstats.notebook import html_facts, html_table
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.session.accounting import NodeCharge
@@ -30,6 +32,7 @@ __all__ = [
     "Releases",
     "Single",
     "authorize",
+    "course_html",
     "history",
     "node_run",
     "nodes",
@@ -143,6 +146,9 @@ class Single:
     def digest(self) -> str:
         """SHA-256 of the plan's digest, under a label of its own."""
         return hashlib.sha256(b"privstats/course/single\0" + bytes.fromhex(self.plan.digest)).hexdigest()
+
+    def _repr_html_(self) -> str:
+        return course_html(self)
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan, then nothing."""
@@ -367,6 +373,29 @@ def _terms(plan: Plan) -> tuple[object, ...]:
 
 def _mu(plan: Plan) -> float:
     return math.inf if plan.noise is None else plan.noise.mu
+
+
+def course_html(course: Course) -> str:
+    """What a notebook shows of a course: what all of it costs, and each plan with how often it is priced.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> ps.course.base.course_html(ps.course.Single(plan)).count("<tr>")
+        2
+    """
+    facts = [
+        ("digest", course.digest),
+        ("first plan", course.first.digest),
+        ("sessions, at most", str(course.most)),
+        ("mu of all of them", f"{course.mu:.4g}"),
+    ]
+    rows = []
+    for plan, same in groupby(course.priced):
+        budget = plan.budget()
+        numbers = (str(len(list(same))), f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}")
+        rows.append((plan.schema.statistics, *numbers))
+    header = ("statistics", "times", "mu", "epsilon alone", "bytes that a party sends")
+    return html_facts(type(course).__name__, facts) + html_table(header, rows)
 
 
 def history(releases: Releases) -> bytes:

@@ -15,11 +15,12 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from privstats.course.base import Releases, history
+from privstats.course.base import Releases, course_html, history
 from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy, gaussian_epsilon
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step, start
+from privstats.plain import plain_fields
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
 from privstats.schema import ScoreSchema
@@ -62,6 +63,7 @@ class Newton:
     promise: Promise | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         if not isinstance(self.first, Plan) or not isinstance(self.first.schema, ScoreSchema):
             raise PlanError("first must be a Plan of a ScoreSchema; build the course with Newton.start(schema, ...)")
         _check_numbers(self.rounds, self.retries)
@@ -126,6 +128,9 @@ class Newton:
         """SHA-256 of the first plan's digest and the course's numbers."""
         said = (self.first.digest, self.rounds, self.retries)
         return hashlib.sha256(b"privstats/course/newton\0" + msgspec.json.encode(said)).hexdigest()
+
+    def _repr_html_(self) -> str:
+        return course_html(self)
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of round ``len(releases)``; a round that ended without a sum publishes its weights again."""

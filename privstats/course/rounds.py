@@ -13,11 +13,12 @@ from functools import cached_property
 
 import msgspec
 
-from privstats.course.base import Releases, history
+from privstats.course.base import Releases, course_html, history
 from privstats.course.promise import Promise, part_of, record_mu, rounded_down
 from privstats.course.recipes import Recipe, advised_rounds, recipe_for, whole_mu
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
+from privstats.plain import plain, plain_fields
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema.public_values import Published
@@ -75,6 +76,7 @@ class Rounds:
     promise: Promise | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         if not isinstance(self.first, Plan):
             raise PlanError(f"first must be a Plan, got {type(self.first).__name__}; build one with Plan(...)")
         _check_number("rounds", self.rounds, 1)
@@ -102,8 +104,8 @@ class Rounds:
         Raises:
             PlanError: as for the class.
         """
-        mu, records = record_mu(whole), expected_records or whole.cohort.max_records
-        rounds = advised_rounds(whole.schema, mu) if rounds is None else rounds
+        mu, records = record_mu(whole), plain(expected_records) or whole.cohort.max_records
+        rounds = advised_rounds(whole.schema, mu) if rounds is None else plain(rounds)
         constants = recipe_for(whole.schema, records, mu, rounds).constants
         share = rounded_down(constants.release_share)  # one number for both parts, which add up to 1 then
         privacy = part_of(whole, share, constants.release_shares)
@@ -151,6 +153,9 @@ class Rounds:
         """SHA-256 of the first plan's digest and the course's numbers."""
         said = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
         return hashlib.sha256(b"privstats/course/rounds\0" + msgspec.json.encode(said)).hexdigest()
+
+    def _repr_html_(self) -> str:
+        return course_html(self)
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of round ``len(releases)``; a round that ended without a sum changes nothing but the count.

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import Releases
+from privstats.course.base import Releases, course_html
 from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, Mechanism, MechanismName, Node, spare_bits
 from privstats.course.mechanisms import total_weights as weights_of
 from privstats.course.promise import Promise, part_of
@@ -26,6 +26,7 @@ from privstats.dp import NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import to_real
 from privstats.errors import PlanError, ReleaseError
+from privstats.plain import plain_fields
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import ClassSchema, RidgeSchema
@@ -113,6 +114,7 @@ class Stream:
     allow_disclosing_leavers: bool = False
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         if not isinstance(self.plan, Plan):
             raise PlanError(f"plan must be a Plan, got {type(self.plan).__name__}; build one with Plan(...)")
         for field, least, most in (("epochs", 1, _MOST_EPOCHS), ("repeats", 0, _MOST_EPOCHS)):
@@ -216,6 +218,9 @@ class Stream:
         """SHA-256 of the plan's digest and the stream's numbers."""
         said = (self.plan.digest, self.epochs, self.mechanism, self.deletions, self.repeats, FIXED_BITS)
         return hashlib.sha256(b"privstats/course/stream\0" + msgspec.json.encode(said)).hexdigest()
+
+    def _repr_html_(self) -> str:
+        return course_html(self)
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of node ``len(releases)``; a node that ended without a sum changes nothing but the count."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, 
     from privstats.heads.estimates.subspace import fisher_subspace as fisher_subspace
     from privstats.heads.export import to_linear as to_linear
     from privstats.heads.export import to_module as to_module
+    from privstats.heads.export import to_onnx as to_onnx
     from privstats.heads.fisher_mix import FisherMix as FisherMix
     from privstats.heads.lda import LDA as LDA
     from privstats.heads.low_rank import LowRankQDA as LowRankQDA
@@ -28,7 +29,9 @@ if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, 
     from privstats.heads.persistence import load as load
     from privstats.heads.personal import Personal as Personal
     from privstats.heads.personal import with_local_transform as with_local_transform
+    from privstats.heads.private_estimator import Private as Private
     from privstats.heads.proto_hyper import ProtoHyper as ProtoHyper
+    from privstats.heads.provenance import Provenance as Provenance
     from privstats.heads.quadratic import QDA as QDA
     from privstats.heads.quadratic import RDA as RDA
     from privstats.heads.refined_ridge import RefinedRidge as RefinedRidge
@@ -40,6 +43,8 @@ _BESIDE = {
     "FewRecordsWarning": "diagnostics",
     "Fisher": "estimates.subspace",
     "Personal": "personal",
+    "Private": "private_estimator",
+    "Provenance": "provenance",
     "with_local_transform": "personal",
     "expected_calibration_error": "diagnostics",
     "fisher_subspace": "estimates.subspace",
@@ -49,6 +54,7 @@ _BESIDE = {
     "log_likelihood": "diagnostics",
     "to_linear": "export",
     "to_module": "export",
+    "to_onnx": "export",
 }
 """Public names that are no heads, and where each lives."""
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
+from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privstats.course.alone import Paid
 from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, ReleaseError
+from privstats.heads.card import Described
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import log_priors
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
@@ -32,8 +33,10 @@ from privstats.heads.evidence import (
     records_evidence,
     require_release,
 )
+from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Labels, Records, central
+from privstats.heads.provenance import EXACT, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
 from privstats.moments.labels import named_numbers
@@ -48,9 +51,11 @@ class Scoring(ClassifierMixin, BaseEstimator):
 
     Attributes:
         classes_: labels of the classes, shape ``(C,)``.
+        softmax: whether its probabilities are the softmax of its scores.
     """
 
     classes_: NDArray[Any]
+    softmax: ClassVar[bool] = True
 
     @abstractmethod
     def _scores(self, X: Any) -> Array:
@@ -90,13 +95,13 @@ class Scoring(ClassifierMixin, BaseEstimator):
         return self._log_probabilities(self._scores(X))
 
     def _probabilities(self, scores: Array) -> Array:
-        return np.asarray(softmax(scores, axis=1))
+        return np.asarray(special.softmax(scores, axis=1))
 
     def _log_probabilities(self, scores: Array) -> Array:
-        return np.asarray(log_softmax(scores, axis=1))
+        return np.asarray(special.log_softmax(scores, axis=1))
 
 
-class ClassHead(Stored, Scoring):
+class ClassHead(Stored, Exported, Described, Scoring):
     """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
 
     A subclass of another package sets ``entry`` (what it needs) and ``bounds`` (what its parameters may be) itself.
@@ -109,6 +114,7 @@ class ClassHead(Stored, Scoring):
             ``fit``).
         prototypes_: class means as far as the release knows them, behind the public map, ``(C, d)``.
         priors_: class probabilities that are in the scores, ``(C,)``.
+        provenance_: what it was made from and what is promised for it.
     """
 
     entry: ClassVar[Entry]
@@ -129,7 +135,7 @@ class ClassHead(Stored, Scoring):
         X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
-        self.preprocessing_ = Preprocessing(features=X.shape[1])
+        self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         return self._build(records_evidence(X, index, len(self.classes_), self._measured()))
 
     def fit_release(self, release: Released, labels: Sequence[Any] | None = None) -> Self:
@@ -149,7 +155,7 @@ class ClassHead(Stored, Scoring):
         check_parameters(self, self.bounds)
         evidence, keep = class_evidence(require_release(release))
         self.classes_ = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
-        self.preprocessing_ = Preprocessing.of_release(release)
+        self.preprocessing_, self.provenance_ = Preprocessing.of_release(release), Provenance.of([release])
         if self.preprocessing_.inputs is not None:
             self.n_features_in_ = self.preprocessing_.inputs
         return self._build(evidence)

@@ -1,26 +1,33 @@
-"""Heads as torch modules, for serving beside the encoder that makes their features.
+"""Heads as torch modules and as ONNX files, for serving beside the encoder that makes their features.
 
 Not training. What is exported takes the rows that ``predict`` takes: the release's public transform is part of it, or
-the export is refused.
+the export is refused. Module and file run one sequence of operations, :func:`_scores`, which branches on no entry.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privstats import optional_dependencies
 from privstats.errors import HeadError
+from privstats.files.atomic import atomic_write
+from privstats.files.envelope import PathLike
 from privstats.heads.evidence import Array, Released
+from privstats.heads.onnx_graph import Graph, Precision, Symbol
+from privstats.heads.provenance import UNKNOWN, Provenance
 from privstats.heads.rules import LinearRule, Preprocessing, Rule
 from privstats.transforms import apply, input_features
+from privstats.transforms.arrays import arrays_of
+from privstats.version import __version__
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["to_linear", "to_module"]
+__all__ = ["Exported", "to_linear", "to_module", "to_onnx"]
 
 
 @runtime_checkable
@@ -74,19 +81,22 @@ def to_linear(head: object) -> torch.nn.Linear:
     return linear  # type: ignore[no-any-return]
 
 
-def to_module(head: object) -> torch.nn.Module:
-    """The head as a ``torch.nn.Module`` in float64, from rows as ``predict`` takes them to scores ``(n, C)``.
+def to_module(head: object, *, precision: Precision = "float64") -> torch.nn.Module:
+    """The head as a ``torch.nn.Module``, from rows as ``predict`` takes them to scores ``(n, C)``.
 
     The release's transform, its cut of negative entries and its clip are part of it: the transform is expanded from its
     definition, as everywhere, so a ``state_dict`` holds the rule alone. ``argmax`` over scores indexes ``classes_``;
     ``softmax`` gives probabilities (except for ``RidgeClassifier``, whose scores are probabilities before projection to
-    the simplex).
+    the simplex). ``torch.export.export`` and ``torch.jit.trace`` take it with any number of rows.
 
     Args:
         head: a fitted head.
+        precision: ``"float32"`` for devices without float64. It computes everything in float32, so scores that are
+            differences of large terms (``QDA`` with nearly flat classes) keep fewer digits.
 
     Raises:
-        HeadError: not a head, or its transform is a map of another package that does not take tensors.
+        HeadError: not a head, another precision, or its transform is a map of another package that does not take
+            tensors.
         MissingExtraError: torch is not installed.
 
     Example:
@@ -98,30 +108,128 @@ def to_module(head: object) -> torch.nn.Module:
         (torch.Size([20, 2]), True)
     """
     torch = optional_dependencies.load("torch", by="to_module")
-    fitted = _fitted(head, "to_module")
-    rule, surface = fitted.rule_, fitted.preprocessing_
-    _require_tensor_maps(torch, surface)
-    radius = surface.clip_norm
+    fitted, dtype = _fitted(head, "to_module"), getattr(torch, _checked(precision))
+    inputs = input_features(fitted.preprocessing_.transform, fitted.preprocessing_.features)
+    _require_graph_maps(fitted.preprocessing_, torch.zeros((1, inputs), dtype=dtype), "torch tensors")
 
     class Scores(torch.nn.Module):  # type: ignore[name-defined]
         """Transform, clip, score."""
 
         def __init__(self) -> None:
             super().__init__()
-            for name, array in rule.arrays().items():
-                self.register_buffer(name, torch.tensor(np.asarray(array)))
+            for name, array in fitted.rule_.arrays().items():
+                self.register_buffer(name, torch.tensor(np.asarray(array), dtype=dtype))
 
         def forward(self, rows: Any) -> Any:
             """Scores ``(n, C)`` of rows ``(n, inputs)``."""
-            rows = apply(surface.transform, rows.to(torch.float64))
-            if surface.nonnegative:
-                rows = rows.clamp(min=0.0)
-            if radius is not None:
-                norms = rows.norm(dim=1, keepdim=True)
-                rows = torch.where(norms > radius, rows * (radius / norms.clamp_min(radius)), rows)
-            return rule.in_torch(torch, self, rows)
+            return _scores(fitted, self, rows.to(dtype))
 
     return Scores()
+
+
+def to_onnx(head: object, path: PathLike, *, precision: Precision = "float64") -> None:
+    """Write the head as an ONNX file, for runtimes without Python: :func:`to_module` as a graph.
+
+    Input ``rows`` ``(n, inputs)``, outputs ``scores`` ``(n, C)`` and, of a classifier, ``label`` ``(n,)``, out of
+    ``classes_``, and ``probabilities`` ``(n, C)`` where they are the softmax of the scores. All in ``precision``. Where
+    the head comes from (``provenance_``) and the versions stand in the file's metadata; nothing there is signed.
+
+    Args:
+        head: a fitted head.
+        path: where to; an existing file is replaced atomically.
+        precision: ``"float32"`` for runtimes without float64, as in :func:`to_module`.
+
+    Raises:
+        HeadError: as :func:`to_module`, or labels that are neither texts nor numbers.
+        MissingExtraError: onnx is not installed.
+        PrivstatsError: the file cannot be written.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
+        >>> ps.heads.to_onnx(ps.heads.LDA().fit(X, y), "trees.onnx")
+        >>> import onnxruntime
+        >>> session = onnxruntime.InferenceSession("trees.onnx")
+        >>> session.run(["label"], {"rows": np.array([[0.9, 0.1]])})[0].tolist()
+        ['elm']
+    """
+    onnx = optional_dependencies.load("onnx", by="to_onnx")
+    fitted = _fitted(head, "to_onnx")
+    surface, graph = fitted.preprocessing_, Graph(onnx, _checked(precision))
+    inputs = input_features(surface.transform, surface.features)
+    _require_graph_maps(surface, Symbol(Graph(onnx, precision), "rows", (None, inputs)), "the arrays of a graph")
+    scores = _scores(fitted, SimpleNamespace(**fitted.rule_.arrays()), Symbol(graph, "rows", (None, inputs)))
+    graph.add("Identity", scores.name, output="scores")
+    outputs = [_value(graph, "scores", len(fitted.rule_.scores(np.zeros((1, surface.features)))[0]))]
+    if hasattr(head, "classes_"):
+        outputs += _classified(graph, head)
+    entrance = _value(graph, "rows", inputs)
+    body = onnx.helper.make_graph(graph.nodes, type(head).__name__, [entrance], outputs, graph.constants)
+    model = onnx.helper.make_model(body, opset_imports=[onnx.helper.make_opsetid("", _OPSET)], ir_version=_IR)
+    model.producer_name, model.producer_version = "privstats", __version__
+    onnx.helper.set_model_props(model, _properties(head))
+    onnx.checker.check_model(model)
+    atomic_write(path, model.SerializeToString())
+
+
+class Exported:
+    """A fitted head that writes itself for other runtimes."""
+
+    def to_onnx(self, path: PathLike, *, precision: Precision = "float64") -> None:
+        """Write the fitted head as an ONNX file: :func:`privstats.heads.to_onnx`.
+
+        Raises:
+            HeadError, MissingExtraError, PrivstatsError: as there.
+        """
+        to_onnx(self, path, precision=precision)
+
+
+def _scores(fitted: _Fitted, buffers: Any, rows: Any) -> Any:
+    """Scores of rows as ``predict`` takes them, of a torch tensor or a symbol; it branches on no entry."""
+    surface = fitted.preprocessing_
+    rows, radius = apply(surface.transform, rows), surface.clip_norm
+    xp = arrays_of(rows)
+    if surface.nonnegative:
+        rows = xp.relu(rows)
+    if radius is not None:
+        norms = xp.sqrt(xp.vecdot(rows, rows))
+        rows = rows * (radius / xp.where(norms > radius, norms, radius))[:, None]
+    return fitted.rule_.in_graph(buffers, rows)
+
+
+def _classified(graph: Graph, head: Any) -> list[Any]:
+    """Outputs of a classifier: the label, and the probabilities where they are the softmax of the scores."""
+    labels = np.asarray(head.classes_.tolist())  # texts as texts, whatever array they came in
+    if labels.dtype.kind not in _LABELS:
+        raise HeadError("labels must be texts, numbers or truth values to stand in an ONNX file; rename the classes")
+    number = getattr(graph.onnx.TensorProto, _LABELS[labels.dtype.kind])
+    values = [each.encode() if isinstance(each, str) else each for each in labels.tolist()]
+    graph.constants.append(graph.onnx.helper.make_tensor("classes", number, labels.shape, values))
+    graph.add("Gather", "classes", graph.add("ArgMax", "scores", axis=1, keepdims=0), output="label")
+    outputs = [graph.onnx.helper.make_tensor_value_info("label", number, ["n"])]
+    if head.softmax:
+        graph.add("Softmax", "scores", axis=1, output="probabilities")
+        outputs.append(_value(graph, "probabilities", len(labels)))
+    return outputs
+
+
+_LABELS = {"U": "STRING", "i": "INT64", "u": "INT64", "b": "BOOL", "f": "DOUBLE"}
+_OPSET, _IR = 18, 9  # of 2023: runtimes from onnxruntime 1.15 on
+
+
+def _value(graph: Graph, name: str, columns: int) -> Any:
+    return graph.onnx.helper.make_tensor_value_info(name, graph.element, ["n", columns])
+
+
+def _properties(head: Any) -> dict[str, str]:
+    """What the file says beside the graph: the head, and what it was made from."""
+    found: Provenance = getattr(head, "provenance_", UNKNOWN)
+    return {"privstats.head": type(head).__name__, **found.tags()}
+
+
+def _checked(precision: Precision) -> Precision:
+    if precision not in get_args(Precision):
+        raise HeadError(f"precision must be one of {', '.join(map(repr, get_args(Precision)))}, got {precision!r:.40}")
+    return precision
 
 
 def _fitted(head: object, call: str) -> _Fitted:
@@ -138,17 +246,16 @@ def _affine(surface: Preprocessing) -> tuple[Array, Array]:
     return apply(surface.transform, np.eye(inputs)) - shift, shift
 
 
-def _require_tensor_maps(torch: Any, surface: Preprocessing) -> None:
-    """HeadError where a map of another package turns a tensor into something else."""
-    inputs = input_features(surface.transform, surface.features)
-    rows = torch.zeros((1, inputs), dtype=torch.float64)
+def _require_graph_maps(surface: Preprocessing, rows: Any, what: str) -> None:
+    """HeadError where a map of another package turns such rows into something else."""
+    kind = type(rows)
     for step in surface.transform:
         try:
             rows = step.apply(rows)
         except (TypeError, ValueError, AttributeError, RuntimeError):
             rows = None
-        if not isinstance(rows, torch.Tensor):
+        if not isinstance(rows, kind):
             raise HeadError(
-                f"transform {step.kind!r} does not take torch tensors, so the head cannot be a module; "
-                "write its apply for tensors too, or serve the head itself"
+                f"transform {step.kind!r} does not take {what}, so the head cannot be exported; write its apply with "
+                "transforms.arrays, or serve the head itself"
             )

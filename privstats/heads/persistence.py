@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from privstats.errors import HeadError, SchemaError
 from privstats.files.envelope import Content, Format, PathLike, Version, whole_content
 from privstats.files.signing import Signer, Verifier
+from privstats.heads.provenance import UNKNOWN, Provenance
 from privstats.heads.registry import HEADS, head_class
 from privstats.heads.rules import Preprocessing, Rule, rule_of
 from privstats.tables import register
@@ -28,18 +29,28 @@ _HEADS: dict[str, type[Stored]] = {}
 
 
 class Stored:
-    """A fitted head that can be written to a file and read back."""
+    """A fitted head that can be written to a file and read back, and that says where it comes from.
+
+    Attributes:
+        provenance_: what it was made from and what is promised for it; in its file and, in words, in its ``repr``.
+    """
+
+    provenance_: Provenance
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not cls.__name__.startswith("_"):
             register(_HEADS, cls.__name__, cls, "head", HeadError)
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        words: str = super().__repr__(N_CHAR_MAX)  # type: ignore[call-arg]  # scikit-learn's, behind this class
+        return f"{words} [{self.provenance_}]" if hasattr(self, "provenance_") else words
+
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
         """Write the fitted head whole: safetensors with a JSON manifest in its header.
 
-        Parameters, labels, the rule, the public map in front of it, class means and class probabilities are kept;
-        attributes that only describe the fit (``covariance_``, ``convergence_`` and the like) are not.
+        Parameters, labels, the rule, the public map in front of it, class means, class probabilities and where it comes
+        from are kept; attributes that only describe the fit (``covariance_``, ``convergence_`` and the like) are not.
 
         Args:
             path: where to; an existing file is replaced atomically.
@@ -78,12 +89,15 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     transform: list[dict[str, Any]]
     feature_names: tuple[str, ...] | None = None
     nonnegative: bool = False
+    provenance: Provenance = UNKNOWN
 
 
 def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
-    """Read a head that ``save`` wrote, in this version or, unsigned and without a checksum, the one before.
+    """Read a head that ``save`` wrote, in this version or one before.
 
-    Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger.
+    Versions 1 and 2 do not say where a head comes from, so its ``provenance_`` is unknown; version 1 has neither
+    checksum nor signature. Without ``signed_by`` the checksum catches corruption and careless edits; only a signature
+    stops a forger.
 
     Args:
         path: the file.
@@ -156,9 +170,10 @@ FORMAT = Format[Any](
     readers={
         1: Version(head_of, whole_content(b"privstats-head/1"), checksum=False),
         2: Version(head_of, whole_content(b"privstats-head/2")),
+        3: Version(head_of, whole_content(b"privstats-head/3")),
     },
 )
-"""Files of heads; version 1 had neither checksum nor signature."""
+"""Files of heads; version 1 had neither checksum nor signature, versions 1 and 2 no provenance."""
 
 
 def _check_fit(manifest: _Manifest, rule: Rule) -> None:
@@ -194,6 +209,7 @@ def _manifest(head: Any) -> _Manifest:
         transform=to_builtins(surface.transform),
         feature_names=surface.feature_names,
         nonnegative=surface.nonnegative,
+        provenance=getattr(head, "provenance_", UNKNOWN),
     )
 
 
@@ -202,6 +218,7 @@ def _plain(value: Any) -> Any:
 
 
 def _restore(head: Any, manifest: _Manifest, rule: Rule, surface: Preprocessing) -> None:
+    head.provenance_ = manifest.provenance
     head.preprocessing_ = surface
     if surface.inputs is not None:
         head.n_features_in_ = surface.inputs

@@ -23,6 +23,7 @@ from privstats.heads.estimates.adaptation import PULLS, Adapter, choose_pull, la
 from privstats.heads.estimator import ClassHead, Scoring
 from privstats.heads.evidence import Array
 from privstats.heads.persistence import content_of, head_of
+from privstats.heads.provenance import EXACT, Provenance
 from privstats.heads.registry import SWITCH, Bounds, Number, Text, check_parameters
 from privstats.heads.registry.bounds import Constraint
 from privstats.heads.rules import as_numpy
@@ -81,6 +82,7 @@ class Personal(Scoring):
         shift_: the offset, ``(d,)``, or None.
         centre_, matrix_: the adapter is ``centre + (x - centre) matrix``, ``(d,)`` and ``(d, d)``, or None.
         pulls_: the pulls used, by name.
+        provenance_: exact; that of the release inside is ``head.provenance_``.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), np.array([0, 0, 1, 1] * 5)
@@ -95,6 +97,7 @@ class Personal(Scoring):
     shift_: Array | None
     centre_: Array | None
     matrix_: Array | None
+    provenance_: ClassVar[Provenance] = EXACT
 
     bounds: ClassVar[Bounds] = {
         "head": (_ClassHead(),),
@@ -262,6 +265,7 @@ def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
     if own not in steps:
         raise HeadError("the head's release is behind no such transform; give the client's own copy of the plan's")
     mine = copy(head)
+    mine.provenance_ = EXACT  # the client's own map is a function of its records
     mine.preprocessing_ = replace(head.preprocessing_, transform=tuple(own if step == own else step for step in steps))
     return mine
 
@@ -304,9 +308,12 @@ FORMAT = Format[Personal](
     noun="personal head",
     writer="Personal.save",
     error=HeadError,
-    readers={1: Version(_read, whole_content(b"privstats-personal-head/1"))},
+    readers={
+        1: Version(_read, whole_content(b"privstats-personal-head/1")),
+        2: Version(_read, whole_content(b"privstats-personal-head/2")),
+    },
 )
-"""Files of personal heads."""
+"""Files of personal heads; in version 1 the head inside does not say where it comes from."""
 
 
 def _check_tensors(personal: Personal, tensors: dict[str, NDArray[Any]]) -> None:

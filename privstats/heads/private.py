@@ -26,7 +26,7 @@ from privstats.moments.arrays import columns_of
 from privstats.moments.input_validation import as_rows, pairs
 from privstats.release import Release
 from privstats.schema import ClassSchema, Schema
-from privstats.transforms import ConstantFeature, Transform, output_features
+from privstats.transforms import ConstantFeature, Transform, output_features, steps_of
 
 __all__ = ["Labels", "Records", "central", "with_intercept"]
 
@@ -152,7 +152,7 @@ class Labels:
         self, records: Records, statistics: str, transform: Sequence[Transform], clip_norm: float, grid_bits: int
     ) -> ClassSchema:
         """What is measured of the records: these classes, behind the transform; columns keep their names."""
-        maps, columns = tuple(transform), records.columns
+        maps, columns = steps_of(transform), records.columns
         features = records.features(maps)
         return ClassSchema(
             len(self.names), features, statistics, clip_norm, grid_bits, transform=maps, feature_names=columns

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from msgspec.structs import replace
 from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases, Rounds
@@ -23,6 +24,7 @@ from privstats.estimates import regression
 from privstats.estimates.spectrum import NoisyGram
 from privstats.heads.evidence import Array
 from privstats.heads.private import central
+from privstats.heads.provenance import EXACT, Provenance
 from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
 from privstats.heads.release_list import arrays, present, row_count
@@ -73,7 +75,7 @@ class RefinedRidge(LinearRegressor):
         """
         check_parameters(self, self.bounds)
         X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64, y_numeric=True)
-        self.preprocessing_ = Preprocessing(features=X.shape[1])
+        self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         norm = float(np.sqrt(np.square(X).sum(axis=1)).max()) or 1.0
         rows = np.hstack([X, np.full((len(X), 1), norm / 2)]) if self.fit_intercept else X
         weights = self._fit_rows(rows, np.asarray(y, np.float64), 1.25 * norm)
@@ -102,7 +104,7 @@ class RefinedRidge(LinearRegressor):
         if not isinstance(recipe, RidgeRounds):
             raise ReleaseError("these are releases of classes; use heads.RefinedSoftmax")
         self._warn_without_constant(recipe.first.transform)
-        self.preprocessing_ = Preprocessing.of_release(have[0])
+        self.preprocessing_, self.provenance_ = Preprocessing.of_release(have[0]), Provenance.of(have)
         whitening, states = recipe.states(have)
         self.rounds_, self.clip_ = len(states) - 1, states[-1].clip
         return self._settle(whitening.published(states[-1].weights), 0.0)
@@ -154,7 +156,9 @@ class RefinedRidge(LinearRegressor):
         whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
         course = Rounds.within(whole, self.rounds, expected_records=row_count(records, expected_records, adjacency))
         self.releases_ = private_releases(course, records.X, records.y, ledger=ledger, dataset=dataset)
-        return self.fit_releases(self.releases_)
+        self.fit_releases(self.releases_)
+        self.provenance_ = replace(self.provenance_, course=course.digest)
+        return self
 
     def _fit_rows(self, X: Array, y: Array, norm: float) -> Array:
         """The recipe without noise, in real numbers: weights ``(d,)``."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax as probabilities
 from sklearn.utils.multiclass import check_classification_targets
@@ -28,10 +29,11 @@ from privstats.heads.estimates.shrinkage import Priors, log_priors
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.private import Labels, central
+from privstats.heads.provenance import EXACT, Provenance
 from privstats.heads.registry import NONE, PRIORS, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import arrays, present, row_count
 from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy
-from privstats.transforms import Transform, UnitNorm
+from privstats.transforms import Transform, UnitNorm, steps_of
 
 __all__ = ["RefinedSoftmax"]
 
@@ -84,7 +86,7 @@ class RefinedSoftmax(ClassHead):
         X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
-        self.preprocessing_ = Preprocessing(features=X.shape[1])
+        self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         return self._fit_rows(UnitNorm().apply(X), index)
 
     def fit_release(self, release: Any, labels: Sequence[Any] | None = None) -> Self:
@@ -111,7 +113,7 @@ class RefinedSoftmax(ClassHead):
             raise ReleaseError("these are releases of a regression; use heads.RefinedRidge")
         schema = recipe.first
         self.classes_ = class_labels(schema, schema.classes, labels)
-        self.preprocessing_ = Preprocessing.of_release(have[0])
+        self.preprocessing_, self.provenance_ = Preprocessing.of_release(have[0]), Provenance.of(have)
         whitening, states = recipe.states(have)
         discriminant = head_class("LDA")().fit_release(have[0])
         counts = denoise.counts(recipe.sums(have[0]).N, have[0].sigma["N"])
@@ -160,14 +162,16 @@ class RefinedSoftmax(ClassHead):
             HeadError, SchemaError, PlanError, DataError, LedgerError: as in :meth:`ClassHead.fit_private`.
         """
         check_parameters(self, self.bounds)
-        records, maps = arrays(X, y), (*transform, UnitNorm())
+        records, maps = arrays(X, y), (*steps_of(transform), UnitNorm())
         labels = Labels.of(records, classes)
         schema = labels.schema(records, "NAB", maps, clip_norm, grid_bits)
         whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
         course = Rounds.within(whole, self.rounds, expected_records=row_count(records, expected_records, adjacency))
         numbered = records.labelled(labels.numbers)
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
-        return self.fit_releases(self.releases_, labels.names.tolist())
+        self.fit_releases(self.releases_, labels.names.tolist())
+        self.provenance_ = replace(self.provenance_, course=course.digest)
+        return self
 
     def _solve(self, evidence: ClassEvidence) -> Rule:
         raise NotImplementedError("rounds need more than the sums of one release; see fit_releases")

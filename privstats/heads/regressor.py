@@ -13,17 +13,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privstats.heads.card import Described
 from privstats.heads.evidence import Array
+from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Records, with_intercept
 from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
 from privstats.schema import RidgeSchema
-from privstats.transforms import ConstantFeature, Transform
+from privstats.transforms import ConstantFeature, Transform, steps_of
 
 __all__ = ["LinearRegressor"]
 
 
-class LinearRegressor(Stored, RegressorMixin, BaseEstimator):
+class LinearRegressor(Stored, Exported, Described, RegressorMixin, BaseEstimator):
     """A head whose predictions are linear in the transformed columns; it sets ``preprocessing_`` and adopts a rule.
 
     Attributes:
@@ -38,7 +40,7 @@ class LinearRegressor(Stored, RegressorMixin, BaseEstimator):
         self, records: Records, transform: Sequence[Transform], clip_norm: float, target_bound: float, grid_bits: int
     ) -> RidgeSchema:
         """The schema of one party's records; with ``fit_intercept`` it ends in a constant, if it did not already."""
-        maps, norm = tuple(transform), clip_norm
+        maps, norm = steps_of(transform), clip_norm
         if self.fit_intercept and not _has_constant(maps):
             maps, norm = with_intercept(maps, clip_norm)
         return RidgeSchema(

@@ -22,6 +22,7 @@ from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram
 from privstats.heads.private import Records, central
+from privstats.heads.provenance import EXACT, Provenance
 from privstats.heads.registry import NONE, SWITCH, Bounds, Constraints, Entry, Number, Text, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
 from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
@@ -82,7 +83,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         check_parameters(self, self.bounds)
         X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
-        self.preprocessing_ = Preprocessing(features=X.shape[1])
+        self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         return self._build(records_gram(X, y.reshape(len(y), -1), self.fit_intercept), flat=y.ndim == 1)
 
     def fit_release(self, release: Released) -> Self:
@@ -98,7 +99,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         check_parameters(self, self.bounds)
         evidence = release_gram(release, self.records)
         self._warn_without_constant(release.plan.schema.transform)
-        self.preprocessing_ = Preprocessing.of_release(release)
+        self.preprocessing_, self.provenance_ = Preprocessing.of_release(release), Provenance.of([release])
         if self.preprocessing_.inputs is not None:
             self.n_features_in_ = self.preprocessing_.inputs
         return self._build(evidence, flat=evidence.h.shape[1] == 1)
@@ -179,6 +180,7 @@ class RidgeClassifier(ClassHead):
 
     entry: ClassVar[Entry] = Entry(any_of="B")
     bounds: ClassVar[Bounds] = {"solver": _SOLVERS, "penalty": (Number(), Text("auto", "gcv", "evidence"))}
+    softmax: ClassVar[bool] = False
 
     solver: Solver = "auto"
     penalty: Penalty = "auto"

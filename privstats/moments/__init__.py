@@ -6,7 +6,7 @@ from privstats.moments.clip_report import ClipReport
 from privstats.moments.counts import CountMoments, RealCountMoments
 from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments
 from privstats.moments.kinds import Kind, kind_of
-from privstats.moments.measure import measure, quantize
+from privstats.moments.measure import measure, quantize, warn_if_empty
 from privstats.moments.moments_delta import MomentsDelta
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
 from privstats.moments.sites import RealSiteMoments, SiteMoments
@@ -32,4 +32,5 @@ __all__ = [
     "kind_of",
     "measure",
     "quantize",
+    "warn_if_empty",
 ]

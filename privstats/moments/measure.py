@@ -5,6 +5,7 @@ Arrays, files, tensors or an iterable of batches go in, frozen whole-number mome
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, overload
 
@@ -23,7 +24,7 @@ from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, Wit
 from privstats.schema.public_values import Published
 from privstats.transforms import apply
 
-__all__ = ["measure", "quantize"]
+__all__ = ["measure", "quantize", "warn_if_empty"]
 
 
 @overload
@@ -78,6 +79,27 @@ def measure(
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
     return moments  # type: ignore[no-any-return]
+
+
+def warn_if_empty(*moments: Moments) -> None:
+    """Say that there is no record in any of these, to whoever holds them: a party may have none, all of them may not.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> import warnings
+        >>> one, none = ps.measure(schema, np.ones((1, 2)), [0]), ps.measure(schema, np.ones((0, 2)), [])
+        >>> with warnings.catch_warnings(record=True) as said:
+        ...     ps.moments.warn_if_empty(one, none)
+        ...
+        >>> len(said)  # one of the two parties has a record
+        0
+    """
+    if all(each.records == 0 for each in moments):
+        warnings.warn(
+            "there is no record in X, so every sum is 0, and what is released is noise alone; see what was loaded",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from scipy.special import ndtr
 
 from privstats.dp import Noise, NoiseRow, Opinion
+from privstats.notebook import html_facts, html_lines, html_table
 from privstats.plan.cohort import Headroom
 from privstats.plan.conditions import conditions
 from privstats.schema import Schema
@@ -157,6 +158,13 @@ class Budget:
         yield f"[bold]budget:[/] {self.promise}"
         yield table
         yield self._caption()
+
+    def _repr_html_(self) -> str:
+        shown = columns(private=math.isfinite(self.epsilon))
+        header = ("", *(column.heading for column in shown))
+        rows = [(row.statistic, *(column.shown(row) for column in shown)) for row in self.rows]
+        promise = html_facts("budget", [("promise", self.promise)])
+        return promise + html_table(header, rows) + html_lines(self._caption())
 
     def _caption(self) -> str:
         private = math.isfinite(self.epsilon)

@@ -16,6 +16,8 @@ from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
 from privstats.dp.crosscheck import Accountant
 from privstats.encoding import Layout, Ring, Segment, layout_of
 from privstats.errors import PlanError
+from privstats.notebook import html_facts
+from privstats.plain import plain_fields
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, ring_of
@@ -96,6 +98,7 @@ class Plan:
     spare_bits: int = 0
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         check_kinds(self.schema, self.cohort, self.privacy, self.graph, self.spare_bits)
         check_published(self.schema, self.privacy, self.published)
         object.__setattr__(self, "panel", checked_panel(self.protocol, self.panel))
@@ -108,6 +111,18 @@ class Plan:
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
         _ = self.masking  # derives noise, headroom and thresholds, and raises where they do not fit
         check_masking(self.masking, self.noise)
+
+    def _repr_html_(self) -> str:
+        cohort = self.cohort
+        parties = f"{cohort.clients}, at least {cohort.min_survivors}, at most {cohort.colluders} colluders"
+        facts = [
+            ("digest", self.digest),
+            ("a record", self.schema.record),
+            ("parties", parties),
+            ("records, at most", f"{cohort.max_records:,}"),
+            ("protocol", self.protocol),
+        ]
+        return html_facts("plan", facts) + self.budget()._repr_html_()
 
     @cached_property
     def layout(self) -> Layout:

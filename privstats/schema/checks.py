@@ -12,8 +12,9 @@ from numbers import Real
 from typing import Any
 
 from privstats.errors import SchemaError
+from privstats.plain import plain_fields
 from privstats.schema.base import Schema
-from privstats.transforms import Transform, output_features
+from privstats.transforms import Transform, output_features, steps_of
 
 __all__ = ["check_coarseness", "checked_names", "checked_vectors", "settle", "size", "whole"]
 
@@ -30,7 +31,8 @@ def settle(schema: Schema, **values: object) -> None:
 
 
 def checked_vectors(schema: Schema) -> dict[str, object]:
-    """What every schema says about its feature vectors, checked."""
+    """What every schema says about its feature vectors, checked; and all its fields as plain Python values."""
+    plain_fields(schema)
     features = whole("features", schema.features, 2, "one feature has no covariance: add another or a constant one")
     grid_bits = whole("grid_bits", schema.grid_bits, 2, "12 suits most data")
     if grid_bits > _MAX_GRID_BITS:
@@ -38,16 +40,14 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
     check_coarseness("features", features, grid_bits)
     if not isinstance(schema.nonnegative, bool):
         raise SchemaError(f"nonnegative must be True or False, got {type(schema.nonnegative).__name__}")
-    transform = schema.transform
-    if not isinstance(transform, tuple | list) or not all(isinstance(step, Transform) for step in transform):
-        raise SchemaError("transform must be a tuple of maps from privstats.transforms, for example (UnitNorm(),)")
+    transform = steps_of(schema.transform)
     outputs, beside = output_features(transform), schema.appended
     if outputs is not None and outputs + beside != features:
         remedy = f"{outputs} and {beside} appended make {outputs + beside}" if beside else "make them equal"
         raise SchemaError(f"transform gives {outputs} features but features={features}; {remedy}")
     clip_norm = size("clip_norm", schema.clip_norm, "choose it from public data, as `privstats plan suggest` does")
-    names = _checked_columns(schema.feature_names, tuple(transform), features, beside)
-    settled = {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": tuple(transform)}
+    names = _checked_columns(schema.feature_names, transform, features, beside)
+    settled = {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": transform}
     return {**settled, "feature_names": names}
 
 

@@ -6,6 +6,7 @@ from privstats.transforms.base import (
     from_builtins,
     input_features,
     output_features,
+    steps_of,
     to_builtins,
 )
 from privstats.transforms.orthogonal import OrthogonalProjection
@@ -30,5 +31,6 @@ __all__ = [
     "from_builtins",
     "input_features",
     "output_features",
+    "steps_of",
     "to_builtins",
 ]

@@ -1,6 +1,7 @@
-"""The few array operations that transforms and clip need, for numpy arrays and for torch tensors on any device.
+"""The few array operations that transforms, clip and rules need: for numpy arrays, torch tensors and recorded graphs.
 
-Every one is exact or correctly rounded in float64, so both give the same bits. Not an array library.
+All but the logarithm are exact or correctly rounded in float64, so numpy and torch give the same bits. Rows that bring
+their own ``operations`` (a graph that is being written down) are served by those. Not an array library.
 """
 
 from __future__ import annotations
@@ -35,6 +36,15 @@ class Arrays(Protocol):
     def relu(self, rows: Any) -> Any:
         """max(rows, 0)."""
 
+    def log1p(self, values: Any) -> Any:
+        """log(1 + values)."""
+
+    def append(self, rows: Any, value: float, columns: int) -> Any:
+        """As many columns that hold ``value``, on the right of ``(n, d)``."""
+
+    def some(self, mask: Any) -> bool:
+        """Whether any entry holds; True while a graph is recorded, where no entry is known yet."""
+
     def hstack(self, left: Any, right: Any) -> Any:
         """Columns of both, side by side."""
 
@@ -53,6 +63,15 @@ class _Numpy:
     vecdot = staticmethod(np.vecdot)
     sqrt = staticmethod(np.sqrt)
     where = staticmethod(np.where)
+    log1p = staticmethod(np.log1p)
+
+    @staticmethod
+    def append(rows: Any, value: float, columns: int) -> Any:
+        return np.hstack([rows, np.full((len(rows), columns), value)])
+
+    @staticmethod
+    def some(mask: Any) -> bool:
+        return bool(mask.any())
 
     @staticmethod
     def row_max(rows: Any) -> Any:
@@ -80,15 +99,20 @@ class _Numpy:
 
 
 class _Torch:
-    def __init__(self, torch: ModuleType) -> None:
+    """Operations in the type of the rows: float64 with the same bits as numpy's, or float32 for serving."""
+
+    def __init__(self, torch: ModuleType, rows: Any) -> None:
         self._torch = torch
+        self._dtype = rows.dtype
+        self._single = rows.dtype == torch.float32
         self.rint = torch.round
         self.vecdot = torch.linalg.vecdot
         self.sqrt = torch.sqrt
         self.where = torch.where
+        self.log1p = torch.log1p
 
     def row_max(self, rows: Any) -> Any:
-        return rows.abs().amax(dim=1) if rows.shape[1] else rows.new_zeros(len(rows))
+        return rows.abs().amax(dim=1) if rows.shape[1] else rows.sum(1)
 
     def relu(self, rows: Any) -> Any:
         return rows.clamp(min=0.0)
@@ -96,17 +120,38 @@ class _Torch:
     def hstack(self, left: Any, right: Any) -> Any:
         return self._torch.hstack([left, right])
 
+    def append(self, rows: Any, value: float, columns: int) -> Any:
+        return self._torch.nn.functional.pad(rows, (0, columns), value=value)
+
+    def some(self, mask: Any) -> bool:
+        recorded = self._torch.jit.is_tracing() or self._torch.compiler.is_compiling()
+        return recorded or bool(mask.any())
+
     def binary_exponent(self, values: Any) -> Any:
-        return self._torch.frexp(values).exponent.to(self._torch.int64)
+        exponents = self._torch.frexp(values).exponent.to(self._torch.int64)
+        return exponents.clamp(min=_SINGLE_LEAST) if self._single else exponents
 
     def power_of_two(self, exponents: Any) -> Any:
-        return ((exponents + 1023) << 52).view(self._torch.float64)  # by its bits: a device's pow may be off by one
+        torch, least = self._torch, -126 if self._single else -1022
+        if torch.jit.is_tracing():  # it cannot read bits as another type, so it looks the powers up
+            powers = np.ldexp(1.0, np.arange(least, 2 - least))
+            return torch.as_tensor(powers, dtype=self._dtype, device=exponents.device)[exponents - least]
+        if self._single:  # by its bits: a device's pow may be off by one
+            return ((exponents + 127) << 23).to(torch.int32).view(torch.float32)
+        return ((exponents + 1023) << 52).view(torch.float64)
 
     def like(self, constant: Any, rows: Any) -> Any:
-        return self._torch.as_tensor(constant, device=rows.device)
+        return self._torch.as_tensor(constant, dtype=rows.dtype, device=rows.device)
+
+
+_SINGLE_LEAST = -73
+"""Least exponent of a float32 row: 2**(52 - exponent), the most that a row is scaled by, must be a float32."""
 
 
 def arrays_of(rows: Any) -> Arrays:
-    """The operations for ``rows``: torch's for a torch tensor, numpy's otherwise."""
+    """The operations for ``rows``: its own, torch's for a torch tensor, numpy's otherwise."""
     torch = sys.modules.get("torch")
-    return _Torch(torch) if torch is not None and isinstance(rows, torch.Tensor) else _Numpy()
+    if torch is not None and isinstance(rows, torch.Tensor):
+        return _Torch(torch, rows)
+    own: Arrays | None = getattr(rows, "operations", None)
+    return _Numpy() if own is None else own

@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privstats.errors import SchemaError
+from privstats.plain import plain_fields
 from privstats.tables import register
 from privstats.transforms.exact import Rows
 
-__all__ = ["Transform", "apply", "from_builtins", "input_features", "output_features", "to_builtins"]
+__all__ = ["Transform", "apply", "from_builtins", "input_features", "output_features", "steps_of", "to_builtins"]
 
 _KINDS: dict[str, type[Transform]] = {}
 
@@ -47,6 +48,9 @@ class Transform(ABC):
         if "kind" in cls.__dict__:
             register(_KINDS, cls.kind, cls, "transform kind", SchemaError)
 
+    def __post_init__(self) -> None:
+        plain_fields(self)
+
     @abstractmethod
     def apply(self, rows: Rows) -> Rows:
         """Map finite float64 rows of shape ``(n, inputs)`` to ``(n, outputs)``, row by row: numpy array or tensor.
@@ -64,7 +68,23 @@ class Transform(ABC):
         return outputs
 
 
-def apply(transform: Sequence[Transform], rows: Rows) -> Rows:
+def steps_of(transform: Sequence[Transform] | Transform) -> tuple[Transform, ...]:
+    """The maps in order; a map alone is a chain of one.
+
+    Raises:
+        SchemaError: something in it is no map.
+
+    Example:
+        >>> ps.transforms.steps_of(ps.transforms.UnitNorm())
+        (UnitNorm(),)
+    """
+    steps = (transform,) if isinstance(transform, Transform) else transform
+    if not isinstance(steps, tuple | list) or not all(isinstance(step, Transform) for step in steps):
+        raise SchemaError("transform must be a tuple of maps from privstats.transforms, for example (UnitNorm(),)")
+    return tuple(steps)
+
+
+def apply(transform: Sequence[Transform] | Transform, rows: Rows) -> Rows:
     """Apply the maps in order; entries that overflow float64 become infinite, which the clip refuses.
 
     Example:
@@ -73,7 +93,7 @@ def apply(transform: Sequence[Transform], rows: Rows) -> Rows:
         [[0.6, 0.8, 1.0]]
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        for step in transform:
+        for step in steps_of(transform):
             rows = step.apply(rows)
     return rows
 

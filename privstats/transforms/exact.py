@@ -52,7 +52,7 @@ def scaled_rows(rows: Rows, bits: int) -> tuple[Any, Any]:
     xp = arrays_of(rows)
     exponents = bits - xp.binary_exponent(xp.row_max(rows))
     lift = (exponents > _LIFT) * _LIFT  # in two factors, for 2**exponents alone may overflow
-    if lift.any():
+    if xp.some(lift):
         rows = rows * xp.power_of_two(lift)[:, None]
     return rows * xp.power_of_two(exponents - lift)[:, None], exponents
 
@@ -74,7 +74,7 @@ def row_norms(rows: Rows, columns: int | None = None) -> RowNorms:
     exact; what the split drops is below 2**-(b+1) per entry.
     """
     xp = arrays_of(rows)
-    columns = rows.shape[1] if columns is None else columns
+    columns = int(rows.shape[1]) if columns is None else columns  # a tensor while torch.jit traces
     bits = limb_bits(columns)
     scaled, exponents = scaled_rows(rows, bits)
     high = xp.rint(scaled)
@@ -87,7 +87,7 @@ def row_norms(rows: Rows, columns: int | None = None) -> RowNorms:
 
 def row_sums(rows: Rows) -> Any:
     """Sums of rows, independent of the order, to 2**-(51 - log2 d) of the largest entry; shape ``(n,)``."""
-    scaled, exponents = scaled_rows(rows, 52 - (rows.shape[1] - 1).bit_length())
+    scaled, exponents = scaled_rows(rows, 52 - (int(rows.shape[1]) - 1).bit_length())
     return unscaled(arrays_of(rows).rint(scaled).sum(1), exponents)
 
 
@@ -97,5 +97,5 @@ def product(rows: Rows, matrix: Any, matrix_bits: int) -> Any:
     The rows are rounded to 2**-(52 - log2 d - matrix_bits) of their largest entry first (28 bits and more for up to
     4096 features and 12-bit matrices), after which every product and partial sum is exact.
     """
-    scaled, exponents = scaled_rows(rows, 52 - (rows.shape[1] - 1).bit_length() - matrix_bits)
+    scaled, exponents = scaled_rows(rows, 52 - (int(rows.shape[1]) - 1).bit_length() - matrix_bits)
     return unscaled(arrays_of(rows).rint(scaled) @ matrix, exponents)

@@ -61,7 +61,7 @@ class OrthogonalProjection(SeededMap):
         scaled, exponents = scaled_rows(rows, bits)
         work = xp.rint(scaled)
         if size > self.inputs:
-            work = xp.hstack(work, xp.like(np.zeros((len(rows), size - self.inputs)), rows))
+            work = xp.append(work, 0.0, size - self.inputs)
         for flips in _flips(self):
             work = walsh_hadamard(work * xp.like(flips, rows))
         return unscaled(work[:, : self.features], exponents) / (size * math.sqrt(self.features))
@@ -69,13 +69,12 @@ class OrthogonalProjection(SeededMap):
 
 def walsh_hadamard(rows: Rows) -> Rows:
     """The unnormalised Walsh-Hadamard transform of every row of ``(n, p)``, p a power of two."""
-    xp, size = arrays_of(rows), rows.shape[1]
+    xp, size = arrays_of(rows), int(rows.shape[1])
     half = 1
     while half < size:
-        pairs = rows.reshape(len(rows), size // (2 * half), 2, half)
-        left, right = pairs[:, :, 0], pairs[:, :, 1]
-        flat = (len(rows) * (size // (2 * half)), half)
-        rows = xp.hstack((left + right).reshape(flat), (left - right).reshape(flat)).reshape(len(rows), size)
+        pairs = rows.reshape(-1, 2, half)
+        left, right = pairs[:, 0], pairs[:, 1]
+        rows = xp.hstack(left + right, left - right).reshape(-1, size)
         half *= 2
     return rows
 

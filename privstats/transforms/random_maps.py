@@ -40,6 +40,7 @@ class SeededMap(Transform):
     features: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for field, least in (("seed", 0), ("inputs", 1), ("features", 1)):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:

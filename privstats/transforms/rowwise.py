@@ -36,6 +36,7 @@ class Centre(Transform):
     affine: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "centre", _public_numbers("centre", self.centre))
 
     def apply(self, rows: Rows) -> Rows:
@@ -71,6 +72,7 @@ class Scale(Transform):
     affine: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         settled = _public_numbers("scale", self.per)
         if min(settled) <= 0:
             raise SchemaError("scale must hold numbers above 0 to divide by; take them from public ranges")
@@ -146,6 +148,7 @@ class ConstantFeature(Transform):
     affine: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
         if not number or not math.isfinite(self.value) or self.value == 0:
             raise SchemaError("constant-feature value must be a finite number and not 0; 1 gives a plain intercept")
@@ -153,8 +156,7 @@ class ConstantFeature(Transform):
 
     def apply(self, rows: Rows) -> Rows:
         """One column more, on the right."""
-        xp = arrays_of(rows)
-        return xp.hstack(rows, xp.like(np.full((len(rows), 1), self.value), rows))
+        return arrays_of(rows).append(rows, self.value, 1)
 
     def outputs(self, inputs: int | None) -> int | None:
         """One more than came in."""

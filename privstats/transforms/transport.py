@@ -56,6 +56,7 @@ class Transport(Transform):
     local: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if type(self.features) is not int or self.features < 2:
             raise SchemaError(f"transport features must be a whole number of at least 2, got {self.features!r:.40}")
         digest = isinstance(self.reference, str) and len(self.reference) == 64

@@ -54,6 +54,15 @@ def test_check_contradicts_a_promise_that_the_nodes_do_not_keep(run: Any, tmp_pa
     assert "the nodes cost more: write the course anew" in run("check", "study.toml", code=1).stdout
 
 
+def test_check_says_the_same_to_scripts(run: Any, tmp_path: Path) -> None:
+    checked = json.loads(run("check", "study.toml", "--json").stdout)
+    shown = json.loads(run("show", "study.toml").stdout)
+    assert checked == {"violated": False, "sessions": 3, **shown}
+    file = tmp_path / "study.toml"
+    file.write_text(file.read_text().replace("epsilon = 4.0", "epsilon = 3.9"))
+    assert json.loads(run("check", "study.toml", "--json", code=1).stdout)["violated"] is True
+
+
 def test_a_course_is_run_node_by_node_from_files(run: Any, tmp_path: Path) -> None:
     """What a server and a party do between sessions, with files alone."""
     names: list[str] = []

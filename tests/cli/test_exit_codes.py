@@ -29,6 +29,8 @@ def folder(tmp_path, privstats):
     np.save(tmp_path / "objects.npy", np.array([{}, []], object), allow_pickle=True)
     sets = {"X_train": X, "y_train": y, "X_test": X, "y_test": y}
     np.savez(tmp_path / "right.npz", **sets)
+    np.savez(tmp_path / "whole.npz", X=X, y=y)
+    (tmp_path / "table.csv").write_text("a,b,y\n1,2,0\nash,3,1\n")
     wrong = {"empty": {"X_train": X[:0], "y_train": y[:0]}, "narrow": {"X_test": X[:, :9]}, "short": {"y_test": y[1:]}}
     wrong |= {"words": {"y_train": y.astype(str)}, "none": {"X_test": X[:0], "y_test": y[:0]}, "flat": {"X_train": y}}
     for name, arrays in wrong.items():
@@ -117,6 +119,13 @@ report nowhere.toml --out page
 report plan.toml --out plan.toml
 report plan.toml --release x.npy --out page
 report plan.toml --ledger nowhere.db --out page
+report plan.toml --head x.npy --out page
+head
+head show
+head show nowhere
+head show release
+head verify x.npy
+head verify release --plan nowhere.toml
 report plan.toml --trials 1 --out page
 demo --clients 1
 demo --clients many
@@ -139,6 +148,17 @@ sweep plan.toml short.npz
 sweep plan.toml words.npz
 sweep plan.toml none.npz
 sweep plan.toml flat.npz
+sweep plan.toml whole.npz
+sweep plan.toml whole.npz --split 0
+sweep plan.toml whole.npz --split 0.001
+sweep plan.toml nowhere.csv --target y --split 0.5
+sweep plan.toml table.csv --split 0.5
+sweep plan.toml table.csv --target z --split 0.5
+sweep plan.toml table.csv --target b
+sweep plan.toml table.csv --target b --split 0.5
+plan suggest --public table.csv
+plan suggest --public table.csv --target y
+plan suggest --public table.csv --target y --labels y.npy
 sweep plan.toml right.npz --head SVM
 sweep plan.toml right.npz --head Ridge
 sweep plan.toml right.npz --epsilon 0
@@ -252,16 +272,27 @@ def test_what_goes_wrong_is_code_2_and_a_sentence(privstats, folder, words):
     assert len((done.stderr + done.stdout).strip()) > 20
 
 
-def test_every_command_is_among_the_wrong_calls():
-    def names(group, *above):
-        for name in group.list_commands(None):
-            command = group.get_command(None, name)
-            if hasattr(command, "list_commands"):
-                yield from names(command, *above, name)
-            else:
-                yield " ".join([*above, name])
+def commands(group, *above):
+    """Every command by its words."""
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if hasattr(command, "list_commands"):
+            yield from commands(command, *above, name)
+        else:
+            yield " ".join([*above, name]), command
 
-    every = set(names(typer.main.get_command(app)))
+
+def test_every_command_answers_to_the_short_word_for_help(privstats, tmp_path):
+    every = dict(commands(typer.main.get_command(app)))
+    assert all("-h" in each.context_settings["help_option_names"] for each in every.values())
+    for words in ((), ("plan",), ("plan", "check"), ("audit", "budget")):
+        asked = [privstats(*words, word, cwd=tmp_path) for word in ("-h", "--help")]
+        assert [done.returncode for done in asked] == [0, 0]
+        assert asked[0].stdout == asked[1].stdout != ""
+
+
+def test_every_command_is_among_the_wrong_calls():
+    every = set(dict(commands(typer.main.get_command(app))))
     assert {"demo", "roster renew", "audit budget"} <= every
     missing = [name for name in sorted(every) if not any(words.startswith(f"{name} ") for words in WRONG)]
     assert not missing, f"give a wrong call of: {missing}"

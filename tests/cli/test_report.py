@@ -1,5 +1,7 @@
 """``privstats report``: the page appears whole, others may read it, and code 1 is a contradicted promise."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,23 @@ def test_a_release_and_a_ledger_are_read(privstats, folder):
     assert "ward" in page
 
 
+def test_a_model_is_on_the_page_with_what_is_promised_for_it(privstats, folder):
+    X, y = np.eye(3)[np.arange(9) % 3], np.arange(9) % 2
+    release = dataclasses.replace(ps.simulate(PLAN, [(X, y)] * 3), reproducible=False)
+    ps.heads.LDA().fit_release(release).save(folder / "head")
+    words = ("report", "plan.toml", "--out", ".")
+    assert privstats(*words, "--head", "head", cwd=folder).returncode == 0
+    page = (folder / "report.html").read_text("utf-8")
+    assert "A model made from it" in page
+    assert "LDA: epsilon 1 at delta 1e-05: central noise, one record, add-remove." in page
+    ps.heads.LDA().fit_release(dataclasses.replace(release, reproducible=True)).save(folder / "head")
+    assert privstats(*words, "--head", "head", cwd=folder).returncode == 1
+    assert "A promise is contradicted" in (folder / "report.html").read_text("utf-8")
+    ps.heads.LDA().fit(X, y).save(folder / "head")
+    done = privstats(*words, "--head", "head", cwd=folder)
+    assert (done.returncode, "names no plan" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(("violated", "code"), [(False, 0), (True, 1)])
 def test_a_contradicted_promise_is_code_1_and_on_the_page(privstats, folder, monkeypatch, violated, code):
     monkeypatch.setattr(pages, "finder", lambda name: found(violated and name == "attack"))
@@ -56,7 +75,7 @@ def test_a_contradicted_promise_is_code_1_and_on_the_page(privstats, folder, mon
         (("--ledger", "nowhere.db", "--out", "x"), "nowhere.db"),
         (("--out", "plan.toml"), "--out plan.toml cannot be a folder"),
         (("--trials", "1", "--out", "x"), "--trials"),
-        ((), "--out"),
+        ((), "with --out"),
     ],
 )
 def test_what_goes_wrong_is_one_sentence_and_no_page(privstats, folder, words, said):

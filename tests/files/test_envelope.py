@@ -50,7 +50,8 @@ def published_values():
 
 
 def same_heads(one, other):
-    return one.get_params() == other.get_params() and all(
+    known = (one.get_params(), one.provenance_) == (other.get_params(), other.provenance_)
+    return known and all(
         np.array_equal(value, other.rule_.arrays()[name]) for name, value in one.rule_.arrays().items()
     )
 
@@ -200,7 +201,7 @@ def test_a_shape_that_no_array_has_is_refused(saved, shape):
         ({"format": "another"}, "is not a privstats"),
         ({"version": None}, "is not a privstats"),
         ({"manifest": None}, "is not a privstats"),
-        ({"version": "3"}, "format '3' and this privstats reads"),
+        ({"version": "9"}, "format '9' and this privstats reads"),
         ({"version": "01"}, "format '01' and this privstats reads"),
         ({"sha256": None}, "its checksum says that it is another"),
         ({"sha256": "é"}, "does not match its own checksum"),
@@ -267,15 +268,24 @@ def test_what_a_release_signs_is_what_format_1_signed(tmp_path):
     assert after["sha256"] == hashlib.sha256(after["manifest"].encode() + body).hexdigest()
 
 
-def test_a_head_of_format_1_is_read_and_format_2_is_written(tmp_path):
+def test_a_head_of_format_1_is_read_and_format_3_is_written(tmp_path):
     head = heads.load(OLD / "head-1.safetensors")
     assert head.predict_proba(np.array([[0.12573022, -0.13210486, 0.64042265]]))[0] == pytest.approx(
         [9.99996557e-01, 3.44284369e-06]
     )
     head.save(tmp_path / "h")
     header, _ = parts((tmp_path / "h").read_bytes())
-    assert header["__metadata__"]["version"] == "2"
+    assert header["__metadata__"]["version"] == "3"
     assert same("privstats-head", heads.load(tmp_path / "h"), head)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_head_from_before_provenance_was_kept_says_that_nothing_is_known(version, tmp_path):
+    head = heads.load(vector("privstats-head", version))
+    assert (head.provenance_, head.provenance_.exact) == (heads.Provenance(), None)
+    head.save(tmp_path / "h")
+    assert heads.load(tmp_path / "h").provenance_.exact is None
+    assert heads.load(vector("privstats-head", 3)).provenance_.exact is False
 
 
 def test_format_1_is_no_way_around_the_checksum_or_the_signature(tmp_path):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import io
+import warnings
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -29,6 +34,7 @@ from tests.heads.conftest import class_release, quick, ridge_release
 pytestmark = pytest.mark.filterwarnings("ignore:this release has no constant feature")
 
 torch = pytest.importorskip("torch")
+CLOSED = named("classes", trained=False)
 FITTED = [*map(quick, named("classes")), heads.LowRankQDA(rank=0)]
 
 
@@ -40,6 +46,40 @@ def test_modules_score_as_the_head(head, clip_norm, blobs):
     module = heads.to_module(head)
     rows = torch.tensor(np.r_[X, 100 * X, np.zeros((1, 6))])
     np.testing.assert_allclose(module(rows).numpy(), head._scores(rows), rtol=1e-8, atol=1e-8)
+
+
+def exported(module, rows):
+    """The module through ``torch.export``, its file and back, for any number of rows."""
+    program = torch.export.export(module, (rows,), dynamic_shapes=({0: torch.export.Dim("n")},))
+    return reloaded(torch.export.save, torch.export.load, program).module()
+
+
+def traced(module, rows):
+    """The module through ``torch.jit.trace``, its file and back."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", torch.jit.TracerWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch advises its export, which is tested beside it
+        return reloaded(torch.jit.save, torch.jit.load, torch.jit.trace(module, (rows,)))
+
+
+def reloaded(save, load, program):
+    file = io.BytesIO()
+    save(program, file)
+    file.seek(0)
+    return load(file)
+
+
+HARD = (1.0, 100.0, 1e-200, 1e-310, 1e200)
+"""Sizes of rows at which exact arithmetic scales twice, underflows or is near to overflowing."""
+
+
+def hard_rows(X):
+    return np.r_[*(size * X for size in HARD), np.zeros((1, X.shape[1]))]
+
+
+def same_scores(scores, head, rows, rtol):
+    want = head._scores(rows)
+    np.testing.assert_allclose(scores, want, rtol=rtol, atol=rtol * np.abs(want).max())
 
 
 def test_modules_carry_their_arrays_as_state(blobs):
@@ -95,6 +135,15 @@ def behind(transform, X, y):
     return ps.simulate(plan, [(X[k::2], y[k::2]) for k in range(2)])
 
 
+@functools.cache
+def released_behind(transform):
+    """A release behind a transform, and its records: made once for all tests of it."""
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 4
+    X = rng.normal(size=(200, 6)) + 2 * np.eye(4, 6)[y]
+    return behind(transform, X, y), X
+
+
 def kinds(transform):
     return "+".join(step.kind for step in transform)
 
@@ -108,6 +157,61 @@ def test_modules_carry_the_public_transform(transform, name, blobs):
     scores = heads.to_module(head)(torch.tensor(raw)).numpy()
     np.testing.assert_array_equal(head.classes_[scores.argmax(axis=1)], head.predict(raw))
     np.testing.assert_allclose(scores, head._scores(raw), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("transform", CHAINS, ids=kinds)
+def test_every_transform_is_traced_reloaded_and_scores_the_same(transform):
+    release, X = released_behind(transform)
+    head = heads.LDA().fit_release(release)
+    served = traced(heads.to_module(head), torch.tensor(X[:3]))
+    rows = hard_rows(X[:40])
+    same_scores(served(torch.tensor(rows)).numpy(), head, rows, 1e-9)
+
+
+def test_what_the_default_plan_does_is_exported_reloaded_and_scores_the_same():
+    release, X = released_behind((CentreRows(), UnitNorm()))
+    head, rows = heads.QDA().fit_release(release), hard_rows(X[:40])
+    served = exported(heads.to_module(head), torch.tensor(X[:3]))
+    same_scores(served(torch.tensor(rows)).numpy(), head, rows, 1e-9)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", CLOSED)
+@pytest.mark.parametrize("transform", CHAINS, ids=kinds)
+def test_every_head_behind_every_transform_is_exported_and_traced(transform, name):
+    release, X = released_behind(transform)
+    head, rows = quick(name).fit_release(release), hard_rows(X[:40])
+    module = heads.to_module(head)
+    for served in (exported(module, torch.tensor(X[:3])), traced(module, torch.tensor(X[:3]))):
+        same_scores(served(torch.tensor(rows)).numpy(), head, rows, 1e-8)
+
+
+@pytest.mark.parametrize("transform", CHAINS, ids=kinds)
+def test_a_module_of_float32_holds_no_other_number(transform):
+    release, X = released_behind(transform)
+    head, rows = heads.QDA().fit_release(release), np.r_[X, 100 * X, 1e-30 * X, np.zeros((1, 6))]
+    module = heads.to_module(head, precision="float32")
+    scores = module(torch.tensor(rows))
+    assert scores.dtype == torch.float32
+    assert {buffer.dtype for buffer in module.buffers()} == {torch.float32}
+    assert np.isfinite(scores.numpy()).all()
+    usual = slice(0, 400)
+    same_scores(scores[usual].numpy(), head, rows[usual], 3e-5)
+    assert np.mean(head.classes_[scores.argmax(1).numpy()][usual] == head.predict(rows[usual])) > 0.995
+
+
+def test_a_precision_that_there_is_not_is_refused(blobs):
+    head = heads.LDA().fit(*blobs())
+    with pytest.raises(HeadError, match="precision must be one of 'float64', 'float32', got 'float16'"):
+        heads.to_module(head, precision="float16")
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_a_rule_of_arrays_scores_in_its_graph_as_it_scores(name, blobs):
+    """The one sequence of operations that every export records, run on numpy arrays."""
+    X, y = blobs()
+    rule = quick(name).fit(X, y).rule_
+    np.testing.assert_allclose(rule.in_graph(SimpleNamespace(**rule.arrays()), X), rule.scores(X), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("transform", [(), (RandomFourier(3, 4, 4),)], ids=["plain", "mapped"])

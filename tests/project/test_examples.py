@@ -31,6 +31,8 @@ ROOMS = [
     "privstats.heads",
     "privstats.inference",
     "privstats.moments",
+    "privstats.notebook",
+    "privstats.plain",
     "privstats.plan",
     "privstats.release",
     "privstats.schema",

@@ -107,7 +107,7 @@ def test_a_list_of_maps_becomes_a_tuple():
         ({"grid_bits": 21}, "grid_bits must be at most 20"),
         ({"features": 64, "grid_bits": 2}, "too coarse for features=64.*use at least 3"),
         ({"nonnegative": 1}, "nonnegative must be True or False"),
-        ({"transform": UnitNorm()}, "transform must be a tuple"),
+        ({"transform": UnitNorm}, "transform must be a tuple"),
         ({"transform": ("unit-norm",)}, "transform must be a tuple"),
         ({"transform": (GaussianProjection(1, 10, 5),)}, "gives 5 features but features=4"),
         ({"transform": (GaussianProjection(1, 10, 4), ConstantFeature(1.0))}, "gives 5 features but features=4"),

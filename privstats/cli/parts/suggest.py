@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import privstats as ps
+from privstats.cli.parts.options import Target
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text
 
@@ -22,7 +23,10 @@ __all__ = ["suggest"]
 
 
 def suggest(
-    public: Annotated[Path | None, typer.Option(help="Features (.npy, records x features) that are public.")] = None,
+    public: Annotated[
+        Path | None, typer.Option(help="Public features: .npy, records x features; or a CSV or Parquet file.")
+    ] = None,
+    target: Target = None,
     labels: Annotated[Path | None, typer.Option(help="Their labels (.npy, whole numbers).")] = None,
     plan: Annotated[Path | None, typer.Option(help="Apply this plan's transform, and suggest shares for it.")] = None,
     tolerance: Annotated[float, typer.Option(help="Accuracy a choice may lose, 0 to 1.")] = 0.005,
@@ -49,18 +53,14 @@ def suggest(
         return
     if reader is not None:
         raise PlanError("--for is about shares and not about public data: give it with --plan and without --public")
-    from privstats.moments.files import file_rows
     from privstats.plan.grid_cost import grid_sentences
     from privstats.workflows import suggest as public_data
     from privstats.workflows.readers import suggested
 
     governing = ps.Plan.read(plan) if plan else None
     transform = governing.schema.transform if governing else ()
-    features = file_rows(public, "public")
-    targets = file_rows(labels, "labels") if labels else None
-    found = public_data.suggest(
-        features[:], None if targets is None else targets[:], transform=transform, tolerance=tolerance
-    )
+    features, targets = _public(public, labels, target, governing)
+    found = public_data.suggest(features, targets, transform=transform, tolerance=tolerance)
     shares = suggested(governing) if governing is not None and governing.noise is not None else {}
     costs = [] if governing is None else grid_sentences(governing)
     if as_json:
@@ -77,6 +77,22 @@ def suggest(
         _print_shares(console, shares)
     for line in costs:
         console.print(f"- {line}", highlight=False)
+
+
+def _public(public: Path, labels: Path | None, target: str | None, plan: ps.Plan | None) -> tuple[Any, Any]:
+    """Features, and their labels or None."""
+    import numpy as np
+
+    from privstats.cli.parts.record_tables import is_table, read_table
+    from privstats.moments.files import file_rows
+
+    if not is_table(public):
+        return file_rows(public, "public")[:], file_rows(labels, "labels")[:] if labels else None
+    if labels is not None:
+        raise PlanError("--labels go with an array: of a table, name the column of its labels with --target")
+    records = read_table(public, target, None if plan is None else plan.schema.feature_names)
+    classes = records.y.dtype.kind in "biuU"  # others are targets of a regression, which have no accuracy
+    return records.X, np.unique(records.y, return_inverse=True)[1] if classes else None
 
 
 def _show_shares(plan: ps.Plan, reader: str | None, as_json: bool) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from privstats.cli.parts.heads import spelled
 from privstats.cli.parts.output import prepare, progress_bar
+from privstats.cli.parts.record_tables import Records, is_table, read_archive, read_table
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
 from privstats.heads.registry import head_class, named
@@ -33,15 +34,48 @@ from privstats.workflows.sweep import (
     table,
 )
 
-__all__ = ["heads_named", "read_arrays", "run"]
+__all__ = ["RecordFile", "heads_named", "run"]
 
-_ARRAYS = ("X_train", "y_train", "X_test", "y_test")
 _DONE = "sweep.json"
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """The file that a sweep learns and scores on.
+
+    Attributes:
+        path: an npz file, or a table.
+        target: of a table, the column that is predicted.
+        split: of one set of records, the share to score on.
+    """
+
+    path: Path
+    target: str | None = None
+    split: float | None = None
+
+    def sets(self, plan: Plan, seed: int) -> tuple[Records, Records]:
+        """What to learn on and what to score on.
+
+        Raises:
+            DataError: the file cannot be read, or has to be split and nothing says how.
+        """
+        if is_table(self.path):
+            whole = read_table(self.path, self.target, plan.schema.feature_names)
+        else:
+            arrays = read_archive(self.path, "X_train y_train X_test y_test", "X y")
+            if "X" not in arrays:
+                return Records(arrays["X_train"], arrays["y_train"]), Records(arrays["X_test"], arrays["y_test"])
+            whole = Records(arrays["X"], arrays["y"])
+        if self.split is None:
+            raise DataError(
+                f"{self.path} holds one set of records; say with --split which share of it to score on, such as 0.25"
+            )
+        return whole.split(self.split, seed)
 
 
 def run(
     plan: Path,
-    data: Path,
+    data: RecordFile,
     head: list[str] | None,
     axes: Axes,
     *,
@@ -56,17 +90,17 @@ def run(
     Raises:
         DataError: the data set, a head's name or the folder will not do, or no head could be scored.
     """
-    subject, arrays = Plan.read(plan), read_arrays(data)
+    subject = Plan.read(plan)
+    train, test = data.sets(subject, seed)
     chosen = heads_named(head, subject)
     if out is not None:
         prepare(out)
         _refuse_overwriting(out)
-    train, test = (arrays["X_train"], arrays["y_train"]), (arrays["X_test"], arrays["y_test"])
     with progress_bar("sweeping", steps(subject, axes, repeats)) as tick:
         found = study(
             subject,
-            train,
-            test,
+            (train.X, train.y),
+            (test.X, test.y),
             chosen,
             axes,
             repeats=repeats,
@@ -80,28 +114,7 @@ def run(
         raise DataError("no head could be scored; let the plan's schema send the statistics that a head needs")
     _show(found)
     if out is not None:
-        _write(found, out, data)
-
-
-def read_arrays(path: Path) -> Mapping[str, np.ndarray[Any, Any]]:
-    """The four arrays of a feature set.
-
-    Raises:
-        DataError: not an npz file, or an array is missing.
-    """
-    try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise DataError(f"{path} holds one array; a sweep needs {', '.join(_ARRAYS)}, so write it with numpy.savez")
-        with archive:
-            missing = [name for name in _ARRAYS if name not in archive]
-            if missing:
-                raise DataError(f"{path} lacks {', '.join(missing)}; a sweep needs {', '.join(_ARRAYS)}")
-            return {name: archive[name] for name in _ARRAYS}
-    except (OSError, ValueError, EOFError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
+        _write(found, out, data.path)
 
 
 def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], Any]]:

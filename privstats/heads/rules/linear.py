@@ -13,6 +13,7 @@ import numpy as np
 
 from privstats.heads.evidence import Array
 from privstats.heads.rules.rule import Rule
+from privstats.transforms.arrays import arrays_of
 
 __all__ = ["LinearRule", "WhitenedRule"]
 
@@ -35,9 +36,9 @@ class LinearRule(Rule):
         out += self.intercept
         return out
 
-    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
+    def in_graph(self, buffers: Any, rows: Any) -> Any:
         """One matrix product."""
-        return torch.nn.functional.linear(rows, buffers.coef, buffers.intercept)
+        return rows @ buffers.coef.T + buffers.intercept
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +69,9 @@ class WhitenedRule(Rule):
         out += self.intercept
         return out
 
-    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
+    def in_graph(self, buffers: Any, rows: Any) -> Any:
         """Two matrix products."""
-        mapped = rows @ buffers.matrix
-        norms = mapped.norm(dim=1, keepdim=True)
-        unit = mapped / torch.where(norms > 0, norms, torch.ones_like(norms))
-        return torch.nn.functional.linear(unit, buffers.coef, buffers.intercept)
+        mapped, xp = rows @ buffers.matrix, arrays_of(rows)
+        norms = xp.sqrt(xp.vecdot(mapped, mapped))
+        unit = mapped / (norms + (norms == 0))[:, None]
+        return unit @ buffers.coef.T + buffers.intercept

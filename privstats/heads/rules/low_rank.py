@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privstats.heads.evidence import Array
-from privstats.heads.rules.rule import TILE, Rule, tail, tail_in_torch
+from privstats.heads.rules.rule import TILE, Rule, tail, tail_in_graph
 
 __all__ = ["DiagonalRule", "LowRankRule"]
 
@@ -57,10 +57,10 @@ class DiagonalRule(Rule):
         out += self.bias
         return out
 
-    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
+    def in_graph(self, buffers: Any, rows: Any) -> Any:
         """Two matrix products."""
         Z = rows - buffers.origin
-        return torch.addmm(buffers.bias, Z, buffers.linear.T) - Z.square() @ buffers.quadratic.T
+        return Z @ buffers.linear.T - (Z * Z) @ buffers.quadratic.T + buffers.bias
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +107,12 @@ class LowRankRule(Rule):
             out[tile] = self.bias - tail(distance, self.degrees[0], d)
         return out
 
-    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
+    def in_graph(self, buffers: Any, rows: Any) -> Any:
         """Three matrix products."""
         Z = (rows - buffers.origin) @ buffers.projection
         C, d = self.linear.shape
-        along = (Z @ buffers.factors - buffers.offsets).square().reshape(len(Z), C, -1).sum(dim=2)
-        distance = Z.square() @ buffers.precision.T - 2 * Z @ buffers.linear.T + buffers.constant - along
-        return buffers.bias - tail_in_torch(torch, distance, float(self.degrees[0]), d)
+        distance = (Z * Z) @ buffers.precision.T - (Z * 2) @ buffers.linear.T + buffers.constant
+        if rank := self.factors.shape[1] // C:
+            along = Z @ buffers.factors - buffers.offsets
+            distance = distance - (along * along).reshape(-1, C, rank).sum(2)
+        return buffers.bias - tail_in_graph(distance, float(self.degrees[0]), d)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.heads.evidence import Array
-from privstats.heads.rules.rule import TILE, Rule, tail, tail_in_torch
+from privstats.heads.rules.rule import TILE, Rule, tail, tail_in_graph
 
 __all__ = ["QuadraticRule", "pack_precisions"]
 
@@ -95,16 +95,16 @@ class QuadraticRule(Rule):
             out[tile] = self._score(_distances(self._project(X[tile]), self.packed, self.linear, self.constant))
         return out
 
-    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
+    def in_graph(self, buffers: Any, rows: Any) -> Any:
         """One matrix product per row of the triangle, as :meth:`scores`."""
         Z = (rows - buffers.origin) @ buffers.projection
         d = self.linear.shape[1]
-        distance = buffers.constant - 2 * Z @ buffers.linear.T
+        distance = buffers.constant - (Z * 2) @ buffers.linear.T
         start = 0
         for i in range(d):
-            distance = distance + Z[:, i, None] * (Z[:, i:] @ buffers.packed[:, start : start + d - i].T)
+            distance = distance + Z[:, i : i + 1] * (Z[:, i:] @ buffers.packed[:, start : start + d - i].T)
             start += d - i
-        return buffers.bias - tail_in_torch(torch, distance, float(self.degrees[0]), d)
+        return buffers.bias - tail_in_graph(distance, float(self.degrees[0]), d)
 
     def best(self, X: Array) -> NDArray[np.intp]:
         """The winners, found in float32 and decided again in float64 where the margin is within its rounding.

@@ -1,4 +1,4 @@
-"""What every decision rule is: frozen arrays, the scores they give in numpy and in torch, and the way back from a file.
+"""What every decision rule is: frozen arrays, their scores in numpy and in a graph, and the way back from a file.
 
 No rule itself and no estimator. Every head ends in a rule, and it is what is saved, exported and run.
 """
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from privstats.errors import HeadError
 from privstats.heads.evidence import Array
 from privstats.tables import register
+from privstats.transforms.arrays import arrays_of
 
-__all__ = ["TILE", "Rule", "rule_of", "tail", "tail_in_torch"]
+__all__ = ["TILE", "Rule", "rule_of", "tail", "tail_in_graph"]
 
 _RULES: dict[str, type[Rule]] = {}
 TILE = 1024  # rows per tile: a tile of X and its products stay in the second-level cache
@@ -41,13 +42,12 @@ class Rule(ABC):
         """This rule of ``basis.T x`` as a rule of x; ``basis`` has orthonormal columns, ``(d, k)``."""
 
     @abstractmethod
-    def in_torch(self, torch: Any, buffers: Any, rows: Any) -> Any:
-        """:meth:`scores` of float64 tensor rows, by torch.
+    def in_graph(self, buffers: Any, rows: Any) -> Any:
+        """:meth:`scores` of tensor rows or of a recorded graph's: the same sequence of operations for any rows.
 
         Args:
-            torch: the module.
-            buffers: what holds :meth:`arrays` as tensors, by name, on the device of the rows.
-            rows: ``(n, d)``.
+            buffers: what holds :meth:`arrays` by name, as tensors on the device of the rows, or as arrays.
+            rows: ``(n, d)``, of whatever ``transforms.arrays`` serves.
         """
 
     def best(self, X: Array) -> NDArray[np.intp]:
@@ -78,6 +78,7 @@ def tail(distance: Array, degrees: float, d: int) -> Array:
     return distance / 2 if degrees == 0 else (d + degrees) / 2 * np.log1p(np.maximum(distance, 0.0) / degrees)
 
 
-def tail_in_torch(torch: Any, distance: Any, degrees: float, d: int) -> Any:
-    """:func:`tail` of a tensor."""
-    return distance / 2 if degrees == 0 else (d + degrees) / 2 * torch.log1p(distance.clamp_min(0) / degrees)
+def tail_in_graph(distance: Any, degrees: float, d: int) -> Any:
+    """:func:`tail` of a tensor, or of a recorded graph's."""
+    xp = arrays_of(distance)
+    return distance / 2 if degrees == 0 else xp.log1p(xp.relu(distance) / degrees) * ((d + degrees) / 2)

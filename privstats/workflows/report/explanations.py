@@ -51,7 +51,7 @@ def headline(plan: Plan, mu: float | None = None) -> str:
             "Nothing bounds what the released sums tell about single records: masking hides who sent what, and the "
             "total is released as it is."
         )
-    whom = "parties (each with all its records)" if _by_client(plan) else "patients"
+    whom = "parties (each with all its records)" if _by_client(plan) else "records"
     return (
         f"At most {found(mu):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
         "however they try. Guessing finds 1."

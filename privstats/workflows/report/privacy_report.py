@@ -15,6 +15,7 @@ from importlib.metadata import version
 from privstats.course import Course
 from privstats.dp import Account, NoPrivacy
 from privstats.errors import ReleaseError
+from privstats.notebook import framed
 from privstats.plan import Plan, facts
 from privstats.release import Release
 from privstats.schema import ClassSchema
@@ -70,6 +71,9 @@ class Statement:
     def mu(self) -> float:
         """Of everything that is promised together; infinite without DP."""
         return self.plan.budget().mu if self.course is None else self.course.mu
+
+    def _repr_html_(self) -> str:
+        return framed(page_of(self))
 
     @property
     def violated(self) -> bool:

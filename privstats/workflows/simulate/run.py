@@ -15,6 +15,7 @@ from privstats.course import Course, Node, Stream
 from privstats.course import run as follow
 from privstats.course.kinds import kind_of
 from privstats.errors import AggregationError, DataError, PlanError
+from privstats.moments import warn_if_empty
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
@@ -161,6 +162,7 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
     dropouts = checked_dropouts(plan, dropouts)
     with watch.timing("measure"):
         moments = measured(plan, shards)
+    warn_if_empty(*moments)
     outcome = summed(plan, moments, dropouts, rng, watch)
     with watch.timing("release"):
         release = session.release(

@@ -35,4 +35,4 @@ def test_torch_gives_the_same_scores_zero_rows_included(rule):
     class Buffers:
         matrix, coef, intercept = (torch.tensor(rule.arrays()[name]) for name in ("matrix", "coef", "intercept"))
 
-    np.testing.assert_allclose(rule.in_torch(torch, Buffers, torch.tensor(X)).numpy(), rule.scores(X), atol=1e-12)
+    np.testing.assert_allclose(rule.in_graph(Buffers, torch.tensor(X)).numpy(), rule.scores(X), atol=1e-12)

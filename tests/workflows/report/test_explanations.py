@@ -29,9 +29,9 @@ def test_of_100_are_found_never_fewer_than_an_attacker_can_find(mu):
 
 
 def test_the_headline_is_what_the_promise_is_worth(plan, changed):
-    assert explanations.headline(plan).startswith("At most 2 of 100 patients found at 1 false alarm in 100")
+    assert explanations.headline(plan).startswith("At most 2 of 100 records found at 1 false alarm in 100")
     strong = changed(privacy=replace(PRIVACY, epsilon=0.1))
-    assert "At most 1.1 of 100 patients" in explanations.headline(strong)
+    assert "At most 1.1 of 100 records" in explanations.headline(strong)
     assert "parties (each with all its records)" in explanations.headline(
         changed(privacy=replace(PRIVACY, unit="client", max_records_per_client=9))
     )

@@ -35,7 +35,7 @@ def test_the_page_says_what_is_and_what_is_not_promised(plan):
     page = page_of(Statement(plan, at=AT))
     text = text_of(page)
     assert "not promised" in page.replace("\n", " ")  # with no markup between the words
-    assert "At most 2 of 100 patients found at 1 false alarm in 100" in text
+    assert "At most 2 of 100 records found at 1 false alarm in 100" in text
     for part in (plan.digest, "2026-03-01 12:30 UTC", f"privstats {ps.__version__}, Python 3", "centre" * 0 + "numpy"):
         assert part in text
     assert {"collected", "promised", "not-promised", "budget", "dropouts", "facts", "origin"} == ids(page)

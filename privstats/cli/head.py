@@ -1,0 +1,68 @@
+"""``privstats head show | verify``: what a model's file is made from, and so what it may be shown to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import privstats as ps
+from privstats.cli.parts.options import Json, SignedBy
+from privstats.cli.parts.verifying import NO, in_words, show_verdicts, unasked
+from privstats.files.jsonable import json_text
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Show and verify a model's file: what it is made from, what is promised.", no_args_is_help=True)
+
+HeadPath = Annotated[Path, typer.Argument(help="The head, as its save() wrote it.", metavar="FILE")]
+
+
+@app.command()
+def show(path: HeadPath, as_json: Json = False) -> None:
+    """Print what a head's file says: the head, what it was made from, and what is promised for it."""
+    from privstats.cli.parts.head_files import HeadFile, facts_of
+
+    facts = facts_of(HeadFile.of(path))
+    if as_json:
+        typer.echo(json_text(facts))
+        return
+    for name, value in facts.items():
+        if name != "parameters":
+            typer.echo(f"{name.replace('_', ' '):<14} {in_words(value)}")
+    for name, value in facts["parameters"].items():
+        typer.echo(f"  {name:<20} {value}")
+
+
+@app.command()
+def verify(
+    path: HeadPath,
+    plan: Annotated[
+        Path | None, typer.Option(help="The plan that it must come from (a course's first).", metavar="PLAN.TOML")
+    ] = None,
+    release: Annotated[
+        list[Path] | None, typer.Option(help="The release that it must come from; repeat for a course.", metavar="FILE")
+    ] = None,
+    signed_by: SignedBy = None,
+    as_json: Json = False,
+) -> None:
+    """Check that a promise covers a head, and hold it against its plan, its release and a signature.
+
+    Exit code 1 where one is not so: an exact head, and one of which nothing is known, may not leave whoever has the
+    records. With --release the head is fitted again and must score the same.
+    """
+    from privstats.cli.parts import head_files
+
+    opened = head_files.HeadFile.of(path)
+    promise = opened.provenance
+    checks = {
+        "checksum": "good" if opened.checksum else "none: the file is of a version that had none",
+        "promise": str(promise) if promise.covered else f"{NO}{promise}",
+        "plan": "not asked: give --plan" if plan is None else head_files.against_plan(promise, ps.Plan.read(plan)),
+        "release": "not asked: give --release",
+        "signature": unasked(opened.signed) if signed_by is None else head_files.against_key(path, signed_by),
+    }
+    if release:
+        checks["release"] = head_files.against_releases(opened, [ps.Release.load(each) for each in release])
+    show_verdicts(checks, as_json, head=opened.name, promise=promise.tables())

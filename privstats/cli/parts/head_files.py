@@ -1,0 +1,129 @@
+"""What ``privstats head`` does: read a head's file, say what stands in it, hold it against plan, releases and key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privstats.cli.parts.verifying import NO, is_signed, key_of
+from privstats.errors import HeadError, PrivstatsError
+from privstats.files.atomic import read_whole, safetensors_metadata
+from privstats.heads import persistence, personal
+from privstats.heads.provenance import Provenance
+from privstats.plan import Plan
+from privstats.release import Release
+
+__all__ = ["HeadFile", "against_key", "against_plan", "against_releases", "facts_of"]
+
+_FORMATS = {each.name: each for each in (persistence.FORMAT, personal.FORMAT)}
+_PROBES = 64
+_SAME_SCORES = 1e-6
+
+
+@dataclass(frozen=True)
+class HeadFile:
+    """A head's file, read and checked."""
+
+    head: Any
+    version: str
+    checksum: bool
+    signed: bool
+
+    @classmethod
+    def of(cls, path: Path) -> HeadFile:
+        """The head in a file, or in a personal head's.
+
+        Raises:
+            HeadError: the file is neither, or damaged.
+        """
+        header = safetensors_metadata(read_whole(path, HeadError, "save"))
+        format_ = _FORMATS.get(header.get("format", ""), persistence.FORMAT)
+        head = format_.read(path)
+        return cls(head, header["version"], "sha256" in header, is_signed(path, HeadError, "save"))
+
+    @property
+    def name(self) -> str:
+        """The class of the head."""
+        return type(self.head).__name__
+
+    @property
+    def provenance(self) -> Provenance:
+        """What it was made from."""
+        found: Provenance = self.head.provenance_
+        return found
+
+
+def facts_of(opened: HeadFile) -> dict[str, Any]:
+    """What a head's file says, for people and scripts."""
+    head, promise = opened.head, opened.provenance
+    parameters = {name: value for name, value in head.get_params(deep=False).items() if name != "head"}
+    return {
+        "head": opened.name,
+        "promise": str(promise),
+        "exact": promise.exact,
+        "epsilon": promise.epsilon,
+        "delta": promise.delta,
+        "adjacency": promise.adjacency,
+        "unit": promise.unit,
+        "model": promise.model,
+        "plan": promise.plan,
+        "release": promise.release,
+        "releases": promise.releases,
+        "course": promise.course,
+        "survivors": promise.survivors,
+        "clients": promise.clients,
+        "reproducible": promise.reproducible,
+        "seed": parameters.get("random_state"),
+        "classes": head.classes_.tolist() if hasattr(head, "classes_") else None,
+        "features": (head if hasattr(head, "preprocessing_") else head.head).preprocessing_.features,
+        "format": opened.version,
+        "signed": opened.signed,
+        "parameters": parameters,
+    }
+
+
+def against_plan(promise: Provenance, plan: Plan) -> str:
+    """The verdict on whether it comes from this plan."""
+    if promise.plan is None:
+        return f"{NO}the file names no plan"
+    if promise.plan != plan.digest:
+        return f"{NO}it comes from the plan {promise.plan}, and not from {plan.digest}"
+    return "good"
+
+
+def against_key(path: Path, words: str) -> str:
+    """The verdict on whether this key signed the file."""
+    key = key_of(words, HeadError)
+    try:
+        _FORMATS[safetensors_metadata(read_whole(path, HeadError, "save"))["format"]].read(path, key)
+    except HeadError as refusal:
+        return f"{NO}{refusal}"
+    return "good"
+
+
+def against_releases(opened: HeadFile, releases: list[Release]) -> str:
+    """Whether the head says what the releases say, and scores as one that is fitted on them."""
+    said, found = opened.provenance, Provenance.of(releases, opened.provenance.course)
+    if said != found:
+        return f"{NO}the file says {said}, of {_names(said)}; these say {found}, of {_names(found)}"
+    head = opened.head
+    if not getattr(head.entry, "closed_form", False):
+        return "named in the file; not fitted again, because it is trained on samples"
+    try:
+        again = type(head)(**head.get_params())
+        again = again.fit_releases(releases) if head.entry.after_rounds else again.fit_release(releases[0])
+    except PrivstatsError as refusal:
+        return f"{NO}no such head follows from it: {refusal}"
+    probes = np.random.default_rng(0).normal(size=(_PROBES, head.preprocessing_.features))
+    one, other = head.rule_.scores(probes), again.rule_.scores(probes)
+    same = one.shape == other.shape and np.allclose(
+        one, other, rtol=_SAME_SCORES, atol=_SAME_SCORES * np.abs(one).max()
+    )
+    return "good: fitted again, it scores the same" if same else f"{NO}fitted again, it scores otherwise"
+
+
+def _names(provenance: Provenance) -> str:
+    return ", ".join(digest[:16] for digest in provenance.releases) or "no release"

@@ -1,0 +1,20 @@
+"""Options that several commands take, with the words of their help; nothing is imported for them."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+__all__ = ["Json", "SignedBy", "Split", "Target"]
+
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+SignedBy: TypeAlias = Annotated[
+    str | None, typer.Option(help="The public key that must have signed it: hex, or a file.", metavar="KEY")
+]
+Split: TypeAlias = Annotated[
+    float | None, typer.Option(help="Of X and y, or of a table: the share of the records to score on, 0 to 1.")
+]
+Target: TypeAlias = Annotated[
+    str | None, typer.Option(help="Of a CSV or Parquet file: the column that is predicted.", metavar="COLUMN")
+]

@@ -1,0 +1,138 @@
+"""A model card in Markdown, of what a fitted head knows of itself: nothing in it is measured or assumed here.
+
+In the order of Mitchell et al. 2019 (Model Cards for Model Reporting). Beside the files, below the estimators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from privstats.heads.provenance import UNKNOWN, Provenance
+from privstats.heads.rules import Preprocessing
+from privstats.transforms import input_features
+from privstats.version import __version__
+
+__all__ = ["Described"]
+
+_SHOWN_LABELS = 50
+
+
+class Described:
+    """A fitted head that describes itself."""
+
+    def card(self, *, intended_use: str = "", scores: Mapping[str, float] | None = None) -> str:
+        """A model card in Markdown: what goes in and comes out, what it was made from, what is promised and what not.
+
+        Args:
+            intended_use: what it is for, and for whom; the card says that nobody has said it where this is empty.
+            scores: named results of an evaluation of yours. A score on records that the promise covers is outside the
+                promise, so take them on other records.
+
+        Raises:
+            NotFittedError: the head is not fitted.
+
+        Example:
+            >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
+            >>> card = ps.heads.LDA().fit(X, y).card(scores={"accuracy on public trees": 0.93})
+            >>> print(*card.splitlines()[:3], sep=chr(10))
+            # LDA
+            <BLANKLINE>
+            A classifier of 2 classes from 2 columns, made with privstats ....
+            >>> "no promise covers it" in card, "| accuracy on public trees | 0.93 |" in card
+            (True, True)
+        """
+        check_is_fitted(self, "rule_")
+        sections = {
+            "Intended use": [intended_use or "Nobody has said it: whoever gives this model away writes it here."],
+            "What goes in": list(_inputs(self)),
+            "What comes out": list(_outputs(self)),
+            "What it was made from": list(_origin(getattr(self, "provenance_", UNKNOWN))),
+            "Parameters": [_table(("parameter", "value"), _parameters(self))],
+            "Evaluation": list(_evaluation(scores or {})),
+            "What is not known": list(_UNKNOWN),
+        }
+        body = "\n\n".join(f"## {title}\n\n" + "\n\n".join(told) for title, told in sections.items())
+        return f"# {type(self).__name__}\n\n{_headline(self)}\n\n{body}\n"
+
+
+_UNKNOWN = (
+    "Who is in the records, how they were chosen, and for whom the model is better or worse: sums do not tell it.",
+    "Whether the columns of new records mean the same. The model predicts something for any row.",
+)
+
+
+def _headline(head: Any) -> str:
+    columns = _columns(head.preprocessing_)
+    what = f"A classifier of {len(head.classes_)} classes" if hasattr(head, "classes_") else "A linear regression"
+    return f"{what} from {columns} columns, made with privstats {__version__}."
+
+
+def _columns(surface: Preprocessing) -> int:
+    return input_features(surface.transform, surface.features)
+
+
+def _inputs(head: Any) -> Iterator[str]:
+    surface: Preprocessing = head.preprocessing_
+    names = f": {', '.join(surface.feature_names)}" if surface.feature_names else ", in the order of the records"
+    yield f"Rows of {_columns(surface)} numbers{names}."
+    if surface.transform:
+        yield f"The model first applies public maps to them: {', '.join(step.kind for step in surface.transform)}."
+    if surface.nonnegative:
+        yield "Then it sets negative entries to 0."
+    if surface.clip_norm is not None:
+        yield f"Then it shortens rows of a norm above {surface.clip_norm:g} to it."
+
+
+def _outputs(head: Any) -> Iterator[str]:
+    if not hasattr(head, "classes_"):
+        yield "One number per target."
+        return
+    labels = head.classes_.tolist()
+    shown = ", ".join(map(str, labels[:_SHOWN_LABELS])) + (", ..." if len(labels) > _SHOWN_LABELS else "")
+    yield f"One of {len(labels)} classes: {shown}."
+    yield "Probabilities are those of the model; nobody has calibrated them on records."
+
+
+def _origin(found: Provenance) -> Iterator[str]:
+    yield f"**{found}**"
+    if found.covered:
+        yield (
+            "What the model tells of any one "
+            f"{found.unit} in it is bounded by that promise, whomever it is shown to. The promise is of the releases "
+            "below together; other releases of the same records add to it."
+        )
+    else:
+        yield "**As far as its file says, no promise covers it: it must stay where the records are.**"
+    facts = {
+        "plan": found.plan,
+        "releases": ", ".join(found.releases) or None,
+        "course": found.course,
+        "parties in the sum": None if found.survivors is None else f"{found.survivors} of {found.clients}",
+    }
+    rows = [(name, value) for name, value in facts.items() if value is not None]
+    if rows:
+        yield _table(("what", "digest or number"), rows)
+
+
+def _parameters(head: Any) -> list[tuple[str, str]]:
+    return [(name, _short(value)) for name, value in head.get_params(deep=False).items()]
+
+
+def _short(value: Any) -> str:
+    return f"{np.size(value)} numbers" if np.ndim(value) else str(value)
+
+
+def _evaluation(scores: Mapping[str, float]) -> Iterator[str]:
+    if scores:
+        yield _table(("score", "value"), [(name, f"{value:.4g}") for name, value in scores.items()])
+    else:
+        yield "Not evaluated here."
+
+
+def _table(header: tuple[str, str], rows: list[tuple[str, str]]) -> str:
+    lines = [header, ("---", "---"), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)

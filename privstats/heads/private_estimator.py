@@ -1,0 +1,196 @@
+"""A head with its promise as scikit-learn parameters: ``Private(LDA(), epsilon=...)`` in pipelines and searches.
+
+It adds no mechanism: ``fit`` is the head's own ``fit_private``. Above every head, as a wrapper around any of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar, cast
+
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from privstats.course.alone import Paid
+from privstats.dp.privacy import Adjacency
+from privstats.errors import HeadError
+from privstats.heads.evidence import Array
+from privstats.transforms import Transform
+
+__all__ = ["Private"]
+
+_LEFT_OUT = ("classes", "target_bound", "expected_records")
+"""Terms that some heads take and others do not; at None they are left to the head."""
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _where_the_head_has_it(method: _Method) -> _Method:
+    """A method that is there where the head has one of its name."""
+
+    def has(estimator: Private) -> bool:
+        return hasattr(getattr(estimator, "head_", estimator.head), method.__name__)
+
+    return cast(_Method, available_if(has)(method))
+
+
+class Private(MetaEstimatorMixin, BaseEstimator):
+    """An estimator whose ``fit`` is the ``fit_private`` of a head, with the promise among its parameters.
+
+    A head's own ``fit`` is exact. ``Private`` has no exact ``fit``, so a pipeline that ends in it releases nothing
+    without a promise.
+
+    Guarantee:
+        That of the head's ``fit_private``, for every call of ``fit`` by itself: (epsilon, delta)-DP for one record of
+        the rows that it is given, under ``adjacency``. Calls add up (mu-GDP composes as ``sqrt(sum mu_i^2)``): k folds
+        over g candidates and the last fit are ``k g + 1`` releases, each of which is charged to ``ledger``. Three
+        things are outside the promise: a step that a pipeline fits in front (a scaler, PCA) reads the records exactly,
+        so give public maps as ``public_transform`` instead; the scores that a search computes on held-out records are
+        exact; and so is the choice that it makes from them.
+
+    Args:
+        head: an unfitted head of ``privstats.heads``; it is cloned, as scikit-learn's meta-estimators do.
+        epsilon, delta: the promise for one record, of each fit.
+        adjacency: ``"add-remove"`` or ``"replace-one"``.
+        clip_norm: rows longer than this (after ``public_transform``) are shortened to it: a public choice.
+        classes: every class there can be, from public knowledge; classifiers only.
+        target_bound: targets longer than this are shortened to it: a public choice; regressions need it.
+        expected_records: the number of records, from public knowledge; refined heads only.
+        public_transform: the ``transform`` of the head's ``fit_private``; scikit-learn takes an estimator with a
+            ``transform`` for a transformer.
+        grid_bits, max_records: as in the head's ``fit_private``.
+        ledger, dataset: where every fit is charged, as in the head's ``fit_private``; it has no default.
+
+    Attributes:
+        head_: the fitted head, with ``release_`` (or ``releases_``); ``head_.save(path)`` writes it.
+        n_features_in_: columns that ``predict`` takes, where the head has no transform.
+
+    Example:
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> X, y = np.random.default_rng(0).normal(size=(600, 2)), np.arange(600) % 2
+        >>> X[:, 0] += 6.0 * y
+        >>> terms = {"delta": 1e-5, "adjacency": "add-remove", "clip_norm": 8.0, "classes": (0, 1)}
+        >>> head = ps.heads.Private(ps.heads.LDA(), epsilon=1.0, ledger="uncharged", **terms)
+        >>> search = GridSearchCV(head, {"epsilon": [0.001, 8.0]}, cv=3).fit(X, y)
+        >>> search.best_params_, search.best_estimator_.head_.release_.budget.epsilon
+        ({'epsilon': 8.0}, 8.0)
+    """
+
+    head_: Any
+
+    def __init__(
+        self,
+        head: Any,
+        *,
+        epsilon: float,
+        delta: float,
+        adjacency: Adjacency,
+        clip_norm: float,
+        classes: Sequence[Any] | None = None,
+        target_bound: float | None = None,
+        expected_records: int | None = None,
+        public_transform: Sequence[Transform] = (),
+        grid_bits: int = 12,
+        max_records: int | None = None,
+        ledger: Paid = None,
+        dataset: str | None = None,
+    ) -> None:
+        self.head = head
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.clip_norm = clip_norm
+        self.classes = classes
+        self.target_bound = target_bound
+        self.expected_records = expected_records
+        self.public_transform = public_transform
+        self.grid_bits = grid_bits
+        self.max_records = max_records
+        self.ledger = ledger
+        self.dataset = dataset
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit a clone of the head on one party's own records, under the promise.
+
+        Args:
+            X, y: as the head's ``fit_private`` takes them.
+
+        Raises:
+            HeadError: ``head`` has no ``fit_private``, or takes no such term, or lacks one that it needs.
+            SchemaError, PlanError, DataError, LedgerError: as in the head's ``fit_private``.
+        """
+        terms = self._terms()
+        self.head_ = clone(self.head).fit_private(X, y, **terms)
+        if hasattr(self.head_, "n_features_in_"):
+            self.n_features_in_ = self.head_.n_features_in_
+        return self
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the classes, shape ``(C,)``."""
+        labels: NDArray[Any] = self._fitted().classes_
+        return labels
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """What the fitted head predicts."""
+        predictions: NDArray[Any] = self._fitted().predict(X)
+        return predictions
+
+    @_where_the_head_has_it
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities of the fitted head, shape ``(n, C)``."""
+        probabilities: Array = self._fitted().predict_proba(X)
+        return probabilities
+
+    @_where_the_head_has_it
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the class probabilities of the fitted head, shape ``(n, C)``."""
+        logarithms: Array = self._fitted().predict_log_proba(X)
+        return logarithms
+
+    @_where_the_head_has_it
+    def decision_function(self, X: Any) -> Array:
+        """Scores of the fitted head, ``(n, C)``, or ``(n,)`` for two classes."""
+        scores: Array = self._fitted().decision_function(X)
+        return scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The fitted head's score: share of right classes, or R²."""
+        return float(self._fitted().score(X, y, sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.head)
+        tags.estimator_type, tags.classifier_tags, tags.regressor_tags = (
+            inner.estimator_type,
+            inner.classifier_tags,
+            inner.regressor_tags,
+        )
+        tags.target_tags = inner.target_tags
+        tags.non_deterministic = True
+        return tags
+
+    def _fitted(self) -> Any:
+        check_is_fitted(self, "head_")
+        return self.head_
+
+    def _terms(self) -> dict[str, Any]:
+        """The terms that this head's ``fit_private`` takes, checked against what it needs."""
+        if isinstance(self.head, type) or not callable(getattr(self.head, "fit_private", None)):
+            shown = self.head.__name__ if isinstance(self.head, type) else type(self.head).__name__
+            raise HeadError(f"head must be a head with fit_private, such as privstats.heads.LDA(), got {shown}")
+        given = {name: value for name, value in self.get_params(deep=False).items() if name != "head"}
+        given["transform"] = given.pop("public_transform")
+        terms = {name: value for name, value in given.items() if not (name in _LEFT_OUT and value is None)}
+        name, taken = type(self.head).__name__, inspect.signature(self.head.fit_private).parameters
+        if strange := sorted(set(terms) - set(taken)):
+            raise HeadError(f"{name} takes no {strange[0]}; leave it out of Private({name}(), ...)")
+        needed = {each for each, parameter in taken.items() if parameter.kind is parameter.KEYWORD_ONLY}
+        needed = {each for each in needed if taken[each].default is inspect.Parameter.empty}
+        if lacking := sorted(needed - set(terms)):
+            raise HeadError(f"{name} needs {lacking[0]}=..., a public choice; give it to Private({name}(), ...)")
+        return terms

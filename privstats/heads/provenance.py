@@ -1,0 +1,162 @@
+"""Where a head comes from, and so what it may be shown to: a promise, exact records, or nothing that is known.
+
+A record of facts, made by ``fit`` and ``fit_release`` and kept in head files. It promises nothing by itself: the plan
+and the release do. Below the file format and the estimators, above what a head knows of a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import hypot, inf
+from typing import Any
+
+import msgspec
+
+from privstats.course.promise import Promise
+from privstats.dp import Privacy
+from privstats.dp.models import Model
+from privstats.dp.privacy import Adjacency, Unit
+from privstats.release import Release
+
+__all__ = ["EXACT", "UNKNOWN", "Provenance"]
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a head was made from. ``str`` says what is promised for it.
+
+    Guarantee:
+        Where ``exact`` is False, everything in the head is a function of releases that together are (epsilon,
+        delta)-DP for one ``unit`` under ``adjacency``, under the trust of ``model`` (post-processing; Dwork, Roth 2014,
+        proposition 2.1). Releases of one course add up as ``sqrt(sum mu_i^2)``. The claim is as good as the file's
+        signature: without one anybody can write it.
+
+    Attributes:
+        exact: whether it was made from records or sums without noise: a function of single records, which no promise
+            covers. None where nothing is known, as for files from before this was kept.
+        epsilon, delta: the promise of the releases that it was made from, together; None without one.
+        adjacency, unit, model: of the promise, as in ``Privacy``.
+        plan: digest of the plan; of a course, of its first plan.
+        releases: digests of the releases, in order.
+        course: digest of the course, where ``fit_private`` ran one.
+        survivors, clients: parties in the (first) sum, and parties of the plan.
+        reproducible: the noise came from a generator that others may know, so nothing is promised.
+
+    Raises:
+        ValueError: a promise in parts, or out of its bounds.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), [0, 0, 1, 1] * 5
+        >>> terms = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 2.0, "classes": [0, 1]}
+        >>> str(ps.heads.LDA().fit_private(X, y, ledger="uncharged", **terms).provenance_)
+        'epsilon 1 at delta 1e-05: central noise, one record, add-remove'
+        >>> str(ps.heads.LDA().fit(X, y).provenance_)
+        'exact: no promise'
+    """
+
+    exact: bool | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    adjacency: Adjacency | None = None
+    unit: Unit | None = None
+    model: Model | None = None
+    plan: str | None = None
+    releases: tuple[str, ...] = ()
+    course: str | None = None
+    survivors: int | None = None
+    clients: int | None = None
+    reproducible: bool = False
+
+    def __post_init__(self) -> None:
+        promise = (self.epsilon, self.delta, self.adjacency, self.unit, self.model)
+        if self.exact is not False and any(term is not None for term in promise):
+            raise ValueError("only a head that is not exact has epsilon, delta, adjacency, unit and model")
+        if self.exact is False and not (None not in promise and _possible(self.epsilon, self.delta)):
+            raise ValueError("a promise has a finite epsilon above 0, a delta in [0, 1), adjacency, unit and model")
+
+    @classmethod
+    def of(cls, releases: Sequence[Any], course: str | None = None) -> Provenance:
+        """The provenance of a head made from these releases; unknown where one is none of the library's.
+
+        Args:
+            releases: of one plan, or of the nodes of one course, in order; at least one.
+            course: the course's digest, where the caller ran it.
+        """
+        if not all(isinstance(each, Release) for each in releases):
+            return UNKNOWN
+        first = releases[0]
+        facts: dict[str, Any] = {
+            "plan": first.plan.digest,
+            "releases": tuple(each.digest for each in releases),
+            "course": course,
+            "survivors": len(first.survivors),
+            "clients": first.plan.cohort.clients,
+            "reproducible": any(each.reproducible for each in releases),
+        }
+        promise, privacy = _promise(releases), first.plan.privacy
+        if promise is None or not isinstance(privacy, Privacy):
+            return cls(exact=True, **facts)
+        return cls(
+            exact=False,
+            epsilon=promise.epsilon,
+            delta=promise.delta + sum(each.plan.masking.failure for each in releases),
+            adjacency=privacy.adjacency,
+            unit=privacy.unit,
+            model=privacy.model,
+            **facts,
+        )
+
+    @property
+    def release(self) -> str | None:
+        """Digest of the first release; None where the head was made from records."""
+        return self.releases[0] if self.releases else None
+
+    @property
+    def covered(self) -> bool:
+        """Whether a promise covers whatever the head is shown to."""
+        return self.exact is False and not self.reproducible
+
+    def tables(self) -> dict[str, Any]:
+        """What is known, as plain values by name."""
+        known: dict[str, Any] = msgspec.to_builtins(self)
+        return known
+
+    def tags(self) -> dict[str, str]:
+        """What is known, as texts by name: for the tags of a tracking server and the metadata of other formats."""
+        known = {name: value for name, value in self.tables().items() if name != "releases"}
+        known |= {"promise": str(self), "release": self.release}
+        return {f"privstats.{name}": _text(value) for name, value in known.items() if value is not None}
+
+    def __str__(self) -> str:
+        if self.exact is None:
+            return "unknown: nothing says whether a promise covers it"
+        if self.exact:
+            return "exact: no promise"
+        if self.reproducible:
+            return "no promise: its noise came from a generator that others may know"
+        promise = f"{self.model} noise, one {self.unit}, {self.adjacency}"
+        return f"epsilon {self.epsilon:.6g} at delta {self.delta:.3g}: {promise}"
+
+
+UNKNOWN = Provenance()
+"""Of a head from a file of before this was kept, or from a release of another maker."""
+
+EXACT = Provenance(exact=True)
+"""Of a head that was fitted on records as they are."""
+
+
+def _promise(releases: Sequence[Release]) -> Promise | None:
+    """The promise of releases together: a plan's own, or the least that covers the nodes of a course; None without."""
+    first = releases[0].plan
+    if any(each.plan.noise is None for each in releases):
+        return None
+    if len(releases) == 1:
+        return Promise.of(first)
+    return Promise.covering(hypot(*(each.budget.mu for each in releases)), first)
+
+
+def _possible(epsilon: float | None, delta: float | None) -> bool:
+    return epsilon is not None and 0 < epsilon < inf and delta is not None and 0 <= delta < 1
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,49 @@
+"""Numbers of numpy as Python's own, for whatever is compared, hashed or written down: plans, courses, transforms.
+
+No checks of bounds: their owners have those. At the bottom, beside the errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+__all__ = ["plain", "plain_fields"]
+
+
+def plain(value: Any) -> Any:
+    """A number, truth value or text of numpy as Python's, a flat array as a tuple of them; also inside tuples, lists
+    and mappings. Anything else is returned as it is.
+
+    Example:
+        >>> from privstats.plain import plain
+        >>> plain(np.int64(3)), plain(np.array([1.5, 2.0])), plain({"N": np.float32(0.5)})
+        (3, (1.5, 2.0), {'N': 0.5})
+    """
+    match value:
+        case np.generic():
+            return value.item()
+        case np.ndarray() if value.ndim == 1 and value.dtype.kind != "O":
+            return tuple(value.tolist())
+        case tuple() if type(value) is tuple:
+            return tuple(map(plain, value))
+        case list():
+            return [plain(each) for each in value]
+        case Mapping():
+            return {name: plain(each) for name, each in value.items()}
+    return value
+
+
+def plain_fields(frozen: Any) -> None:
+    """Put :func:`plain` values into a frozen dataclass, first of all in its ``__post_init__``.
+
+    Example:
+        >>> cohort = ps.Cohort(clients=np.int64(3), min_survivors=2, max_records=100)  # which does it
+        >>> type(cohort.clients)
+        <class 'int'>
+    """
+    for field in fields(frozen):
+        object.__setattr__(frozen, field.name, plain(getattr(frozen, field.name)))

@@ -1,0 +1,64 @@
+"""A model card says what the head knows of itself, and never more."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from privstats import heads
+from privstats.heads.registry import HEADS
+from privstats.transforms import CentreRows, UnitNorm
+from tests.heads.conftest import class_release
+from tests.heads.test_provenance import CLOSED, TERMS, X, Y, fitted
+
+SECTIONS = [
+    "Intended use",
+    "What goes in",
+    "What comes out",
+    "What it was made from",
+    "Parameters",
+    "Evaluation",
+    "What is not known",
+]
+
+
+@pytest.mark.parametrize("how", ["exact", "private"])
+@pytest.mark.parametrize("name", CLOSED)
+def test_every_head_has_a_card_with_every_section(name, how):
+    head = fitted(name, how)
+    card = head.card()
+    assert [line[3:] for line in card.splitlines() if line.startswith("## ")] == SECTIONS
+    assert card.startswith(f"# {name}\n")
+    assert f"**{head.provenance_}**" in card
+    assert ("no promise covers it" in card) is (how == "exact")
+    assert all(digest in card for digest in head.provenance_.releases)
+    assert ("One number per target" in card) is (HEADS[name].task == "ridge")
+    assert all(f"| {parameter} |" in card for parameter in head.get_params())
+
+
+def test_a_card_names_maps_clip_classes_and_columns():
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame(X, columns=["age", "sex", "dose", "a|b"])
+    head = heads.LDA().fit_private(rows, Y, classes=range(3), transform=(CentreRows(), UnitNorm()), **TERMS)
+    card = head.card()
+    assert "Rows of 4 numbers: age, sex, dose, a|b." in card
+    assert "public maps to them: centre-rows, unit-norm." in card
+    assert "norm above 2 to it" in card
+    assert "One of 3 classes: 0, 1, 2." in card
+
+
+def test_a_card_says_what_people_said():
+    card = heads.LDA().fit(X, Y).card(intended_use="Sorting trees.", scores={"accuracy | public": 0.91234})
+    assert "Sorting trees." in card
+    assert "| accuracy \\| public | 0.9123 |" in card
+    assert "Nobody has said it" not in card
+
+
+def test_nothing_known_is_said_as_such_and_nothing_fitted_has_no_card():
+    card = heads.LDA(priors=[0.2, 0.3, 0.5]).fit_release(class_release(X, Y)).card()
+    assert "**unknown: nothing says whether a promise covers it**" in card
+    assert "| priors | 3 numbers |" in card
+    assert np.all([word not in card for word in ("| plan |", "epsilon")])
+    with pytest.raises(NotFittedError):
+        heads.LDA().card()

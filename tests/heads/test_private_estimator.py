@@ -1,0 +1,167 @@
+"""`Private` is the head's `fit_private` as scikit-learn sees estimators: cloned, searched, charged each time."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import privstats as ps
+from privstats import heads
+from privstats.errors import AssumedPublicWarning, DataError, HeadError, LedgerError, PlanError
+from privstats.heads.registry import HEADS, named
+from privstats.transforms import ConstantFeature
+from tests.heads.conftest import quick
+
+TERMS = {"epsilon": 50.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 4.0, "ledger": "uncharged"}
+CLASSES = [0, 1, 2]
+
+
+@pytest.fixture
+def records():
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 3
+    return 3 * np.eye(3, 5)[y] + 0.3 * rng.normal(size=(600, 5)), y
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    ledger = ps.dp.Ledger.create(tmp_path / "spent.db")
+    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=100.0, delta=1e-5)
+    return ledger
+
+
+def private(head=None, **changes):
+    return heads.Private(head or heads.LDA(), **{**TERMS, "classes": CLASSES} | changes)
+
+
+def suited(name):
+    """A head of the registry under terms that it takes."""
+    terms = {"clip_norm": 1.0 if name == "RefinedSoftmax" else 4.0}
+    if HEADS[name].task == "ridge":
+        terms |= {"classes": None, "target_bound": 3.0}
+    if HEADS[name].after_rounds:
+        terms["expected_records"] = 600
+    return private(quick(name).set_params(**{"rounds": 2} if HEADS[name].after_rounds else {}), **terms)
+
+
+@pytest.mark.parametrize("name", [name for name, entry in HEADS.items() if entry.closed_form])
+def test_every_head_is_fitted_by_its_own_fit_private(name, records):
+    X, y = records
+    head = suited(name).fit(X, y)
+    released = getattr(head.head_, "release_", None) or head.head_.releases_[0]
+    assert released.plan.privacy.adjacency == "add-remove"
+    assert released.plan.schema.clip_norm == pytest.approx(head.clip_norm, rel=0.2)  # a constant lengthens rows
+    assert is_classifier(head) is (HEADS[name].task == "classes") is not is_regressor(head)
+    assert head.score(X, y) > 0.8
+
+
+OTHERWISE = dict.fromkeys(
+    ("check_dtype_object", "check_supervised_y_2d", "check_requires_y_none", "check_estimators_empty_data_messages"),
+    "records enter through `measure`, which refuses or reads this with a sentence of its own",
+) | {
+    "check_classifier_data_not_an_array": "two fits have two draws of noise",
+    "check_fit_idempotent": "two fits have two draws of noise",
+    "check_estimator_sparse_tag": "`measure` takes sparse rows and `predict` does not",
+    "check_fit2d_1sample": "classes are read off one label here",
+    "check_fit2d_1feature": "a schema has two features at least",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [private(classes=None, clip_norm=100.0, epsilon=100.0)],
+    expected_failed_checks=lambda _: OTHERWISE,
+    xfail_strict=True,
+)
+def test_scikit_learn_contract_holds(estimator, check):
+    check(estimator)
+
+
+def test_it_clones_with_all_its_terms_and_the_head_is_not_touched(records, ledger):
+    head = private(heads.LDA(shrinkage=0.5), ledger=ledger, dataset="ward", public_transform=(ConstantFeature(1.0),))
+    twin = clone(head.fit(*records))
+    assert twin.get_params(deep=False).keys() == head.get_params(deep=False).keys()
+    assert twin.get_params()["head__shrinkage"] == 0.5
+    assert (twin.ledger, twin.public_transform, twin.epsilon) == (ledger, (ConstantFeature(1.0),), 50.0)
+    assert not hasattr(twin, "head_")
+    assert not hasattr(head.head, "rule_")
+
+
+def test_it_is_the_step_private_of_a_pipeline(records):
+    X, y = records
+    pipeline = make_pipeline(FunctionTransformer(np.tanh), private())
+    assert cross_val_score(pipeline, X, y, cv=3).min() > 0.9
+    pipeline.set_params(private__epsilon=0.001, private__head__shrinkage="oas")
+    released = pipeline.fit(X, y)[-1].head_.release_
+    assert released.budget.epsilon == 0.001
+    assert pipeline.predict_proba(X).shape == (600, 3)
+    assert pipeline.decision_function(X).shape == (600, 3)
+
+
+def test_a_search_over_epsilon_pays_for_every_fit(records, ledger):
+    """Three folds of two candidates, and the last fit on everything: seven releases, and mu adds up by its squares."""
+    grid = {"epsilon": [0.01, 20.0]}
+    head = private(ledger=ledger, dataset="ward")
+    search = GridSearchCV(head, grid, cv=3, error_score="raise").fit(*records)
+    assert search.best_params_ == {"epsilon": 20.0}
+    account = ledger.account("ward")
+    assert len(account.entries) == 3 * 2 + 1
+    small, large = (ps.dp.gaussian_mu(epsilon, 1e-5) for epsilon in grid["epsilon"])
+    assert account.mu == pytest.approx(math.sqrt(3 * small**2 + 4 * large**2), rel=1e-6)
+
+
+def test_a_search_stops_where_the_cap_is_reached(records, ledger):
+    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=60.0, delta=1e-5)
+    search = GridSearchCV(private(ledger=ledger), {"epsilon": [50.0]}, cv=3, error_score="raise")
+    with pytest.raises(LedgerError, match="cap"):
+        search.fit(*records)
+
+
+def test_classes_given_are_those_of_every_fold_and_left_out_they_are_warned_about(records):
+    X, y = records
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert private().fit(X[y < 2], y[y < 2]).classes_.tolist() == CLASSES
+    with pytest.warns(AssumedPublicWarning, match="read off y"):
+        assert private(classes=None).fit(X[y < 2], y[y < 2]).classes_.tolist() == [0, 1]
+
+
+def test_a_head_that_it_fitted_is_saved_like_any_other(records, tmp_path):
+    head = private().fit(*records)
+    head.head_.save(tmp_path / "head")
+    np.testing.assert_array_equal(heads.load(tmp_path / "head").predict(records[0]), head.predict(records[0]))
+
+
+@pytest.mark.parametrize(
+    ("head", "error", "words"),
+    [
+        (private(heads.LDA), HeadError, "head must be a head with fit_private, such as .*, got LDA"),
+        (private(FunctionTransformer()), HeadError, "such as .*, got FunctionTransformer"),
+        (private(heads.Ridge()), HeadError, r"Ridge takes no classes; leave it out of Private\(Ridge\(\)"),
+        (private(heads.Ridge(), classes=None), HeadError, "Ridge needs target_bound=..., a public choice"),
+        (private(target_bound=2.0), HeadError, "LDA takes no target_bound"),
+        (private(expected_records=9), HeadError, "LDA takes no expected_records"),
+        (private(ledger=None), LedgerError, "nothing says where that is recorded"),
+        (private(dataset="ward"), LedgerError, "dataset names an account"),
+        (private(epsilon=-1.0), PlanError, "epsilon must lie between"),
+        (private(classes=[0, 1]), DataError, "not among classes"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_does_not_fit_is_one_sentence(head, error, words, records):
+    with pytest.raises(error, match=words):
+        head.fit(*records)
+
+
+def test_every_classifier_offers_what_its_head_offers_and_a_regression_does_not():
+    for name in named("classes"):
+        assert hasattr(private(quick(name)), "predict_proba")
+    assert not hasattr(private(heads.Ridge(), classes=None), "predict_proba")
