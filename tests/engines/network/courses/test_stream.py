@@ -23,7 +23,7 @@ from privstats.engines.network.transport import Reply
 from privstats.errors import SessionEndedError
 from tests.course.streams import promise
 from tests.engines.network.courses.streams import Ward, exact, plan_of
-from tests.faults import Fuse, Killed, killed_in_a_child
+from tests.faults import Fuse, Killed, killed, killed_in_a_child
 
 EVERYBODY = (0, 1, 2, 3, 4)
 DAILY = (3, 13)
@@ -153,9 +153,7 @@ def test_a_tree_has_a_node_for_every_span_and_is_spent_once(model: Any, tmp_path
 
 
 @pytest.mark.parametrize("helpers", [pytest.param(0, marks=pytest.mark.nightly), 2], ids=["interactive", "split"])
-def test_a_correlated_stream_weighs_exact_sums_and_draws_each_epoch_once(
-    helpers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_correlated_stream_weighs_exact_sums_and_draws_each_epoch_once(helpers: int, tmp_path: Path) -> None:
     ward = Ward(tmp_path, Stream(plan_of(promise(epsilon=20.0)), 3, "square-root"), helpers)
     ward.bring_all()
     ward.net.goes = dict.fromkeys(range(101, 105), 0.0)
@@ -175,10 +173,6 @@ def test_a_correlated_stream_weighs_exact_sums_and_draws_each_epoch_once(
     truth = np.array(ward.counts())
     # six standard deviations in each of three entries: 6e-9
     assert np.abs(total.moments.N - truth).max() < 6 * total.sigma["N"]
-
-
-def killed(*_: Any) -> None:
-    raise Killed
 
 
 # --- who left and was not counted, and the lies around it ---
