@@ -23,6 +23,8 @@ from privstats.encoding import flatten
 from privstats.engines.journal import JournaledServer
 from privstats.engines.loopback import run
 from privstats.randomness import secure, seeded
+from privstats.secagg import Identity
+from privstats.secagg.upload import messages
 
 ROOT = Path(ps.__file__).parent
 LIMIT = 4.9
@@ -32,9 +34,12 @@ COHORT = ps.Cohort(5, 5, 500, colluders=0)
 Draws = Callable[[Path], Sequence[np.ndarray]]
 
 
+PANEL = {"protocol": "split", "panel": [Identity.generate(seeded(seat).bytes).public.hex() for seat in range(3)]}
+
+
 def plan_of(model: str, schema: Any = SCHEMA, cohort: ps.Cohort = COHORT) -> ps.Plan:
     promise = ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
-    return ps.Plan(schema=schema, cohort=cohort, privacy=promise)
+    return ps.Plan(schema=schema, cohort=cohort, privacy=promise, **(PANEL if model == "panel" else {}))
 
 
 RNG = np.random.default_rng(0)
@@ -57,11 +62,43 @@ def two_contributions(model: str) -> Draws:
     return drawn
 
 
-def two_of_one_total(_: Path) -> list[np.ndarray]:
-    plan = plan_of("central")
-    total = plan.ring.encode(EXACT)
-    releases = [session.release(plan, total, tuple(range(5)), charge="uncharged") for _ in range(2)]
-    return [in_units(plan, release.vector - EXACT) for release in releases]
+def two_of_one_total(model: str) -> Draws:
+    def drawn(_: Path) -> list[np.ndarray]:
+        plan = plan_of(model)
+        total = plan.ring.encode(EXACT)
+        releases = [session.release(plan, total, tuple(range(5)), charge="uncharged") for _ in range(2)]
+        return [in_units(plan, release.vector - EXACT) for release in releases]
+
+    return drawn
+
+
+def three_of_a_helper(_: Path) -> list[np.ndarray]:
+    """Two draws of one drawer, and one of another."""
+    plan = plan_of("panel")
+    drawers = [session.helper_noise(plan) for _ in range(2)]
+    return [in_units(plan, draw(secure().bytes(32)).lift()) for draw in (drawers[0], *drawers)]
+
+
+def four_answers(_: Path) -> list[np.ndarray]:
+    """Of both helpers' machines, in two runs of the same sums: what they add beyond their streams."""
+    plan, found = plan_of("panel"), []
+    for _ in range(2):
+        crew = session.local_parties(plan, SHARES)
+        for helper in crew.helpers:
+            streams = helper._scheme.answer  # what a helper says without its noise
+
+            def kept(pieces: Any, out: memoryview, streams: Any = streams) -> None:
+                streams(pieces, out)
+                found.append(-plan.ring.unpack(out).lift())
+
+            helper._scheme.answer = kept
+        run(crew.server, crew.clients, helpers=crew.helpers)
+        for place, helper in enumerate(crew.helpers, start=len(found) - len(crew.helpers)):
+            answer = messages.decode(helper.answer, messages.Reveal, crew.server.parameters, helper._context).answer
+            total = plan.ring.unpack(answer)
+            total.add(plan.ring.encode(found[place]))
+            found[place] = in_units(plan, total.lift())
+    return found
 
 
 def two_in_clear(_: Path) -> list[np.ndarray]:
@@ -110,7 +147,10 @@ def epochs_weighed(_: Path) -> list[np.ndarray]:
 DOORS: dict[str, Draws] = {
     "a client's share": two_contributions("distributed"),
     "a client's local noise": two_contributions("local"),
-    "a server's release": two_of_one_total,
+    "a server's release": two_of_one_total("central"),
+    "a panel leader's release": two_of_one_total("panel"),
+    "a helper's noise": three_of_a_helper,
+    "helpers' answers": four_answers,
     "a sum in the clear": two_in_clear,
     "a simulation": two_simulations,
     "one party alone": two_alone,
@@ -127,6 +167,9 @@ PLACES = {  # every call that draws noise or makes a generator, and the doors th
         "a sum in the clear",
         "a simulation",
     },
+    "session/machines.py: draw_member": {"a helper's noise", "helpers' answers"},
+    "session/machines.py: bound_to": {"a helper's noise", "helpers' answers"},
+    "session/__init__.py: draw_member": {"a panel leader's release"},
     "session/__init__.py: draw_central": {"a server's release", "one party alone", "a course of one party"},
     "course/weighing.py: rounded_gaussian": {"epochs of a weighed stream"},
     "course/weighing.py: bound_to": {"epochs of a weighed stream"},
@@ -136,7 +179,7 @@ PLACES = {  # every call that draws noise or makes a generator, and the doors th
     "dp/samplers.py: spawn": {"a server's release"},
     "engines/network/streams/epoch.py: secure": set(),  # keys of a session in the clear, no noise
 }
-_DRAWING = {"sampler", "draw_share", "draw_central", "rounded_gaussian", "discrete_gaussian"}
+_DRAWING = {"sampler", "draw_share", "draw_central", "draw_member", "rounded_gaussian", "discrete_gaussian"}
 _MAKING = {"Generator", "bound_to", "secure", "spawn"}
 _NUMPYS_OWN = "np.random.Generator(np.random.PCG64("  # of heads, behind the release
 

@@ -363,6 +363,7 @@ ROWS: list[Row] = [
         lambda: ps.session.contribution(SCHEMA, ps.measure(SCHEMA, X, Y)),
         "plan must be a Plan, got ClassSchema",
     ),
+    ("a schema for a helper's noise", lambda: ps.session.helper_noise(SCHEMA), "plan must be a Plan, got ClassSchema"),
     # heads
     (
         "a path for a release",

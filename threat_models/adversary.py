@@ -50,6 +50,11 @@ _KNOWLEDGE: Mapping[Knows, str] = MappingProxyType(
 )
 
 
+_BARE: Mapping[str, tuple[Sees, ...]] = MappingProxyType(
+    {"server": ("cohort", "transcript"), "member": ("cohort",), "client": ()}
+)
+"""What is seen without any noise, by who draws it."""
+
 _CONSTRAINTS: Mapping[Constraint, str] = MappingProxyType(
     {"non-negative": "nowhere negative", "grid": "on the grid", "norm": "of bounded norm"}
 )
@@ -191,12 +196,13 @@ class Adversary:
 
 
 def _noise(plan: Plan, sees: Sees, survivors: int) -> Mapping[str, float]:
-    """Unknown noise per statistic: an unmasked cohort carries one share, and central noise comes after unmasking."""
+    """Unknown noise per statistic: an unmasked cohort carries one share, central noise comes after unmasking, and the
+    leader of a panel lacks one member's."""
     noise = plan.noise
-    bare = noise is None or (noise.trust.by_server and sees in ("cohort", "transcript"))
-    if noise is None or bare:
+    if noise is None or sees in _BARE[noise.trust.drawn_by]:
         return MappingProxyType(dict.fromkeys(plan.schema.statistics + plan.schema.derived, 0.0))
-    sigma = dict(noise.released_sigma(survivors))
+    one_member = noise.trust.drawn_by == "member" and sees == "transcript"
+    sigma = dict(noise.sigma if one_member else noise.released_sigma(survivors))
     if "S" in sigma:
         sigma["D"] = sigma["S"]
         sigma["B"] = sigma["S"] * float(np.sqrt(plan.schema.sizes["class"]))

@@ -45,15 +45,18 @@ def guaranteed_mu(plan: Plan, adversary: Adversary) -> float | None:
 
     Guarantee:
         None for a plan without DP, for an adversary that sees sums the plan never meant to be unmasked (unless noise
-        is local), for one inside the server under central noise, and for more colluders than the plan counts with.
-        Under a client-level promise (always add-remove) a record is at most one client removed and another added,
-        which is twice mu. Sessions compose.
+        is local), for one inside the server under central noise, and for more colluders than the plan counts with. The
+        leader of a panel that draws lacks one member's noise, which keeps the promise. Under a client-level promise
+        (always add-remove) a record is at most one client removed and another added, which is twice mu. Sessions
+        compose.
     """
     privacy, noise = plan.privacy, plan.noise
     if isinstance(privacy, NoPrivacy) or noise is None or not isinstance(privacy, Privacy):
         return None
     inside = adversary.sees in ("cohort", "transcript")
-    if noise.trust.by_server and inside:
+    if noise.trust.drawn_by == "server" and inside:
+        return None
+    if noise.trust.drawn_by == "member" and adversary.sees == "cohort":
         return None
     if noise.trust.divided and (adversary.sees == "cohort" or adversary.colluders > plan.cohort.colluders):
         return None

@@ -19,7 +19,7 @@ from privstats.encoding import RingVector, flatten
 from privstats.errors import DataError
 from privstats.moments import Moments, measure, quantize
 from privstats.plan import Plan
-from privstats.randomness import Generator
+from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
 from privstats.schema import ClassSchema, of_records
 from threat_models.adversary import Adversary, Sees
@@ -138,11 +138,12 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """One aggregation: what every surviving client brought and what came out."""
+    """One aggregation: what every surviving client brought, what helpers added, and what came out."""
 
     survivors: tuple[int, ...]
     contributions: tuple[RingVector, ...]
     release: Release
+    noises: tuple[RingVector, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,8 +177,8 @@ class World:
         last = len(session.survivors) - colluders
         if sees == "cohort":
             return session.contributions[0].lift()
-        if sees == "transcript":
-            return total_of(self.plan, session.contributions[:last]).lift()
+        if sees == "transcript":  # of a panel that draws, with the noise of the one member that is not its own
+            return total_of(self.plan, (*session.contributions[:last], *session.noises[:1])).lift()
         vector = session.release.vector.copy()
         for own in session.contributions[last:]:
             vector -= own.lift()
@@ -240,9 +241,16 @@ def released(pool: Pool, plan: Plan, rows: NDArray[np.int64], rng: Generator) ->
     """The release of some private records, all held by the first of the plan's clients, every client present."""
     empty = pool.measure(plan, np.empty(0, np.int64))
     brought = [pool.measure(plan, rows), *[empty] * (plan.cohort.clients - 1)]
-    total = total_of(plan, [session.contribution(plan, each, rng, allow_reproducible=True).take() for each in brought])
+    vectors = [session.contribution(plan, each, rng, allow_reproducible=True).take() for each in brought]
+    total = total_of(plan, (*vectors, *_of_helpers(plan, rng)))
     everybody = tuple(range(plan.cohort.clients))
     return session.release(plan, total, everybody, rng, charge="uncharged", allow_reproducible=True)
+
+
+def _of_helpers(plan: Plan, rng: Generator) -> tuple[RingVector, ...]:
+    """The noise that every helper adds to its answer; nothing where none does."""
+    draw = session.helper_noise(plan)
+    return () if draw is None else tuple(draw(rng.bytes(SEED_BYTES)) for _ in range(plan.helpers))
 
 
 def _informed(
@@ -346,9 +354,10 @@ def _sessions(
         vectors = tuple(
             session.contribution(plan, moments[client], rng, allow_reproducible=True).take() for client in present
         )
-        total = total_of(plan, vectors)
+        noises = _of_helpers(plan, rng)
+        total = total_of(plan, (*vectors, *noises))
         release = session.release(plan, total, present, rng, charge="uncharged", allow_reproducible=True)
-        out.append(Session(present, vectors, release))
+        out.append(Session(present, vectors, release, noises))
     return tuple(out)
 
 

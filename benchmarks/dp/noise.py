@@ -3,7 +3,8 @@
     python -m benchmarks.dp.noise [--samples 131072] --save
 
 Each sampler is held against a floor measured in the same run: the keystream and the float64 inverse normal, which
-nothing that inverts a cryptographic stream can undercut. Libraries that are not installed are skipped with the reason.
+only the table of first bits undercuts, for discrete noise below sigma 64. Libraries that are not
+installed are skipped with the reason.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def sweep(
         list[str] | None,
         typer.Option(help="A head, such as LDA; a name that is none lists them all. By default the closed forms."),
     ] = None,
-    model: Annotated[list[str] | None, typer.Option(help="central, distributed or local.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="central, distributed, local or panel.")] = None,
     unit: Annotated[list[str] | None, typer.Option(help="record or client.")] = None,
     clients: Annotated[list[int] | None, typer.Option(help="Parties.")] = None,
     alpha: Annotated[list[float] | None, typer.Option(help="Dirichlet label skew: .05 is extreme, 100 even.")] = None,

@@ -203,7 +203,7 @@ def _require_central(privacy: object) -> None:
         raise PlanError("privacy must be a Privacy here; exact sums of your own records are Release.exact(schema, ...)")
     if not isinstance(privacy, Privacy):
         raise PlanError(f"privacy must be a Privacy, got {type(privacy).__name__}; give model, unit, epsilon and delta")
-    if not privacy.trust.by_server:
+    if privacy.trust.drawn_by != "server":
         raise PlanError(
             f"privacy.model must be 'central' for one party alone, got {privacy.model!r}: there is nobody to share the "
             "noise with"

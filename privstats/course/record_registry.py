@@ -265,7 +265,7 @@ class RecordRegistry:
             LedgerError: the model is another, the list has this client, or nothing of this node is outstanding.
         """
         privacy = self.stream.first.privacy
-        if isinstance(privacy, NoPrivacy) or not privacy.trust.by_server:
+        if isinstance(privacy, NoPrivacy) or privacy.trust.drawn_by != "server":
             raise LedgerError("a server's list is no proof that a vector was not counted, unless the model is central")
         if release.plan != self.stream.first or index in release.survivors:
             raise LedgerError("this release is not of this stream, or counts this client: its records are sent")

@@ -141,7 +141,8 @@ class Stream:
             raise PlanError(_DISCLOSED)
         if self.allow_disclosing_leavers and not (bare and self.deletions):
             raise PlanError("allow_disclosing_leavers is for deletions without noise; leave it out")
-        if self.row.correlated and not (isinstance(self.plan.privacy, Privacy) and self.plan.privacy.trust.by_server):
+        privacy = self.plan.privacy
+        if self.row.correlated and not (isinstance(privacy, Privacy) and privacy.trust.drawn_by == "server"):
             raise PlanError("mechanism='square-root' correlates the server's noise: give a plan of model='central'")
         if self.row.correlated and self.repeats:
             raise PlanError("the central server's own list proves who was not counted; leave repeats out")
@@ -274,3 +275,8 @@ def _check_plan(plan: Plan) -> None:
         raise PlanError("spare_bits is what a stream gives its own nodes; leave it out of the plan")
     if isinstance(plan.privacy, Privacy) and plan.privacy.client_clip is not None:
         raise PlanError("client_clip bounds one upload and a stream has many; leave it out of the plan")
+    if isinstance(plan.privacy, Privacy) and plan.privacy.trust.drawn_by == "member":
+        raise PlanError(
+            "a panel adds its noise to one sum and a stream has many, which its server weighs or takes back by its own "
+            "noise: choose model='central', 'distributed' or 'local'"
+        )

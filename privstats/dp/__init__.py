@@ -8,7 +8,7 @@ from privstats.dp.crosscheck import Opinion, crosscheck
 from privstats.dp.gaussian import compose, gaussian_delta, gaussian_epsilon, gaussian_mu, operating_point
 from privstats.dp.ledger import Ledger
 from privstats.dp.ledger_rules import Cost
-from privstats.dp.mechanisms import draw_central, draw_share
+from privstats.dp.mechanisms import draw_central, draw_member, draw_share
 from privstats.dp.min_count import (
     destinations,
     doubtful_counts,
@@ -45,6 +45,7 @@ __all__ = [
     "distributed_rho",
     "doubtful_counts",
     "draw_central",
+    "draw_member",
     "draw_share",
     "drop_probability",
     "gaussian_delta",

@@ -67,6 +67,7 @@ class Noise:
         mu, epsilon, delta: the guarantee of the whole release, per unit of the promise.
         rows: one per statistic.
         slack: max-divergence between the sum of the shares and post-processed Gaussian noise; already paid for.
+        members: of a panel whose members each add the full noise; 1 in every other model.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -83,6 +84,7 @@ class Noise:
     delta: float
     rows: tuple[NoiseRow, ...]
     slack: float = 0.0
+    members: int = 1
 
     @property
     def trust(self) -> TrustModel:
@@ -112,7 +114,7 @@ class Noise:
         P(|noise| > z tail_sigma) <= 2 exp(-z^2/2). Discrete Gaussians are sigma-sub-Gaussian (Canonne, Kamath and
         Steinke 2020, corollary 17) and their sum is so exactly; rounding adds a bounded half step to each.
         """
-        return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients))
+        return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
     def released_sigma(self, survivors: int) -> dict[str, float]:
         """Noise actually in the release, in real units, when ``survivors`` clients are in the sum."""
@@ -122,7 +124,8 @@ class Noise:
         """epsilon of the release at the same delta when this many *honest* clients' noise is in the sum.
 
         In the distributed model that is at least ``honest_shares``, or the server could not have unmasked the sum.
-        In the local model each client's upload already keeps the promise; the sum of all hides more.
+        In the local model each client's upload already keeps the promise; the sum of all hides more. In the panel model
+        one member's noise keeps it; who reads the release and knows no member's noise faces that of all.
 
         Raises:
             PlanError: nobody's noise.
@@ -132,14 +135,14 @@ class Noise:
         return gaussian_epsilon(self.mu / self._surplus(survivors), self.delta)
 
     def _surplus(self, survivors: int) -> float:
-        return math.sqrt(self.trust.draws(survivors) / self._shares)
+        return math.sqrt(self.trust.draws(survivors, self.members) / self._shares)
 
     @property
     def _shares(self) -> int:
         return self.trust.shares(self.honest_shares)
 
 
-def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int) -> Noise:
+def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int, members: int = 1) -> Noise:
     """The least noise that keeps the promise, split over the statistics by its shares.
 
     Args:
@@ -147,16 +150,21 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int) -> Noise:
         privacy: the promise.
         honest_shares: min_survivors - colluders: clients whose shares an attacker neither knows nor can remove. Only
             the distributed model uses it.
+        members: leader and helpers, each of whom adds the full noise; only the panel model has more than one.
 
     Guarantee:
         The release is (epsilon, delta)-DP for the unit and adjacency of ``privacy``; a margin of 2**-40 on both pays
         for the rounding of these numbers (``models.MARGIN``). Central: assumes an honest server and is exactly mu-GDP.
         Distributed: assumes at least ``honest_shares`` honest clients in the sum and nothing of the server; mu-GDP up
         to a max-divergence of ``slack`` < 1e-20, which the same margin more than covers. Local: every upload alone is
-        mu-GDP, without an assumption about any party.
+        mu-GDP, without an assumption about any party. Panel: every member's noise is sized as the central server's, by
+        the joint L2 sensitivity of the unit under the adjacency, so the sum with the noise of one member that an
+        attacker does not know is mu-GDP, and noise that others add to it is post-processing (Dong, Roth and Su 2022,
+        proposition 4); it assumes one honest member, and holds computationally, as the cover of the one upload does.
 
     Raises:
-        PlanError: shares do not fit the schema, no honest share is left, or noise is too fine for the grid.
+        PlanError: shares do not fit the schema, no honest share is left, noise is too fine for the grid, or the members
+            are not those of the model.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -167,6 +175,7 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int) -> Noise:
         np.True_
     """
     trust = privacy.trust
+    _check_members(trust, members)
     if trust.shares(honest_shares) < 1:
         raise PlanError(
             f"min_survivors - colluders must be at least 1, got {honest_shares}: raise min_survivors, "
@@ -177,10 +186,22 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int) -> Noise:
     sigma = _levels(schema, privacy, shares, mu)
     rows = tuple(_row(schema, privacy, statistic, sigma[statistic], share) for statistic, share in shares.items())
     layout = layout_of(schema)
-    noise = Noise(trust.name, honest_shares, mu, privacy.epsilon, privacy.delta, rows, layout.size * trust.slack)
+    slack = layout.size * trust.slack
+    noise = Noise(trust.name, honest_shares, mu, privacy.epsilon, privacy.delta, rows, slack, members)
     for segment in layout.segments:
         _check_grid(noise, segment)
     return noise
+
+
+def _check_members(trust: TrustModel, members: int) -> None:
+    """A panel is a leader and at least one helper; nowhere else does more than one party draw all of the noise."""
+    if trust.drawn_by == "member" and members < 2:
+        raise PlanError(
+            f"the noise of the {trust.name} model is drawn by a leader and at least one helper, got members={members}: "
+            "give one more than the plan has helpers"
+        )
+    if trust.drawn_by != "member" and members != 1:
+        raise PlanError(f"no panel draws the noise of the {trust.name} model, got members={members}: leave it at 1")
 
 
 def _levels(schema: Schema, privacy: Privacy, shares: Mapping[str, float], mu: float) -> dict[str, float]:

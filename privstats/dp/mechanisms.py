@@ -1,7 +1,7 @@
-"""Drawing a release's noise on the flat integer layout: central, distributed and local.
+"""Drawing a release's noise on the flat integer layout: central, distributed, local and a panel's.
 
 The levels come from a ``Noise`` and the law from its trust model; nothing is decided here. In the way of the data: the
-share before the ring, the central noise after it and before the centre lift.
+share before the ring, the central noise after it and before the centre lift, a member's of a panel in the ring.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from privstats.dp.calibration import Noise
 from privstats.encoding import Layout
 from privstats.randomness import Generator
 
-__all__ = ["draw_central", "draw_share"]
+__all__ = ["draw_central", "draw_member", "draw_share"]
 
 
 def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
@@ -34,7 +34,7 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
         >>> ps.dp.draw_central(plan.noise, plan.layout, randomness.seeded(0)).shape
         (6,)
     """
-    if not noise.trust.by_server:
+    if noise.trust.drawn_by != "server":
         raise ValueError(f"the server adds noise only in the central model, not in the {noise.model} one")
     return _draw(noise, layout, rng)
 
@@ -47,7 +47,7 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64
         promise whatever the other parties do. Local: this client's upload alone meets it.
 
     Raises:
-        ValueError: the model is central, where clients add nothing.
+        ValueError: the model is central or panel, where clients add nothing.
 
     Example:
         >>> from privstats import randomness
@@ -57,8 +57,32 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64
         >>> ps.dp.draw_share(plan.noise, plan.layout, randomness.seeded(0)).shape
         (6,)
     """
-    if noise.trust.by_server:
+    if noise.trust.drawn_by != "client":
         raise ValueError(f"clients add no noise in the {noise.model} model")
+    return _draw(noise, layout, rng)
+
+
+def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
+    """The full noise of one member of the panel, its leader or a helper: int64, shape ``(layout.size,)``, grid steps.
+
+    Guarantee:
+        Exact sum + this is exactly ``noise.mu``-GDP for the unit and adjacency of the promise, as in the central model;
+        the noise of the other members is added to that, so it is post-processing. Assumes that this member draws it
+        once per sum and keeps ``rng`` secret, and nothing of any other member.
+
+    Raises:
+        ValueError: the model is not panel.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="panel", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> noise = ps.dp.calibrate(schema, privacy, honest_shares=1, members=3)
+        >>> ps.dp.draw_member(noise, ps.encoding.layout_of(schema), randomness.seeded(0)).shape
+        (6,)
+    """
+    if noise.trust.drawn_by != "member":
+        raise ValueError(f"leader and helpers add noise only in the panel model, not in the {noise.model} one")
     return _draw(noise, layout, rng)
 
 

@@ -20,7 +20,8 @@ from privstats.tables import by_name
 
 __all__ = ["MARGIN", "MODELS", "ROUNDING_VARIANCE", "Model", "Sampler", "TrustModel"]
 
-Model: TypeAlias = Literal["central", "distributed", "local"]
+Model: TypeAlias = Literal["central", "distributed", "local", "panel"]
+Drawer: TypeAlias = Literal["server", "client", "member"]
 Sampler: TypeAlias = Callable[[float, int, Generator], NDArray[np.int64]]
 """Samples of one law: sigma in grid steps, how many, and where the randomness comes from."""
 
@@ -46,7 +47,8 @@ class TrustModel:
 
     Attributes:
         name: as plans and ledgers write it.
-        by_server: the server draws, once per release; otherwise every client draws, once per upload.
+        drawn_by: the ``"server"``, once per release; every ``"client"``, once per upload; or every
+            ``"member"`` of the panel, each helper inside its one answer and the leader once per release.
         trusted: for people: who must do what for the promise to hold.
         divided: what a client draws is a share, and only the honest shares together keep the promise.
         sampler: the law of one draw.
@@ -57,7 +59,7 @@ class TrustModel:
     """
 
     name: Model
-    by_server: bool
+    drawn_by: Drawer
     trusted: str
     divided: bool = False
     sampler: Sampler = rounded_gaussian
@@ -70,20 +72,25 @@ class TrustModel:
         """Draws that together carry the guaranteed noise, where ``honest`` clients' draws are certain to be there."""
         return honest if self.divided else 1
 
-    def draws(self, clients: int) -> int:
-        """Draws that are in a released sum of ``clients``."""
-        return 1 if self.by_server else clients
+    @property
+    def at_release(self) -> bool:
+        """Whether noise is still due on an unmasked sum: the server's, or that of the leader of a panel."""
+        return self.drawn_by != "client"
+
+    def draws(self, clients: int, members: int) -> int:
+        """Draws that are in a released sum of ``clients``, made by ``members`` of a panel; 1 where none draws."""
+        return clients if self.drawn_by == "client" else members
 
 
 _ROWS = (
     TrustModel(
         name="central",
-        by_server=True,
+        drawn_by="server",
         trusted="the server, which sees the exact sum, must add its noise and keep both secret",
     ),
     TrustModel(
         name="distributed",
-        by_server=False,
+        drawn_by="client",
         divided=True,
         sampler=discrete_gaussian,
         rounding=0.0,
@@ -93,8 +100,13 @@ _ROWS = (
     ),
     TrustModel(
         name="local",
-        by_server=False,
+        drawn_by="client",
         trusted="nobody: each client's own noise keeps the promise to it, whatever all others do",
+    ),
+    TrustModel(
+        name="panel",
+        drawn_by="member",
+        trusted="one of leader and helpers must add its noise and keep it secret; no party sees the exact sum",
     ),
 )
 MODELS: Mapping[Model, TrustModel] = MappingProxyType(by_name(_ROWS, lambda row: row.name, "trust model"))

@@ -57,6 +57,8 @@ class Privacy:
     Args:
         model: who adds the noise. ``"central"``: the server, after unmasking (it sees the exact sum).
             ``"distributed"``: every client, a share inside the masked sum. ``"local"``: every client, all of it.
+            ``"panel"``: leader and each helper of ``protocol="split"``, each all of it; one of them must be honest, and
+            no party sees the exact sum.
         unit: whose presence is hidden: one ``"record"``, or one ``"client"`` with all its records.
         adjacency: ``"add-remove"`` or ``"replace-one"``; the latter is for the record unit only.
         epsilon, delta: the promise; epsilon in [0.001, 100], delta in [1e-15, 0.1].

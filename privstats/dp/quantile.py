@@ -67,7 +67,7 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
     With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ...; its
     n-th derivative is P_n(z) exp(n (z^2 - t^2) / 2). The stone is the nearest one to the middle of the uniforms of the
     same leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6 in z (Q / phi <= 1.26). With
-    |z - t| <= 2**-11 + 2**-12.6 = 2**-10.6 and z < 4.2 the seventh term and what follows is below 2**-64.2. The
+    |z - t| <= 2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows is below 2**-64.1. The
     difference of the integers Q(t) and m, below 2**53, is exact, so w has at most 5 relative errors of 2**-53 and z - t
     at most 8, together 2**-60.5. A stone times each half of sigma is exact, and so is splitting the whole number off;
     adding up what is left costs 2**-62.5 sigma + 2**-53. All that is below 2**-60 sigma + 2**-50. The 64 bits of m

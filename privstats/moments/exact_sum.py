@@ -55,7 +55,8 @@ class ExactSum:
     """
 
     def __init__(self, shape: tuple[int, ...], bound: int) -> None:
-        self.partial = np.zeros(shape, np.float64)
+        self.partial = np.empty(shape)  # numpy asks for large pages here, and not where the system zeroes them
+        self.partial.fill(0.0)
         self._total: NDArray[np.int64] | None = None
         self._bound = bound
         self._pending = self._records = 0

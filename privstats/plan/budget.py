@@ -72,10 +72,12 @@ _ON_THE_WIRE = (
 )
 _PRIVATE = (
     Column("sensitivity", "the most that one record, or client, can change it", lambda row: f"{row.sensitivity:.4g}"),
-    Column("sigma", "standard deviation of the noise on each of its numbers", lambda row: f"{row.sigma:.4g}"),
+    Column(
+        "sigma", "guaranteed standard deviation of the noise on each of its numbers", lambda row: f"{row.sigma:.4g}"
+    ),
     Column(
         "mu",
-        "what can be told of one record, or client: 0 is nothing, 1 much, 4 nearly all",
+        "what can be told of one record, or client: 0 nothing, 1 much, 4 nearly all",
         lambda row: f"{row.mu:.4f}",
     ),
     Column("epsilon alone", "the promise if nothing else were released", lambda row: f"{row.epsilon:.4f}"),

@@ -27,6 +27,7 @@ __all__ = [
     "check_local_maps",
     "check_masking",
     "check_min_count",
+    "check_noise",
     "check_published",
     "check_sites",
     "check_size",
@@ -107,6 +108,21 @@ def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
     if has_panel and len(panel) < 2:
         raise PlanError(f"protocol={protocol!r} needs a panel: the leader's identity and at least one helper's")
     return tuple(panel)
+
+
+def check_noise(privacy: Privacy | NoPrivacy, protocol: str) -> None:
+    """Refuse noise of a panel under a protocol that has none.
+
+    Raises:
+        PlanError: naming model and protocol.
+    """
+    if isinstance(privacy, NoPrivacy) or privacy.trust.drawn_by != "member" or PROTOCOLS[protocol].has_panel:
+        return
+    with_panel = " or ".join(repr(name) for name, row in PROTOCOLS.items() if row.has_panel)
+    raise PlanError(
+        f"model={privacy.model!r} is noise of a leader and helpers, and protocol={protocol!r} has none: choose "
+        f"protocol={with_panel} with a panel, or another model"
+    )
 
 
 def _is_identity(key: object) -> bool:

@@ -27,6 +27,7 @@ from privstats.plan.feasibility import (
     check_local_maps,
     check_masking,
     check_min_count,
+    check_noise,
     check_published,
     check_sites,
     check_size,
@@ -73,6 +74,7 @@ class Plan:
         With a ``Privacy``, everything released under this plan is (epsilon, delta)-differentially private for the
         stated unit and adjacency. Central: if the server adds its noise honestly. Distributed: if at least
         ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: without trust in any party.
+        Panel: against all other members and every reader, if one of leader and helpers is honest.
         On a random graph masking fails with probability at most ``masking.failure``; ``budget().delta`` adds that to
         the promised delta. ``graph="sparse"`` holds only against a server that follows the protocol.
 
@@ -100,6 +102,7 @@ class Plan:
         check_kinds(self.schema, self.cohort, self.privacy, self.graph, self.spare_bits)
         check_published(self.schema, self.privacy, self.published)
         object.__setattr__(self, "panel", checked_panel(self.protocol, self.panel))
+        check_noise(self.privacy, self.protocol)
         check_min_count(self.schema, self.cohort, self.min_count, self.merge)
         check_local_maps(self.schema, self.privacy)
         check_alignment(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
@@ -132,7 +135,8 @@ class Plan:
         if isinstance(self.privacy, NoPrivacy):
             return None
         honest = self.cohort.min_survivors - self.cohort.colluders
-        return calibrate(self.schema, self.privacy, honest_shares=honest)
+        members = {"members": 1 + self.helpers} if self._noisy_helpers else {}
+        return calibrate(self.schema, self.privacy, honest_shares=honest, **members)
 
     @cached_property
     def limits(self) -> Limits:
@@ -159,9 +163,15 @@ class Plan:
             colluders=cohort.colluders,
             graph=self.graph,
             helpers=self.helpers,
+            noisy_helpers=self._noisy_helpers,
             ring=self.ring,
             plan_digest=self._digest_bytes,
         )
+
+    @property
+    def _noisy_helpers(self) -> bool:
+        """Whether every helper adds noise of its own to its answer."""
+        return isinstance(self.privacy, Privacy) and self.privacy.trust.drawn_by == "member"
 
     @property
     def helpers(self) -> int:

@@ -124,7 +124,17 @@ def _groups(plan: Plan) -> list[str]:
 
 
 def _trust(plan: Plan) -> list[str]:
-    return [] if plan.noise is None else [f"trust in the {plan.noise.model} model: {plan.noise.trust.trusted}"]
+    if plan.noise is None:
+        return []
+    trusted = f"trust in the {plan.noise.model} model: {plan.noise.trust.trusted}"
+    members = plan.noise.members
+    if members == 1:
+        return [trusted]
+    return [
+        trusted,
+        f"each of the {members} members adds the noise in full, so a release carries {math.sqrt(members):.3g} times "
+        "the noise that the promise needs",
+    ]
 
 
 def _dropouts(plan: Plan) -> list[str]:

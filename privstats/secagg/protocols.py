@@ -44,6 +44,7 @@ class ParametersKind(Protocol):
         plan_digest: bytes,
         graph: str,
         helpers: int,
+        noisy_helpers: bool,
     ) -> Masking:
         """The cheapest parameters that keep the promise for this cohort; ``PlanError`` where there are none."""
         ...

@@ -15,13 +15,13 @@ from privstats.encoding import RingVector
 from privstats.errors import DataError
 from privstats.moments import Moments
 from privstats.plan import Plan, check_plausible
-from privstats.randomness import Generator, checked
+from privstats.randomness import SEED_BYTES, Generator, checked
 from privstats.release import Release, require_survivors
 from privstats.schema import ClassSchema
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
 from privstats.session.accounting import Charge, Charging, NodeCharge, charge_of, charged
-from privstats.session.machines import client, contribution, helper, in_ring, on_upload, server
+from privstats.session.machines import client, contribution, helper, helper_noise, in_ring, on_upload, server
 from privstats.session.refunds import free, withdraw, withdraw_run
 from privstats.session.validation import kind_of, require_plan, required_survivors
 from privstats.session.vector import Contribution
@@ -36,6 +36,7 @@ __all__ = [
     "contribution",
     "free",
     "helper",
+    "helper_noise",
     "in_clear",
     "local_parties",
     "on_upload",
@@ -136,10 +137,13 @@ def release(
     run: bytes = b"",
     allow_reproducible: bool = False,
 ) -> Release:
-    """Turn the unmasked sum into a release: central noise in the ring, centre lift, plausibility, minimum count.
+    """Turn the unmasked sum into a release: noise that is still due, in the ring, centre lift, plausibility, minimum
+    count.
 
-    The function keeps no state: every call draws new central noise, and the average of a hundred calls has a tenth of
-    it. So every call is a release and is charged as one; to have the same release again, keep the first.
+    What is due is all of the noise in the central model, and the leader's in the panel model, whose helpers have put
+    theirs into the sum. The function keeps no state: every call draws that noise anew, and the average of a hundred
+    calls has a tenth of it. So every call is a release and is charged as one; to have the same release again, keep the
+    first.
 
     Args:
         plan: the plan all parties agreed on.
@@ -186,7 +190,7 @@ def release(
 
 
 def _drawn(plan: Plan, total: RingVector, survivors: tuple[int, ...], rng: Generator) -> Release:
-    """Draw the central noise once and release the sum; the caller has charged it."""
+    """Draw the noise that is due once and release the sum; the caller has charged it."""
     vector = _with_central_noise(plan, total, rng).lift()
     check_plausible(plan, vector)
     rare: tuple[int, ...] = ()
@@ -228,6 +232,10 @@ def aggregate_unmasked(
     total = plan.ring.zeros()
     for index, part in enumerate(parts):
         total.add(in_ring(plan, part, rng, index))
+    draw = helper_noise(plan)
+    if draw is not None:
+        for _ in range(plan.helpers):
+            total.add(draw(rng.bytes(SEED_BYTES)))
     survivors = tuple(range(len(parts)))
     whole = release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
     known = any(isinstance(part, Contribution) and part.reproducible for part in parts)
@@ -239,9 +247,12 @@ in_clear = aggregate_unmasked
 
 
 def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
-    """The sum plus the server's noise, still in the ring; the sum itself in the other models."""
-    if plan.noise is None or not plan.noise.trust.by_server:
+    """The sum plus the noise of the server, or of a panel's leader, still in the ring; the sum itself elsewhere."""
+    noise = plan.noise
+    if noise is None or not noise.trust.at_release:
         return total
-    noisy = plan.ring.encode(dp.draw_central(plan.noise, plan.layout, rng))
+    of_panel = noise.trust.drawn_by == "member"
+    drawn = dp.draw_member(noise, plan.layout, rng) if of_panel else dp.draw_central(noise, plan.layout, rng)
+    noisy = plan.ring.encode(drawn)
     noisy.add(total)
     return noisy

@@ -5,7 +5,7 @@ Arguments are checked and the session is charged here; the protocol itself is ``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from privstats import dp, secagg
@@ -14,7 +14,7 @@ from privstats.encoding import RingVector, flatten
 from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import Moments
 from privstats.plan import Plan
-from privstats.randomness import Generator, checked
+from privstats.randomness import Generator, bound_to, checked
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
 from privstats.session import accounting
@@ -30,7 +30,9 @@ from privstats.session.validation import (
 )
 from privstats.session.vector import Contribution
 
-__all__ = ["client", "contribution", "helper", "in_ring", "on_upload", "server"]
+__all__ = ["client", "contribution", "helper", "helper_noise", "in_ring", "on_upload", "server"]
+
+_HELPER_NOISE = b"privstats/upload/noise/1"
 
 
 def contribution(
@@ -54,8 +56,9 @@ def contribution(
 
     Guarantee:
         Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
-        (epsilon, delta)-private. Central and no DP: nothing is added here. Under the client unit with ``client_clip``
-        the whole vector is clipped first, in integers. Each holds for one upload, so a contribution is used once.
+        (epsilon, delta)-private. Central, panel and no DP: nothing is added here. Under the client unit with
+        ``client_clip`` the whole vector is clipped first, in integers. Each holds for one upload, so a contribution is
+        used once.
 
     Raises:
         DataError: the moments were measured under another schema, or hold more records than the plan admits; or the
@@ -76,7 +79,7 @@ def contribution(
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
     known = False
-    if plan.noise is not None and not plan.noise.trust.by_server:
+    if plan.noise is not None and plan.noise.trust.drawn_by == "client":
         vector, known = vector + dp.draw_share(plan.noise, plan.layout, rng), rng.reproducible
     return Contribution(plan.digest, plan.ring.encode(vector), reproducible=known)
 
@@ -205,15 +208,15 @@ def server(
     """
     require_plan(plan)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
-    central = plan.noise is not None and plan.noise.trust.by_server
+    due = plan.noise is not None and plan.noise.trust.at_release
     seated: dict[str, Any] = seated_panel(plan, panel, roster)
     make = protocol_of(plan.masking).server
     if seated:
         require_keys(keys, roster)
         seated["allow_reproducible"] = allow_reproducible
-        return make(plan.masking, roster=roster, noise_due=central, keys=keys, **seated)
+        return make(plan.masking, roster=roster, noise_due=due, keys=keys, **seated)
     require_party(identity, roster)
-    return make(plan.masking, roster=roster, noise_due=central, identity=identity, entropy=entropy)
+    return make(plan.masking, roster=roster, noise_due=due, identity=identity, entropy=entropy)
 
 
 def helper(
@@ -250,8 +253,41 @@ def helper(
     if kind is None:
         raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
     require_keys(keys, roster)
-    seated = seated_panel(plan, panel, roster)
-    return kind(plan.masking, keys=keys, roster=roster, allow_reproducible=allow_reproducible, **seated)
+    named: dict[str, Any] = {**seated_panel(plan, panel, roster), "noise": helper_noise(plan)}
+    return kind(plan.masking, keys=keys, roster=roster, allow_reproducible=allow_reproducible, **named)
+
+
+def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
+    """What draws a helper's noise from 32 secret bytes, in the plan's ring; None in every model but the panel's.
+
+    For a helper's machine and its journal, which give it bytes that follow from the box key and the answered list.
+
+    Args:
+        plan: the plan all parties agreed on.
+
+    Guarantee:
+        A draw is the full noise of the plan (``dp.draw_member``), the same for the same bytes and unrelated for any
+        others: an answer with it in is mu-GDP toward the leader and all other helpers together, if the bytes stay with
+        this helper and no others draw for the same sum.
+
+    Example:
+        >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
+        >>> privacy = ps.Privacy(model="panel", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> named = {"cohort": ps.Cohort(3, 3, 100), "privacy": privacy, "protocol": "split", "panel": panel}
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), **named)
+        >>> draw = ps.session.helper_noise(plan)
+        >>> draw(os.urandom(32)).lift().tolist() == draw(os.urandom(32)).lift().tolist()
+        False
+    """
+    require_plan(plan)
+    noise = plan.noise
+    if noise is None or noise.trust.drawn_by != "member":
+        return None
+
+    def draw(seed: bytes) -> RingVector:
+        return plan.ring.encode(dp.draw_member(noise, plan.layout, bound_to(seed, _HELPER_NOISE, plan.digest.encode())))
+
+    return draw
 
 
 def on_upload(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Told:

@@ -40,13 +40,18 @@ def cohorts(*, max_clients: int = 5, max_records: int = 60) -> SearchStrategy[Co
     return build()
 
 
-def privacies() -> SearchStrategy[Privacy | NoPrivacy]:
-    """No privacy, or any trust model at the record unit with a budget from strict to loose."""
+def privacies(*, panel: bool = False) -> SearchStrategy[Privacy | NoPrivacy]:
+    """No privacy, or any trust model at the record unit with a budget from strict to loose.
+
+    Args:
+        panel: with the model whose noise a panel draws, which only a plan with a panel can have.
+    """
+    models = tuple(name for name, row in MODELS.items() if panel or row.drawn_by != "member")
     return st.one_of(
         st.just(NoPrivacy()),
         st.builds(
             Privacy,
-            model=st.sampled_from(tuple(MODELS)),
+            model=st.sampled_from(models),
             unit=st.just("record"),
             adjacency=st.sampled_from(["add-remove", "replace-one"]),
             epsilon=st.sampled_from([0.1, 1.0, 8.0]),

@@ -15,6 +15,7 @@ from privstats.encoding import layout_of
 from privstats.errors import PlanError
 
 MODELS = ["central", "distributed", "local"]
+MEMBERS = {"panel": {"members": 3}}
 
 
 def promise(**change):
@@ -36,12 +37,12 @@ SCHEMAS = st.one_of(
 
 @settings(deadline=None)
 @given(
-    schema=SCHEMAS, model=st.sampled_from(MODELS), adjacency=st.sampled_from(["add-remove", "replace-one"]),
+    schema=SCHEMAS, model=st.sampled_from([*MODELS, "panel"]), adjacency=st.sampled_from(["add-remove", "replace-one"]),
     epsilon=st.floats(0.01, 8), delta=st.floats(-12, -2).map(lambda p: 10**p), honest=st.integers(1, 50),
 )  # fmt: skip
 def test_the_joint_mu_of_the_noise_is_the_promise_and_not_a_hair_more(schema, model, adjacency, epsilon, delta, honest):
     privacy = promise(model=model, adjacency=adjacency, epsilon=epsilon, delta=delta)
-    noise = calibrate(schema, privacy, honest_shares=honest)
+    noise = calibrate(schema, privacy, honest_shares=honest, **MEMBERS.get(model, {}))
     mu = joint_mu(schema, noise.sigma, adjacency)
     assert mu == pytest.approx(noise.mu, rel=1e-12)
     assert mu == pytest.approx(gaussian_mu(epsilon, delta), rel=1e-10)
@@ -86,6 +87,34 @@ def test_more_survivors_than_the_fewest_only_strengthen_the_release():
     assert central.released_epsilon(3) == pytest.approx(1.0)
     local = calibrate(schema, promise(model="local"), honest_shares=7)
     assert local.released_sigma(9)["A"] == pytest.approx(3 * local.sigma["A"])
+
+
+def test_every_member_of_a_panel_draws_all_of_the_noise():
+    """What one member adds keeps the promise whatever the others know; a reader faces the noise of all of them."""
+    schema = ClassSchema(3, 8, "NAB", 1.0)
+    central = calibrate(schema, promise(), honest_shares=7)
+    for members in (2, 3, 256):
+        noise = calibrate(schema, promise(model="panel"), honest_shares=7, members=members)
+        assert (noise.mu, noise.rows) == (central.mu, central.rows)
+        for segment in layout_of(schema).segments:
+            assert noise.share_sigma(segment) == central.share_sigma(segment)
+            assert noise.tail_sigma(segment, 9) == math.sqrt(members) * central.tail_sigma(segment, 9)
+        for survivors in (2, 20):
+            assert noise.released_sigma(survivors)["A"] == pytest.approx(math.sqrt(members) * noise.sigma["A"])
+            assert noise.released_epsilon(survivors) < 1.0
+
+
+@pytest.mark.parametrize(
+    ("model", "members", "told"),
+    [
+        ("panel", 1, "by a leader and at least one helper, got members=1"),
+        ("central", 2, "no panel draws the noise of the central model"),
+        ("distributed", 3, "leave it at 1"),
+    ],
+)
+def test_only_a_panel_has_members_and_it_has_two(model, members, told):
+    with pytest.raises(PlanError, match=told):
+        calibrate(ClassSchema(3, 8, "NAB", 1.0), promise(model=model), honest_shares=7, members=members)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import kstest
 
 from privstats import ClassSchema, RidgeSchema
-from privstats.dp import Privacy, calibrate, draw_central, draw_share
+from privstats.dp import Privacy, calibrate, draw_central, draw_member, draw_share
 from privstats.encoding import layout_of
 from privstats.randomness import seeded
 
@@ -18,14 +18,17 @@ SCHEMAS = [
 
 def noise_of(schema, model, honest=6):
     privacy = Privacy(model=model, unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
-    return calibrate(schema, privacy, honest_shares=honest)
+    return calibrate(schema, privacy, honest_shares=honest, members=3 if model == "panel" else 1)
+
+
+DRAWS = {"central": draw_central, "panel": draw_member}
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", ["central", "distributed", "local", "panel"])
 def test_every_segment_carries_its_own_noise(schema, model):
     noise, layout = noise_of(schema, model), layout_of(schema)
-    draw = draw_central if model == "central" else draw_share
+    draw = DRAWS.get(model, draw_share)
     sample = np.concatenate([draw(noise, layout, seeded(i))[None] for i in range(40)])
     assert sample.dtype == np.int64
     assert sample.shape == (40, layout.size)

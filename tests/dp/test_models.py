@@ -11,19 +11,21 @@ import numpy as np
 import pytest
 
 from privstats import ClassSchema
-from privstats.dp import Privacy, calibrate, discrete_gaussian, draw_central, draw_share, rounded_gaussian
+from privstats.dp import Privacy, calibrate, discrete_gaussian, draw_central, draw_member, draw_share, rounded_gaussian
 from privstats.dp.models import MODELS, Model
 from privstats.encoding import layout_of
 from privstats.randomness import seeded
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ClassSchema(3, 4, "NAB", 1.0)
-HONEST, CLIENTS = 7, 11
+HONEST, CLIENTS, MEMBERS = 7, 11, 3
+DRAWS = {"server": draw_central, "client": draw_share, "member": draw_member}
 
 
 def noise(model: str):
     privacy = Privacy(model=model, unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
-    return calibrate(SCHEMA, privacy, honest_shares=HONEST)
+    members = MEMBERS if privacy.trust.drawn_by == "member" else 1
+    return calibrate(SCHEMA, privacy, honest_shares=HONEST, members=members)
 
 
 def test_the_table_has_a_row_for_every_model_and_no_other():
@@ -49,6 +51,13 @@ def test_the_table_has_a_row_for_every_model_and_no_other():
             lambda one: math.sqrt(CLIENTS) * (one + 0.5),
             math.sqrt(CLIENTS),
         ),
+        (
+            "panel",
+            rounded_gaussian,
+            lambda total: total,
+            lambda one: math.sqrt(MEMBERS) * (one + 0.5),
+            math.sqrt(MEMBERS),
+        ),
     ],
 )
 def test_each_row_gives_the_levels_of_its_model_to_the_last_bit(model, sampler, sigma, tail, surplus):
@@ -57,7 +66,7 @@ def test_each_row_gives_the_levels_of_its_model_to_the_last_bit(model, sampler, 
         assert made.share_sigma(segment) == sigma(made.grid_sigma(segment))
         assert made.tail_sigma(segment, CLIENTS) == tail(made.share_sigma(segment))
     assert made.released_sigma(CLIENTS) == {name: value * surplus for name, value in made.sigma.items()}
-    draw = draw_central if MODELS[model].by_server else draw_share
+    draw = DRAWS[MODELS[model].drawn_by]
     rng = seeded(1)
     plain = [sampler(made.share_sigma(segment), segment.size, rng) for segment in layout.segments]
     np.testing.assert_array_equal(draw(made, layout, seeded(1)), np.concatenate(plain))
@@ -65,13 +74,22 @@ def test_each_row_gives_the_levels_of_its_model_to_the_last_bit(model, sampler, 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_who_does_not_draw_in_a_model_is_refused(model):
-    draw, words = (draw_share, "clients add no noise") if MODELS[model].by_server else (draw_central, "the server adds")
-    with pytest.raises(ValueError, match=words):
-        draw(noise(model), layout_of(SCHEMA), seeded(1))
+    words = {
+        "server": "the server adds",
+        "client": "clients add no noise",
+        "member": "leader and helpers add noise only",
+    }
+    for drawer, draw in DRAWS.items():
+        if drawer != MODELS[model].drawn_by:
+            with pytest.raises(ValueError, match=words[drawer]):
+                draw(noise(model), layout_of(SCHEMA), seeded(1))
 
 
 def comparisons(source: str) -> list[int]:
-    """Lines that compare with, match or key a table by the name of a trust model."""
+    """Lines that compare with, match or key a table by the name of a trust model.
+
+    An argument is called panel too, so a table that has a key of that name and of no other model is one of arguments.
+    """
     found = []
     for node in ast.walk(ast.parse(source)):
         parts: list[ast.expr | None] = []
@@ -82,7 +100,8 @@ def comparisons(source: str) -> list[int]:
         elif isinstance(node, ast.Dict):
             parts = list(node.keys)
         leaves = [leaf for part in parts if part is not None for leaf in ast.walk(part)]
-        if any(isinstance(leaf, ast.Constant) and leaf.value in MODELS for leaf in leaves):
+        names = {leaf.value for leaf in leaves if isinstance(leaf, ast.Constant)} & set(MODELS)
+        if names - ({"panel"} if isinstance(node, ast.Dict) else set()):
             found.append(node.lineno)
     return found
 
@@ -95,6 +114,7 @@ def comparisons(source: str) -> list[int]:
         'server = plan.privacy.model in ("central", "local")',
         'match model:\n    case "local":\n        pass',
         'samplers = {"central": 1, "local": 2}',
+        'if privacy.model == "panel":\n    pass',
     ],
 )
 def test_a_planted_comparison_is_noticed(planted):

@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from privstats.encoding import RingVector
 from privstats.engines.journal import JournaledClient, JournaledHelper, JournaledServer
 from privstats.engines.loopback import run
 from privstats.errors import (
@@ -24,7 +26,7 @@ from privstats.errors import (
     NothingToResumeError,
     RemoteProtocolError,
 )
-from privstats.secagg import Panel
+from privstats.secagg import Helper, Panel
 from privstats.secagg.upload.leader import Leader
 from tests.faults import full_disk, interrupted
 from tests.secagg.upload.cohorts import answer_of, batch_of, body_of, list_of, refused, uploads_of
@@ -96,8 +98,9 @@ def exactly(channel: socket.socket, size: int) -> bytes:
 class Journals:
     """A run whose leader and helpers keep journals, with the panel that they offered."""
 
-    def __init__(self, place: Path, helpers: int = 2) -> None:
-        self.run, self.place = uploads_of(helpers=helpers), place
+    def __init__(self, place: Path, helpers: int = 2, noise: Callable[[], RingVector] | None = None) -> None:
+        noisy = {"noisy_helpers": True, "helper_class": partial(Helper, noise=noise)} if noise else {}
+        self.run, self.place, self.noise = uploads_of(helpers=helpers, **noisy), place, noise
         self.offers = [self.offered(number) for number in range(1, helpers + 1)]
         identities = tuple(member.public for member in self.run.members)
         self.panel = Panel(identities, (self.run.keys[0].offer, *self.offers))
@@ -107,7 +110,12 @@ class Journals:
 
     def offered(self, number: int):
         with JournaledHelper.offer(
-            self.home(number), KEY, identity=self.run.members[number], place=number, **self.common
+            self.home(number),
+            KEY,
+            identity=self.run.members[number],
+            place=number,
+            noise=self.noise,
+            **self.common,
         ) as made:
             assert made.state == "offered"
             return made.offered
@@ -125,7 +133,7 @@ class Journals:
     def helper(
         self, number: int, *, bound: bool = True, home: Path | None = None, restored: bool = False
     ) -> JournaledHelper:
-        given = {"identity": self.run.members[number], "restored": restored, **self.common}
+        given = {"identity": self.run.members[number], "restored": restored, "noise": self.noise, **self.common}
         found = JournaledHelper.resume(home or self.home(number), KEY, **given)
         if bound and found.state in ("offered", "bound"):
             found.bind(self.panel)

@@ -20,6 +20,7 @@ from privstats.session.vector import Contribution
 from tests.mutation import bugs
 from tests.mutation.machines import MACHINES
 from tests.mutation.mutant import Mutant
+from tests.mutation.panel_catalogue import PANEL_MUTANTS
 from tests.mutation.planting import both, everywhere, everywhere_new, member, name_in
 from tests.mutation.readers import READERS
 from tests.mutation.stream_catalogue import STREAM_MUTANTS
@@ -396,6 +397,7 @@ MUTANTS: dict[str, Mutant] = {
         (),
     ),
     **MACHINES,
+    **PANEL_MUTANTS,
     **READERS,
     **STREAM_MUTANTS,
 }

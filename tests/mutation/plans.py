@@ -5,6 +5,7 @@ from __future__ import annotations
 import privstats as ps
 from privstats.dp.privacy import Privacy
 from privstats.plan import Plan
+from privstats.randomness import seeded
 
 __all__ = ["plan_of"]
 
@@ -12,6 +13,7 @@ _CLASSES = ps.ClassSchema(3, 8, "NAB", 1.0)
 _FOLDS = ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=2.0, folds=3)
 _RECORD = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
 _CLIENT = {**_RECORD, "unit": "client", "max_records_per_client": 50}
+_PANEL = tuple(ps.secagg.Identity.generate(seeded(seat).bytes).public.hex() for seat in range(3))
 _Q = {"G": 0.1, "h": 0.1, "q": 0.8}
 
 
@@ -22,6 +24,7 @@ def plan_of(name: str) -> Plan:
         "shares": (_CLASSES, 0, {"model": "distributed", **_RECORD}),
         "swap": (_CLASSES, 0, {"model": "distributed", **_RECORD, "adjacency": "replace-one"}),
         "loose": (_CLASSES, 0, {"model": "central", **_RECORD, "epsilon": 10.0}),
+        "panel": (_CLASSES, 0, {"model": "panel", **_RECORD}),
         "local": (_CLASSES, 0, {"model": "local", **_RECORD}),
         "clip": (_CLASSES, 0, {"model": "distributed", **_CLIENT, "client_clip": 5.0}),
         "client": (_CLASSES, 0, {"model": "central", **_CLIENT}),
@@ -29,4 +32,5 @@ def plan_of(name: str) -> Plan:
         "ridge swap": (_FOLDS, 0, {"model": "central", **_RECORD, "adjacency": "replace-one", "shares": _Q}),
     }[name]
     cohort = ps.Cohort(8, 5, 2000, colluders=1)
-    return ps.Plan(schema=schema, cohort=cohort, privacy=Privacy(**promise), min_count=minimum)
+    panel = {"protocol": "split", "panel": _PANEL} if name == "panel" else {}
+    return ps.Plan(schema=schema, cohort=cohort, privacy=Privacy(**promise), min_count=minimum, **panel)

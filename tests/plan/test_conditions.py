@@ -57,4 +57,4 @@ def test_the_bounds_that_somebody_chose_are_named() -> None:
 
 def test_the_page_about_sweeps_does_not_invite_to_a_leak() -> None:
     page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text("utf-8")
-    assert "has told something of these records that no epsilon counts" in flat(page)
+    assert "reveals something about these records that no epsilon counts" in flat(page)

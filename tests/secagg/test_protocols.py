@@ -65,7 +65,9 @@ class OpenParameters:
         return {"masks": 0, "log2": {"worst": float("-inf")}}
 
     @classmethod
-    def solve(cls, *, clients, min_survivors, colluders, ring, plan_digest, graph, helpers) -> OpenParameters:
+    def solve(
+        cls, *, clients, min_survivors, colluders, ring, plan_digest, graph, helpers, noisy_helpers
+    ) -> OpenParameters:
         if graph != "auto":
             raise PlanError(f"graph must be auto, got {graph!r}")
         return cls(clients, min_survivors, ring, plan_digest)

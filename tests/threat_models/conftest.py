@@ -5,11 +5,15 @@ import pytest
 
 from privstats import ClassSchema, Cohort, NoPrivacy, Plan, Privacy, RidgeSchema
 from privstats.randomness import seeded
+from privstats.secagg import Identity
 from threat_models.world import Pool
+
+PANEL = {"protocol": "split", "panel": [Identity.generate(seeded(s).bytes).public.hex() for s in range(3)]}
 
 
 def plan_of(privacy=None, *, statistics="NAS", features=6, classes=2, cohort=None, **more):
     schema = ClassSchema(classes, features, statistics, clip_norm=1.0, grid_bits=12)
+    more = {**(PANEL if privacy and privacy.trust.drawn_by == "member" else {}), **more}
     return Plan(schema=schema, cohort=cohort or Cohort(4, 3, 200, 1), privacy=privacy or NoPrivacy(), **more)
 
 

@@ -11,7 +11,7 @@ from privstats.randomness import Generator, seeded
 from threat_models.adversary import Adversary
 from threat_models.attack import _ATTACKS, Attack
 from threat_models.game import Game
-from threat_models.world import Setting, World, draw
+from threat_models.world import Setting, World, draw, total_of
 
 from .conftest import plan_of, promise, ridge_plan
 
@@ -47,6 +47,21 @@ def test_no_way_leads_from_a_view_back_to_the_truth(pool, knows, sees):
     assert not any(np.shares_memory(array, secret) for array in arrays for secret in secrets)
     if knows != "public":
         assert not any(np.array_equal(array, world.truth) for array in arrays if len(world.truth) > 1)
+
+
+@pytest.mark.parametrize(("sees", "members"), [("cohort", 0), ("transcript", 1), ("release", 3)])
+def test_the_leader_of_a_panel_that_draws_lacks_the_noise_of_one_member(pool, sees, members):
+    """What is seen of 40 worlds beyond the exact sums, in units of the noise that the view declares."""
+    plan, found = plan_of(promise("panel")), []
+    for seed in range(40):
+        world = draw(pool.of(plan), Setting(plan, 10, 3), Adversary(sees=sees), 0, True, seeded(seed))
+        session = world.sessions[0]
+        exact = session.contributions[0] if sees == "cohort" else total_of(plan, session.contributions)
+        found.append(world.observed(session, sees, 0)[plan.layout.slices[1]] - exact.lift()[plan.layout.slices[1]])
+    told = Adversary(sees=sees).view(world).sigma["A"]
+    assert told == pytest.approx(np.sqrt(members) * plan.noise.sigma["A"])
+    z = np.concatenate(found) / plan.noise.grid_sigma(plan.layout.segments[1])
+    assert abs(z.std() - np.sqrt(members)) <= 5 * np.sqrt(members / (2 * z.size))
 
 
 def test_a_view_cannot_be_written_to(pool):

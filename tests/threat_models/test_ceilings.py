@@ -34,6 +34,9 @@ def test_the_auc_is_what_two_gaussians_give():
         ("distributed", Adversary(sees="cohort"), None),
         ("local", Adversary(sees="cohort"), 1),
         ("central", Adversary(sees="releases", releases=4), 2),
+        ("panel", Adversary(), 1),
+        ("panel", Adversary(sees="transcript", colluders=2), 1),
+        ("panel", Adversary(sees="cohort"), None),
     ],
 )
 def test_a_ceiling_stands_where_the_plan_promises_something(model, adversary, factor):

@@ -35,9 +35,9 @@ class RingWrap(Examination):
     needs = Adversary(knows="all-but-one", active=True)
 
     def refusal(self, plan: Plan) -> str | None:
-        """Needs central noise: elsewhere the noise is in every vector before anything is summed."""
-        central = plan.noise is not None and plan.noise.trust.by_server
-        return None if central else "needs central noise; here no noise is added after the sum"
+        """Needs central noise: elsewhere noise is in what is summed, before any party sees a sum."""
+        central = plan.noise is not None and plan.noise.trust.drawn_by == "server"
+        return None if central else "needs central noise; here noise is in the sum before any party sees it"
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row: AUC against the plan's ceiling."""

@@ -95,8 +95,7 @@ def _over_the_protocol(target: Target, rng: Generator) -> Z:
     gone = range(target.min_survivors, target.clients)
     release = run(target.lenient, parties, dropouts={target.plan.masking.upload_step: set(gone)}, rng=rng).release
     exact = sum(target.exact(parties[client]) for client in release.survivors)
-    contributions = 0 if target.by_server else len(release.survivors)
-    return dithered((release.vector - exact)[None], rng) / target.levels(contributions)
+    return dithered((release.vector - exact)[None], rng) / target.levels(target.noises(len(release.survivors)))
 
 
 def _objections(target: Target, rng: Generator) -> list[str]:

@@ -79,8 +79,7 @@ def _residuals(target: Target, release: Release, parties: Mapping[int, Moments],
     if wrong:
         raise DataError(f"the inputs of clients {wrong} were measured under another schema than the release's plan")
     exact = np.sum([target.exact(parties[client]) for client in release.survivors], axis=0)
-    contributions = 0 if target.by_server else len(release.survivors)
-    scale = target.levels(contributions)
+    scale = target.levels(target.noises(len(release.survivors)))
     if isinstance(target.schema, ClassSchema):
         exact, scale = _after_the_minimum(target, release, exact, scale)
     return np.asarray(dithered((release.vector - exact)[None], rng) / scale)
@@ -114,7 +113,7 @@ def _objections(target: Target, groups: list[Group], rng: Generator) -> list[str
 
 def _is_guessed(target: Target, groups: list[Group]) -> bool:
     """Whether the noise of the all-zero seed lies along the residuals of any segment."""
-    if target.by_server:
+    if target.at_release:
         drawn = target.draw(1, Generator(bytes(SEED_BYTES)))
     else:
         drawn = target.sum_of([target.empty], Generator(bytes(SEED_BYTES))).lift()[None]

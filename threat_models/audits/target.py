@@ -20,7 +20,7 @@ from privstats.encoding import Layout, RingVector, Segment, flatten
 from privstats.errors import AggregationError, PlanError, PrivstatsError
 from privstats.moments import Moments, measure
 from privstats.plan import Plan
-from privstats.randomness import Generator, seeded
+from privstats.randomness import SEED_BYTES, Generator, secure, seeded
 from privstats.release import Release
 from privstats.schema import ClassSchema, GradientSchema, Schema, bare, of_records
 from privstats.transforms import input_features
@@ -58,7 +58,8 @@ def moments_of(schema: Schema, X: NDArray[np.float64], y: NDArray[np.generic]) -
 class Target:
     """A plan under audit, in the session that is worst for privacy.
 
-    That session has ``min_survivors`` survivors, of whom ``colluders`` tell the attacker their noise.
+    That session has ``min_survivors`` survivors, of whom ``colluders`` tell the attacker their noise; of a panel that
+    draws the noise all members but one do.
     """
 
     plan: Plan
@@ -119,9 +120,20 @@ class Target:
         return self.min_survivors - self.colluders
 
     @property
-    def by_server(self) -> bool:
-        """Whether the server draws the noise. Read from the plan's word, not from the library's table of models."""
-        return self.privacy.model == "central"
+    def at_release(self) -> bool:
+        """Whether a release adds noise. Read from the plan's word, not from the library's table of models."""
+        return self.privacy.model in ("central", "panel")
+
+    @property
+    def of_panel(self) -> bool:
+        """Whether leader and helpers draw the noise, each all of it; read from the plan's word likewise."""
+        return self.privacy.model == "panel"
+
+    def noises(self, survivors: int) -> int:
+        """How many draws are in a release of so many clients: the server's, every member's, or every client's."""
+        if self.of_panel:
+            return len(self.plan.panel)
+        return 1 if self.at_release else survivors
 
     @cached_property
     def lenient(self) -> Plan:
@@ -131,7 +143,7 @@ class Target:
     @cached_property
     def worst_noise(self) -> int:
         """Contributions that carry noise in the worst session: the honest shares, or one upload in the local model."""
-        return {"central": 0, "distributed": self.honest_shares, "local": 1}[self.privacy.model]
+        return {"central": 0, "distributed": self.honest_shares, "local": 1, "panel": 0}[self.privacy.model]
 
     def declared_std(self, segment: Segment, contributions: int) -> float:
         """Noise the plan declares for an entry of a sum with the noise of so many contributions, in grid steps.
@@ -182,14 +194,23 @@ class Target:
     def draw(self, releases: int, rng: Generator | None) -> NDArray[np.int64]:
         """The noise of that many releases of the worst session, ``(releases, size)``, by the real path.
 
+        Of a panel's members the leader and a helper are the honest one in turn.
+
         Raises:
             PlanError: a session without a record aborts, so that nothing can be seen of its noise.
         """
-        rows = [self.seen(total, rng) for total in self.sums(releases, rng)]
+        answers = self._answers(releases // 2, rng) if self.of_panel else []
+        rows = [self.seen(total, rng) for total in self.sums(releases - len(answers), rng)]
         released = [row.vector for row in rows if isinstance(row, Release)]
         if len(released) < len(rows):
             raise PlanError("a session of this plan aborts although no client holds a record: rebuild the plan")
-        return np.stack(released)
+        return np.stack(released + answers)
+
+    def _answers(self, count: int, rng: Generator | None) -> list[NDArray[np.int64]]:
+        """What a helper adds to its one answer in so many runs."""
+        draw, coins = session.helper_noise(self.plan), secure() if rng is None else rng
+        none = self.plan.ring.zeros().lift()
+        return [none if draw is None else draw(coins.bytes(SEED_BYTES)).lift() for _ in range(count)]
 
     @property
     def takes_known_noise(self) -> bool:

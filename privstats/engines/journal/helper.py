@@ -7,12 +7,14 @@ abandoned, which leaves a marker without a key. Wraps the machine of ``secagg``;
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NoReturn, TypeAlias
 
 import msgspec
 
+from privstats.encoding import RingVector
 from privstats.engines.journal.argument_checks import require_member, require_panel
 from privstats.engines.journal.lock import held_briefly
 from privstats.engines.journal.panel_member import HpkeKey, PanelMember
@@ -73,6 +75,7 @@ class JournaledHelper(PanelMember):
         self, place: Path, key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster, lock: int
     ) -> None:
         super().__init__(place, key, identity, parameters, roster, lock)
+        self._noise: Callable[[bytes], RingVector] | None = None
         self._machine: Helper | None = None
         self._log: RecordLog | None = None
         self._ended: _End | None = None
@@ -89,6 +92,7 @@ class JournaledHelper(PanelMember):
         roster: Roster,
         place: int,
         until: int | None = None,
+        noise: Callable[[bytes], RingVector] | None = None,
     ) -> JournaledHelper:
         """A fresh box key for one run, on disk before :attr:`offered` can leave.
 
@@ -101,14 +105,19 @@ class JournaledHelper(PanelMember):
             place: the helper's place on the panel, 1 to h.
             until: the second since 1970 at which the box key ends and is destroyed, whatever became of the run; 30 days
                 from now when omitted.
+            noise: what draws the noise of the one answer, where the plan asks every helper for some:
+                ``session.helper_noise(plan)``, which is None for every other plan.
 
         Raises:
-            LocalProtocolError: the run is known here, whatever became of it; or it is in use; or the end has passed.
+            LocalProtocolError: the run is known here, whatever became of it; or it is in use; or the end has passed; or
+                plan and noise do not fit.
         """
         if not 1 <= place <= require_member(parameters, identity).helpers:
             raise LocalProtocolError(f"a helper's place on the panel is 1 to {parameters.helpers}, got {place}")
+        Helper.check_noise(parameters, noise)
         end = end_of(until)
         with cls._taken(home, key, identity, parameters, roster) as made:
+            made._noise = noise
             made._enter(HpkeKey.make(made._place, key, place, end))
         return made
 
@@ -123,6 +132,7 @@ class JournaledHelper(PanelMember):
         roster: Roster,
         threads: int = 1,
         restored: bool = False,
+        noise: Callable[[bytes], RingVector] | None = None,
     ) -> JournaledHelper:
         """The helper as it stood, also where its run has ended: then it can repeat its last word and nothing else.
 
@@ -131,6 +141,8 @@ class JournaledHelper(PanelMember):
             threads: processors to use.
             restored: the home was restored or copied, and its operator knows that no copy of this helper has answered
                 since: two answers to two lists reveal single clients.
+            noise: as for :meth:`offer`. It follows from the box key and the list, so an answer that a kill kept from
+                the disk, and that has not left, is the same when it is made again.
 
         Raises:
             NothingToResumeError: this run was never offered here.
@@ -138,7 +150,7 @@ class JournaledHelper(PanelMember):
             LocalProtocolError: another key, plan or roster, damage, or somebody else is at it.
         """
         with cls._found(home, key, identity, parameters, roster) as found:
-            found._threads = threads
+            found._threads, found._noise = threads, noise
             found._take_up(restored=restored)
         return found
 
@@ -177,7 +189,9 @@ class JournaledHelper(PanelMember):
     def _build(self, box_key: HpkeKey, panel: Panel) -> None:
         """The machine, brought to where it stood by what it was sent."""
         keys = box_key.keys(self._identity, self.parameters, self.roster)
-        self._machine = Helper(self.parameters, keys=keys, roster=self.roster, panel=panel, threads=self._threads)
+        self._machine = Helper(
+            self.parameters, keys=keys, roster=self.roster, panel=panel, noise=self._noise, threads=self._threads
+        )
         self._log = RecordLog(self._place / _LOG, box_key.sealing)
         for message in self._log.records():
             self._machine.receive(message)

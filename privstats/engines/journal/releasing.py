@@ -77,7 +77,7 @@ class Releasing:
 
     def _refuse_second_draw(self, plan: Plan) -> None:
         """An older privstats made the release, with noise that would not be the same now."""
-        if self._by_seed and plan.noise is not None and plan.noise.trust.by_server:
+        if self._by_seed and plan.noise is not None and plan.noise.trust.at_release:
             raise LocalProtocolError(
                 "an older privstats made the release of this journal, and what this one draws would be a second one: "
                 "keep the release that was made"

@@ -59,7 +59,7 @@ class _Changes:
             return
         registry, index = registry_of(folder), folder.roster.publics.index(folder.identity.public)
         noise = folder.course.first.noise
-        central = noise is not None and noise.trust.by_server
+        central = noise is not None and noise.trust.drawn_by == "server"
         for place in registry.outstanding:
             release = folder.release(place) if folder.told(place) else None
             if release is not None and index in release.survivors:

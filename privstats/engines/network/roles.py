@@ -258,7 +258,12 @@ class HelperRole:
     def _home(self) -> dict[str, Any]:
         folder = self._folder
         place = {"identity": folder.identity, "parameters": folder.plan.masking, "roster": folder.roster}
-        return {"home": folder.home / "sessions", "key": folder.key, **place}
+        return {
+            "home": folder.home / "sessions",
+            "key": folder.key,
+            "noise": session.helper_noise(folder.plan),
+            **place,
+        }
 
 
 def role_of(folder: Folder) -> Role | None:

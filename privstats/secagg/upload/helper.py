@@ -12,10 +12,12 @@ from typing import NoReturn
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from privstats.encoding import RingVector
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.machines import ENDS
+from privstats.secagg.prg import add_packed
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload import signed_statements as said
@@ -41,16 +43,21 @@ class Helper(Exclusive):
         roster: the public identities of all parties, from the roster's owner and *not from the leader*: a roster of the
             leader's making is a crowd of the leader's.
         panel: leader and helpers, by the identities that the plan names.
+        noise: where the parameters ask every helper for noise, what draws it from 32 secret bytes: a vector of the
+            ring. They follow from the box key and the list that is answered, so there is one draw for one list.
         threads: processors to use for keystreams.
         allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
 
     Raises:
-        LocalProtocolError: keys, roster or panel do not fit, or the keys were used.
+        LocalProtocolError: keys, roster or panel do not fit, or the keys were used; or the parameters ask for noise and
+            there is none, or the other way round.
         RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
 
     Guarantee: it adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster signed
     and that it accepted itself, and then forgets every key. If it alone is honest, and its box key was nowhere else,
-    every report that is not on that list stays uniform to the rest of the world together.
+    every report that is not on that list stays uniform to the rest of the world together. Where the parameters ask for
+    noise, one draw of it is in the answer, and no party sees the sum over that list without it; a second machine with
+    the same box key answers the same list with the same draw, so that repeated answers do not average it away.
 
     Example:
         >>> from privstats.engines import loopback
@@ -70,17 +77,20 @@ class Helper(Exclusive):
         keys: HelperKeys,
         roster: Roster,
         panel: Panel,
+        noise: Callable[[bytes], RingVector] | None = None,
         threads: int = 1,
         allow_reproducible: bool = False,
     ) -> None:
         if not isinstance(roster, Roster):
             raise LocalProtocolError("a helper needs the whole roster, from its owner: it verifies every report")
+        self.check_noise(parameters, noise)
         self._context = panel.context(parameters, roster)
         if keys.place == checks.LEADER or keys.offer != panel.offers[keys.place]:
             raise LocalProtocolError("these keys are not a helper's of this panel")
         self.parameters, self.roster, self.panel, self.place = parameters, roster, panel, keys.place
         self._identity = keys.identity
         self._scheme: MaskingScheme = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
+        self._noise = noise
         self._step: StepName = "check"
         self._parts: list[tuple[bytes, bytes]] = []  # hash of each batch, and its bitmap
         self._pieces, self._digests = bytearray(_PIECE * parameters.clients), bytearray(_HASH * parameters.clients)
@@ -90,6 +100,21 @@ class Helper(Exclusive):
         self._evidence: dict[str, bytes] = {}
         self._secret = keys.take(allow_reproducible=allow_reproducible)
         self._private = X25519PrivateKey.from_private_bytes(self._secret)
+
+    @staticmethod
+    def check_noise(parameters: UploadParameters, noise: object) -> None:
+        """Refuse a helper without the noise that a run asks for, or with noise that it does not ask for.
+
+        Raises:
+            LocalProtocolError: parameters and noise do not fit.
+        """
+        if parameters.noisy_helpers and not callable(noise):
+            raise LocalProtocolError(
+                "every helper of this plan adds noise to its answer: give noise=session.helper_noise(plan), or the "
+                "exact sum would leave with it"
+            )
+        if noise is not None and not parameters.noisy_helpers:
+            raise LocalProtocolError("no helper of this plan adds noise: leave noise out")
 
     @property
     def step(self) -> StepName:
@@ -254,15 +279,28 @@ class Helper(Exclusive):
             listed = checks.check_survivors(
                 message, self.parameters, lambda sender: self._seen[sender] == _ACCEPTED, self._digest
             )
+        noise = self._drawn(message.roll)
         self._spoken = True  # from here on an answer may exist, so this helper never signs that there is none
         empty = messages.Reveal(self._context, message.roll, memoryview(b""), bytes(wire.SIGNATURE_BYTES))
         frame = messages.Frame(empty, self._scheme.answer_bytes)
         self._scheme.answer(self._held(listed), frame.large)
+        if noise is not None:
+            add_packed(noise, frame.large)
+            noise.pack_into(frame.large)
         statement = said.reveal_statement(self._context, self.place, message.roll, frame.large)
         reveal = frame.signed(self._identity.sign(statement))
         self._wipe("done")
         self._answered, self._answer = sha256(view).digest(), reveal
         return reveal
+
+    def _drawn(self, roll: bytes) -> RingVector | None:
+        """The noise of the one answer, bound to the list with this roll; None where the parameters ask for none."""
+        if self._noise is None:
+            return None
+        noise = self._noise(said.derive(self._secret, f"noise/{roll.hex()}", self._context))
+        if noise.ring != self.parameters.ring:
+            raise LocalProtocolError("this helper's noise is of another ring than the plan's: draw it under the plan")
+        return noise
 
     def _digest(self, sender: int) -> bytes:
         return bytes(self._digests[_HASH * sender : _HASH * (sender + 1)])
@@ -279,7 +317,7 @@ class Helper(Exclusive):
         self._pieces[:] = bytes(len(self._pieces))
         self._pieces, self._digests, self._seen, self._parts = bytearray(), bytearray(), bytearray(), []
         self._private = X25519PrivateKey.from_private_bytes(bytes(32))
-        self._step = end
+        self._noise, self._step = None, end
 
     def __repr__(self) -> str:
         return f"Helper(place={self.place}, step={self._step!r})"

@@ -21,6 +21,7 @@ __all__ = ["MAX_CLIENTS", "MAX_HELPERS", "SUITE", "UploadParameters"]
 SUITE = b"privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
 MAX_CLIENTS = 1 << 24
 MAX_HELPERS = 255
+_NOISY = "noisy helpers"  # a further element of what is digested, where it is so
 _MAX_BODY = (1 << 31) - 17  # what one call of AES-GCM takes
 
 
@@ -38,6 +39,7 @@ class UploadParameters:
         protocol: how a vector is covered; ``"split"`` is all there is.
         ring: what is summed.
         plan_digest: 32 bytes that stand for everything else the parties agreed on.
+        noisy_helpers: every helper adds noise of its own to its answer, so that no party sees the exact sum.
 
     Raises:
         PlanError: the numbers contradict each other, or a body is larger than one call of AES-GCM takes.
@@ -62,6 +64,7 @@ class UploadParameters:
     protocol: str
     ring: Ring
     plan_digest: bytes
+    noisy_helpers: bool = False
 
     def __post_init__(self) -> None:
         if self.protocol != "split":
@@ -92,7 +95,8 @@ class UploadParameters:
     def digest(self) -> bytes:
         """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.min_survivors, self.colluders, self.helpers, self.tolerated)
-        encoded = msgspec.msgpack.encode((SUITE, self.protocol, numbers, self.ring.segments, self.plan_digest))
+        stated = (SUITE, self.protocol, numbers, self.ring.segments, self.plan_digest)
+        encoded = msgspec.msgpack.encode((*stated, _NOISY) if self.noisy_helpers else stated)
         return hashlib.sha256(b"privstats/upload/parameters" + encoded).digest()
 
     @property
@@ -125,6 +129,7 @@ class UploadParameters:
         plan_digest: bytes,
         graph: str = "auto",
         helpers: int = 1,
+        noisy_helpers: bool = False,
     ) -> UploadParameters:
         """The parameters of ``split`` for this cohort and so many helpers.
 
@@ -136,7 +141,8 @@ class UploadParameters:
         """
         if graph != "auto":
             raise PlanError(f"clients of an upload do not mask with each other: leave graph at 'auto', got {graph!r}")
-        return cls(clients, min_survivors, colluders, helpers, helpers - 1, "split", ring, plan_digest)
+        sizes = (clients, min_survivors, colluders, helpers, helpers - 1)
+        return cls(*sizes, "split", ring, plan_digest, noisy_helpers)
 
 
 def facts(parameters: UploadParameters) -> list[str]:
@@ -146,8 +152,7 @@ def facts(parameters: UploadParameters) -> list[str]:
     return [
         f"{n} clients send one message each and are gone; a leader and {_number(h)} that the plan names make the sum",
         f"it trusts that not all of the panel work together: enough that the leader or {one} honest",
-        "if leader and all helpers work together they read every client's vector, and only noise that the client added "
-        "itself protects it then; any fewer of them learn the sum and nothing else",
+        _learned(parameters.noisy_helpers),
         f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
         f"{parameters.colluders} clients of the whole roster may help, because the leader chooses who is heard",
         "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "
@@ -155,6 +160,19 @@ def facts(parameters: UploadParameters) -> list[str]:
         "a run that is said to have failed may have succeeded for who runs it: a second run over the same data is a "
         "second release",
     ]
+
+
+def _learned(noisy: bool) -> str:
+    all_of_them = "if leader and all helpers work together they read every client's vector, and "
+    if noisy:
+        return (
+            f"{all_of_them}nothing protects it then; any fewer of them learn the sum with the noise of the others in "
+            "it, and nothing else: no party sees the exact sum"
+        )
+    return (
+        f"{all_of_them}only noise that the client added itself protects it then; any fewer of them learn the sum and "
+        "nothing else"
+    )
 
 
 def _number(helpers: int) -> str:

@@ -119,7 +119,7 @@ class Serving(Exclusive):
 
     @property
     def noise_due(self) -> bool:
-        """Whether the sum must not be published before noise is added to it: the plan's noise is central."""
+        """Whether the sum must not be published before noise is added to it: central, or a panel leader's own."""
         return self._state.noise_due
 
     @property

@@ -245,8 +245,10 @@ def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
     cohort = plan.cohort
     if not _by_client(plan):
         yield "As much for somebody with several records: the table above says how much less."
-    if noise.trust.by_server:
+    if noise.trust.drawn_by == "server":
         yield "Anything towards the server: it sees the exact total before it adds the noise."
+    elif noise.trust.drawn_by == "member":
+        yield "Anything if the leader and all helpers work together, or if none of them adds its noise."
     elif noise.trust.divided:
         yield (
             f"Anything if fewer than {cohort.min_survivors - cohort.colluders} honest parties add their part of the "

@@ -33,7 +33,8 @@ class Run:
 
     Attributes:
         release: what the server may publish.
-        exact: the unmasked total equals the sum of the survivors' vectors, with ``==`` on every integer.
+        exact: the unmasked total equals the sum of the survivors' vectors, with ``==`` on every integer; None where
+            helpers add noise to it, so that no party sees the exact one.
         bytes_sent: bytes each client sent, all messages together.
         seconds: wall time per stage of the way of the data.
 
@@ -46,7 +47,7 @@ class Run:
     """
 
     release: Release
-    exact: bool
+    exact: bool | None
     bytes_sent: tuple[int, ...]
     seconds: Mapping[str, float]
 

@@ -88,13 +88,14 @@ class Summed:
     Attributes:
         total: the unmasked sum.
         survivors: the clients in it.
-        exact: it equals the sum of the survivors' vectors, with ``==`` on every integer.
+        exact: it equals the sum of the survivors' vectors, with ``==`` on every integer; None where helpers add noise
+            to it, so that no party sees the exact one.
         bytes_sent: by client.
     """
 
     total: RingVector
     survivors: tuple[int, ...]
-    exact: bool
+    exact: bool | None
     bytes_sent: tuple[int, ...]
 
 
@@ -120,7 +121,8 @@ def summed(plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Gene
         cast = session.local_parties(plan, contributions, rng)
         outcome = loopback.run(cast.server, cast.clients, helpers=cast.helpers, dropouts=dropouts)
         watch.seconds.update({f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()})
-    exact = _is_sum(outcome.total, [contributions[index] for index in outcome.survivors])
+    noisy = plan.noise is not None and plan.noise.members > 1
+    exact = None if noisy else _is_sum(outcome.total, [contributions[index] for index in outcome.survivors])
     return Summed(outcome.total, outcome.survivors, exact, tuple(outcome.bytes_sent))
 
 

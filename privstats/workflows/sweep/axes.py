@@ -65,7 +65,7 @@ class Axes:
     """Values to vary; an axis that is left empty stays as the plan has it.
 
     Args:
-        model: ``"central"``, ``"distributed"``, ``"local"``.
+        model: ``"central"``, ``"distributed"``, ``"local"``; ``"panel"`` for a plan with a panel.
         unit: ``"record"``, ``"client"``; for clients see ``records_per_client``.
         clients: parties; the plan's parts of survivors and colluders are kept.
         alpha: Dirichlet concentrations of label skew, above 0.

@@ -132,6 +132,7 @@ def uploads_of(
 ) -> Uploads:
     """A cohort with solved parameters."""
     ring: Ring = other.pop("ring", RING)
+    noisy = other.pop("noisy_helpers", False)
     parameters = UploadParameters.solve(
         clients=clients,
         min_survivors=min_survivors,
@@ -139,6 +140,7 @@ def uploads_of(
         helpers=helpers,
         ring=ring,
         plan_digest=PLAN,
+        noisy_helpers=noisy,
     )
     return Uploads(parameters, label, **other)
 

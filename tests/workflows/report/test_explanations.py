@@ -99,6 +99,15 @@ def test_what_is_not_promised_depends_on_the_plan(changed, privacy, words_of_it)
     assert any(words_of_it in sentence for sentence in explanations.not_promised(changed(privacy=privacy)))
 
 
+def test_a_panel_that_draws_the_noise_is_trusted_for_one_member(changed):
+    panel = {"protocol": "split", "panel": tuple(character * 64 for character in "ab")}
+    plan = changed(privacy=replace(PRIVACY, model="panel"), **panel)
+    assert flat(explanations.promised(plan))[0][2].startswith("One of leader and helpers must add its noise")
+    limits = explanations.not_promised(plan)
+    assert "Anything if the leader and all helpers work together, or if none of them adds its noise." in limits
+    assert not any("towards the server" in sentence for sentence in limits)
+
+
 def test_what_another_model_limits_is_not_told(changed):
     local = " ".join(explanations.not_promised(changed(privacy=replace(PRIVACY, model="local"))))
     assert "server" not in local

@@ -101,7 +101,7 @@ class _Node:
 
     @property
     def _by_server(self) -> bool:
-        return self._plan.noise is not None and self._plan.noise.trust.by_server
+        return self._plan.noise is not None and self._plan.noise.trust.drawn_by == "server"
 
     def _summed(self, server: JournaledServer) -> Release | None:
         clients = self._clients() if server.step not in ENDS else {}

@@ -1,0 +1,200 @@
+"""The statement ``moments``: these sums are of at most n fractional records in their ball, class by class.
+
+T gathers the sums: [[diag N, A], [A', B]] for class sums, one such block per class where second moments are kept by
+class, [[G, h], [h', Q]] per fold for a regression. The client proves T = L L' + E for a triangular L and a small E,
+that the traces are those of records of bounded norm, that there are at most n records, and, where one block holds all
+classes, that every class's mean lies in the ball. Wire entries count in steps of which a record of full norm has 4**f.
+Which of them T holds, for which sums, is said in ``gathered``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.secagg.upload.proof.factoring import candidates
+from privstats.secagg.upload.proof.field import Field, Integers, P, subtract, total
+from privstats.secagg.upload.proof.grams import Factor, Full, Pattern, diagonal, rectangle
+from privstats.secagg.upload.proof.statement import Coins, Gram, Slack, Statement
+
+__all__ = ["Line", "Moments"]
+
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A linear form of T's sources: some of them minus others."""
+
+    plus: Places
+    minus: Places
+
+    def of(self, sources: Field) -> int:
+        """Its value."""
+        return (total(sources[self.plus]) - total(sources[self.minus])) % P
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Statement):
+    """T = L L' + E, traces, number of records, and cones where they do not follow.
+
+    Args:
+        pattern: where T may be other than zero.
+        source: for every place of the pattern, the place among x and the hidden entries that it holds.
+        size: entries of x.
+        hidden: further entries that the client measured and does not send: they are part of the witness.
+        lines: linear forms of x and the hidden entries, one for each of ``limits``.
+        limits: their slacks.
+        unit: 4**f.
+        most_records: n.
+        coarse: squares of the steps by which a client's clip, toward zero, may have moved E, and what that adds to the
+            width of the cones.
+    """
+
+    name: ClassVar[str] = "moments"
+
+    pattern: Pattern
+    source: Places
+    size: int
+    hidden: int
+    lines: tuple[Line, ...]
+    limits: tuple[Slack, ...]
+    unit: int
+    most_records: int
+    coarse: tuple[int, int] = (0, 0)
+
+    @property
+    def error(self) -> int:
+        """e2: the most that E's entries, each once, may square to: n K 4**f."""
+        return self.most_records * self.pattern.rows * self.unit + self.coarse[0]
+
+    @property
+    def mass(self) -> int:
+        """n 4**f: the count of n records in steps."""
+        return self.most_records * self.unit
+
+    @property
+    def cones(self) -> int:
+        """Classes whose means must be shown to lie in the ball: none where every class has a block of its own."""
+        return self.pattern.classes if self.pattern.classes > 1 else 0
+
+    @property
+    def width(self) -> int:
+        """t: how far a class's squared column may pass its count."""
+        return isqrt(self.error) + 6 * isqrt(self.mass) + self.pattern.features + self.coarse[1]
+
+    @property
+    def entries(self) -> int:
+        """Entries of T, and so of L and of E."""
+        return self.pattern.size
+
+    @property
+    def witness_size(self) -> int:  # type: ignore[override]
+        """L, E and the hidden entries."""
+        return 2 * self.entries + self.hidden
+
+    @property
+    def tested_size(self) -> int:  # type: ignore[override]
+        """L and E."""
+        return 2 * self.entries
+
+    @cached_property
+    def square(self) -> int:  # type: ignore[override]
+        """|L|**2 = tr T - tr E, and |E|**2: beta**2 = 2 n 4**f + K + e2 + K sqrt(n) 2**f."""
+        rows = self.pattern.rows
+        return 2 * self.mass + rows + self.error + rows * isqrt(self.most_records) * isqrt(self.unit)
+
+    @cached_property
+    def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
+        """The lines', E's size, and a cone for each class."""
+        cone = Slack("cone", self.width, (self.mass + 2 * self.width).bit_length())
+        return (*self.limits, Slack("error", self.error, self.error.bit_length()), *[cone] * self.cones)
+
+    @cached_property
+    def grams(self) -> tuple[Gram, ...]:  # type: ignore[override]
+        """L against T - E; E's own, whose trace is its size; the classes' columns."""
+        rows, columns = rectangle(self.entries)
+        padding = np.zeros(rows * columns - self.entries, np.uint64)
+        squares = Full("error", rows, columns, lambda _, w: np.concatenate([self.error_of(w), padding]))
+        factor = Factor("factor", self.pattern, lambda _, w: self.factor_of(w), self._product_of)
+        if not self.cones:
+            return factor, squares
+        return factor, squares, Full("cones", self.cones, self.pattern.features, lambda _, w: self._columns_of(w))
+
+    def factor_of(self, w: Field) -> Field:
+        """L's entries."""
+        return w[: self.entries]
+
+    def error_of(self, w: Field) -> Field:
+        """E's entries."""
+        return w[self.entries : 2 * self.entries]
+
+    def sources_of(self, x: Field, w: Field) -> Field:
+        """What T's entries and the lines are taken from."""
+        return np.concatenate([x, w[2 * self.entries :]]) if self.hidden else x
+
+    def tested(self, x: Field, w: Field) -> Field:  # noqa: ARG002
+        """L and E."""
+        return w[: 2 * self.entries]
+
+    def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:
+        """The lines; minus the trace of E E'; and per class N_c - E_cc - |l_c|**2."""
+        sources, rows = self.sources_of(x, w), self.grams[1].rows
+        forms = [line.of(sources) for line in self.lines]
+        forms.append(-total(products[1][diagonal(rows)]) % P)
+        if not self.cones:
+            return np.array(forms, np.uint64)
+        counts, errors = sources[self.source[: self.cones]], self.error_of(w)[: self.cones]
+        cones = subtract(subtract(counts, errors), products[2][diagonal(self.cones)])
+        return np.concatenate([np.array(forms, np.uint64), cones])
+
+    def _product_of(self, x: Field, w: Field) -> Field:
+        return subtract(self.sources_of(x, w)[self.source], self.error_of(w))
+
+    def _columns_of(self, w: Field) -> Field:
+        return self.factor_of(w)[self.cones : self.cones * (1 + self.pattern.features)]
+
+    def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
+        """L, E and the hidden entries, by Cholesky and rounding, held against every bound in whole numbers."""
+        if x.shape != (self.size,) or hidden.shape != (self.hidden,):
+            raise DataError(f"the statement is about {self.size} sums and {self.hidden} hidden entries")
+        sources = np.concatenate([x, hidden])
+        target = sources[self.source]
+        rows, columns = self.pattern.inner
+        width, blocks = self.pattern.width, self.pattern.blocks
+        whole = np.zeros((blocks, width, width))
+        whole[:, rows, columns] = whole[:, columns, rows] = target.reshape(blocks, -1)
+        if np.abs(whole).max(initial=0) <= 4 * self.mass:  # beyond, products of doubles would not be exact
+            places = np.zeros((width, width), np.bool_)
+            places[rows, columns] = True
+            for lower, left in candidates(whole, places, coins):
+                factor, error = lower[:, rows, columns].ravel(), left[:, rows, columns].ravel()
+                if self._holds(sources, factor, error):
+                    return np.concatenate([factor, error, hidden])
+        raise DataError(
+            f"these sums are not of at most most_records={self.most_records} records within the schema's bounds, or "
+            "have no short enough proof of it: raise most_records, or measure under the plan's schema"
+        )
+
+    def _holds(self, sources: Integers, factor: Integers, error: Integers) -> bool:
+        """Every relation, in whole numbers."""
+        lines = [int(sources[line.plus].sum()) - int(sources[line.minus].sum()) for line in self.lines]
+        squares = int((error.astype(np.float64) ** 2).sum())
+        if squares < 1 << 52:
+            squares = int((error * error).sum())
+        forms = [*lines, -squares]
+        if self.cones:
+            columns = self._columns_of(factor.view(np.uint64)).view(np.int64).reshape(self.cones, -1)
+            counts = sources[self.source[: self.cones]] - error[: self.cones]
+            forms += (counts - (columns * columns).sum(axis=1)).tolist()
+        return all(
+            0 <= form + slack.constant < 1 << slack.width if slack.width else form + slack.constant == 0
+            for form, slack in zip(forms, self.slacks, strict=True)
+        )
