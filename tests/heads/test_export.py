@@ -168,6 +168,7 @@ def test_every_transform_is_traced_reloaded_and_scores_the_same(transform):
     same_scores(served(torch.tensor(rows)).numpy(), head, rows, 1e-9)
 
 
+@pytest.mark.ci
 def test_what_the_default_plan_does_is_exported_reloaded_and_scores_the_same():
     release, X = released_behind((CentreRows(), UnitNorm()))
     head, rows = heads.QDA().fit_release(release), hard_rows(X[:40])

@@ -91,7 +91,7 @@ def test_labels_of_truth_are_truth(tmp_path):
     assert served(head, tmp_path / "h")(X)["label"].tolist() == head.predict(X).tolist()
 
 
-@pytest.mark.parametrize("transform", CHAINS, ids=kinds)
+@pytest.mark.parametrize("transform", [USUAL, *CHAINS[-5:-3]], ids=kinds)
 def test_a_file_of_float32_takes_and_gives_float32(transform, tmp_path):
     release, X = released_behind(transform)
     head, rows = heads.QDA().fit_release(release), np.r_[X, 100 * X, np.zeros((1, 6))]
