@@ -36,7 +36,7 @@ from privstats.heads.evidence import (
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Labels, Records, central
-from privstats.heads.provenance import EXACT, Provenance
+from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
 from privstats.moments.labels import named_numbers
@@ -155,10 +155,12 @@ class ClassHead(Stored, Exported, Described, Scoring):
         check_parameters(self, self.bounds)
         evidence, keep = class_evidence(require_release(release))
         self.classes_ = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
-        self.preprocessing_, self.provenance_ = Preprocessing.of_release(release), Provenance.of([release])
+        self.preprocessing_, self.provenance_ = Preprocessing.of_release(release), UNKNOWN
         if self.preprocessing_.inputs is not None:
             self.n_features_in_ = self.preprocessing_.inputs
-        return self._build(evidence)
+        self._build(evidence)
+        self.provenance_ = Provenance.of([release])  # last: where no rule follows, an earlier one is still there
+        return self
 
     def fit_private(
         self,

@@ -24,7 +24,7 @@ from privstats.estimates import regression
 from privstats.estimates.spectrum import NoisyGram
 from privstats.heads.evidence import Array
 from privstats.heads.private import central
-from privstats.heads.provenance import EXACT, Provenance
+from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
 from privstats.heads.release_list import arrays, present, row_count
@@ -104,10 +104,12 @@ class RefinedRidge(LinearRegressor):
         if not isinstance(recipe, RidgeRounds):
             raise ReleaseError("these are releases of classes; use heads.RefinedSoftmax")
         self._warn_without_constant(recipe.first.transform)
-        self.preprocessing_, self.provenance_ = Preprocessing.of_release(have[0]), Provenance.of(have)
+        self.preprocessing_, self.provenance_ = Preprocessing.of_release(have[0]), UNKNOWN
         whitening, states = recipe.states(have)
         self.rounds_, self.clip_ = len(states) - 1, states[-1].clip
-        return self._settle(whitening.published(states[-1].weights), 0.0)
+        self._settle(whitening.published(states[-1].weights), 0.0)
+        self.provenance_ = Provenance.of(have)  # last: where no rule follows, an earlier one is still there
+        return self
 
     def fit_private(
         self,

@@ -29,7 +29,7 @@ from privstats.heads.estimates.shrinkage import Priors, log_priors
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.private import Labels, central
-from privstats.heads.provenance import EXACT, Provenance
+from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import NONE, PRIORS, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import arrays, present, row_count
 from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy
@@ -113,11 +113,13 @@ class RefinedSoftmax(ClassHead):
             raise ReleaseError("these are releases of a regression; use heads.RefinedRidge")
         schema = recipe.first
         self.classes_ = class_labels(schema, schema.classes, labels)
-        self.preprocessing_, self.provenance_ = Preprocessing.of_release(have[0]), Provenance.of(have)
+        self.preprocessing_, self.provenance_ = Preprocessing.of_release(have[0]), UNKNOWN
         whitening, states = recipe.states(have)
         discriminant = head_class("LDA")().fit_release(have[0])
         counts = denoise.counts(recipe.sums(have[0]).N, have[0].sigma["N"])
-        return self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
+        self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
+        self.provenance_ = Provenance.of(have)  # last: where no rule follows, an earlier one is still there
+        return self
 
     def fit_private(
         self,

@@ -22,7 +22,7 @@ from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram
 from privstats.heads.private import Records, central
-from privstats.heads.provenance import EXACT, Provenance
+from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import NONE, SWITCH, Bounds, Constraints, Entry, Number, Text, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
 from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
@@ -99,10 +99,12 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         check_parameters(self, self.bounds)
         evidence = release_gram(release, self.records)
         self._warn_without_constant(release.plan.schema.transform)
-        self.preprocessing_, self.provenance_ = Preprocessing.of_release(release), Provenance.of([release])
+        self.preprocessing_, self.provenance_ = Preprocessing.of_release(release), UNKNOWN
         if self.preprocessing_.inputs is not None:
             self.n_features_in_ = self.preprocessing_.inputs
-        return self._build(evidence, flat=evidence.h.shape[1] == 1)
+        self._build(evidence, flat=evidence.h.shape[1] == 1)
+        self.provenance_ = Provenance.of([release])  # last: where no rule follows, an earlier one is still there
+        return self
 
     def fit_private(
         self,

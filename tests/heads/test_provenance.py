@@ -16,7 +16,7 @@ from sklearn.base import clone
 import privstats as ps
 from privstats import heads
 from privstats.course.alone import alone
-from privstats.errors import HeadError
+from privstats.errors import HeadError, MissingStatisticError, ReleaseError
 from privstats.files.atomic import safetensors_metadata
 from privstats.files.envelope import Content
 from privstats.heads.persistence import FORMAT
@@ -137,6 +137,32 @@ def test_what_is_fitted_again_says_the_last_fit_and_a_clone_says_nothing():
     assert head.provenance_ == EXACT
     assert not hasattr(clone(head), "provenance_")
     assert repr(clone(head)) == "LDA()"
+
+
+@pytest.mark.parametrize("before", ["exact", "private"])
+@pytest.mark.parametrize("name", CLOSED)
+def test_attack_a_rule_that_a_refused_release_left_standing_has_no_promise_of_it(name, before, monkeypatch):
+    head, other = fitted(name, before), fitted(name, "private")
+    rule = head.rule_
+
+    def failing(*_):
+        raise ReleaseError("no finite solution")
+
+    monkeypatch.setattr(type(head), "_adopt", failing)
+    with pytest.raises(ReleaseError):
+        head.fit_releases(other.releases_) if HEADS[name].after_rounds else head.fit_release(other.release_)
+    assert head.rule_ is rule
+    assert head.provenance_ == UNKNOWN
+
+
+def test_attack_an_exact_head_takes_no_promise_from_a_release_that_lacks_its_statistic(tmp_path):
+    plan = alone(ps.ClassSchema(3, 4, "NA", 2.0), ps.Privacy(model="central", unit="record", **PROMISE))
+    lacking = ps.private_release(plan.schema, plan.privacy, X, Y, ledger="uncharged")
+    head = heads.LDA().fit(X, Y)
+    with pytest.raises(MissingStatisticError):
+        head.fit_release(lacking)
+    head.save(tmp_path / "head")
+    assert not heads.load(tmp_path / "head").provenance_.covered
 
 
 def test_one_clients_own_head_is_exact_and_the_release_inside_is_not(tmp_path):
