@@ -25,7 +25,8 @@ def windows(rows: csr_array, most_rows: int) -> Iterator[slice]:
     entries = _least_entries(rows.shape[1])
     start = 0
     while start < rows.shape[0]:
-        full = int(np.searchsorted(rows.indptr, rows.indptr[start] + entries, side="right")) - 1
+        last = min(int(rows.indptr[start]) + entries, int(rows.indptr[-1]))  # which its own integers can hold
+        full = int(np.searchsorted(rows.indptr, rows.indptr.dtype.type(last), side="right")) - 1
         stop = min(max(full, start + 1), start + most_rows, rows.shape[0])
         yield slice(start, stop)
         start = stop

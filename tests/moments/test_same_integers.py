@@ -132,6 +132,15 @@ def test_sparse_rows_stay_sparse_in_windows_of_any_size(monkeypatch):
         assert [ps.measure(schema, X, y) for schema in schemas] == expected
 
 
+def test_rows_of_more_columns_than_windows_of_32_bits_count_are_measured():
+    columns = 1 << 17  # a quarter of its square is 2**32
+    indices, starts = np.array([3, columns - 1], np.int32), np.array([0, 1, 1, 2], np.int32)
+    X = sp.csr_array(([0.5, 0.25], indices, starts), shape=(3, columns))
+    assert X.indptr.dtype == np.int32
+    assert list(sparse_grid.windows(X, 1 << 20)) == [slice(0, 3)]
+    assert ps.measure(ps.ClassSchema(2, columns, "NA", 1.0), X, [0, 1, 0]).A.sum() == 3 * 2**12 // 4
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_sparse_entry_that_is_no_number_is_refused(bad):
     X = sp.csr_array(([bad], ([0], [0])), shape=(40, 40))
