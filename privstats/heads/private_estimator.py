@@ -48,7 +48,9 @@ class Private(MetaEstimatorMixin, BaseEstimator):
     Guarantee:
         That of the head's ``fit_private``, for every call of ``fit`` by itself: (epsilon, delta)-DP for one record of
         the rows that it is given, under ``adjacency``. Calls add up (mu-GDP composes as ``sqrt(sum mu_i^2)``): k folds
-        over g candidates and the last fit are ``k g + 1`` releases, each of which is charged to ``ledger``. Three
+        over g candidates and the last fit are ``k g + 1`` releases, each of which is charged to ``ledger``. The sum is
+        for one record where the fold of every record follows from that record alone: ``KFold`` and its kin cut by
+        position and label, so one record more moves others between folds, and a fit then differs in several. Three
         things are outside the promise: a step that a pipeline fits in front (a scaler, PCA) reads the records exactly,
         so give public maps as ``public_transform`` instead; the scores that a search computes on held-out records are
         exact; and so is the choice that it makes from them.

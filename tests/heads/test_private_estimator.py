@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from hashlib import sha256
 
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -116,6 +117,23 @@ def test_a_search_over_epsilon_pays_for_every_fit(records, ledger):
     assert len(account.entries) == 3 * 2 + 1
     small, large = (ps.dp.gaussian_mu(epsilon, 1e-5) for epsilon in grid["epsilon"])
     assert account.mu == pytest.approx(math.sqrt(3 * small**2 + 4 * large**2), rel=1e-6)
+
+
+def test_only_folds_that_follow_from_each_record_alone_differ_in_one_record():
+    """What the guarantee says of sums over folds: mu adds up per record where no other record changes its fold."""
+    ids = np.arange(30)
+    own = np.array([sha256(bytes([each])).digest()[0] % 3 for each in ids])
+
+    def most_apart(cut):
+        trained = [[set(ids[kept][train]) for train in cut(kept)] for kept in (ids >= 0, ids != 0)]
+        return max(len(one ^ other) for one, other in zip(*trained, strict=True))
+
+    def split(cv):
+        return lambda kept: [train for train, _ in cv.split(ids[kept], ids[kept] % 2)]
+
+    assert most_apart(lambda kept: [train for train, _ in PredefinedSplit(own[kept]).split()]) == 1
+    assert most_apart(split(KFold(3))) == most_apart(split(StratifiedKFold(3))) == 3
+    assert most_apart(split(KFold(3, shuffle=True, random_state=0))) > 3
 
 
 def test_a_search_stops_where_the_cap_is_reached(records, ledger):
