@@ -133,7 +133,10 @@ def _released(release: Release) -> list[tuple[str, str]]:
     if plan.noise is not None:
         honest = len(release.survivors) - cohort.colluders
         epsilon = plan.noise.released_epsilon(honest)
-        out.append(("epsilon with these parties", f"{epsilon:.4g} (promised: {plan.noise.epsilon:.4g})"))
+        told = "epsilon with these parties"
+        if plan.noise.trust.drawn_by == "member":  # who knows the noise of all but one is promised no more than that
+            told = "epsilon for a reader outside the panel"
+        out.append((told, f"{epsilon:.4g} (promised: {plan.noise.epsilon:.4g})"))
     if release.reproducible:
         out.append(("noise", "NOT SECRET: it came from a test generator, so it protects nobody; do not give it away"))
     return out

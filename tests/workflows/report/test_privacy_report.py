@@ -2,6 +2,7 @@
 
 import html
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -79,6 +80,15 @@ def test_a_release_is_told_in_parties_and_classes(plan, changed):
     assert "left out nothing" in text_of(page_of(Statement(ridge, sums, at=AT)))
     everything = ps.Release(changed(min_count=0), released(plan).vector, tuple(range(9)))
     assert "left out no class" in text_of(page_of(Statement(changed(min_count=0), everything, at=AT)))
+
+
+def test_less_than_a_panel_promises_is_told_to_those_outside_it_alone(plan, changed):
+    panel = {"protocol": "split", "panel": tuple(character * 64 for character in "ab")}
+    by_panel = changed(privacy=replace(plan.privacy, model="panel"), **panel)
+    release = ps.Release(by_panel, np.zeros(by_panel.layout.size, np.int64), tuple(range(9)))
+    text = text_of(page_of(Statement(by_panel, release, at=AT)))
+    assert "epsilon for a reader outside the panel 0.6" in text
+    assert "epsilon with these parties" not in text
 
 
 def test_a_release_of_another_plan_is_refused(plan, changed):
