@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privstats import ClassSchema, Cohort, RidgeSchema
+from privstats import ClassSchema, Cohort, Privacy, RidgeSchema
 from privstats.randomness import seeded
 from privstats.secagg import Identity
 from tests import made
@@ -14,7 +14,7 @@ PANEL = {"protocol": "split", "panel": [Identity.generate(seeded(s).bytes).publi
 
 def plan_of(privacy=None, *, statistics="NAS", features=6, classes=2, cohort=None, **more):
     schema = ClassSchema(classes, features, statistics, clip_norm=1.0, grid_bits=12)
-    more = {**(PANEL if privacy and privacy.trust.drawn_by == "member" else {}), **more}
+    more = {**(PANEL if isinstance(privacy, Privacy) and privacy.trust.drawn_by == "member" else {}), **more}
     return made.plan(schema, cohort or Cohort(4, 3, 200, 1), privacy, **more)
 
 

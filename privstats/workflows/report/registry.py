@@ -21,7 +21,6 @@ __all__ = ["TO_WRITE", "registry_entry"]
 TO_WRITE = "TO BE WRITTEN: "
 """Begins every field that does not follow from the plan."""
 
-_MODELS = {"central": "Central", "local": "Local"}
 _ADJACENT = {"add-remove": "added or taken away", "replace-one": "exchanged for another"}
 
 
@@ -57,7 +56,7 @@ def registry_entry(statement: Statement) -> dict[str, Any]:
             "basic": _basic(plan, at),
             "dp_variant": _variant(plan),
             "privacy_loss": _loss(statement, privacy),
-            "deployment_model": _model(statement, privacy, noise),
+            "deployment_model": _model(statement, noise),
             "accounting": _accounting(statement),
             "implementation": _implementation(plan, noise),
             "administrative": _administrative(statement),
@@ -102,12 +101,19 @@ def _loss(statement: Statement, privacy: Privacy) -> dict[str, Any]:
     }
 
 
-def _model(statement: Statement, privacy: Privacy, noise: Noise) -> dict[str, Any]:
+def _deployment(noise: Noise) -> str:
+    """The registry's word for who is trusted: a server with all sums, nobody beside the client, or several together."""
+    if noise.trust.drawn_by == "server":
+        return "Central"
+    return "Local" if noise.trust.drawn_by == "client" and not noise.trust.divided else "Federated"
+
+
+def _model(statement: Statement, noise: Noise) -> dict[str, Any]:
     plan, course = statement.plan, statement.course
     cohort, dynamic = plan.cohort, isinstance(course, Apart)
     many = course is not None and course.most > 1
     return {
-        "model_name": _MODELS.get(privacy.model, "Federated"),
+        "model_name": _deployment(noise),
         "model_name_details": f"{plan.budget().promise}; trust for the noise: {noise.trust.trusted}.",
         "actors": f"{cohort.clients} parties that hold records, of which at most {cohort.colluders} may work with the "
         f"server, and a server that sees masked sums and opens the total of at least {cohort.min_survivors} parties. "

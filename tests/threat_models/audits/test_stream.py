@@ -78,7 +78,7 @@ def test_a_party_that_takes_silence_for_proof_is_found(monkeypatch: pytest.Monke
 
 
 def test_a_price_that_forgets_what_deletions_cost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Stream, "times", lambda stream, adjacency: 1.0)
+    monkeypatch.setattr(Stream, "multiplicity", lambda stream, adjacency: 1.0)
     assert audit_stream(stream_of("increments", 2), seeded(4), asks=1, trials=100).violated
 
 
