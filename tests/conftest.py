@@ -7,7 +7,6 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: the test workers share the cores already
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes read what the first has compiled
-os.environ.pop("PYTEST_ADDOPTS", None)  # .ci/run measures this run's coverage, and no pytest's that a test starts
 
 import sys
 from contextlib import nullcontext
@@ -37,6 +36,18 @@ class Finished:
     returncode: int
     stdout: str
     stderr: str
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes():
+    """Workers are measured by pytest-cov alone: what coverage starts in a child would displace it, and dies unsaved."""
+    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop():
+    """What .ci/run adds is for this run and its workers, which have read it by now, and for no pytest that a test starts."""
+    os.environ.pop("PYTEST_ADDOPTS", None)
 
 
 def pytest_collection_modifyitems(items):
