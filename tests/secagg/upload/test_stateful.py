@@ -1,6 +1,6 @@
 """The schedules of ``test_schedules`` as a state machine: Hypothesis chooses what happens, and shrinks what fails.
 
-Five thousand in the nightly profile, three hundred in CI. The invariants are those of the schedules, after every
+Five thousand in the nightly profile, a hundred and fifty in CI. The invariants are those of the schedules, after every
 message; at the end the exact sum or a named abort.
 """
 
