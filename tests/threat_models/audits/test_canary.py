@@ -9,6 +9,7 @@ import pytest
 
 from privstats import ClassSchema, Cohort, RidgeSchema, session
 from privstats.dp import gaussian_epsilon, gaussian_mu, joint_mu
+from privstats.dp.models import MODELS
 from privstats.encoding import flatten
 from privstats.errors import AggregationError, PlanError
 from privstats.plan import check_plausible
@@ -248,3 +249,11 @@ def test_the_target_draws_the_noise_of_the_worst_session():
     alone = target(model="local", cohort=Cohort(6, 5, 2000))
     assert alone.worst_noise == 1
     assert (alone.draw(300, seeded(0)) / alone.levels()).std() == pytest.approx(1, abs=0.01)
+
+
+def test_the_audits_have_a_rule_of_their_own_for_every_model(monkeypatch):
+    """A model that they did not know was taken for one whose clients draw."""
+    assert set(target_module._DRAWS) == set(MODELS)
+    monkeypatch.delitem(target_module._DRAWS, "central")
+    with pytest.raises(PlanError, match="know the noise of the models distributed, .*this plan's is 'central'"):
+        target_module.target_of(target().plan)
