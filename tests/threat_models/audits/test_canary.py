@@ -15,6 +15,7 @@ from privstats.errors import AggregationError, PlanError
 from privstats.plan import check_plausible
 from privstats.plan.plan import calibrate
 from privstats.randomness import seeded
+from tests import made
 from tests.threat_models.audits.plans import DELTA, DIGITS, SMALL, target
 from threat_models.audits import target as target_module
 from threat_models.audits.canary import GROUP_MU, audit_canary, lower_bounds
@@ -140,7 +141,7 @@ def test_a_wrap_before_the_noise_is_flagged_where_nothing_is_refused(monkeypatch
     assert column(audit_canary(target(), seeded(1), trials=400), "verdict")["wrap"] == "violates"
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 def test_the_edges_of_a_sound_plan_tell_nothing(model):
     private = target(model=model, min_count=5)
     shift = canary_shift(private, private.sigma, seeded(2))
