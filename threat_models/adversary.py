@@ -22,7 +22,7 @@ from privstats.release import Release
 if TYPE_CHECKING:
     from threat_models.world import Session, World
 
-__all__ = ["SIGHTS", "Adversary", "Cohorts", "Knows", "Sees", "Sums", "View"]
+__all__ = ["BARE", "SIGHTS", "Adversary", "Cohorts", "Knows", "Sees", "Sums", "View"]
 
 Sees: TypeAlias = Literal["release", "releases", "cohort", "transcript", "heads"]
 Knows: TypeAlias = Literal["none", "public", "all-but-one"]
@@ -50,7 +50,7 @@ _KNOWLEDGE: Mapping[Knows, str] = MappingProxyType(
 )
 
 
-_BARE: Mapping[str, tuple[Sees, ...]] = MappingProxyType(
+BARE: Mapping[str, tuple[Sees, ...]] = MappingProxyType(
     {"server": ("cohort", "transcript"), "member": ("cohort",), "client": ()}
 )
 """What is seen without any noise, by who draws it."""
@@ -199,7 +199,7 @@ def _noise(plan: Plan, sees: Sees, survivors: int) -> Mapping[str, float]:
     """Unknown noise per statistic: an unmasked cohort carries one share, central noise comes after unmasking, and the
     leader of a panel lacks one member's."""
     noise = plan.noise
-    if noise is None or sees in _BARE[noise.trust.drawn_by]:
+    if noise is None or sees in BARE[noise.trust.drawn_by]:
         return MappingProxyType(dict.fromkeys(plan.schema.statistics + plan.schema.derived, 0.0))
     one_member = noise.trust.drawn_by == "member" and sees == "transcript"
     sigma = dict(noise.sigma if one_member else noise.released_sigma(survivors))

@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from privstats.dp import NoPrivacy, Privacy
 from privstats.plan import Plan
-from threat_models.adversary import Adversary
+from threat_models.adversary import BARE, Adversary
 
 __all__ = ["advantage", "auc", "guaranteed_mu", "reconstruction", "tpr"]
 
@@ -53,10 +53,7 @@ def guaranteed_mu(plan: Plan, adversary: Adversary) -> float | None:
     privacy, noise = plan.privacy, plan.noise
     if isinstance(privacy, NoPrivacy) or noise is None or not isinstance(privacy, Privacy):
         return None
-    inside = adversary.sees in ("cohort", "transcript")
-    if noise.trust.drawn_by == "server" and inside:
-        return None
-    if noise.trust.drawn_by == "member" and adversary.sees == "cohort":
+    if adversary.sees in BARE[noise.trust.drawn_by]:
         return None
     if noise.trust.divided and (adversary.sees == "cohort" or adversary.colluders > plan.cohort.colluders):
         return None

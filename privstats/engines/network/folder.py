@@ -25,7 +25,7 @@ from privstats.engines.network import survivor_lists as lists
 from privstats.engines.network.folder_checks import COURSE, check_course, check_modes, private_files
 from privstats.engines.network.statements import Header
 from privstats.engines.network.streams import Totals
-from privstats.errors import LedgerError, LocalProtocolError, PrivstatsError
+from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_whole
 from privstats.plan import Plan
 from privstats.release import Release
@@ -282,10 +282,16 @@ class NodeFolder:
 
     @property
     def totals(self) -> Totals | None:
-        """What the server weighs exact sums with, under seal; None where it releases the sum as it is."""
+        """What the server weighs exact sums with, under seal; None where it releases the sum as it is.
+
+        Raises:
+            PlanError: a course that weighs and is no stream, of whose nodes nothing says the weights.
+        """
         course, key = self.above.course, self.key
-        if not self.kind.weighs(course) or not isinstance(course, Stream):
+        if not self.kind.weighs(course):
             return None
+        if not isinstance(course, Stream):
+            raise PlanError(f"a server weighs the sums of a stream only; {type(course).__name__} says that it weighs")
         return Totals(self.base, course, lambda purpose: hmac.digest(key, purpose.encode(), "sha256"))
 
     @property

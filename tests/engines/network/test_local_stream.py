@@ -113,6 +113,14 @@ def test_noisy_streams_run_in_a_folder_and_are_spent_before_they_begin(
     assert ps.Release.load(release_path(study, 0), signed_by=key, plan=stream.first).survivors == (0, 1, 2)
 
 
+def test_a_course_that_weighs_and_is_no_stream_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sums were released as they are, with noise that is sized for weighed ones."""
+    study = study_of(tmp_path / "study", Stream(plan_of(promise(epsilon=20.0)), 2, "square-root"))
+    monkeypatch.setattr("privstats.engines.network.folder.Stream", ps.Rounds)
+    with pytest.raises(PlanError, match="weighs the sums of a stream only; Stream says that it weighs"):
+        totals_of(study)
+
+
 def test_a_release_that_was_deleted_after_the_end_is_not_drawn_again(tmp_path: Path, records: Records) -> None:
     """The seed went with the journal, once the release was on the disk: nobody takes the noise off it later."""
     study = study_of(tmp_path / "study", Stream(plan_of(promise(epsilon=20.0)), 2))
