@@ -45,7 +45,7 @@ CHANGED = {
         "retries": 1,
         "release_share": 0.3,
     },
-    "alignment": {"first": first(cohort=ps.Cohort(13, 11, 3_000)), "step": "published"},
+    "alignment": {"first": first(cohort=ps.Cohort(14, 12, 3_000)), "step": "published"},
     "stream": {
         "plan": stream_plan(epsilon=4.1),
         "epochs": 5,
