@@ -1,6 +1,6 @@
-"""A model card in Markdown, of what a fitted head knows of itself: nothing in it is measured or assumed here.
+"""A model card in Markdown, from what a fitted head records about itself; it measures and assumes nothing.
 
-In the order of Mitchell et al. 2019 (Model Cards for Model Reporting). Beside the files, below the estimators.
+The sections follow Mitchell et al. 2019 (Model Cards for Model Reporting).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Described:
         """A model card in Markdown: what goes in and comes out, what it was made from, what is promised and what not.
 
         Args:
-            intended_use: what it is for, and for whom; the card says that nobody has said it where this is empty.
+            intended_use: what the model is for, and for whom; where this is empty, the card says that no use was
+                stated.
             scores: named results of an evaluation of yours. A score on records that the promise covers is outside the
                 promise, so take them on other records.
 

@@ -1,7 +1,7 @@
 """Heads as torch modules and as ONNX files, for serving beside the encoder that makes their features.
 
-Not training. What is exported takes the rows that ``predict`` takes: the release's public transform is part of it, or
-the export is refused. Module and file run one sequence of operations, :func:`_scores`, which branches on no entry.
+An export takes the rows that ``predict`` takes: the release's public transform is part of it, or the export is refused.
+Module and file run one sequence of operations, :func:`_scores`, which branches on no entry.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ __all__ = ["Exported", "to_linear", "to_module", "to_onnx"]
 
 @runtime_checkable
 class _Head(Protocol):
-    """What tells a head from other estimators, fitted or not."""
+    """The method by which a head is recognised, fitted or not."""
 
     def fit_release(self, release: Released) -> Any: ...
 
 
 class _Fitted(_Head, Protocol):
-    """What an export reads of a head."""
+    """The attributes of a head that an export reads."""
 
     rule_: Rule
     preprocessing_: Preprocessing
@@ -197,7 +197,7 @@ def _scores(fitted: _Fitted, buffers: Any, rows: Any) -> Any:
 
 
 def _classified(graph: Graph, head: Any) -> list[Any]:
-    """Outputs of a classifier: the label, and the probabilities where they are the softmax of the scores."""
+    """A classifier's outputs: the label, and the probabilities where they are the softmax of the scores."""
     labels = np.asarray(head.classes_.tolist())  # texts as texts, whatever array they came in
     if labels.dtype.kind not in _LABELS:
         raise HeadError("labels must be texts, numbers or truth values to stand in an ONNX file; rename the classes")
@@ -221,7 +221,7 @@ def _value(graph: Graph, name: str, columns: int) -> Any:
 
 
 def _properties(head: Any) -> dict[str, str]:
-    """What the file says beside the graph: the head, and what it was made from."""
+    """The file's metadata: the head and its provenance."""
     found: Provenance = getattr(head, "provenance_", UNKNOWN)
     return {"privstats.head": type(head).__name__, **found.tags()}
 

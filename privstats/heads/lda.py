@@ -1,7 +1,6 @@
 """Linear discriminant analysis from (N, A, B), noise-aware.
 
-Not the quadratic family. The pooled (or, as FedCGS has it, the total) covariance and the class means give one weight
-vector per class.
+The pooled covariance (or the total one, as in FedCGS) and the class means give one weight vector per class.
 """
 
 from __future__ import annotations

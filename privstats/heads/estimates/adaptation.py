@@ -1,7 +1,7 @@
-"""What a client's own records say beside a release: label shares, an offset, a linear adapter, and how far to go.
+"""Estimates from one client's own records beside a release: label shares, an offset, a linear adapter, their strength.
 
-Functions of single records, hence outside every promise; nothing of them may leave. Closed forms for the personal head,
-no estimator.
+They are functions of single records, hence outside every promise, and must not leave the client. Closed forms for the
+personal head.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Covariances per class from S, noise-aware, between each class's own and the pooled one.
 
-Not a classifier. The quadratic heads differ only in how far they pull each class toward the pool and in what they keep.
+The quadratic heads share them: they differ only in how far they pull each class toward the pool and in what they keep.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The one solve behind both ridge heads: a penalty is chosen, then weights are computed.
 
-Not the estimators and not the estimates of noise. From least-squares evidence to weights on the columns as they came.
+Input: least-squares evidence. Output: weights on the columns as they came.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, no
 
 
 def _counted(evidence: GramEvidence) -> GramEvidence:
-    """With the fewest records that can have such sums, where nobody knows how many there were.
+    """With the fewest records that can have such sums, where their number is unknown.
 
-    Noise of targets is what records explain of q: with fewer, it would be believed to be more than it can be.
+    The targets' noise variance is estimated from q per record: a smaller count would give more than their bound allows.
     """
     return evidence if evidence.records is not None else replace(evidence, records=evidence.least_records)
 

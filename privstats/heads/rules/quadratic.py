@@ -1,7 +1,7 @@
 """The quadratic decision rule: exact scores at half the arithmetic, and winners found by exact pruning.
 
-Not an estimator. Precisions are packed triangles; ``best`` looks at a few coordinates first and at all of them only for
-the classes that could still win.
+Precisions are packed triangles; ``best`` screens with a few coordinates first and computes the whole score only for
+classes that could still win.
 """
 
 from __future__ import annotations

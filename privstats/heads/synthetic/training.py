@@ -1,6 +1,6 @@
 """A softmax model fitted on synthetic records until it has converged, by torch.
 
-Not a head and not the samples. Deterministic on one device: the samples come under a seed and L-BFGS draws nothing.
+Deterministic on one device: the samples are seeded and L-BFGS draws nothing.
 """
 
 from __future__ import annotations
