@@ -1,9 +1,9 @@
 """Records to exact sums: tiles of rows in, class or ridge moments out, in host memory or on a device.
 
-On the host, tiles are transformed and quantised into one reused chunk, and full chunks are summed, so the memory is one
-chunk and the result however many records come. Tensors stay on their device: the same arithmetic in whole numbers,
+On the host, tiles are transformed and quantised into one reused chunk, and full chunks are summed, so memory is one
+chunk and the result, for any number of records. Tensors stay on their device: the same arithmetic in whole numbers,
 hence the same bits, with sums in int64; torch is imported only for a tensor. Kinds of moments that are more than sums
-of records have modules of their own. Each accumulator lives inside one ``measure``.
+of records have modules of their own. One ``measure`` call owns each accumulator.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["CpuAccumulator", "DeviceAccumulator", "SparseAccumulator", "chunk_ro
 
 
 def show_progress(tiles: Iterable[Tile], total: int | None) -> Iterator[Tile]:
-    """Pass tiles on and draw a bar of the records that went by, out of ``total`` where that is known."""
+    """Pass tiles on and draw a progress bar of their records, out of ``total`` where that is known."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -91,7 +91,7 @@ class CpuAccumulator:
                 self._flush()
 
     def moments(self) -> ClassMoments | RidgeMoments:
-        """The exact moments of everything added; the meter is spent."""
+        """The exact moments of everything added; the accumulator cannot be used again."""
         self._flush()
         report = ClipReport(
             records=int(self._norm_counts.sum()),
@@ -149,7 +149,7 @@ class SparseAccumulator:
         self._sums.add(whole, targets)
 
     def moments(self) -> ClassMoments | RidgeMoments:
-        """The exact moments of everything added; the sums are spent."""
+        """The exact moments of everything added; the accumulator cannot be used again."""
         moments: ClassMoments | RidgeMoments = self._sums.moments(self._report)
         return moments
 

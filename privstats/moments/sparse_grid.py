@@ -1,6 +1,7 @@
 """Sparse rows on the grid, by their entries alone: the grid vectors, bit for bit, that their dense form would have.
 
-A zero is a zero on the grid, squared norms are sums of whole numbers, and the shrink sees a row's entries side by side.
+A zero stays a zero on the grid, squared norms are sums of whole numbers, and the shrink reads a row's entries side by
+side.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ def windows(rows: csr_array, most_rows: int) -> Iterator[slice]:
 
 
 def _least_entries(columns: int) -> int:
-    """Of a window: enough, and a quarter of a second moment at least, so that it costs its products and little else."""
+    """Least number of entries of a window: at least a quarter of a second moment's, so that products dominate its
+    cost."""
     return max(_ENTRIES, columns**2 // 4)
 
 
 def snapped(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
-    """The grid vectors of rows ``(n, d)``, sparse float64, and what snapping did.
+    """The grid vectors of rows ``(n, d)``, sparse float64, and the effect of quantizing them.
 
     Raises:
         DataError: an entry is NaN or infinite.
@@ -58,7 +60,7 @@ def snapped(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
 
 
 def _batches(rows: csr_array, outside: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Rows of alike numbers of entries together, the longest first, so that side by side they waste little room."""
+    """Rows grouped by number of entries, the longest first, so that padding wastes little memory."""
     counts = np.diff(rows.indptr)[outside]
     order = outside[np.argsort(-counts, kind="stable")]
     counts = -np.sort(-counts)
@@ -70,7 +72,8 @@ def _batches(rows: csr_array, outside: NDArray[np.intp]) -> Iterator[NDArray[np.
 
 
 def _places(rows: csr_array, members: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Where the members' entries lie in ``data``, a row each, padded to the longest; which places are no padding."""
+    """Indices of the members' entries in ``data``, one row per member, padded to the longest; and a mask of the real
+    ones."""
     starts, ends = rows.indptr[members, None].astype(np.intp), rows.indptr[members + 1, None]
     place = starts + np.arange((ends - starts).max())
     there = place < ends
