@@ -1,6 +1,6 @@
 """Linear regression over sites that differ in level, from sums within sites.
 
-The normal equations of columns and target without the sites' levels; solving is in ``inversion`` and ``parts``.
+The normal equations of columns and target without the sites' levels; ``inversion`` and ``parts`` solve them.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def fixed_effects(
     columns: Sequence[str | int] | None = None,
     cov_type: Literal["auto", "nonrobust", "groups"] = "auto",
 ) -> Regression:
-    """Linear regression with a level of its own for every site, from a release of a :class:`~privstats.SitesSchema`.
+    """Linear regression with one level per site, from a release of a :class:`~privstats.SitesSchema`.
 
     **Slopes that differ by site** make these intervals too short: at slopes of .1 to .3 whose standard deviation over
-    sites is .1 they cover 75 % where 95 is claimed. ``SitesSchema(groups=F)`` is for that: errors come from leaving out
-    one group of sites at a time, with F - 1 degrees of freedom. They hold whatever happens inside a site; where sites
+    sites is .1 they cover 75 % where 95 is claimed. ``SitesSchema(groups=F)`` avoids that: errors come from leaving out
+    one group of sites at a time, with F - 1 degrees of freedom. They need no assumption inside a site; where sites
     differ much in size or in the spread of a column they are somewhat too short (91 % was measured).
 
     The same numbers as least squares with a dummy for every site, the site effects themselves left out; there is no
@@ -157,8 +157,8 @@ def mixed(
 
     With ``pulls=(.4, 4, 30, 400)`` and sites within ``sizes`` coefficients and standard errors are within a tenth of a
     standard error of REML on the pooled records; with three pulls within a fifth. Only from releases without noise: the
-    smallest eigenvalues of noisy sums are lost in it. :func:`fixed_effects` asks for one pull, shows less of the sites
-    and works under noise; a random intercept is for columns that are the same for all records of a site.
+    smallest eigenvalues of noisy sums are lost in it. :func:`fixed_effects` needs one pull, reveals less of the sites
+    and works under noise; use a random intercept for columns that are the same for all records of a site.
 
     The intercept, and columns whose variance comes for more than half from the sites' levels, have as many degrees of
     freedom as there are sites, less the number of these.
@@ -265,7 +265,7 @@ def sites_schema(release: object) -> SitesSchema:
 def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> LinearSums:
     """The regression on the columns and a dummy for every site, the dummies taken out; groups of sites as parts.
 
-    A site that sent nothing is counted as one that did, which costs a degree of freedom.
+    A site that sent nothing counts as one that did, which costs a degree of freedom.
 
     Raises:
         ReleaseError: a release that holds none, with the remedy.
@@ -323,5 +323,5 @@ class _Blocks:
         return cls(G, h, unit**2 * float(Q[:, -1, -1].sum()), release.moments.N)
 
     def parts(self) -> Parts:
-        """The groups; how many records each holds is not released."""
+        """The groups; their record counts are not released."""
         return Parts(self.G, self.h, np.full(len(self.G), math.nan), math.nan)
