@@ -106,7 +106,7 @@ def study_of(
 def enveloped(study: Any, kind: Any, data: bytes) -> bytes:
     """A message of a session alone as its server sends it."""
     host = Host.open(study.host)
-    return Envelope(0, kind, data, host._announcing(host.folder.node(0)).signed(whole=False)).encode()
+    return Envelope(0, kind, data, host._announcing(host.folder.round(0)).signed(whole=False)).encode()
 
 
 class Once(Network):

@@ -20,7 +20,7 @@ from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.client_file import left_by
 from privstats.engines.journal.lock import held
 from privstats.engines.network import statements
-from privstats.engines.network.folder import Folder, NodeFolder
+from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
 from privstats.engines.network.status_codes import CODES
@@ -172,7 +172,7 @@ def same_home_twice(place: Path, patch) -> Said:
     net, locks = town(place), []
 
     def occupy(home: Path) -> None:
-        path = home / "sessions" / f"{Folder.open(home).node(0).session}.lock"
+        path = home / "sessions" / f"{Folder.open(home).round(0).session}.lock"
         lock = held(path)
         locks.append(lock)
         lock.__enter__()
@@ -232,7 +232,7 @@ def its_folder_was_put_back(place: Path, patch) -> Said:
 
     net.meanwhile = meanwhile
     said = net.said()
-    folder = Folder.open(net.homes[MARY]).node(0)
+    folder = Folder.open(net.homes[MARY]).round(0)
     assert left_by(folder.home / "sessions" / folder.session, folder.key) == (b"", {}), "it has ended there too"
     assert len(said[1]) == 1
     return said
@@ -377,10 +377,10 @@ def another_course(place: Path, patch) -> Said:
     return of_a_course(place, 0, lambda study: write(study.home(3) / "course.toml", rounds(rounds=3)) and None)
 
 
-def a_node_that_does_not_follow(place: Path, patch) -> Said:
+def a_round_that_does_not_follow(place: Path, patch) -> Said:
     real = Folder.keep
 
-    def keep(folder: Folder, node: int, plan: ps.Plan) -> NodeFolder:
+    def keep(folder: Folder, node: int, plan: ps.Plan) -> RoundFolder:
         return real(folder, node, another_weight(plan) if node == 1 and folder.home.name == "host" else plan)
 
     patch.setattr(Folder, "keep", keep)
@@ -422,7 +422,7 @@ PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
     "flwr run after give-up": a_run_after_giving_up,
     "release refused": release_refused,
     "another course": another_course,
-    "a node that does not follow": a_node_that_does_not_follow,
+    "a round that does not follow": a_round_that_does_not_follow,
     "killed between mark and noise": killed_between_mark_and_noise,
     "upload above 512 MiB": upload_too_large,
     "other Flower version": other_flower,

@@ -12,7 +12,7 @@ import pytest
 import privstats as ps
 from privstats.course import Alignment
 from privstats.engines.network import survivor_lists
-from privstats.engines.network.folder import NodeFolder
+from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.host import Ended, Waiting
 from privstats.engines.network.transport import Reply
 from privstats.errors import LocalProtocolError
@@ -72,9 +72,9 @@ def test_attack_a_server_names_other_clients_in_a_round(tmp_path: Path, monkeypa
     assert isinstance(refused, Waiting)
     assert "0 of 9 answered" in refused.sentence
     assert any("over other clients than the sum before it" in line for line in lie.logs[100])
-    assert "party 0 refuses a node that does not follow" in "\n".join(lie.lines)
+    assert "party 0 refuses a round that does not follow" in "\n".join(lie.lines)
     with monkeypatch.context() as forgetful:
-        forgetful.setattr(NodeFolder, "agreed", others)
+        forgetful.setattr(RoundFolder, "agreed", others)
         lie.nodes = lie.nodes[:8]
         ended = lie.run()
     assert isinstance(ended, Ended)

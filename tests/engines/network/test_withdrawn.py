@@ -15,8 +15,8 @@ from privstats.cli.main import app
 from privstats.dp import Account, Ledger
 from privstats.engines.network import statements
 from privstats.engines.network.host import Ended, Host, Waiting
-from privstats.engines.network.node_party import NodeParty
 from privstats.engines.network.party import Party
+from privstats.engines.network.round_party import RoundParty
 from privstats.errors import InUseError, LedgerError, SessionEndedError
 from tests.engines.network.fake import FolderNet, Study, study_of
 from tests.faults import interrupted
@@ -34,7 +34,7 @@ def capped(place: Path, protocol: str = "interactive") -> Study:
     return study
 
 
-def party_at(study: Study, peer: int, say: Callable[[str], None] | None = None) -> NodeParty:
+def party_at(study: Study, peer: int, say: Callable[[str], None] | None = None) -> RoundParty:
     """A party's side of the session."""
     return Party.open(study.home(peer), say).first
 

@@ -107,7 +107,7 @@ class Ward:
         return self.stream.total(self.releases()).vector
 
     def epoch(self, away: Collection[int] = ()) -> tuple[tuple[int, ...] | None, ...]:
-        """Run an epoch without these parties: who is in the sum of each of its nodes."""
+        """Run an epoch without these parties: who is in the sum of each of its rounds."""
         self.net.goes = dict.fromkeys((100 + party for party in away), 0.0)
         before, found = len(self.releases()), self.net.run()
         assert isinstance(found, Ended), (found.sentence, self.net.lines, self.net.logs)
