@@ -48,7 +48,7 @@ CHANGED = {
     "alignment": {"first": first(cohort=ps.Cohort(14, 12, 3_000)), "step": "published"},
     "stream": {
         "plan": stream_plan(epsilon=4.1),
-        "epochs": 5,
+        "epochs": 8,
         "mechanism": "increments",
         "deletions": True,
         "repeats": 1,

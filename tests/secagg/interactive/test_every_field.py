@@ -21,6 +21,7 @@ LIAR = VICTIM = 2
 ITS_OWN = {
     (messages.Share, "boxes"),  # sealed for others, who find them unusable
     (messages.Check, "failed"),  # nobody else knows what it could use
+    (messages.Dealers, "dealers"),  # one left out counts as one that never shared, and is in no list of survivors
     (messages.Mask, "vector"),  # masking proves nothing about inputs
     (messages.Adverts, "proof"),  # leads to another transcript, under which nothing opens
     (messages.Deliver, "boxes"),  # each costs the shares of one owner, which the client says
