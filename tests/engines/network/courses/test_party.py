@@ -257,11 +257,11 @@ def test_a_round_past_the_end_of_the_course_is_none(desk: Desk) -> None:
 def test_what_the_server_did_not_sign_is_not_looked_at(desk: Desk) -> None:
     outgoing = replace(desk.outgoing(1), identity=Identity(b"\x05" * 32))
     assert desk.ask(outgoing.signed(whole=True), 1) == "damaged"
-    assert desk.lines == ["the server on the roster did not sign what came as a node of its course"]
+    assert desk.lines == ["the server on the roster did not sign what came as a round of its course"]
     good = desk.outgoing(1).signed(whole=True)
     garbled = SignedAnnouncement(b"\xc1", desk.study.server.sign(_said(b"\xc1")), good.values, good.releases)
     assert desk.ask(garbled, 1) == "damaged"
-    assert desk.lines[-1].startswith("what the server signed is no node of a course")
+    assert desk.lines[-1].startswith("what the server signed is no round of a course")
     for data in (b"", b"\xc1", b"\x93\x00\x00\x00", good.announcement):
         assert desk.tell("node", data) == "damaged"
 
