@@ -1,6 +1,7 @@
-"""What surrounds a run of attacks: its records, its effort, a bar, and its report on the terminal and in a folder.
+"""A run of attacks for the command line: its records, its effort, a progress bar, and its report.
 
-JSON alone on standard output, progress on standard error.
+The report goes to the terminal and to a folder; with JSON, standard output holds JSON alone and progress goes to
+standard error.
 """
 
 from __future__ import annotations

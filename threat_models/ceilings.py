@@ -1,7 +1,7 @@
-"""What a guarantee allows at most: closed forms of the trade-off curve of mu-GDP.
+"""The most that a guarantee allows: closed forms of the trade-off curve of mu-GDP.
 
-Arithmetic only; what was measured is held against these in the report. mu is the whole guarantee of what the adversary
-sees: several releases compose to mu sqrt(T).
+Arithmetic only; the report compares measurements with these. mu covers everything that the adversary sees: several
+releases compose to mu sqrt(T).
 """
 
 from __future__ import annotations

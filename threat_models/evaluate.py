@@ -1,4 +1,4 @@
-"""Running attacks against a plan, once or over a range of settings, with a file from which a stopped run goes on.
+"""Running attacks against a plan, once or over a range of settings, with a file from which a stopped run continues.
 
 Pure apart from that file. Every attack has its own generator, named by seed, plan and setting, so rows do not depend on
 which others run, and the same seed gives the same bytes.
@@ -132,7 +132,7 @@ def steps(plan: Plan, attacks: Sequence[AnyAttack], effort: Effort) -> int:
 
 @dataclass(frozen=True)
 class _Job:
-    """One row to be: which attack by whom, under which plan and setting."""
+    """One row to compute: an attack, an adversary, a plan and a setting."""
 
     plan: Plan
     attack: AnyAttack
@@ -141,7 +141,7 @@ class _Job:
     setting: Mapping[str, float] = field(default_factory=dict)
 
     def key(self, effort: Effort) -> str:
-        """What a finished row is found again by."""
+        """The key of a finished row."""
         parts: tuple[Any, ...] = (self.plan.digest, self.attack.name, self.adversary, sorted(self.setting.items()))
         return repr((*parts, effort.trials, effort.records, effort.seed, effort.confidence))
 

@@ -37,7 +37,7 @@ Round: TypeAlias = GradientSchema | ScoreSchema
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
-    """What is published and who is there.
+    """The published values and the records.
 
     Attributes:
         values: published integers by name, in their exponents.

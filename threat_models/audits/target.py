@@ -1,7 +1,7 @@
-"""What the audits aim at: a plan, its own noise, and the real path from a client's moments to a release.
+"""The target of the audits: a plan, its own noise, and the real path from a client's moments to a release.
 
-The only module of the audits that calls the session. Levels that a release should have are worked out here from the
-plan's declared sigmas and cohort by the auditor's own rules, so that a wrong scale or share in the library shows.
+The only module of the audits that calls the session. It computes the levels that a release should have from the plan's
+declared sigmas and cohort by the auditor's own rules, so a wrong scale or share in the library shows.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _DRAWS = {
 
 
 def upload(plan: Plan, moments: Moments, rng: Generator | None) -> RingVector:
-    """What one client masks: the library's own contribution, clip and noise share included."""
+    """One client's vector before masking: the library's own contribution, clip and noise share included."""
     return session.contribution(plan, moments, rng, allow_reproducible=True).vector
 
 
 def publish(plan: Plan, total: RingVector, survivors: Sequence[int], rng: Generator | None) -> Release | str:
-    """What everybody sees of a sum: the library's own release, or the sentence with which it aborts."""
+    """The public outcome of a sum: the library's own release, or the sentence with which it aborts."""
     try:
         return session.release(plan, total, tuple(survivors), rng, "uncharged", allow_reproducible=True)
     except AggregationError as abort:
@@ -88,7 +88,7 @@ class Target:
 
     @property
     def schema(self) -> Schema:
-        """What is measured."""
+        """The plan's schema."""
         return self.plan.schema
 
     @property
@@ -133,7 +133,7 @@ class Target:
 
     @property
     def colluders(self) -> int:
-        """How many may tell the attacker their noise."""
+        """Number of clients that may share their noise with the attacker."""
         return self.plan.cohort.colluders
 
     @property
@@ -226,7 +226,7 @@ class Target:
         return total
 
     def seen(self, total: RingVector, rng: Generator | None, *, minimum: bool = False) -> Release | str:
-        """What is seen of a sum in the worst session, with the plan's minimum count where ``minimum`` is set."""
+        """The release of a sum in the worst session, with the plan's minimum count where ``minimum`` is set."""
         return publish(self.plan if minimum else self.lenient, total, range(self.min_survivors), rng)
 
     def draw(self, releases: int, rng: Generator | None) -> NDArray[np.int64]:
@@ -245,7 +245,7 @@ class Target:
         return np.stack(released + answers)
 
     def _answers(self, count: int, rng: Generator | None) -> list[NDArray[np.int64]]:
-        """What a helper adds to its one answer in so many runs."""
+        """A helper's noise on its answer, in so many runs."""
         draw, coins = session.helper_noise(self.plan), secure() if rng is None else rng
         none = self.plan.ring.zeros().lift()
         return [none if draw is None else draw(coins.bytes(SEED_BYTES)).lift() for _ in range(count)]
