@@ -22,12 +22,12 @@ from privstats.transforms import Centre, ConstantFeature, Scale, Transform
 
 __all__ = [
     "CONSTANT",
-    "NOISE_ROOM",
     "LinearSums",
     "Parts",
     "chosen_columns",
     "column_names",
     "contrasts_of",
+    "degrees_left",
     "linear_sums",
     "map_columns",
     "require_records",
@@ -36,7 +36,7 @@ __all__ = [
 CONSTANT = "const"
 """Name of the intercept in a table."""
 
-NOISE_ROOM = 4
+_NOISE_ROOM = 4
 """Standard deviations by which the number of records must exceed the number of columns."""
 
 
@@ -106,13 +106,36 @@ def linear_sums(
     chosen = chosen_columns(names, columns)
     kept = [*chosen, raw] if evidence.constant is not None else chosen
     count, count_sigma = _records(evidence, raw, records)
-    degrees = count - len(kept)
-    if degrees <= NOISE_ROOM * count_sigma:
+    degrees = degrees_left(count, count_sigma, len(kept), f"{len(kept)} columns")
+    scale, shift = map_columns(schema.transform, raw)
+    return LinearSums(
+        equations=_equations(evidence, kept, target, degrees),
+        names=((CONSTANT,) if evidence.constant is not None else ()) + tuple(names[j] for j in chosen),
+        contrasts=contrasts_of(scale[chosen], shift[chosen], evidence.constant),
+        records=count,
+        mean=0.0 if evidence.constant is None else float(evidence.h[raw, target]) / (evidence.constant * count),
+        columns=raw,
+        parts=_parts(evidence, kept, target, raw, count_sigma),
+    )
+
+
+def degrees_left(records: float, sigma: float, taken: int, what: str) -> float:
+    """Residual degrees of freedom: records less the parameters taken.
+
+    Raises:
+        ReleaseError: so few that the noise in the count could account for them; ``what`` names the parameters.
+    """
+    if records - taken <= _NOISE_ROOM * sigma:
         raise ReleaseError(
-            f"the release holds about {count:.0f} records, give or take {count_sigma:.0f}, for {len(kept)} columns, "
-            "too few to estimate errors from; read fewer columns=[...], or release more records or less noise"
+            f"the release holds about {records:.0f} records, give or take {sigma:.0f}, for {what}, too few to estimate "
+            "errors from; read fewer columns=[...], or release more records or less noise"
         )
-    equations = NormalEquations(
+    return records - taken
+
+
+def _equations(evidence: GramEvidence, kept: list[int], target: int, degrees: float) -> NormalEquations:
+    """The normal equations of one target on the chosen columns."""
+    return NormalEquations(
         G=evidence.G[np.ix_(kept, kept)],
         h=evidence.h[kept, target],
         q=evidence.q - _other_targets(evidence, kept, target),
@@ -120,16 +143,6 @@ def linear_sums(
         sigma_h=evidence.sigma_h,
         sigma_q=evidence.sigma_q,
         degrees=degrees,
-    )
-    scale, shift = map_columns(schema.transform, raw)
-    return LinearSums(
-        equations=equations,
-        names=((CONSTANT,) if evidence.constant is not None else ()) + tuple(names[j] for j in chosen),
-        contrasts=contrasts_of(scale[chosen], shift[chosen], evidence.constant),
-        records=count,
-        mean=0.0 if evidence.constant is None else float(evidence.h[raw, target]) / (evidence.constant * count),
-        columns=raw,
-        parts=_parts(evidence, kept, target, raw, count_sigma),
     )
 
 

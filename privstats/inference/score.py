@@ -163,17 +163,7 @@ def _regression(releases: Sequence[Release | None], family: str) -> Regression:
     raw = schema.features - (schema.constant is not None)
     scale, shift = map_columns(schema.transform, raw)
     contrasts = contrasts_of(scale, shift, schema.constant)
-    H, g = np.asarray(last.moments.H), np.asarray(last.moments.g)
-    equations = NormalEquations(
-        G=(H + H.T) / 2,
-        h=g,
-        q=0.0,
-        sigma_G=last.sigma["H"],
-        sigma_h=last.sigma["g"],
-        sigma_q=0.0,
-        degrees=math.inf,
-        known_variance=1.0,
-    )
+    equations = _equations(last)
     errors = LastStep(Inversion(equations, contrasts, math.inf), contrasts @ w, schema.clip_norm)
     smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
     names = column_names(schema, raw)
@@ -195,6 +185,13 @@ def _regression(releases: Sequence[Release | None], family: str) -> Regression:
         model=_TITLES[family],
         rounds=len(releases),
     )
+
+
+def _equations(last: Release) -> NormalEquations:
+    """The Newton step of a round: its information, its score, and a variance of 1."""
+    H, g = np.asarray(last.moments.H), np.asarray(last.moments.g)
+    noise = {"sigma_G": last.sigma["H"], "sigma_h": last.sigma["g"], "sigma_q": 0.0}
+    return NormalEquations((H + H.T) / 2, g, 0.0, **noise, degrees=math.inf, known_variance=1.0)
 
 
 def _present(releases: Sequence[Release | None], family: str) -> list[Release]:

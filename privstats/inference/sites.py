@@ -16,12 +16,12 @@ from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.evidence import (
     CONSTANT,
-    NOISE_ROOM,
     LinearSums,
     Parts,
     chosen_columns,
     column_names,
     contrasts_of,
+    degrees_left,
     map_columns,
     require_records,
 )
@@ -199,14 +199,8 @@ def mixed(
             f"{sums.records:.0f} records of {sites} sites do not determine {len(sums.names)} columns: some are "
             "collinear, or there are too few records; read fewer columns=[...]"
         )
-    equations = sums.equations
-    moving = reml.moving(sums.contrasts, place) > _BETWEEN
-    moving[0] = True
-    within, between = sums.records - sites - len(sums.names), sites - int(moving.sum())
-    degrees = np.where(moving, between, within).astype(np.float64)
-    covariance = equations.variance * sums.contrasts @ equations.inverse @ sums.contrasts.T
-    errors = MixedErrors(sums.contrasts @ equations.solution, covariance, degrees)
-    group_var = equations.variance / float(LEVELS[place])
+    errors = _mixed_errors(sums, reml, place, sites)
+    group_var = sums.equations.variance / float(LEVELS[place])
     words = (
         "Regression with a random intercept by site",
         "a linear model with the same slopes and normal levels at all sites",
@@ -262,6 +256,17 @@ def sites_schema(release: object) -> SitesSchema:
     return schema
 
 
+def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> MixedErrors:
+    """Estimates at a level, their covariance, and degrees of freedom: within sites, or of the sites themselves."""
+    equations = sums.equations
+    moving = reml.moving(sums.contrasts, place) > _BETWEEN
+    moving[0] = True
+    within, between = sums.records - sites - len(sums.names), sites - int(moving.sum())
+    degrees = np.where(moving, between, within).astype(np.float64)
+    covariance = equations.variance * sums.contrasts @ equations.inverse @ sums.contrasts.T
+    return MixedErrors(sums.contrasts @ equations.solution, covariance, degrees)
+
+
 def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> LinearSums:
     """The regression on the columns and a dummy for every site, the dummies taken out; groups of sites as parts.
 
@@ -280,24 +285,11 @@ def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> Linear
     chosen = chosen_columns(names, columns)
     scale, _ = map_columns(schema.transform, schema.features - 1)
     blocks = _Blocks.of(release, schema, chosen)
-    degrees = blocks.records - len(release.survivors) - len(chosen)
-    if degrees <= NOISE_ROOM * release.sigma["N"]:
-        raise ReleaseError(
-            f"the release holds about {blocks.records:.0f} records, give or take {release.sigma['N']:.0f}, for "
-            f"{len(release.survivors)} sites and {len(chosen)} columns, too few to estimate errors from; read fewer "
-            "columns=[...], or release more records or less noise"
-        )
-    sigma = math.sqrt(schema.groups) * release.sigma["Q"]
+    sites = len(release.survivors)
+    taken = f"{sites} sites and {len(chosen)} columns"
+    degrees = degrees_left(blocks.records, release.sigma["N"], sites + len(chosen), taken)
     return LinearSums(
-        equations=NormalEquations(
-            G=blocks.G.sum(axis=0),
-            h=blocks.h.sum(axis=0),
-            q=blocks.q,
-            sigma_G=sigma,
-            sigma_h=sigma * schema.target_scale / math.sqrt(2),
-            sigma_q=sigma * schema.target_scale**2,
-            degrees=degrees,
-        ),
+        equations=blocks.equations(math.sqrt(schema.groups) * release.sigma["Q"], schema.target_scale, degrees),
         names=tuple(names[j] for j in chosen),
         contrasts=np.diag(scale[chosen]),
         records=blocks.records,
@@ -321,6 +313,11 @@ class _Blocks:
         Q, unit = release.moments.Q, schema.target_scale
         G, h = Q[:, chosen][:, :, chosen], unit * Q[:, chosen, -1]
         return cls(G, h, unit**2 * float(Q[:, -1, -1].sum()), release.moments.N)
+
+    def equations(self, sigma: float, unit: float, degrees: float) -> NormalEquations:
+        """The sums of all groups, whose entries of Q together carry noise ``sigma``; ``unit`` is a target's."""
+        noise = {"sigma_G": sigma, "sigma_h": sigma * unit / math.sqrt(2), "sigma_q": sigma * unit**2}
+        return NormalEquations(self.G.sum(axis=0), self.h.sum(axis=0), self.q, **noise, degrees=degrees)
 
     def parts(self) -> Parts:
         """The groups; their record counts are not released."""

@@ -204,14 +204,8 @@ def budget_of(
     for statistic in schema.statistics:
         mine = [room for room in rooms if room.segment.statistic == statistic]
         spend = spent.get(statistic, NoiseRow(statistic, math.nan, 0.0, math.inf, math.inf, math.nan))
-        rows.append(
-            BudgetRow(
-                **asdict(spend),
-                bits=max(room.bits for room in mine),
-                headroom=min(room.factor for room in mine),
-                advantage=math.nan if noise else predicted_advantage(schema, statistic, max_records),
-            )
-        )
+        advantage = math.nan if noise else predicted_advantage(schema, statistic, max_records)
+        rows.append(_row(spend, mine, advantage))
     whole = (noise.mu, noise.epsilon, noise.delta + masking_failure) if noise else (math.inf, math.inf, 1.0)
     return Budget(
         tuple(rows),
@@ -222,6 +216,12 @@ def budget_of(
         masking_failure=masking_failure,
         conditions=conditions(schema) if noise else (),
     )
+
+
+def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> BudgetRow:
+    """A statistic's noise, and the tightest of its segments."""
+    bits, headroom = max(room.bits for room in rooms), min(room.factor for room in rooms)
+    return BudgetRow(**asdict(spend), bits=bits, headroom=headroom, advantage=advantage)
 
 
 def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:
