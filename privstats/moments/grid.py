@@ -70,7 +70,7 @@ class Grid:
         chunk.fill(rows)
         return chunk.finish()
 
-    def snap(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rounded(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> NDArray[np.float64]:
         """Write the rows, scaled and rounded, into ``out``; returns their squared norms in grid steps, before any clip.
 
         Raises:
@@ -150,7 +150,7 @@ class GridChunk:
             DataError: an entry is NaN or infinite.
         """
         at = slice(self._filled, self._filled + len(rows))
-        self._squares[at] = self._grid.snap(rows, self._rows[at])
+        self._squares[at] = self._grid.rounded(rows, self._rows[at])
         self._filled = at.stop
         outside = self._grid.outside(self._squares[at])
         if outside.size:

@@ -159,7 +159,7 @@ class Party:
             self._shown(place, outcome, signed.releases.get(place))
         kind = folder.kind
         between = BETWEEN[kind.part]
-        between.settle(folder, signed.words, self.say)
+        between.settle(folder, signed.ended, self.say)
         try:
             plan = self._plan(announcement, signed)
             before = [folder.release(place) if kind.follows else None for place in range(announcement.place)]

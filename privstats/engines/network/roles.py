@@ -171,7 +171,7 @@ class ClientRole:
         if required_survivors(folder.plan) not in (None, folder.agreed):
             raise Declined("not_next", OTHERS)
         self._verify(opening)
-        panel, (moments, charge) = panel_of(folder.plan, opening), self.part.brought()
+        panel, (moments, charge) = panel_of(folder.plan, opening), self.part.contribution()
         return session.client(
             folder.plan,
             moments,

@@ -121,4 +121,4 @@ def test_an_announcement_says_the_plan_by_its_digest_and_nothing_else(tmp_path: 
     said = outgoing.announcement
     assert (said.course.hex(), said.plan, said.values, said.outcomes) == (study.plan.digest, "", b"", ())
     assert said.course.hex() != Single(study.plan).digest
-    assert (outgoing.values, dict(outgoing.releases), dict(outgoing.words)) == (b"", {}, {})
+    assert (outgoing.values, dict(outgoing.releases), dict(outgoing.ended)) == (b"", {}, {})

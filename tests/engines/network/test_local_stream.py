@@ -399,8 +399,8 @@ def test_a_folder_that_is_none_or_not_empty_is_refused(tmp_path: Path) -> None:
         new_stream(study, exact())
     with pytest.raises(LocalProtocolError, match="is no folder of a party or a server"):
         server_folder(tmp_path / "nowhere")
-    seats = [Identity(bytes([k + 1]) * 32).public.hex() for k in range(3)]
-    split = made.plan(CLASSES, COHORT, protocol="split", panel=tuple(seats))
+    members = [Identity(bytes([k + 1]) * 32).public.hex() for k in range(3)]
+    split = made.plan(CLASSES, COHORT, protocol="split", panel=tuple(members))
     with pytest.raises(PlanError, match="summed interactively"):
         new_stream(tmp_path / "split", Stream(split, 2))
     (study / "stream.toml").write_text("of an earlier version")
