@@ -131,8 +131,8 @@ def to_onnx(head: object, path: PathLike, *, precision: Precision = "float64") -
     """Write the head as an ONNX file, for runtimes without Python: :func:`to_module` as a graph.
 
     Input ``rows`` ``(n, inputs)``, outputs ``scores`` ``(n, C)`` and, of a classifier, ``label`` ``(n,)``, out of
-    ``classes_``, and ``probabilities`` ``(n, C)`` where they are the softmax of the scores. All in ``precision``. Where
-    the head comes from (``provenance_``) and the versions stand in the file's metadata; nothing there is signed.
+    ``classes_``, and ``probabilities`` ``(n, C)`` where they are the softmax of the scores. All in ``precision``. The
+    file's metadata hold provenance and versions, unsigned.
 
     Args:
         head: a fitted head.
@@ -198,7 +198,7 @@ def _scores(fitted: _Fitted, buffers: Any, rows: Any) -> Any:
 
 def _classified(graph: Graph, head: Any) -> list[Any]:
     """A classifier's outputs: the label, and the probabilities where they are the softmax of the scores."""
-    labels = np.asarray(head.classes_.tolist())  # texts as texts, whatever array they came in
+    labels = np.asarray(head.classes_.tolist())  # texts as texts, from any array
     if labels.dtype.kind not in _LABELS:
         raise HeadError("labels must be texts, numbers or truth values to stand in an ONNX file; rename the classes")
     number = getattr(graph.onnx.TensorProto, _LABELS[labels.dtype.kind])

@@ -169,7 +169,7 @@ def mixed(
         columns: names or numbers of the columns in the model; all if omitted.
 
     Assumes:
-        A linear model with the same slopes at all sites, levels drawn from a normal law whatever the columns are,
+        A linear model with the same slopes at all sites, levels drawn from a normal law, independent of the columns,
         independent records, negligible clipping, honest clients.
 
     Raises:

@@ -99,7 +99,7 @@ class Party:
             envelope = _opened(data)
             said = envelope.data
             party = self.at(self._round(envelope))
-        except Exception as error:  # only a code leaves, whatever it is
+        except Exception as error:  # only a code leaves, for every error
             code = code_of_error(error)
             self.say(reason_of(error))
             return Answer(code, self._signed(code, said))

@@ -103,7 +103,7 @@ class RoundParty:
             if act is None:
                 raise Declined(VERSION, ANOTHER_VERSION)
             return Answer(OK, act(self, data))
-        except Exception as error:  # only a code leaves, whatever it is
+        except Exception as error:  # only a code leaves, for every error
             code = code_of_error(error)
             self._tell(code, error)
             return Answer(code, self._signed(code, data))
