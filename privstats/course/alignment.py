@@ -1,8 +1,8 @@
 """Masked SLOT-Align: client Gaussians in one sum, then a few sums more to their barycentre, and the map that follows.
 
 The course maps clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md says
-when that helps). It fixes the plans, their order, and the clients that must be in all of them; ``moments.gaussians`` has the
-sums and ``transforms.transport`` the map.
+when that helps). It fixes the plans, their order, and the clients that must be in all of them; ``moments.gaussians``
+has the sums and ``transforms.transport`` the map.
 """
 
 from __future__ import annotations
