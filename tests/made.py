@@ -10,8 +10,12 @@ from typing import Any
 
 import privstats as ps
 from privstats.dp import Ledger
+from privstats.dp.models import MODELS as EVERY
 
-__all__ = ["cap", "ledger", "plan", "promise"]
+__all__ = ["MODELS", "cap", "ledger", "plan", "promise"]
+
+MODELS = tuple(name for name, row in EVERY.items() if row.drawn_by != "member")
+"""The trust models of a plan without a panel."""
 
 USUAL = {"unit": "record", "adjacency": "add-remove"}
 

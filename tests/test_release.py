@@ -3,12 +3,14 @@
 import hashlib
 import json
 import struct
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 import privstats as ps
 from privstats.randomness import seeded
+from privstats.release import _Manifest
 from tests import made
 
 
@@ -30,6 +32,54 @@ def test_a_release_survives_its_file(release, tmp_path):
     assert again == release
     assert again.sigma == release.sigma
     np.testing.assert_array_equal(again.moments.B, release.moments.B)
+
+
+def other(release, field):
+    """The same release but for one field."""
+    values = {
+        "plan": replace(release.plan, min_count=3),
+        "vector": release.vector + 1,
+        "survivors": (0, 1, 2),
+        "suppressed": (1,),
+        "reproducible": False,
+    }
+    return replace(release, **{field: values[field]})
+
+
+@pytest.mark.parametrize("field", [each.name for each in fields(ps.Release)])
+def test_every_field_is_compared_named_and_kept(release, tmp_path, field):
+    """Comparison, digest, manifest and reader list the fields one by one: one that they lack would be lost unseen."""
+    changed = other(release, field)
+    assert changed != release
+    assert changed.digest != release.digest
+    changed.save(tmp_path / "r")
+    again = ps.Release.load(tmp_path / "r")
+    for each in fields(ps.Release):
+        np.testing.assert_array_equal(getattr(again, each.name), getattr(changed, each.name))
+
+
+@pytest.mark.parametrize("field", [name for name in _Manifest.__struct_fields__ if name != "privstats"])
+def test_no_field_of_a_manifest_can_be_edited_unseen(release, tmp_path, field):
+    """But for the version that wrote it, of which nothing follows."""
+    values = {
+        "plan": other(release, "plan").plan.to_toml(),
+        "plan_digest": "00",
+        "survivors": [0, 1, 2],
+        "suppressed": [1],
+        "sigma": {},
+        "epsilon": 0.1,
+        "delta": 0.5,
+        "mu": None,
+        "reproducible": False,
+    }
+    path = tmp_path / "r"
+    release.save(path)
+    rewrite(path, edit_manifest(**{field: values[field]}))
+    try:
+        digest = ps.Release.load(path).digest
+    except ps.ReleaseError:
+        return
+    assert digest != release.digest
 
 
 def test_a_release_under_shares_with_rounded_decimals_survives_its_file(tmp_path):

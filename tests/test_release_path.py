@@ -30,7 +30,7 @@ def released(subject, seed, total=None):
     return ps.session.release(*parts, "uncharged", allow_reproducible=True)
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_the_noise_of_a_plan_keeps_its_promise(model, adjacency):
     subject = plan(model, adjacency=adjacency, epsilon=2.0)
@@ -53,7 +53,7 @@ def test_noise_is_laid_out_on_the_grid_of_its_sums():
         assert subject.noise.grid_sigma(segment) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 def test_noise_has_the_tails_of_a_gaussian(model):
     """Beyond 3 sigma lie 2.7 in a thousand: a cut would leave nothing there."""
     subject = plan(model, ps.ClassSchema(100, 400, "NA", 1.0))
@@ -65,7 +65,7 @@ def test_noise_has_the_tails_of_a_gaussian(model):
     assert abs(beyond - expected) < 6 * np.sqrt(expected)
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 def test_the_segments_of_a_release_have_independent_noise(model):
     """The noise of two segments is compared place by place: one stream used for both would be all correlation."""
     subject = plan(model, ps.ClassSchema(3, 60, "NAB", 1.0))

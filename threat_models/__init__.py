@@ -1,1 +1,1 @@
-"""Attacks on privstats, and the audits that hold measured leakage against the proved limit."""
+"""Attacks on privstats, and audits that compare measured leakage with the proved limit."""

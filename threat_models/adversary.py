@@ -1,7 +1,7 @@
-"""Who attacks: what an adversary sees and knows, as a frozen value, and the only door through which data reaches it.
+"""Adversaries: what an attacker sees and knows, as a frozen value, and the only access of attacks to data.
 
-Not an attack and not a world: ``Adversary.view`` copies out of a world what the declaration allows, and nothing in a
-view leads back. In the way of the data it stands between the world, which owns the truth, and the attack.
+``Adversary.view`` copies from a world exactly what the declaration allows, and a view holds no reference back. The
+world owns the truth; the attack gets the view.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from privstats.release import Release
 if TYPE_CHECKING:
     from threat_models.world import Session, World
 
-__all__ = ["SIGHTS", "Adversary", "Cohorts", "Knows", "Sees", "Sums", "View"]
+__all__ = ["BARE", "SIGHTS", "Adversary", "Cohorts", "Knows", "Sees", "Sums", "View"]
 
 Sees: TypeAlias = Literal["release", "releases", "cohort", "transcript", "heads"]
 Knows: TypeAlias = Literal["none", "public", "all-but-one"]
@@ -39,7 +39,7 @@ SIGHTS: Mapping[Sees, str] = MappingProxyType(
         "heads": "the published models only",
     }
 )
-"""What an adversary can see, in words."""
+"""The adversary's sight, in words."""
 
 _KNOWLEDGE: Mapping[Knows, str] = MappingProxyType(
     {
@@ -50,10 +50,10 @@ _KNOWLEDGE: Mapping[Knows, str] = MappingProxyType(
 )
 
 
-_BARE: Mapping[str, tuple[Sees, ...]] = MappingProxyType(
+BARE: Mapping[str, tuple[Sees, ...]] = MappingProxyType(
     {"server": ("cohort", "transcript"), "member": ("cohort",), "client": ()}
 )
-"""What is seen without any noise, by who draws it."""
+"""The sights that are free of noise, by the party that draws it."""
 
 _CONSTRAINTS: Mapping[Constraint, str] = MappingProxyType(
     {"non-negative": "nowhere negative", "grid": "on the grid", "norm": "of bounded norm"}
@@ -64,7 +64,7 @@ _CONSTRAINTS: Mapping[Constraint, str] = MappingProxyType(
 class View:
     """Everything an attack is given: copies, read-only, with no way back to the world they came from.
 
-    Only the public sample is not copied: it has memory of its own and is nobody's secret.
+    Only the public sample is not copied: it has its own memory and is public.
 
     Vectors are records behind the public transform, the clip and the grid, in real units, as they enter the sums.
 
@@ -81,7 +81,7 @@ class View:
         background: exact sums of every record but the target; None unless the adversary knows them.
         public: a public sample ``(X, y)`` of the same population; None unless known.
         public_raw: its records before transform and clip; None without the encoder.
-        records: records of the attacked class, where a public count or the noisy one tells; at least 1.
+        records: records of the attacked class, from a public or the noisy count; at least 1.
     """
 
     plan: Plan
@@ -99,7 +99,7 @@ class View:
     records: int
 
     def instead(self, sums: tuple[Sums, ...]) -> View:
-        """The same view with somebody else's sums in the place of the release: what the attacker is without it."""
+        """The same view with sums of an independent world in place of the release: the attacker's baseline."""
         return replace(self, sums=sums)
 
 
@@ -111,13 +111,13 @@ class Adversary:
         sees: what reaches it, see :data:`SIGHTS`.
         statistics: the letters it looks at; empty for all that are sent.
         knows: what it knows about the records before anything is released.
-        colluders: clients that tell it all they know, their noise included.
+        colluders: clients that share everything with the attacker, their noise included.
         active: whether it deviates from the protocol; an inactive one only reads.
         encoder: whether it can run the encoder that made the features.
         constraints: what it may assume of a record: "non-negative", "grid", "norm".
         releases: sessions it sees of the same records.
-        cohorts: who is in those sessions: everybody each time, everybody and then all but the target's client, or
-            random survivors.
+        cohorts: the clients of those sessions: all each time, all and then all but the target's client, or random
+            survivors.
         unit: what it attacks, a "record" or a "client".
 
     Raises:
@@ -147,7 +147,7 @@ class Adversary:
             )
 
     def view(self, world: World) -> View:
-        """What this adversary gets to see of a world: the only way in which data reaches an attack."""
+        """This adversary's view of a world: the only way in which data reaches an attack."""
         survivors = world.survivors_unknown(self.sees, self.colluders)
         informed = self.knows == "all-but-one" and world.background is not None
         return View(
@@ -199,7 +199,7 @@ def _noise(plan: Plan, sees: Sees, survivors: int) -> Mapping[str, float]:
     """Unknown noise per statistic: an unmasked cohort carries one share, central noise comes after unmasking, and the
     leader of a panel lacks one member's."""
     noise = plan.noise
-    if noise is None or sees in _BARE[noise.trust.drawn_by]:
+    if noise is None or sees in BARE[noise.trust.drawn_by]:
         return MappingProxyType(dict.fromkeys(plan.schema.statistics + plan.schema.derived, 0.0))
     one_member = noise.trust.drawn_by == "member" and sees == "transcript"
     sigma = dict(noise.sigma if one_member else noise.released_sigma(survivors))

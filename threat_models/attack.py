@@ -1,7 +1,7 @@
-"""What an attack is: a name, a goal, what it needs, and one function from a view to a guess.
+"""The interface of an attack: a name, a goal, its requirements, and one function from a view to a guess.
 
 An attack is one file in ``attacks/``: a subclass registers itself under its name, as a transform does under its kind.
-It never sees a world, never scores itself and draws only from the generator it is given.
+It never receives a world, never scores itself, and draws only from the given generator.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ATTACKS: dict[str, type[Listed]] = {}
 
 
 class Listed(ABC):  # the two kinds below have the abstract methods
-    """What the list of attacks says about one.
+    """An attack's entry in the list of attacks.
 
     Attributes:
         name: how the command line calls it.
@@ -44,7 +44,8 @@ class Listed(ABC):  # the two kinds below have the abstract methods
         title: one plain sentence for people.
         needs: the adversary it is written for.
         reads: statistics of which it needs at least one.
-        effort: share of a run's trials that it plays: below 1 where a trial is dear, above where it tells little.
+        effort: share of a run's trials that it plays: below 1 where a trial is expensive, above 1 where it is
+            uninformative.
     """
 
     name: ClassVar[str]
@@ -77,7 +78,7 @@ class Attack(Listed):
     """One way to use what an adversary sees: a function from a view to a guess, which a game scores.
 
     Attributes:
-        records: records per class it is made for; None for whatever the game has.
+        records: records per class that it needs; None for any number.
         scored: reconstructions only: by whole "records", by the unordered "pairs" of values in every coordinate, or by
             how alike "images" are.
     """

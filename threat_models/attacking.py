@@ -1,6 +1,7 @@
-"""What surrounds a run of attacks: its records, its effort, a bar, and its report on the terminal and in a folder.
+"""A run of attacks for the command line: its records, its effort, a progress bar, and its report.
 
-JSON alone on standard output, progress on standard error.
+The report goes to the terminal and to a folder; with JSON, standard output holds JSON alone and progress goes to
+standard error.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def pool_of(plan: Plan, data: Path | None, seed: int | None) -> tuple[Pool, str]
 
 
 def effort_of(trials: int, records: int, seed: int | None, out: Path | None, tick: Callable[[int], None]) -> Effort:
-    """How much is tried, and the file from which a stopped run goes on where there are a folder and a seed.
+    """The effort of a run, and, where there are a folder and a seed, the file from which a stopped run continues.
 
     Raises:
         DataError: the folder cannot be made.

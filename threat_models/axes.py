@@ -1,4 +1,4 @@
-"""What a sweep of attacks may vary, by name; alone, because the help of the command says it and loads nothing else."""
+"""The settings that a sweep of attacks may vary, by name; a module of its own, because the command's help loads it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Confidence intervals for what was measured: proportions over worlds, ROC points with held-out thresholds, bands.
+"""Confidence intervals for measured rates: proportions over worlds, ROC points with held-out thresholds, bands.
 
-They hold for any attack and any mechanism with independent worlds; nothing here knows a plan. The report turns them
-into verdicts.
+They are valid for any attack and any mechanism with independent worlds. The report turns them into verdicts.
 """
 
 from __future__ import annotations

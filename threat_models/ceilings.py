@@ -1,7 +1,7 @@
-"""What a guarantee allows at most: closed forms of the trade-off curve of mu-GDP.
+"""The most that a guarantee allows: closed forms of the trade-off curve of mu-GDP.
 
-Arithmetic only; what was measured is held against these in the report. mu is the whole guarantee of what the adversary
-sees: several releases compose to mu sqrt(T).
+Arithmetic only; the report compares measurements with these. mu covers everything that the adversary sees: several
+releases compose to mu sqrt(T).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from privstats.dp import NoPrivacy, Privacy
 from privstats.plan import Plan
-from threat_models.adversary import Adversary
+from threat_models.adversary import BARE, Adversary
 
 __all__ = ["advantage", "auc", "guaranteed_mu", "reconstruction", "tpr"]
 
@@ -53,10 +53,7 @@ def guaranteed_mu(plan: Plan, adversary: Adversary) -> float | None:
     privacy, noise = plan.privacy, plan.noise
     if isinstance(privacy, NoPrivacy) or noise is None or not isinstance(privacy, Privacy):
         return None
-    inside = adversary.sees in ("cohort", "transcript")
-    if noise.trust.drawn_by == "server" and inside:
-        return None
-    if noise.trust.drawn_by == "member" and adversary.sees == "cohort":
+    if adversary.sees in BARE[noise.trust.drawn_by]:
         return None
     if noise.trust.divided and (adversary.sees == "cohort" or adversary.colluders > plan.cohort.colluders):
         return None

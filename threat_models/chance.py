@@ -1,6 +1,6 @@
-"""Draws that worlds and attacks need, from the library's own generator, so that a seed reproduces every byte.
+"""Draws for worlds and attacks, from the library's own generator, so that a seed reproduces every byte.
 
-Not for noise: the samplers of ``privstats.dp`` draw that. Below everything else in this package.
+The samplers of ``privstats.dp`` draw noise; these do not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["named", "normal", "permutation", "uniform", "whole"]
 def named(seed: int | None, *names: object) -> Generator:
     """A generator for one purpose: reproducible with a seed, the operating system's without.
 
-    Whatever else runs, and in whatever order, the same seed and names give the same stream.
+    The same seed and names give the same stream, independent of other draws and their order.
     """
     if seed is None:
         return secure()

@@ -1,6 +1,6 @@
-"""Records for a run that brings none: the bundled digits where they fit the plan, made-up vectors where they do not.
+"""Records for a run that brings none: the bundled digits where they fit the plan, synthetic vectors where they do not.
 
-Not private data. The split into private records and a public sample is here, so that every run has both.
+They are split here into private records and a public sample, so that every run has both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Running attacks against a plan, once or over a range of settings, with a file from which a stopped run goes on.
+"""Running attacks against a plan, once or over a range of settings, with a file from which a stopped run continues.
 
 Pure apart from that file. Every attack has its own generator, named by seed, plan and setting, so rows do not depend on
 which others run, and the same seed gives the same bytes.
@@ -32,7 +32,7 @@ _MOST_SWEPT = 1_000_000
 
 @dataclass(frozen=True)
 class Effort:
-    """How long and how reproducibly to look.
+    """The effort and the seed of a run.
 
     Attributes:
         trials: worlds (membership: pairs of worlds) per attack; each attack plays its own share of it.
@@ -112,7 +112,7 @@ def sweep(
 
 
 def matrix(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effort | None = None) -> LeakageReport:
-    """Play every attack by everybody who could: one row per attack and per way of seeing the sums.
+    """Play every attack by every possible adversary: one row per attack and per sight of the sums.
 
     Attacks written for several releases, or for an experiment of their own, have one row and others that say so.
     """
@@ -132,7 +132,7 @@ def steps(plan: Plan, attacks: Sequence[AnyAttack], effort: Effort) -> int:
 
 @dataclass(frozen=True)
 class _Job:
-    """One row to be: which attack by whom, under which plan and setting."""
+    """One row to compute: an attack, an adversary, a plan and a setting."""
 
     plan: Plan
     attack: AnyAttack
@@ -141,7 +141,7 @@ class _Job:
     setting: Mapping[str, float] = field(default_factory=dict)
 
     def key(self, effort: Effort) -> str:
-        """What a finished row is found again by."""
+        """The key of a finished row."""
         parts: tuple[Any, ...] = (self.plan.digest, self.attack.name, self.adversary, sorted(self.setting.items()))
         return repr((*parts, effort.trials, effort.records, effort.seed, effort.confidence))
 

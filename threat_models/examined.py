@@ -1,6 +1,6 @@
 """The row of an examination that counts successes in independent worlds of its own.
 
-Beside the game, which does the same for attacks over records. Judges by the same rules and measures nothing.
+``game`` does the same for attacks over records; the rules of judgement are the same.
 """
 
 from __future__ import annotations

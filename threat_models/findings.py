@@ -1,6 +1,6 @@
-"""What audits and attacks say of a plan, as sections of its page: ``privstats report --audit`` and ``--attack``.
+"""Results of audits and attacks on a plan, as sections of its page: ``privstats report --audit`` and ``--attack``.
 
-Plugged in through the entry-point group ``privstats.findings``; the measuring is the audits' and the attacks' own.
+Plugged in through the entry-point group ``privstats.findings``; the audits and attacks measure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Playing attacks: draw worlds, show what an adversary may see, and score the guesses against the truth.
+"""Playing attacks: draw worlds, show the adversary its view, and score the guesses against the truth.
 
-Owns all scoring. A membership game draws pairs of independent worlds, so that members and strangers are compared as a
-real attacker would meet them: in different releases. Attacks that see the same are shown the same worlds.
+All scoring is here. A membership game draws pairs of independent worlds, so that members and non-members are compared
+as a real attacker would meet them: in different releases. Attacks with the same sight are shown the same worlds.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class Game:
         return enough if len(enough) else np.array([int(np.argmax(counts))])
 
     def _chance(self, *purpose: object) -> Generator:
-        """Worlds and attacks have generators of their own: no bit of one tells anything of the other."""
+        """Worlds and attacks have generators of their own, which are independent of each other."""
         setting = (self.setting.plan.digest, self.setting.records, self.setting.candidates, self.setting.dropouts)
         return named(self.seed, *setting, *purpose)
 
@@ -205,7 +205,7 @@ class Game:
 
 
 def alike(attack: Attack, adversary: Adversary) -> tuple[object, ...]:
-    """What two attacks must share to be shown the same worlds."""
+    """The settings that two attacks must share to be shown the same worlds."""
     knows: Knows = "all-but-one" if adversary.knows == "all-but-one" else "public"
     return attack.goal, attack.records, attack.effort, replace(adversary, knows=knows)
 
@@ -221,7 +221,7 @@ class _Player:
     def meet(self, inside: World, outside: World, foreign: tuple[Sums, ...]) -> tuple[Sums, ...]:
         """Score the members of one world and the strangers of the other; gives the sums that the next pair is blind by.
 
-        Without the release means with somebody else's: sums of an independent world, the same attacker otherwise.
+        Without the release means with sums of an independent world, and the same attacker otherwise.
         """
         member, stranger = self.adversary.view(inside), self.adversary.view(outside)
         asked = inside.members, ~outside.members

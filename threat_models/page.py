@@ -1,6 +1,6 @@
-"""A leakage report as one page for a person who answers for privacy: measured, declared, combined, in plain sentences.
+"""A leakage report as one page for a privacy officer: measured, declared, combined, in plain sentences.
 
-Only wording and layout; the numbers are the report's. Needs the ``report`` extra (jinja2, matplotlib).
+Wording and layout; the numbers are the report's. Needs the ``report`` extra (jinja2, matplotlib).
 """
 
 from __future__ import annotations

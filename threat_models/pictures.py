@@ -1,6 +1,6 @@
-"""Pictures of a leakage report: ROC curves under their ceiling, leakage over a setting, who sees what, reconstructions.
+"""Pictures of a leakage report: ROC curves under their ceiling, leakage over a setting, sights, reconstructions.
 
-They show rows and compute nothing but ceilings to draw. Needs the ``report`` extra (matplotlib).
+They show rows and compute only the ceilings to draw. Needs the ``report`` extra (matplotlib).
 """
 
 from __future__ import annotations

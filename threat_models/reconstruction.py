@@ -1,4 +1,4 @@
-"""Scoring reconstructions: how much of the truth a guess hits, and what a guess without a release hits.
+"""Scoring reconstructions: the share of the truth that a guess hits, with a release and without.
 
 Only the game calls this; attacks never see a truth.
 """
@@ -79,9 +79,9 @@ SCORES: Mapping[Scored, Score] = {
 
 
 class Prior:
-    """How often the best single guess without a release hits: the public mean, or one of some public records.
+    """The hit rate of the best single guess without a release: the public mean, or one of some public records.
 
-    The guess is the same in all worlds, as it must be for somebody who has seen nothing of them.
+    The guess is the same in all worlds, because an attacker without a release cannot distinguish them.
     """
 
     def __init__(self, score: Score) -> None:

@@ -1,7 +1,6 @@
-"""What a harness hands back: rows of measured, baseline, ceiling and verdict, as JSON or Markdown.
+"""The result of attacks: rows of measured, baseline, ceiling and verdict, as JSON or Markdown.
 
-Values only: nothing is measured here, and nothing drawn; ``pictures`` and ``page`` render a report. Attacks and audits
-report through the same rows.
+Values only: ``pictures`` and ``page`` render a report. Attacks and audits report through the same rows.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ class LeakageReport:
 
     @property
     def undecided(self) -> frozenset[str]:
-        """Attacks with a row that was measured and says nothing: an interval too wide to tell."""
+        """Attacks with an inconclusive row: an interval too wide for a verdict."""
         rows = (row for row in self.rows if row.interval is not None and row.verdict == "underpowered")
         return frozenset(row.attack for row in rows)
 
@@ -159,7 +158,7 @@ class LeakageReport:
 
     @property
     def doubt(self) -> str:
-        """How many attacks say nothing, and how many trials would; empty where each says something."""
+        """A sentence on inconclusive attacks, and the trials that would decide them; empty where each is conclusive."""
         silent, measured = len(self.undecided), len(self.measured)
         if not silent:
             return ""
@@ -202,7 +201,7 @@ def judge(
     points: tuple[Point, ...] = (),
     mu: float | None = None,
 ) -> Verdict:
-    """What an interval says.
+    """The verdict of an interval.
 
     "violates ceiling": its lower end lies above the ceiling, or so does the TPR of an operating point at the upper end
     of its FPR. "leaks": it lies above the whole interval of the baseline. "no evidence": it reaches down to the middle

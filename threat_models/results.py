@@ -1,6 +1,6 @@
-"""Finished rows of a leakage report in a file, so that a stopped run goes on where it was.
+"""Finished rows of a leakage report in a file, from which a stopped run continues.
 
-Not a report: ``LeakageReport.to_json`` is. The file is the library's, its rows are this package's.
+The file format is the library's, the rows are this package's; ``LeakageReport.to_json`` writes the report itself.
 """
 
 from __future__ import annotations

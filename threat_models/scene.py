@@ -1,7 +1,7 @@
 """Pictures behind a public encoder under a plan's promise: the scene that the attacks on pictures share.
 
-The digits and the encoder are public stand-ins; cohort, privacy and the kind of second moment are the plan's. Draws and
-scores; attacks nothing.
+The digits and the encoder are public stand-ins; cohort, privacy and the kind of second moment are the plan's. It draws
+and scores; the attacks are elsewhere.
 """
 
 from __future__ import annotations

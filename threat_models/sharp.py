@@ -1,6 +1,6 @@
-"""The attacks that can see a fault of the software, on a plan, in seconds: which of them exceed what is promised.
+"""The attacks that can detect a fault of the software, on a plan, in seconds, with those that exceed the promise.
 
-For tests that plant faults, and for a quick look. Not a report: ``evaluate`` has the numbers.
+For tests that plant faults, and for a quick check; ``evaluate`` has the numbers of a report.
 """
 
 from __future__ import annotations

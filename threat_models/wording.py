@@ -1,6 +1,6 @@
-"""Rows of a report in plain sentences, for people who answer for privacy and not for statistics.
+"""Rows of a report in plain sentences, for privacy officers without statistics.
 
-Only words; the page puts them in their places.
+Words only; ``page`` lays them out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _METRICS = {
 
 
 def asked(row: Row) -> str:
-    """What the number of a row is, in words."""
+    """A row's metric, in words."""
     if row.goal == "unmasking":
         return f"how often this lie shows one client's sums: {row.metric}"
     if row.goal == "audit":

@@ -1,7 +1,7 @@
-"""A world: records, who holds them, and what the library's own pipeline makes of them; it owns the truth.
+"""A world: records, their holders, and the sums of the library's own pipeline; it owns the truth.
 
-Nothing here attacks or scores. Sums come from ``measure``, ``session.contribution`` and ``session.release``; masks are
-left out for a passive adversary, because they cancel to the last bit. Attacks never get a world, only a view of it.
+Sums come from ``measure``, ``session.contribution`` and ``session.release``; masks are left out for a passive
+adversary, because they cancel exactly. An attack never receives a world, only a view of it.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a game fixes about the worlds it draws.
+    """The settings of the worlds that a game draws.
 
     Attributes:
         plan: the plan under attack.
@@ -194,8 +194,8 @@ def draw(field: Field, setting: Setting, adversary: Adversary, label: int, membe
 
     Args:
         label: the class under attack (ridge: ignored).
-        member: whether the one target of an all-but-one adversary takes part; other games ask about several
-            candidates in one world, half of them members, whatever this says.
+        member: whether the one target of an all-but-one adversary takes part; other games ask about several candidates
+            in one world, half of them members, for any value here.
         rng: all randomness of the world; the attack gets another generator.
 
     Raises:
@@ -261,7 +261,7 @@ def _informed(
     member: bool,
     rng: Generator,
 ) -> World:
-    """One target; in its absence nobody or, under replace-one, a rival stands in its place."""
+    """One target; where it is absent, its place is empty or, under replace-one, has a rival."""
     plan, (mine, strangers, rest) = setting.plan, cast
     target, others = mine[:1], np.concatenate([mine[1:], rest])
     swap = isinstance(plan.privacy, Privacy) and plan.privacy.adjacency == "replace-one"
@@ -362,7 +362,7 @@ def _sessions(
 
 
 def _present(plan: Plan, adversary: Adversary, survivors: int, turn: int, rng: Generator) -> tuple[int, ...]:
-    """Who is in session ``turn``; the target's client is number 1 where it is left out."""
+    """The clients of session ``turn``; the target's client is number 1 where it is left out."""
     everybody = range(plan.cohort.clients)
     if adversary.cohorts == "random":
         least = plan.cohort.min_survivors

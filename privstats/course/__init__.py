@@ -7,18 +7,17 @@ from privstats.course.base import (
     Node,
     Releases,
     Single,
-    authorize,
     history,
     node_run,
     nodes,
     run,
-    spend,
     verify_next,
 )
 from privstats.course.document import read, write
 from privstats.course.newton import Newton
 from privstats.course.record_registry import Pending, RecordRegistry, RegistryCharge
 from privstats.course.rounds import Rounds
+from privstats.course.spending import authorize, spend
 from privstats.course.stream import Stream, StreamTotal
 
 __all__ = [

@@ -28,13 +28,13 @@ def _numbered(course: Course) -> Sequence[str]:
     return [str(place) for place in range(len(course.priced))]
 
 
-def _nodes_ended(course: Course, releases: Releases, home: str) -> str:  # noqa: ARG001
+def _rounds_ended(course: Course, releases: Releases, home: str) -> str:  # noqa: ARG001
     have = [str(place) for place, release in enumerate(releases) if release is not None]
     if not have:
         return "the course ended without a sum"
     without = f", {len(releases) - len(have)} without a sum" if len(have) < len(releases) else ""
     return (
-        f"the course ended after {len(releases)} nodes{without}: {home}/nodes/{{{','.join(have)}}}/release.safetensors"
+        f"the course ended after {len(releases)} rounds{without}: {home}/nodes/{{{','.join(have)}}}/release.safetensors"
     )
 
 
@@ -46,16 +46,16 @@ class CourseKind:
         name: the word for it, in files and in sentences.
         type: its class, a dataclass whose first field is a plan.
         charge: what a party's ledger is charged: its one ``"plan"``; the ``"course"``, as a whole before its first
-            node; or the course as a whole, and then every record by a ``"registry"``, which keeps nodes apart.
-        part: what a party brings to a node: all its ``"records"``, or the ``"changes"`` since it last sent any.
+            round; or the course as a whole, and then every record by a ``"registry"``, which keeps rounds apart.
+        part: what a party brings to a round: all its ``"records"``, or the ``"changes"`` since it last sent any.
         gives_back: whether proof that an upload is in no sum gives something back: what it cost, or its records.
         promise: whose promise the table ``[promise]`` of its file holds: the course's ``"own"``, or its ``"plan"``'s;
             None for a kind that has no file.
-        follows: whether a node's plan follows from what was released before; else from its number alone.
-        pauses: whether a run between machines ends before the node at this place; the next run goes on with it.
-        weighs: whether the server weighs exact sums with those of earlier nodes before noise is due.
+        follows: whether a round's plan follows from what was released before; else from its number alone.
+        pauses: whether a run between machines ends before the round at this place; the next run goes on with it.
+        weighs: whether the server weighs exact sums with those of earlier rounds before noise is due.
         labels: what each of its priced plans is called in a table.
-        ended: what is said where a run of it ends: of the course, what its nodes released, and its folder's name.
+        ended: what is said where a run of it ends: of the course, what its rounds released, and its folder's name.
     """
 
     name: str
@@ -68,7 +68,7 @@ class CourseKind:
     pauses: Callable[[Any, int], bool] = _never
     weighs: Callable[[Any], bool] = lambda _: False
     labels: Callable[[Any], Sequence[str]] = _numbered
-    ended: Callable[[Any, Releases, str], str] = _nodes_ended
+    ended: Callable[[Any, Releases, str], str] = _rounds_ended
 
     @property
     def single(self) -> bool:
@@ -85,7 +85,7 @@ def _epoch_ended(stream: Stream, releases: Releases, home: str) -> str:
     last = stream.nodes[len(releases) - 1].epoch
     nodes = [place for place, each in enumerate(stream.nodes[: len(releases)]) if each.epoch == last]
     without = sum(releases[place] is None for place in nodes)
-    said = "" if not without else f", {without} of its {len(nodes)} nodes without a sum"
+    said = "" if not without else f", {without} of its {len(nodes)} rounds without a sum"
     ended = ", and with it the stream" if len(releases) == stream.most else ""
     return f"epoch {last} of {stream.epochs} ended{said}{ended}: privstats stream show {home}"
 

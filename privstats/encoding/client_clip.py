@@ -1,8 +1,7 @@
 """The clip of a whole client: its flat vector shrunk to a declared weighted norm, in whole numbers.
 
-For the client unit of privacy, where one client's total influence is bounded instead of one record's. Knows no noise
-level: the weights come from the noise calibration. In the way of the data it stands between flatten and the
-noise share.
+For the client unit of privacy, which bounds one client's total influence instead of one record's. The weights come from
+the noise calibration. The clip takes the vector from ``flatten`` and runs before the noise share is added.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class ClippedVector:
 
     Attributes:
         vector: int64, ``(layout.size,)``.
-        shrink: what every entry was multiplied by before rounding toward zero, 1 where nothing was clipped.
+        shrink: the factor on every entry before rounding toward zero; 1 where nothing was clipped.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -64,8 +63,8 @@ def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str,
         DataError: weights or norm do not fit.
 
     Guarantee:
-        Of the clip alone: whatever a client's records are, sum_s w_s ||V_s||^2 <= norm^2 holds exactly, hence adding
-        or removing a client moves the released sum by at most ``norm`` in the weighted norm.
+        Of the clip alone: for any records of a client, sum_s w_s ||V_s||^2 <= norm^2 holds exactly, hence adding or
+        removing a client moves the released sum by at most ``norm`` in the weighted norm.
 
     Example:
         >>> schema, weights = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), {"N": 1.0, "A": 1.0}

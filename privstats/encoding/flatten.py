@@ -1,7 +1,7 @@
 """Moments to one flat int64 vector and back, segment by segment of the layout.
 
-Symmetric blocks are written as their diagonal and their strict upper triangle. Knows no ring and no noise; in the way
-of the data it stands between the moments and the ring, and again between the released sum and the real units.
+Symmetric blocks are written as their diagonal and their strict upper triangle. ``ring`` encodes the vector; a released
+sum is read back into real units here.
 """
 
 from __future__ import annotations

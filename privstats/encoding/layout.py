@@ -1,8 +1,7 @@
 """How moments lie in one flat integer vector.
 
-A layout is a sequence of named segments, derived from the schema alone, so every party computes the same one. It knows
-each segment's size, scale, per-record bound and noise geometry; it does not know noise levels or ring widths: those
-belong to the plan. In the way of the data it stands between the moments and the ring.
+A layout is a sequence of named segments, derived from the schema alone, so every party computes the same one. It holds
+each segment's size, scale, per-record bound and noise geometry; noise levels and ring widths belong to the plan.
 """
 
 from __future__ import annotations
@@ -82,7 +81,8 @@ def layout_of(schema: Schema) -> Layout:
 
 
 def _segments(schema: Schema, row: Statistic) -> tuple[Segment, ...]:
-    """A statistic's runs: a symmetric block is its diagonal and its triangle, where |x_i x_j| is at most r^2 / 2."""
+    """A statistic's segments: a symmetric block is its diagonal and its triangle, where |x_i x_j| is at most r^2 /
+    2."""
     blocks, entries, scale = row.blocks(schema.sizes), row.entries(schema.sizes), schema.scale_of(row.letter)
     bound = row.bound(schema.steps)
     if not row.symmetric:

@@ -1,8 +1,8 @@
 """Arithmetic in Z_2**b, segment by segment.
 
 A ``Ring`` says how wide each segment is; a ``RingVector`` holds one element per entry in uint32 lanes where 32 bits
-suffice and uint64 lanes otherwise. Overflow wraps, which is what masking needs; that the *sum* does not wrap is the
-plan's headroom proof. Between the layout and the masks.
+suffice and uint64 lanes otherwise. Overflow wraps, which is what masking needs; the plan's headroom proves that the
+*sum* does not wrap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Lane: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 @dataclass(frozen=True)
 class Ring:
-    """The group Z_2**b_1^n_1 x Z_2**b_2^n_2 x ... that masked vectors live in.
+    """The group Z_2**b_1^n_1 x Z_2**b_2^n_2 x ... of masked vectors.
 
     Args:
         segments: ``(size, bits)`` per segment, bits between 1 and 64.

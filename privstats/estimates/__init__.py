@@ -1,5 +1,5 @@
-"""Estimates from noisy sums that both a course and the heads need: spectra, weights, and the recipe of refinement.
+"""Estimates from noisy sums that a course and the heads share: spectra, weights, and the recipe of refinement.
 
-No plan, no release, no randomness: functions of real numbers and of known noise levels. Below the course, which decides
-by them what the next round publishes, and below the heads, which decide by them what is predicted.
+Functions of real numbers and known noise levels, without plans, releases or randomness. The course uses them to choose
+what the next round publishes, and the heads to choose their predictions.
 """

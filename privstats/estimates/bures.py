@@ -1,7 +1,7 @@
 """Gaussians by their covariances: square roots, the optimal map between two, and the steps to their barycentre.
 
-Closed forms of the Bures-Wasserstein geometry in float64 (Bhatia, Jain, Lim 2019). No records, no clients, no noise; at
-the bottom, because what is measured, what is released and the map that follows all stand on it.
+Closed forms of the Bures-Wasserstein geometry in float64 (Bhatia, Jain, Lim 2019), without records, clients or noise.
+Measuring, releasing and the map of an alignment all use them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _SMALLEST_RATIO = 1e-12  # of the largest eigenvalue; below it a direction count
 
 
 def root(covariance: Array, power: float = 0.5) -> Array:
-    """A power of a symmetric positive semi-definite matrix, ``(d, d)``; eigenvalues have a tiny floor.
+    """A power of a symmetric positive semi-definite matrix, ``(d, d)``, with a small floor under its eigenvalues.
 
     Args:
-        covariance: symmetric; what asymmetry rounding left in it is dropped.
+        covariance: symmetric; asymmetry from rounding is dropped.
         power: 1/2, -1/2 or any other.
 
     Example:
@@ -78,7 +78,7 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
 
 
 def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, step: Step) -> Array:
-    """The reference after some steps from the weighted mean of the covariances, all in one place.
+    """The reference after some steps from the weighted mean of the covariances, computed centrally.
 
     Example:
         >>> from privstats.estimates import bures

@@ -1,9 +1,9 @@
-"""Filters between the released sums of a round and the weights of the next, and the curvature that gradients tell.
+"""Filters between the released sums of a round and the weights of the next, and curvature from gradients.
 
 ``Filter`` is a diagonal Kalman filter: damped Newton with no rate to choose. ``KalmanBank`` has one filter per
-hypothesis about what is not known of a regression, weighed by their evidence. ``GradientHistory`` estimates curvature
-from how gradients changed between the weights at which they were taken: a noise-aware quasi-Newton estimate, which
-believes nothing that noise explains as well. None of them knows a plan.
+hypothesis about the unknown quantities of a regression, weighted by their evidence. ``GradientHistory`` estimates
+curvature from how gradients changed between the weights at which they were taken: a noise-aware quasi-Newton estimate,
+which ignores changes that noise alone explains.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def advanced(
         curvature: cur, a diagonal of the Hessian, ``(k,)``, all above 0.
         caution: c, at least 0.
         momentum: share of the damped last step that is walked again.
-        centred: whether steps are taken less their mean over classes, which a softmax does not see.
+        centred: whether the mean over classes, which does not change a softmax, is subtracted from each step.
 
     Example:
         >>> from privstats.estimates.filter_bank import Filter, advanced
@@ -98,7 +98,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 def _widths(points: Array) -> Array:
-    """Probabilities of points on (0, 1) that stand for a uniform: the lengths of the cells between their middles."""
+    """Probabilities of points on (0, 1) that discretise a uniform law: the lengths of the cells between their
+    midpoints."""
     edges = np.concatenate([[0.0], (points[1:] + points[:-1]) / 2, [1.0]])
     return np.asarray(np.diff(edges))
 
@@ -107,15 +108,15 @@ def _widths(points: Array) -> Array:
 class KalmanBank:
     """Beliefs about weights under every hypothesis, and about the hypotheses (multiple models; Magill 1965).
 
-    A hypothesis says what the mean square of targets is (powers of 2 below the bound), which part of it weights can
-    explain (uniform), and by how much all curvatures are larger than they look, with probabilities that fall as the
-    inverses: where noise hides G, its leading directions, in which the signal is, are taken for mean ones.
+    A hypothesis fixes the mean square of targets (powers of 2 below the bound), the part of it that weights can explain
+    (uniform), and the factor by which all curvatures exceed their estimates, with prior probabilities inverse to it:
+    where noise hides G, its leading directions, which hold the signal, look like average ones.
 
     Attributes:
         weights: posterior means, ``(H, k)``.
         variance: posterior variances, ``(H, k)``.
         unexplained: mean square of a residual at the best weights, ``(H,)``.
-        stretch: what curvatures are multiplied by, ``(H,)``.
+        stretch: the factor on curvatures, ``(H,)``.
         evidence: log-probability of a hypothesis up to a constant, ``(H,)``.
 
     Example:
@@ -135,7 +136,7 @@ class KalmanBank:
     def of(
         cls, curvature: Array, shape: Array, stretch: float, energy: tuple[float, float], bound: float
     ) -> KalmanBank:
-        """Before any gradient: weights are 0 give or take what explains targets.
+        """Before any gradient: weights have mean 0, and the variance that explains the targets.
 
         Args:
             curvature: the diagonal of E u u', ``(k,)``, above 0.
@@ -163,7 +164,7 @@ class KalmanBank:
 
     @property
     def mean(self) -> Array:
-        """Weights as they are expected to be, ``(k,)``: what is published, and what a head predicts with."""
+        """Posterior mean of the weights, ``(k,)``: the weights that are published, and those of the head."""
         return np.asarray(self.belief @ self.weights)
 
     def energies(self, point: Array, curvature: Array) -> Array:
@@ -183,12 +184,12 @@ class KalmanBank:
     def counted(
         self, point: Array, share: tuple[float, float], clip: float, records: int, curvature: Array
     ) -> KalmanBank:
-        """After a round has counted how many residuals are within the clip.
+        """The bank after a round's count of residuals within the clip.
 
         Args:
-            point: the weights at which it did, ``(k,)``.
+            point: the round's weights, ``(k,)``.
             share: the released count over ``records``, and the standard deviation of the noise in it.
-            clip: what residuals were clipped to.
+            clip: the bound of residuals.
             records: n.
             curvature: as for :meth:`of`.
         """
@@ -200,13 +201,13 @@ class KalmanBank:
     def pointed(
         self, point: Array, way: Array, noise: Array, attenuation: Array | float, curvature: Array
     ) -> KalmanBank:
-        """After a gradient, which tells every filter of ``point + way / (attenuation stretch)``.
+        """The bank after a gradient, which gives every filter the estimate ``point + way / (attenuation stretch)``.
 
         Args:
             point: where it was taken, ``(k,)``.
             way: Newton's way from there to the optimum if nothing is clipped or stretched, ``(k,)``.
             noise: standard deviations of its entries, ``(k,)``.
-            attenuation: what clipping leaves of a gradient, a number or one per hypothesis ``(H,)``.
+            attenuation: the share of a gradient that clipping leaves, a number or one per hypothesis ``(H,)``.
             curvature: as for :meth:`of`.
         """
         factor = (np.broadcast_to(attenuation, self.stretch.shape) * self.stretch)[:, None]
@@ -254,7 +255,7 @@ class GradientHistory:
 
     Attributes:
         points: weights, ``(t, k)``.
-        gradients: of what falls, ``K (best - point)`` and noise, ``(t, k)``.
+        gradients: downhill, ``K (best - point)`` and noise, ``(t, k)``.
         noise: standard deviations of their entries, ``(t,)``.
 
     Example:
@@ -274,20 +275,20 @@ class GradientHistory:
         return cls(np.zeros((0, size)), np.zeros((0, size)), np.zeros(0))
 
     def on(self, point: Array, gradient: Array, noise: float) -> GradientHistory:
-        """With one more gradient."""
+        """The history with one more gradient."""
         return GradientHistory(
             np.vstack([self.points, point]), np.vstack([self.gradients, gradient]), np.append(self.noise, noise)
         )
 
     def curvature(self, diagonal: Array) -> Curvature:
-        """K as the walk corrects a diagonal, never below the least of that.
+        """K: a diagonal, corrected by the history; its eigenvalues never fall below the least of the diagonal.
 
-        Differences of gradients are ``-K`` times differences of points, whatever the optimum is. K is the diagonal and
-        entries from N(0, v); given v their posterior mean is ridge regression (Hennig 2015 has it for exact
-        gradients), averaged over v by how well it explains the differences, v = 0 at odds of 10,000 to 1.
+        Differences of gradients are ``-K`` times differences of points, for any optimum. K is the diagonal and entries
+        from N(0, v); given v their posterior mean is ridge regression (Hennig 2015 has it for exact gradients),
+        averaged over v by how well it explains the differences, v = 0 at odds of 10,000 to 1.
 
         Args:
-            diagonal: K as far as it is known, ``(k,)``, above 0.
+            diagonal: the estimate of K so far, ``(k,)``, above 0.
         """
         matrix = np.diag(diagonal)
         if len(self.noise) > 1 and self.noise.min() > 0:

@@ -1,7 +1,7 @@
 """Refinement of a ridge regression: from (G, h, q) and a few noisy gradients to weights, as functions of real numbers.
 
-Not the rounds: who sums, draws noise and keeps marks is the course's business, and how records become integers is
-`moments`'. Here is what a server does between rounds, and every number that follows from what is public.
+The server's computation between rounds, and every number that follows from public values. The course decides who sums,
+draws noise and keeps marks; ``moments`` makes records integers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RidgeRecipe:
 
     Attributes:
         features: d, the constant column included.
-        records: n that the owners of the course write down; never one counted from the records.
+        records: n as the owners of the course declare it; never a count of the records.
         mu: Gaussian-DP parameter of the whole course.
         clip_norm: R, the norm that rows are clipped to.
         target_bound: Y, the bound that targets are clipped to.
@@ -79,12 +79,13 @@ class RidgeRecipe:
 
     @cached_property
     def width(self) -> float:
-        """g: the residuals' clip in standard deviations of a residual, where a round tells most.
+        """g: the residuals' clip, in standard deviations of a residual, that makes a round most informative.
 
-        What Newton's estimate of an entry is off by, in units of a Gaussian residual and at mean curvature 1 / d: noise
-        of the gradient and of the count, and the sample's own part, over what clipping leaves of a gradient. g is where
-        ``(d (g^2 + 1 / (k d^2)) / (n mu_t^2) + E min(r^2, g^2)) / P(|r| <= g)^2`` is least in [1/4, 2], with k the
-        count's share. Strong noise wants signs, little noise all of a residual but what may be an outlier.
+        The error of Newton's estimate of an entry, in units of a Gaussian residual and at mean curvature 1 / d, is the
+        noise of the gradient and of the count, and the sampling error, over the share of a gradient that clipping
+        leaves. g is where ``(d (g^2 + 1 / (k d^2)) / (n mu_t^2) + E min(r^2, g^2)) / P(|r| <= g)^2`` is least, between
+        1/4 and 2, with k the count's share. Under strong noise g is small, so that little more than signs remain; with
+        little noise only outliers are clipped.
         """
         g, count = np.geomspace(0.25, 2.0, 1_000), RESIDUAL_SHARES["kappa"]
         within = 2 * ndtr(g) - 1
@@ -93,7 +94,7 @@ class RidgeRecipe:
         return float(g[int(((noise + square) / np.square(within)).argmin())])
 
     def clip(self, deviation: float) -> float:
-        """c = min(g deviation, 2 Y): what residuals of this standard deviation are clipped to."""
+        """c = min(g deviation, 2 Y): the clip of residuals of this standard deviation."""
         return min(self.width * deviation, 2 * self.target_bound)
 
 
@@ -127,9 +128,9 @@ class RidgeWhitening:
     def of(cls, recipe: RidgeRecipe, sums: NoisyGram) -> RidgeWhitening:
         """From the first release.
 
-        The mean eigenvalue is the posterior mean of one that is not negative, given the trace and its noise, and no
-        more than clipped rows can have: where noise hides G, rows would otherwise be stretched by a map that
-        predictions then run through. The denoised eigenvalues give the shape of the spectrum only.
+        The mean eigenvalue is its posterior mean given that it is not negative, the trace and its noise, and is at most
+        what clipped rows allow: where noise hides G, the map would otherwise stretch rows, and predictions with them.
+        The denoised eigenvalues give the shape of the spectrum only.
         """
         n, d = recipe.records, recipe.features
         spectrum = denoise_spectrum(sums.G, sums.sigma_G, pull=True)
@@ -146,7 +147,7 @@ class RidgeWhitening:
 
     @property
     def matrix(self) -> Array:
-        """V diag P V' / B, ``(d, d)``, symmetric: what is published."""
+        """V diag P V' / B, ``(d, d)``, symmetric: the published matrix."""
         product = (self.vectors * (self.scale / self.length)) @ self.vectors.T
         return np.asarray((product + product.T) / 2)
 
@@ -163,7 +164,7 @@ class RidgeWhitening:
         return np.asarray(Z / np.maximum(norm, 1.0))
 
     def published(self, weights: Array) -> Array:
-        """Weights on the features as they are, ``w = M W / B``, ``(d,)``."""
+        """Weights on the original features, ``w = M W / B``, ``(d,)``."""
         return np.asarray(self.vectors @ (self.scale * weights) / self.length)
 
 
@@ -175,7 +176,7 @@ class RidgeState:
         filters: filters of weights ``(d,)`` in the coordinates of M, one per hypothesis.
         history: the rounds so far.
         weights: at which the next round is measured, ``(d,)``, in the coordinates of M.
-        clip: c, what its residuals are clipped to; above 0.
+        clip: c, the bound of its residuals; above 0.
 
     Example:
         >>> from privstats.estimates.regression import RidgeRecipe, RidgeWhitening, ridge_started
@@ -198,8 +199,8 @@ def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitenin
     """The state after the first release.
 
     The first round is measured at the weights of :func:`~privstats.estimates.spectrum.denoised_solve`, ``W = B V'w /
-    P``. Filters start from weights on the features that have one variance for all, as ridge regression has it, and are
-    told h, an unclipped gradient at weights 0.
+    P``. Filters start from weights on the features with one variance for all, as in ridge regression, and are given h,
+    an unclipped gradient at weights 0.
 
     Args:
         recipe, whitening: the course's.
@@ -240,8 +241,8 @@ def ridge_refined(
 ) -> RidgeState:
     """The state after one gradient round.
 
-    Of Gaussian residuals clipping leaves the share within the clip of every gradient, so a hypothesis about their size
-    says how long a step is.
+    For Gaussian residuals clipping scales every gradient by the share within the clip, so a hypothesis about their size
+    fixes the length of a step.
 
     Args:
         recipe, whitening: the course's.

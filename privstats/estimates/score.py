@@ -28,7 +28,9 @@ def start(features: int, family: str, rate: float | None, constant: float | None
 
 
 def damped_step(g: Array, H: Array, sigma_H: float, radius: float | None) -> Array:
-    """A Newton step that noise cannot blow up: V diag(1 / max(l + 2 sigma_H sqrt d, 3 sigma_H)) V'g, H = V diag(l) V'.
+    """A Newton step of bounded length under noise.
+
+    ``V diag(1 / max(l + 2 sigma_H sqrt d, 3 sigma_H)) V'g`` with ``H = V diag(l) V'``.
 
     Args:
         g: score, ``(d,)``.

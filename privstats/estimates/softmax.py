@@ -1,7 +1,7 @@
 """Refinement of a softmax: from (N, A, B) and a few noisy gradients to weights, as functions of real numbers.
 
-Not the rounds: who sums, draws noise and keeps marks is the course's business, and how records become integers is
-`moments`'. Here is what a server does between rounds, and every number that follows from what is public.
+The server's computation between rounds, and every number that follows from public values. The course decides who sums,
+draws noise and keeps marks; ``moments`` makes records integers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GRADIENT_CLIP = 0.3
 INTERCEPT = 0.1
 """a: the constant last entry of a whitened row, whose norm is 1 with it."""
 GRADIENT_SHARES: Mapping[str, float] = {"g": 0.99, "kappa": 0.01}
-"""Shares of a round's mu^2: the gradient's, and that of the one number from which its curvature follows."""
+"""Shares of a round's mu^2: the gradient's, and that of kappa, the number from which the curvature follows."""
 
 _CAUTION, _MOMENTUM = 0.5, 0.3
 _SPARSE, _DENSE = 10.0, 0.2
@@ -65,7 +65,7 @@ class SoftmaxRecipe:
     Attributes:
         classes: C, at least 2.
         features: d.
-        records: n that the owners of the course write down; never one counted from the records.
+        records: n as the owners of the course declare it; never a count of the records.
         mu: Gaussian-DP parameter of the whole course.
         rounds: T, gradient rounds after the class release.
 
@@ -156,11 +156,11 @@ class ClassSums:
 
 @dataclass(frozen=True)
 class SoftmaxWhitening:
-    """The public map of all gradient rounds, ``u(x) = (sqrt(1 - a^2) M'x / |M'x|, a)``, and what it makes of the noise.
+    """The public map of all gradient rounds, ``u(x) = (sqrt(1 - a^2) M'x / |M'x|, a)``, and its effect on the noise.
 
     ``M = V diag P`` with ``P = (l + mean l)^(-1/2)``: whitening by half, which is bounded where an eigenvalue is lost.
-    It is not centred, because subtracting a noisy mean would break it. What is published is the symmetric form
-    ``V diag P V'`` (and ``W V'``): there neither signs nor order nor nearly equal eigenvalues matter.
+    It is not centred, because subtracting a noisy mean would break it. The symmetric form ``V diag P V'`` (and
+    ``W V'``) is published, because it does not depend on signs, order or nearly equal eigenvalues.
 
     Attributes:
         vectors: V, ``(d, d)``, orthonormal columns.
@@ -181,7 +181,7 @@ class SoftmaxWhitening:
 
     @classmethod
     def of(cls, sums: ClassSums) -> SoftmaxWhitening:
-        """From a class release; where noise left no spectrum at all, the identity."""
+        """From a class release; the identity, where noise hides the whole spectrum."""
         spectrum = denoise_spectrum(sums.B, sums.sigma["B"], pull=False)
         values = spectrum.values / sums.records
         if not values.mean() > 0:
@@ -190,7 +190,7 @@ class SoftmaxWhitening:
 
     @property
     def matrix(self) -> Array:
-        """V diag P V', ``(d, d)``, symmetric: what is published."""
+        """V diag P V', ``(d, d)``, symmetric: the published matrix."""
         product = (self.vectors * self.scale) @ self.vectors.T
         return np.asarray((product + product.T) / 2)
 
@@ -201,7 +201,7 @@ class SoftmaxWhitening:
 
     @property
     def stretch(self) -> float:
-        """z = sqrt((1 - a^2) / sum(l P^2)): what normalisation multiplies a typical row by."""
+        """z = sqrt((1 - a^2) / sum(l P^2)): the factor of normalisation on a typical row."""
         return math.sqrt((1 - INTERCEPT**2) / self.spread)
 
     @property
@@ -313,7 +313,7 @@ def averaged(whitening: SoftmaxWhitening, weights: Array, coef: Array, intercept
     Args:
         whitening: the course's.
         weights: the filter's, ``(C, k)``.
-        coef, intercept: the discriminant on the features as they are, ``(C, d)`` and ``(C,)``.
+        coef, intercept: the discriminant on the original features, ``(C, d)`` and ``(C,)``.
 
     Returns:
         ``.85 W + .15 L sqrt(<W, W> / <L, L>)`` with ``<., .>`` weighted by the curvature; W where L is 0.

@@ -39,7 +39,7 @@ class Spectrum:
         values: shape ``(d,)``, ascending order of the noisy eigenvalues, never negative.
         vectors: orthonormal columns, ``(d, d)``.
         lost: estimated share of the signal (squared spread of the eigenvalues) that noise made unrecoverable, 0..1;
-            never below what its own error allows.
+            never below its own standard error allows.
         risk: estimated squared Frobenius error of the estimate.
 
     Example:
@@ -59,7 +59,7 @@ def positive_part(estimate: Array | float, error: Array | float) -> Array:
     """Posterior mean of a quantity known to be >= 0, given an unbiased Gaussian estimate and its standard error.
 
     The mean of N(estimate, error^2) truncated to [0, inf): always above 0 where error > 0, and ``max(estimate, 0)``
-    where error is 0. In place of a hard ``max``, so that weak evidence shrinks to little and never to nothing.
+    where error is 0. A hard ``max`` would send weak evidence to 0; this shrinks it to a small positive number.
 
     Example:
         >>> from privstats.estimates.spectrum import positive_part
@@ -84,7 +84,7 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
     Rotation-invariant estimate (eigenvectors kept, eigenvalues corrected; Bun, Bouchaud and Potters 2017):
     ``xi_i = l_i - 2 s^2 sum_{j != i} (l_i - l_j) / ((l_i - l_j)^2 + s^2)``, s^2 = sigma^2 / 2, made monotone by
     isotonic regression and >= 0. With ``pull`` the eigenvalues then move the share ``sqrt(lost)`` of the way to their
-    mean: what noise has hidden is better called round than guessed.
+    mean, because a round matrix has less error than a guess where noise hides the signal.
 
     Args:
         matrix: symmetric, shape ``(d, d)``.
@@ -99,7 +99,7 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
         >>> bool((spectrum.values >= 0).all()), abs(spectrum.values[-1] - 90.0) < 5.0
         (True, np.True_)
     """
-    from sklearn.isotonic import isotonic_regression  # slow to import, and whoever measures does not wait for it
+    from sklearn.isotonic import isotonic_regression  # slow to import, and measuring does not need it
 
     values, vectors = np.linalg.eigh(matrix)
     if sigma == 0:
@@ -119,11 +119,11 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
 
 
 def _least_lost(signal: float, noise: float, d: int) -> float:
-    """How much of the signal must be called lost, whatever the estimate of what was found says.
+    """The least share of the signal to count as lost, for any estimate of the found signal.
 
-    Under strong noise signal is a small difference of large numbers, and what was found passes it by chance just where
-    least is known. So lost is no less than two standard deviations of the sum of squares of the noise, each
-    2 / sqrt(d (d + 1)) of its mean, over signal; or half of what linear shrinkage loses, where that is less.
+    Under strong noise the signal is a small difference of large numbers, so the estimate of the found signal can exceed
+    it by chance. Hence lost is at least two standard deviations of the sum of squares of the noise, each 2 / sqrt(d (d
+    + 1)) of its mean, over signal; or half of the loss of linear shrinkage, where that is less.
     """
     return min(0.5 * noise / (signal + noise), 4 / math.sqrt(d * (d + 1)) * noise / signal)
 
@@ -136,7 +136,7 @@ _LEAST_ENERGY = 1e-100  # so that targets which are all 0 leave variances that c
 
 @dataclass(frozen=True)
 class NoisyGram:
-    """Least-squares sums with the noise that is in them.
+    """Least-squares sums and the noise in them.
 
     Attributes:
         G: ``(d, d)``.
@@ -164,7 +164,7 @@ class NoisyGram:
 
 @dataclass(frozen=True)
 class WienerFit:
-    """Weights and what they rest on.
+    """Weights, and the estimates behind them.
 
     Attributes:
         weights: shape ``(d, T)``.
@@ -190,14 +190,14 @@ class WienerFit:
 def denoised_solve(evidence: NoisyGram, penalty: float | None = None) -> WienerFit:
     """Posterior mean of the weights under a Gaussian prior, given noisy G and h (docs/heads.md).
 
-    ``w = sum_i q_i g_i / (g_i^2 + (s_noise^2 / s_w^2) g_i + tau^2 / s_w^2) q_i^T h`` with
-    G-hat = sum_i g_i q_i q_i^T and ``tau^2 = sigma_h^2 + s_w^2 risk(G-hat) / d``, averaged over (s_w^2, s_noise^2) by
-    how well each pair explains h. G-hat is linear shrinkage to a multiple of the identity or the denoised spectrum,
-    whichever explains h better. Without noise this is ridge regression with penalty s_noise^2 / s_w^2.
+    ``w = sum_i q_i g_i / (g_i^2 + (s_noise^2 / s_w^2) g_i + tau^2 / s_w^2) q_i^T h`` with G-hat = sum_i g_i q_i q_i^T
+    and ``tau^2 = sigma_h^2 + s_w^2 risk(G-hat) / d``, averaged over (s_w^2, s_noise^2), weighted by how well each pair
+    explains h. G-hat is linear shrinkage to a multiple of the identity or the denoised spectrum, whichever explains h
+    better. Without noise this is ridge regression with penalty s_noise^2 / s_w^2.
 
     Args:
         evidence: centred, without a constant column.
-        penalty: s_noise^2 / s_w^2 where it is given and not estimated.
+        penalty: s_noise^2 / s_w^2, where given; estimated otherwise.
 
     Example:
         >>> from privstats.estimates.spectrum import NoisyGram, denoised_solve
@@ -232,7 +232,7 @@ def adassp_penalty(values: Array, sigma_G: float, failure: float = 0.05) -> floa
 def _solve(name: str, gram: Spectrum, evidence: NoisyGram, penalty: float | None) -> WienerFit:
     """In the eigenbasis each entry of ``q_i^T h`` is N(0, s_w^2 (g_i^2 + risk / d) + s_noise^2 g_i + sigma_h^2).
 
-    A maximum of that likelihood runs off where noise hides h; the average over what is possible does not.
+    The maximum of that likelihood diverges where noise hides h; the average over the grid does not.
     """
     g, rotated, (d, T) = gram.values, gram.vectors.T @ evidence.h, evidence.h.shape
     squares = np.square(rotated).mean(axis=1)
@@ -250,8 +250,8 @@ def _solve(name: str, gram: Spectrum, evidence: NoisyGram, penalty: float | None
 def _variances(g: Array, evidence: NoisyGram, penalty: float | None) -> tuple[Array, Array]:
     """Pairs (s_w^2, s_noise^2) on a grid of shares of q; where the penalty is given, s_noise^2 follows from s_w^2.
 
-    Weights explain ``T s_w^2 tr G`` of q in expectation and noise ``T s_noise^2 n``; neither explains more than q may
-    be, two standard deviations of its noise included. Where n is not known, d stands for it.
+    Weights explain ``T s_w^2 tr G`` of q in expectation and noise ``T s_noise^2 n``; neither exceeds q plus two
+    standard deviations of its noise. Where n is unknown, d replaces it.
     """
     d, T = evidence.h.shape
     energy = max(max(evidence.q, 0.0) + 2 * evidence.sigma_q, _LEAST_ENERGY)

@@ -1,7 +1,7 @@
 """Models from a release: closed-form, noise-aware, scikit-learn compatible.
 
-Not a list of heads: each module here with a head's row in it is found by ``registry`` and its class is a name of this
-package. From a ``Release`` (or local records) to an estimator.
+The registry finds every module here that holds a head's row, and its class becomes a name of this package: there is no
+list of heads to keep. Input: a ``Release``, or local records. Output: an estimator.
 """
 
 from __future__ import annotations

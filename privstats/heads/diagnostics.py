@@ -1,6 +1,6 @@
-"""How far a head's probabilities and a head's assumptions can be trusted.
+"""Diagnostics of a head's probabilities and of its assumptions, from a fitted head, given data or a release.
 
-Not training and not tuning: test labels enter here and go no further. From a fitted head, given data, or a release.
+Test labels are used for diagnosis alone, never for training or tuning.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class FewRecordsWarning(UserWarning):
 
 
 class Classifier(Protocol):
-    """What the diagnostics need of a fitted head, or of any other classifier."""
+    """The methods of a fitted head, or of any other classifier, that the diagnostics call."""
 
     classes_: NDArray[Any]
 
@@ -75,11 +75,11 @@ class Gaussianity:
 
 @dataclass(frozen=True)
 class Homogeneity:
-    """How far class covariances lie from the pooled one.
+    """Distances of the class covariances from the pooled one.
 
     Attributes:
         divergence: Kullback-Leibler divergence of N(0, Sigma_c) from N(0, Sigma) per dimension, nats, ``(C,)``. LDA
-            takes it to be 0.
+            assumes that it is 0.
         condition_numbers: of the class covariances in coordinates that whiten the pooled one, ``(C,)``.
         records: counts used, ``(C,)``.
     """
@@ -150,7 +150,7 @@ def gaussianity(X: Any, y: Any) -> Gaussianity:
 
 
 def homogeneity(release: Released) -> Homogeneity:
-    """What a release's moments do say about Gaussian assumptions: whether classes share one covariance.
+    """The Gaussian assumption that a release's moments can test: whether classes share one covariance.
 
     ``(tr M_c - log det M_c - d) / (2 d)`` with M_c the class covariance in whitened coordinates, noise-aware.
 
@@ -184,7 +184,7 @@ def warn_of_few_records(head: str, records: float, features: int, remedy: str) -
 
 
 def class_indices(head: Classifier, y: Any) -> NDArray[np.intp]:
-    """Places of labels among ``head.classes_``, shape ``(n,)``.
+    """Indices of labels in ``head.classes_``, shape ``(n,)``.
 
     Raises:
         DataError: a label that the head does not know.

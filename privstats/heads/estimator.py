@@ -1,7 +1,7 @@
-"""The scikit-learn surface that all classification heads share.
+"""The scikit-learn interface that all classification heads share.
 
-Not a head: subclasses say which statistics they need and turn evidence into a rule. From a release (or arrays) to
-predictions.
+A subclass states which statistics it needs and turns evidence into a rule; the base class adds fitting on records or on
+a release, and predictions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = ["ClassHead", "Scoring", "class_labels"]
 
 
 class Scoring(ClassifierMixin, BaseEstimator):
-    """Predictions of a classifier that has one score per class: what scikit-learn asks of it, from ``_scores``.
+    """Predictions of a classifier that has one score per class: scikit-learn's methods, computed from ``_scores``.
 
     Attributes:
         classes_: labels of the classes, shape ``(C,)``.
@@ -112,7 +112,7 @@ class ClassHead(Stored, Exported, Described, Scoring):
         fisher_: the Fisher subspace that the head lives in, where ``subspace`` is not None.
         preprocessing_: the public map in front of the rule (the release's transform and clip norm; nothing after
             ``fit``).
-        prototypes_: class means as far as the release knows them, behind the public map, ``(C, d)``.
+        prototypes_: class means as the release gives them, behind the public map, ``(C, d)``.
         priors_: class probabilities that are in the scores, ``(C,)``.
         provenance_: what it was made from and what is promised for it.
     """
@@ -180,7 +180,7 @@ class ClassHead(Stored, Exported, Described, Scoring):
     ) -> Self:
         """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
 
-        Trust: whoever runs this sees the records and adds the noise. Nothing is kept of the exact sums.
+        Trust: the party that runs this sees the records and adds the noise. The exact sums are not kept.
 
         Args:
             X, y: records, as ``privstats.measure`` takes them; labels of any type. Batches come as ``X`` alone.
@@ -193,11 +193,11 @@ class ClassHead(Stored, Exported, Described, Scoring):
             grid_bits, max_records: as in the schema and in ``privstats.private_release``.
             ledger, dataset: where the release is charged, as in ``privstats.private_release``; it has no default.
                 Several fits on the same records add up, and only a ledger keeps the total; ``ledger="uncharged"`` says
-                that nothing keeps it.
+                that no ledger is kept.
 
         Guarantee:
-            Everything that the head holds is computed from one release, which is (epsilon, delta)-DP for one record
-            under ``adjacency``. Number and names of the columns are public, and the classes unless they are given.
+            The whole head is computed from one release, which is (epsilon, delta)-DP for one record under
+            ``adjacency``. Number and names of the columns are public, and the classes unless they are given.
 
         Attributes set: those of :meth:`fit_release`, and ``release_``, what was released.
 
@@ -205,7 +205,7 @@ class ClassHead(Stored, Exported, Described, Scoring):
             HeadError: a parameter out of its bounds.
             SchemaError, PlanError: a bound or a promise out of range.
             DataError: records that do not fit.
-            LedgerError: nothing says where this is charged, or the cap would be passed; nothing is drawn then.
+            LedgerError: neither ledger nor "uncharged" was given, or the cap would be passed; no noise is drawn then.
         """
         check_parameters(self, self.bounds)
         records = Records.of(X, y)
@@ -269,7 +269,7 @@ class ClassHead(Stored, Exported, Described, Scoring):
 
 
 def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
-    """What the classes 0..C-1 are called: as the caller says, else as the plan says, else by their numbers."""
+    """Names of the classes 0..C-1: the caller's, else the plan's, else their numbers."""
     if labels is None:
         names = schema.class_names
         return np.arange(total) if names is None else np.asarray(names)

@@ -1,6 +1,6 @@
 """FisherMix: a linear softmax head trained on synthetic records in the Fisher subspace.
 
-Not a closed form, and no data: samples come from (N, A, S), or from (N, A, B) with one covariance for all classes.
+Samples are drawn from (N, A, S), or from (N, A, B) with one covariance for all classes; no record is used.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class FisherMix(ClassHead):
 
     Attributes:
         coef_, intercept_: the linear rule on features, ``(C, d)`` and ``(C,)``.
-        dispersion_, convergence_: what was chosen and how training ended.
+        dispersion_, convergence_: the dispersion used, and how training ended.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5

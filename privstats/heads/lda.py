@@ -1,7 +1,6 @@
 """Linear discriminant analysis from (N, A, B), noise-aware.
 
-Not the quadratic family. The pooled (or, as FedCGS has it, the total) covariance and the class means give one weight
-vector per class.
+The pooled covariance (or the total one, as in FedCGS) and the class means give one weight vector per class.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class LDA(ClassHead):
         covariance: ``"pooled"``, the within-class covariance (GH-OFL section 3.3), or ``"total"``, the covariance of
             all records about the grand mean (FedCGS's head).
         shrinkage: ``"auto"`` (:func:`~privstats.heads.estimates.shrinkage.round_prior`), ``"oas"``, a number in [0, 1],
-            or None. Where the release carries noise, its known level is removed first, whatever is chosen here.
+            or None. Where the release carries noise, its known level is removed first in every case.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
         subspace: None for all features, or the Fisher subspace to live in: ``"auto"`` (C - 1 dimensions), a number of
             dimensions, or a share of the energy. ``means_`` and ``covariance_`` are then in its coordinates.

@@ -1,6 +1,6 @@
 """Quadratic discriminant analysis with a diagonal plus a few directions per class.
 
-Not full QDA: a class costs d r numbers instead of d^2, and so does scoring a row. From (N, A, S).
+From (N, A, S). A class costs d r numbers instead of full QDA's d^2, and so does scoring a row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LowRankQDA(ClassHead):
         basis: ``"pooled"`` builds D_c and U_c in the coordinates that whiten the pooled covariance, so that rank 0 is
             LDA; ``"features"`` builds them in the coordinates of the features, as the paper does, so that rank 0 is
             naive Bayes.
-        residual: what D_c is once U_c took the r largest eigenvalues: ``"isotropic"``, the mean of the other
+        residual: D_c, after U_c has taken the r largest eigenvalues: ``"isotropic"``, the mean of the other
             eigenvalues; ``"diagonal"``, the diagonal of the rest; ``"whole"``, the diagonal of the whole covariance.
         pooled_weight: pull of the class covariances toward the pooled one, as in ``RDA``.
         shrinkage, priors, subspace: as in ``QDA``.

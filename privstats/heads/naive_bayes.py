@@ -1,7 +1,7 @@
 """Gaussian naive Bayes from (N, A) and squares, noise-aware.
 
-Not a covariance model: one variance per class and feature. With class squares (D, or the diagonals of S) variances
-differ by class and are shrunk toward the pooled ones; with B alone all classes share the pooled variances.
+One variance per class and feature. With class squares (D, or the diagonals of S) variances differ by class and are
+shrunk toward the pooled ones; with B alone all classes share the pooled variances.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class NaiveBayes(ClassHead):
 
 
 _PRIOR_RECORDS = 10.0
-"""What the pooled variance weighs against a class's own, and the mean variance against the pooled one, in records."""
+"""Weight of the pooled variance against a class's own, and of the mean variance against the pooled one, in records."""
 
 
 def _pooled_variances(evidence: ClassEvidence, n: Array) -> tuple[Array, float]:

@@ -1,7 +1,7 @@
-"""A graph of ONNX operations that is written down while ordinary row arithmetic runs on symbols.
+"""An ONNX graph, recorded while ordinary row arithmetic runs on symbols.
 
-Transforms and rules do not know it: they ask ``transforms.arrays`` for their operations, and symbols bring these. No
-head and no file. Below the exports.
+Transforms and rules need no ONNX code: they take their operations from ``transforms.arrays``, and symbols bring
+recording ones. The exports use this module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LARGEST = np.iinfo(np.int64).max
 
 @dataclass(eq=False)
 class Graph:
-    """Nodes and constants of a model, in the order in which they were asked for.
+    """Nodes and constants of a model, in the order in which they were added.
 
     Attributes:
         onnx: the module.
@@ -49,7 +49,7 @@ class Graph:
         return name
 
     def add(self, operation: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """The name of what an operation makes of its inputs."""
+        """Add an operation on these inputs; returns the name of its result."""
         name = output or f"value_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operation, list(inputs), [name], **attributes))
         return name
@@ -57,7 +57,7 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class Symbol:
-    """An array of a graph: it stands where a row array stands, and writes down what is done with it.
+    """An array of a graph: it takes a row array's place and records every operation on it.
 
     Attributes:
         graph: where to.
@@ -74,7 +74,7 @@ class Symbol:
 
     @property
     def operations(self) -> _Operations:
-        """What ``transforms.arrays`` serves these rows with."""
+        """The operations that ``transforms.arrays`` gives these rows."""
         return _Operations(self.graph)
 
     @property

@@ -1,6 +1,6 @@
 """Head files: the rule as safetensors, everything else as JSON in the header. No pickle, no code.
 
-Not the release's format and not scikit-learn's. What is restored predicts; what only describes the fit is not kept.
+A restored head predicts as the saved one; attributes that only describe the fit are not kept.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ __all__ = ["FORMAT", "Stored", "content_of", "head_of", "load"]
 
 _KNOWN = "known."
 _KNOWLEDGE = ("priors", "prototypes")
-"""What a classifier knows of its classes and a personal head asks for; a file from before may lack them."""
+"""Facts about the classes that a personal head needs; an older file may lack them."""
 _HEADS: dict[str, type[Stored]] = {}
 
 
 class Stored:
-    """A fitted head that can be written to a file and read back, and that says where it comes from.
+    """A fitted head that can be written to a file and read back, with its provenance.
 
     Attributes:
-        provenance_: what it was made from and what is promised for it; in its file and, in words, in its ``repr``.
+        provenance_: its sources and its promise; in its file and, in words, in its ``repr``.
     """
 
     provenance_: Provenance
@@ -49,8 +49,8 @@ class Stored:
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
         """Write the fitted head whole: safetensors with a JSON manifest in its header.
 
-        Parameters, labels, the rule, the public map in front of it, class means, class probabilities and where it comes
-        from are kept; attributes that only describe the fit (``covariance_``, ``convergence_`` and the like) are not.
+        Parameters, labels, the rule, the public map in front of it, class means, class probabilities and provenance are
+        kept; attributes that only describe the fit (``covariance_``, ``convergence_`` and the like) are not.
 
         Args:
             path: where to; an existing file is replaced atomically.
@@ -93,11 +93,10 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
-    """Read a head that ``save`` wrote, in this version or one before.
+    """Read a head that ``save`` wrote, in this version of the format or an earlier one.
 
-    Versions 1 and 2 do not say where a head comes from, so its ``provenance_`` is unknown; version 1 has neither
-    checksum nor signature. Without ``signed_by`` the checksum catches corruption and careless edits; only a signature
-    stops a forger.
+    Versions 1 and 2 hold no provenance, so ``provenance_`` is unknown; version 1 has neither checksum nor signature.
+    Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger.
 
     Args:
         path: the file.
@@ -117,7 +116,7 @@ def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
 
 
 def content_of(head: Any) -> Content:
-    """What a file holds of a fitted head.
+    """A fitted head as manifest and tensors, for its file.
 
     Raises:
         HeadError: a label or parameter that JSON cannot hold.
@@ -147,7 +146,7 @@ def head_of(content: Content, path: PathLike) -> Any:
         cls = head_class(manifest.head) if manifest.head in HEADS else _HEADS[manifest.head]
         head = cls(**manifest.parameters)
         transform = from_builtins(manifest.transform)
-        surface = Preprocessing(
+        preprocessing = Preprocessing(
             manifest.features, transform, manifest.clip_norm, manifest.feature_names, manifest.nonnegative
         )
         _check_fit(manifest, rule)
@@ -156,7 +155,7 @@ def head_of(content: Content, path: PathLike) -> Any:
         raise HeadError(
             f"{path} is damaged: its manifest and its tensors do not hold together; save it again"
         ) from None
-    _restore(head, manifest, rule, surface)
+    _restore(head, manifest, rule, preprocessing)
     for name, values in known.items():
         setattr(head, name + "_", values)
     return head
@@ -187,7 +186,7 @@ def _check_fit(manifest: _Manifest, rule: Rule) -> None:
 
 
 def _check_known(manifest: _Manifest, known: dict[str, Any]) -> None:
-    """What a file says of the classes fits its manifest, all of it or nothing; raises ValueError where it does not."""
+    """Check a file's facts about classes against its manifest, all or none; raises ValueError where they do not fit."""
     classes = len(manifest.classes or ())
     shapes = {"priors": (classes,), "prototypes": (classes, manifest.features)}
     if known and {name: values.shape for name, values in known.items()} != shapes:
@@ -197,18 +196,18 @@ def _check_known(manifest: _Manifest, known: dict[str, Any]) -> None:
 
 
 def _manifest(head: Any) -> _Manifest:
-    surface: Preprocessing = head.preprocessing_
+    preprocessing: Preprocessing = head.preprocessing_
     return _Manifest(
         head=type(head).__name__,
         parameters={name: _plain(value) for name, value in head.get_params().items()},
         rule=head.rule_.kind,
         classes=_plain(head.classes_) if hasattr(head, "classes_") else None,
         flat=bool(getattr(head, "_flat", False)),
-        features=surface.features,
-        clip_norm=surface.clip_norm,
-        transform=to_builtins(surface.transform),
-        feature_names=surface.feature_names,
-        nonnegative=surface.nonnegative,
+        features=preprocessing.features,
+        clip_norm=preprocessing.clip_norm,
+        transform=to_builtins(preprocessing.transform),
+        feature_names=preprocessing.feature_names,
+        nonnegative=preprocessing.nonnegative,
         provenance=getattr(head, "provenance_", UNKNOWN),
     )
 
@@ -217,11 +216,11 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
-def _restore(head: Any, manifest: _Manifest, rule: Rule, surface: Preprocessing) -> None:
+def _restore(head: Any, manifest: _Manifest, rule: Rule, preprocessing: Preprocessing) -> None:
     head.provenance_ = manifest.provenance
-    head.preprocessing_ = surface
-    if surface.inputs is not None:
-        head.n_features_in_ = surface.inputs
+    head.preprocessing_ = preprocessing
+    if preprocessing.inputs is not None:
+        head.n_features_in_ = preprocessing.inputs
     if manifest.classes is not None:
         head.classes_ = np.asarray(manifest.classes)
     else:

@@ -1,6 +1,6 @@
 """One client's own head: a release's head with the client's label shares, offset and adapter beside it.
 
-Local, after the release; nothing of it leaves, and nothing may. Above the heads that it wraps, whichever they are.
+The client fits it locally, after the release; none of it may leave the client. It wraps any classification head.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NOTE = (
     "Made from the exact records of one client. The label counts, the offset and the adapter in this file, and its "
     "predictions for strangers, are outside every promise of the plan: keep it where the records are."
 )
-"""Stands in every file of a personal head."""
+"""The note in every file of a personal head."""
 
 _INNER = "head."
 _LEAST_LOG = -700.0  # a probability of 0 stays about 0, and its logarithm finite
@@ -56,9 +56,10 @@ class _ClassHead(Constraint):
 class Personal(Scoring):
     """A head of a release, made one client's own with that client's records.
 
-    What helps when (docs/alignment.md): ``prior`` wherever clients have different label mixes and are judged on their
-    own; ``adapter`` beside it where they come from different domains as well; ``offset`` there too, and always behind a
-    release of within-client moments. Judged on everybody's mix ``prior`` hurts, and ``offset`` may cost a point.
+    When each part helps (docs/alignment.md): ``prior`` wherever clients have different label mixes and are evaluated on
+    their own data; ``adapter`` beside it where they come from different domains as well; ``offset`` there too, and
+    always behind a release of within-client moments. Evaluated on all clients' data ``prior`` hurts, and ``offset`` may
+    cost a point.
 
     Guarantee:
         None, on purpose. The release inside is as private as its plan says. The prior is the exact counts of the
@@ -74,7 +75,8 @@ class Personal(Scoring):
         adapter: ``"linear"`` maps rows toward the class means of the release by one matrix in closed form (FedCGS eq.
             12 without its task loss), ``"none"`` leaves them.
         pull: how strongly offset and adapter are pulled back to the release: a number (1 halves them), or ``"cv"``:
-            five folds of the client's records choose for each, and rather nothing than something unproved.
+            five folds of the client's records choose for each, and the release stays as it is unless a change is proved
+            better.
 
     Attributes:
         classes_: labels, ``(C,)``, those of ``head``.
@@ -123,7 +125,7 @@ class Personal(Scoring):
         self.pull = pull
 
     def __sklearn_clone__(self) -> Self:
-        """An unfitted copy around the same fitted head: what is fitted here is the client's part."""
+        """An unfitted copy around the same fitted head: ``fit`` here fits the client's part alone."""
         return type(self)(**self.get_params(deep=False))
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -134,7 +136,7 @@ class Personal(Scoring):
             y: labels, ``(n,)``, out of ``head.classes_``.
 
         Raises:
-            HeadError: a parameter out of its bounds, or a head that is not fitted or has forgotten its class means.
+            HeadError: a parameter out of its bounds, or a head that is not fitted or has no class means.
             DataError: no record, not one label per record, or a label that the head does not know.
         """
         check_parameters(self, self.bounds)
@@ -245,7 +247,7 @@ def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
         own: the client's, from ``reference.local(transport, X)``.
 
     Raises:
-        HeadError: the head is not fitted, or stands behind no such map.
+        HeadError: the head is not fitted, or its preprocessing has no such map.
 
     Example:
         >>> from dataclasses import replace
@@ -313,7 +315,7 @@ FORMAT = Format[Personal](
         2: Version(_read, whole_content(b"privstats-personal-head/2")),
     },
 )
-"""Files of personal heads; in version 1 the head inside does not say where it comes from."""
+"""Files of personal heads; in version 1 the head inside has no provenance."""
 
 
 def _check_tensors(personal: Personal, tensors: dict[str, NDArray[Any]]) -> None:

@@ -1,7 +1,6 @@
-"""What ``fit_private`` reads off one party's own records before they are measured: shapes, columns, classes.
+"""Facts that ``fit_private`` reads from one party's records before they are measured: shapes, columns, classes.
 
-Not a measurement and no noise: ``privstats.course.alone`` releases. Under the estimators, whose ``fit_private`` asks
-here.
+``privstats.course.alone`` then measures and releases. The estimators' ``fit_private`` calls this module.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Records:
 
     @classmethod
     def of(cls, X: Any, y: Any) -> Self:
-        """Records in arrays or files, or an iterable of batches where ``y`` is None.
+        """Wrap records in arrays or files, or an iterable of batches where ``y`` is None.
 
         Raises:
             DataError: neither, or an iterable without a batch.
@@ -80,7 +79,7 @@ class Records:
 
     @property
     def count(self) -> int:
-        """How many records there are, where they are in arrays or files."""
+        """Number of records, where they are in arrays or files."""
         return int(as_rows(self.first[0], "X").shape[0])
 
     @property
@@ -98,7 +97,7 @@ class Records:
     def released(
         self, schema: Schema, promise: Privacy, max_records: int | None, ledger: Paid, dataset: str | None
     ) -> Release:
-        """What is released of them under the promise, as ``privstats.private_release`` has it."""
+        """Release their sums under the promise, as ``privstats.private_release`` does."""
         return private_release(schema, promise, self.X, self.y, ledger=ledger, dataset=dataset, max_records=max_records)
 
     def labelled(self, number: Callable[[Any], NDArray[np.intp]]) -> Self:
@@ -114,10 +113,10 @@ class Records:
 
 @dataclass(frozen=True)
 class Labels:
-    """The classes of one party's records: which there are, and the number of each.
+    """The classes of one party's records, and the number of each class.
 
     Attributes:
-        names: every class once, sorted, of whatever type the labels have, ``(C,)``.
+        names: every class once, sorted, in the labels' own type, ``(C,)``.
     """
 
     names: NDArray[Any]
@@ -151,7 +150,7 @@ class Labels:
     def schema(
         self, records: Records, statistics: str, transform: Sequence[Transform], clip_norm: float, grid_bits: int
     ) -> ClassSchema:
-        """What is measured of the records: these classes, behind the transform; columns keep their names."""
+        """The schema of the records: these classes, behind the transform; columns keep their names."""
         maps, columns = steps_of(transform), records.columns
         features = records.features(maps)
         return ClassSchema(
@@ -162,7 +161,7 @@ class Labels:
         """The place of each label among the classes, ``(n,)``.
 
         Raises:
-            DataError: a label is none of the classes; the message says where it stands and never what it is.
+            DataError: a label is none of the classes; the message gives its position and never its value.
         """
         labels = _plain(y)
         if labels.size and (labels.dtype.kind in "US") != (self.names.dtype.kind in "US"):

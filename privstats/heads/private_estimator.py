@@ -1,6 +1,6 @@
 """A head with its promise as scikit-learn parameters: ``Private(LDA(), epsilon=...)`` in pipelines and searches.
 
-It adds no mechanism: ``fit`` is the head's own ``fit_private``. Above every head, as a wrapper around any of them.
+``fit`` is the head's own ``fit_private``: this wrapper adds no mechanism. It wraps any head.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from privstats.transforms import Transform
 __all__ = ["Private"]
 
 _LEFT_OUT = ("classes", "target_bound", "expected_records")
-"""Terms that some heads take and others do not; at None they are left to the head."""
+"""Terms that only some heads take; None leaves them to the head."""
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _where_the_head_has_it(method: _Method) -> _Method:
-    """A method that is there where the head has one of its name."""
+    """A method that exists where the head has one of the same name."""
 
     def has(estimator: Private) -> bool:
         return hasattr(getattr(estimator, "head_", estimator.head), method.__name__)
@@ -139,7 +139,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         return labels
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """What the fitted head predicts."""
+        """Predictions of the fitted head."""
         predictions: NDArray[Any] = self._fitted().predict(X)
         return predictions
 

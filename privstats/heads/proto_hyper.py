@@ -1,6 +1,6 @@
 """Proto-Hyper: a low-rank residual on a Gaussian base, distilled from a teacher that sees more than the base.
 
-Not a closed form, and no data: samples come from (N, A, S), or from (N, A, B) with one covariance for all classes.
+Samples are drawn from (N, A, S), or from (N, A, B) with one covariance for all classes; no record is used.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ProtoHyper(ClassHead):
     and BANKING77 features and digits.
 
     Attributes:
-        dispersion_, convergence_: what was chosen and how training ended.
+        dispersion_, convergence_: the dispersion used, and how training ended.
         residual_: the learned residual, ``(C, k)``, of rank at most ``rank``.
 
     Example:
@@ -154,7 +154,7 @@ class ProtoHyper(ClassHead):
 
 
 def _dimension(wanted: Subspace, evidence: ClassEvidence) -> Subspace:
-    """As wanted, or wide where class covariances are known."""
+    """The given dimension; for ``"auto"``, a wide one where class covariances are known."""
     if wanted != "auto" or evidence.S is None:
         return wanted
     return min(evidence.features, max(evidence.classes - 1, _WIDE))

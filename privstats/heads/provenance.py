@@ -1,7 +1,7 @@
-"""Where a head comes from, and so what it may be shown to: a promise, exact records, or nothing that is known.
+"""Provenance of a head: made under a promise, from exact records, or unknown.
 
-A record of facts, made by ``fit`` and ``fit_release`` and kept in head files. It promises nothing by itself: the plan
-and the release do. Below the file format and the estimators, above what a head knows of a release.
+``fit`` and ``fit_release`` write this record of facts, and head files keep it. It promises nothing by itself: the plan
+and the release do.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ __all__ = ["EXACT", "UNKNOWN", "Provenance"]
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a head was made from. ``str`` says what is promised for it.
+    """The sources of a head; ``str`` gives its promise.
 
     Guarantee:
-        Where ``exact`` is False, everything in the head is a function of releases that together are (epsilon,
-        delta)-DP for one ``unit`` under ``adjacency``, under the trust of ``model`` (post-processing; Dwork, Roth 2014,
+        Where ``exact`` is False, everything in the head is a function of releases that together are (epsilon, delta)-DP
+        for one ``unit`` under ``adjacency``, under trust model ``model`` (post-processing; Dwork, Roth 2014,
         proposition 2.1). Releases of one course add up as ``sqrt(sum mu_i^2)``. The claim is as good as the file's
-        signature: without one anybody can write it.
+        signature: without one, anyone can write it.
 
     Attributes:
         exact: whether it was made from records or sums without noise: a function of single records, which no promise
-            covers. None where nothing is known, as for files from before this was kept.
+            covers. None where unknown, as for files of formats 1 and 2.
         epsilon, delta: the promise of the releases that it was made from, together; None without one.
         adjacency, unit, model: of the promise, as in ``Privacy``.
         plan: digest of the plan; of a course, of its first plan.
         releases: digests of the releases, in order.
         course: digest of the course, where ``fit_private`` ran one.
         survivors, clients: parties in the (first) sum, and parties of the plan.
-        reproducible: the noise came from a generator that others may know, so nothing is promised.
+        reproducible: the noise came from a generator that others may know, so there is no promise.
 
     Raises:
         ValueError: a promise in parts, or out of its bounds.
@@ -75,11 +75,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @classmethod
     def of(cls, releases: Sequence[Any], course: str | None = None) -> Provenance:
-        """The provenance of a head made from these releases; unknown where one is none of the library's.
+        """The provenance of a head made from these releases; unknown where one was made by another library.
 
         Args:
             releases: of one plan, or of the nodes of one course, in order; at least one.
-            course: the course's digest, where the caller ran it.
+            course: the course's digest, where the caller ran one.
         """
         if not all(isinstance(each, Release) for each in releases):
             return UNKNOWN
@@ -112,16 +112,16 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def covered(self) -> bool:
-        """Whether a promise covers whatever the head is shown to."""
+        """Whether a promise covers the head, so that it may be shown."""
         return self.exact is False and not self.reproducible
 
     def tables(self) -> dict[str, Any]:
-        """What is known, as plain values by name."""
+        """The known facts, as plain values by name."""
         known: dict[str, Any] = msgspec.to_builtins(self)
         return known
 
     def tags(self) -> dict[str, str]:
-        """What is known, as texts by name: for the tags of a tracking server and the metadata of other formats."""
+        """The known facts as texts by name, for the tags of a tracking server and the metadata of other formats."""
         known = {name: value for name, value in self.tables().items() if name != "releases"}
         known |= {"promise": str(self), "release": self.release}
         return {f"privstats.{name}": _text(value) for name, value in known.items() if value is not None}
@@ -138,10 +138,10 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 UNKNOWN = Provenance()
-"""Of a head from a file of before this was kept, or from a release of another maker."""
+"""Provenance of a head from a file of format 1 or 2, or from a release made by another library."""
 
 EXACT = Provenance(exact=True)
-"""Of a head that was fitted on records as they are."""
+"""Provenance of a head fitted on exact records."""
 
 
 def _promise(releases: Sequence[Release]) -> Promise | None:

@@ -1,6 +1,7 @@
 """Quadratic discriminants from (N, A, S): QDA, and the regularised family between QDA and LDA.
 
-Not the low-rank head. Each class has its own covariance, pulled toward the pooled one and toward a round one.
+Each class has its own covariance, pulled toward the pooled one and toward a round one. ``low_rank`` has the head with a
+diagonal and a few directions per class.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _LEAST_POOLED, _MOST_POOLED, _LESS_POOLED = 0.8, 0.92, 0.24
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _Quadratic(ClassHead):
-    """What QDA and RDA share; ``pooled_weight`` and ``degrees`` are settled by the subclass."""
+    """The part that QDA and RDA share; the subclass sets ``pooled_weight`` and ``degrees``."""
 
     shrinkage: Shrinkage = "auto"
     priors: Priors | ArrayLike = "counts"
@@ -62,7 +63,7 @@ class _Quadratic(ClassHead):
 def _telling_first(whitened: Array, n: Array) -> tuple[Array, int]:
     """A rotation ``(d, d)`` that puts the directions in which means differ first, and how many of them to screen by.
 
-    No screen where those directions are most of all directions: looking twice would not save anything.
+    No screen where those directions are most of all directions, because screening would save nothing.
     """
     d = whitened.shape[1]
     directions, _, _ = discriminant_directions(whitened, n, "auto")

@@ -1,7 +1,7 @@
-"""A least-squares regression refined by a few noisy gradients (docs/refinement.md).
+"""Ridge regression refined by a few noisy gradients (docs/refinement.md).
 
-From the releases of a course (``Rounds``) to a regressor; the recipe between rounds is ``estimates.regression``'s. Any
-prefix of the rounds is a head.
+From the releases of a course (``Rounds``) to a regressor; ``estimates.regression`` has the recipe between rounds. Any
+prefix of the rounds gives a head.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["RefinedRidge"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RefinedRidge(LinearRegressor):
-    """Linear regression of one target, found by an ordinary release and a few masked gradients.
+    """Linear regression of one target, from an ordinary release and a few masked gradients.
 
     Args:
         rounds: T, of :meth:`fit` and :meth:`fit_private`; a course has its own. Alone they cost a pass over the records
@@ -47,8 +47,8 @@ class RefinedRidge(LinearRegressor):
     Attributes:
         coef_: ``(d,)``.
         intercept_: a float.
-        rounds_: gradient rounds that it rests on.
-        clip_: what residuals of a next round would be clipped to, about their size.
+        rounds_: gradient rounds used.
+        clip_: the clip of a next round's residuals, about their size.
 
     Example:
         >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (4_000, 2))
@@ -84,14 +84,14 @@ class RefinedRidge(LinearRegressor):
         return self._settle(weights[:-1], float(weights[-1] * norm / 2))
 
     def fit_release(self, release: Any) -> Self:
-        """Fit on the first release of a course alone: its rounds have not begun; otherwise as :meth:`fit_releases`."""
+        """Fit on the first release of a course, before its gradient rounds; otherwise as :meth:`fit_releases`."""
         return self.fit_releases([release])
 
     def fit_releases(self, releases: Releases) -> Self:
-        """Fit on what a course has released so far, using the noise levels; post-processing, so it costs no privacy.
+        """Fit on all releases of a course so far, using their noise levels; post-processing, so it costs no privacy.
 
         Args:
-            releases: of the nodes of one course, in order, at least the first; None for nodes without a sum.
+            releases: of the rounds of one course, in order, at least the first; None for rounds without a sum.
 
         Raises:
             ReleaseError: not releases of one course of a regression, or nothing finite follows from them.
@@ -130,9 +130,9 @@ class RefinedRidge(LinearRegressor):
     ) -> Self:
         """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
 
-        Trust: whoever runs this sees the records and adds the noise. Nothing is kept of the exact sums. **The number of
-        rows is treated as public** unless ``expected_records`` says another: the recipe follows from it, though no
-        noise does.
+        Trust: the party that runs this sees the records and adds the noise. The exact sums are not kept. **The number
+        of rows is treated as public** unless ``expected_records`` is given: the recipe depends on it, the noise does
+        not.
 
         Args:
             X, y: arrays or files, as ``privstats.measure`` takes them; every round reads them again.
@@ -143,9 +143,9 @@ class RefinedRidge(LinearRegressor):
                 (``AssumedPublicWarning`` under ``"add-remove"``).
 
         Guarantee:
-            Everything that the head holds is computed from the releases of one course, which together are (epsilon,
-            delta)-DP for one record under ``adjacency``. Number and names of the columns are public, and the number of
-            rows unless ``expected_records`` is given.
+            The whole head is computed from the releases of one course, which together are (epsilon, delta)-DP for one
+            record under ``adjacency``. Number and names of the columns are public, and the number of rows unless
+            ``expected_records`` is given.
 
         Attributes set: those of :meth:`fit_releases`, and ``releases_``, what was released.
 

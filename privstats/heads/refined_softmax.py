@@ -1,7 +1,7 @@
-"""A softmax refined by a few noisy gradients: ahead of DP-SGD at every budget (docs/refinement.md).
+"""A softmax refined by a few noisy gradients (docs/refinement.md).
 
-From the releases of a course (``Rounds``) to a classifier; the recipe between rounds is ``estimates.softmax``'s. Any
-prefix of the rounds is a head.
+From the releases of a course (``Rounds``) to a classifier; ``estimates.softmax`` has the recipe between rounds. Any
+prefix of the rounds gives a head.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ __all__ = ["RefinedSoftmax"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RefinedSoftmax(ClassHead):
-    """A linear softmax on whitened rows of one length, found by an ordinary release and a few masked gradients.
+    """A linear softmax on whitened rows of one length, from an ordinary release and a few masked gradients.
 
     ``u(x) = (sqrt(1 - a^2) Mx / |Mx|, a)``, scores ``W u(x)``; M from the release's B, W by a diagonal Kalman filter
     over the rounds, then moved by .15 to linear discriminant analysis of the release.
 
     Args:
-        rounds: T, of :meth:`fit` and :meth:`fit_private`; None: as many as the budget is worth, 4 or 6
-            (``Rounds.within``). A course has its own.
-        priors: ``"counts"``, ``"uniform"`` (which under strong imbalance settles balanced accuracy), or C
+        rounds: T, of :meth:`fit` and :meth:`fit_private`; None chooses 4 or 6 by the budget (``Rounds.within``). A
+            course has its own.
+        priors: ``"counts"``, ``"uniform"`` (which decides balanced accuracy where classes are very unequal), or C
             probabilities.
 
     Attributes:
         weights_: W before ``priors``, ``(C, d + 1)``, for rows ``u``.
-        rounds_: gradient rounds that it rests on.
+        rounds_: gradient rounds used.
         rule_: the decision rule.
 
     Example:
@@ -90,14 +90,14 @@ class RefinedSoftmax(ClassHead):
         return self._fit_rows(UnitNorm().apply(X), index)
 
     def fit_release(self, release: Any, labels: Sequence[Any] | None = None) -> Self:
-        """Fit on the first release of a course alone: its rounds have not begun; otherwise as :meth:`fit_releases`."""
+        """Fit on the first release of a course, before its gradient rounds; otherwise as :meth:`fit_releases`."""
         return self.fit_releases([release], labels)
 
     def fit_releases(self, releases: Releases, labels: Sequence[Any] | None = None) -> Self:
-        """Fit on what a course has released so far, using the noise levels; post-processing, so it costs no privacy.
+        """Fit on all releases of a course so far, using their noise levels; post-processing, so it costs no privacy.
 
         Args:
-            releases: of the nodes of one course, in order, at least the first; None for nodes without a sum.
+            releases: of the rounds of one course, in order, at least the first; None for rounds without a sum.
             labels: names of all C classes, in order; the plan's ``class_names`` if omitted, and 0..C-1 where it has
                 none.
 
@@ -140,23 +140,23 @@ class RefinedSoftmax(ClassHead):
     ) -> Self:
         """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
 
-        Trust: whoever runs this sees the records and adds the noise. Nothing is kept of the exact sums. Rows are scaled
-        to norm 1 behind ``transform``. **The number of rows is treated as public** unless ``expected_records`` says
-        another: the recipe follows from it, though no noise does.
+        Trust: the party that runs this sees the records and adds the noise. The exact sums are not kept. Rows are
+        scaled to norm 1 behind ``transform``. **The number of rows is treated as public** unless ``expected_records``
+        is given: the recipe depends on it, the noise does not.
 
         Args:
             X, y: arrays or files, as ``privstats.measure`` takes them; every round reads them again.
             epsilon, delta: the promise for one record, of the first release and all rounds together.
             adjacency: ``"add-remove"`` or ``"replace-one"``.
-            clip_norm: 1, as rows have it.
+            clip_norm: 1, the norm of every row.
             classes, transform, grid_bits, max_records, ledger, dataset: as in :meth:`ClassHead.fit_private`.
             expected_records: n, from public knowledge. If omitted, the number of rows, which is then taken for public
                 (``AssumedPublicWarning`` under ``"add-remove"``).
 
         Guarantee:
-            Everything that the head holds is computed from the releases of one course, which together are (epsilon,
-            delta)-DP for one record under ``adjacency``. Number and names of the columns are public, the number of rows
-            unless ``expected_records`` is given, and the classes unless they are given.
+            The whole head is computed from the releases of one course, which together are (epsilon, delta)-DP for one
+            record under ``adjacency``. Number and names of the columns are public, the number of rows unless
+            ``expected_records`` is given, and the classes unless they are given.
 
         Attributes set: those of :meth:`fit_releases`, and ``releases_``, what was released.
 

@@ -1,6 +1,6 @@
-"""What the heads of a linear regression share: one party's schema, the intercept that may be missing, predictions.
+"""Base class of the heads of a linear regression: a party's schema, the optional intercept, predictions.
 
-Not a solve: ``ridge`` has one, ``refined_ridge`` another. Beside ``estimator``, which is the same for classes.
+``ridge`` and ``refined_ridge`` add their solves; ``estimator`` is the counterpart for classes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class LinearRegressor(Stored, Exported, Described, RegressorMixin, BaseEstimator
         )
 
     def _warn_without_constant(self, transform: Sequence[Transform]) -> None:
-        """Say that there will be no intercept although one is asked for."""
+        """Warn that there will be no intercept although one is asked for."""
         if self.fit_intercept and not _has_constant(transform):
             warnings.warn(
                 "this release has no constant feature, so the model has no intercept: end the schema's transform "

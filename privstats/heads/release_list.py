@@ -1,6 +1,6 @@
-"""What the heads of a course ask of their caller: a list of releases, or records that can be read once per round.
+"""Arguments of the heads of a course: a list of releases, or records that can be read once per round.
 
-Checks, and what is taken for public with a warning. Under the refined heads.
+Checks them, and warns of what is taken for public. The refined heads use this module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["arrays", "present", "row_count"]
 
 
 def present(releases: Releases) -> list[Release]:
-    """The releases that there are, the first of which must be.
+    """The releases that are not None; the first one is required.
 
     Raises:
         DataError: not a list of releases, or without the first.
@@ -44,10 +44,10 @@ def arrays(X: Any, y: Any) -> Records:
 
 
 def row_count(records: Records, expected: int | None, adjacency: Adjacency) -> int:
-    """n of a course: what the caller says that it is, or else the number of rows.
+    """n of a course: the caller's number, or else the number of rows.
 
-    That number is no secret under ``"replace-one"``, where every data set has as many; under ``"add-remove"`` it says
-    whether one record is there, so it is taken for public with a warning.
+    That number is no secret under ``"replace-one"``, where every data set has as many; under ``"add-remove"`` it
+    reveals whether one record is present, so it is taken for public with a warning.
     """
     if expected is not None:
         return expected

@@ -1,7 +1,7 @@
 """Ridge regression and ridge classification from (G, h, q) or class moments, noise-aware.
 
-Not kernel machinery: with random features in the schema's transform the same sums are kernel ridge. Centre, choose a
-penalty, solve; each step from sums alone.
+Centre, choose a penalty, solve: each step from sums alone. With random features in the schema's transform the same sums
+are kernel ridge.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
             evidence where there is noise, else folds where the release has them, else GCV.
         fit_intercept: centre records in :meth:`fit`. A release is centred where its transform ends in a
             ``ConstantFeature``, whose coefficient is then not penalised.
-        records: number of records, where neither a constant feature nor local records tell it; needed by GCV.
+        records: number of records, where neither a constant feature nor local records give it; needed by GCV.
 
     Attributes:
         coef_: ``(T, d)``, or ``(d,)`` for one target.
@@ -124,7 +124,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
     ) -> Self:
         """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
 
-        Trust: whoever runs this sees the records and adds the noise. Nothing is kept of the exact sums.
+        Trust: the party that runs this sees the records and adds the noise. The exact sums are not kept.
 
         With ``fit_intercept`` a constant of half the clip norm ends the transform, unless it ends in one already.
 
@@ -137,8 +137,8 @@ class Ridge(MultiOutputMixin, LinearRegressor):
                 ``ClassHead.fit_private``.
 
         Guarantee:
-            Everything that the head holds is computed from one release, which is (epsilon, delta)-DP for one record
-            under ``adjacency``. Number and names of the columns are public.
+            The whole head is computed from one release, which is (epsilon, delta)-DP for one record under
+            ``adjacency``. Number and names of the columns are public.
 
         Attributes set: those of :meth:`fit_release`, and ``release_``, what was released.
 
@@ -172,7 +172,7 @@ class RidgeClassifier(ClassHead):
 
     Attributes:
         coef_, intercept_: the linear rule, ``(C, d)`` and ``(C,)``; scores estimate class probabilities.
-        penalty_, solver_: what was used.
+        penalty_, solver_: those used.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5

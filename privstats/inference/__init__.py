@@ -1,7 +1,8 @@
 """Tables that one may publish from a release: estimates with intervals and p-values that stay true under its noise.
 
 Everything here is post-processing of a :class:`~privstats.Release` and costs no privacy. One claim holds throughout:
-**in at most alpha of releases an interval is told and misses**; an interval that noise makes unbounded is *not told*.
+**in at most alpha of releases an interval is told and misses**; a parameter whose interval noise makes unbounded is
+*not told*: its interval is (-inf, inf) and tables show no estimate.
 """
 
 from privstats.inference.counts import Interval

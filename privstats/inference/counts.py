@@ -32,7 +32,7 @@ class Interval(NamedTuple):
     Attributes:
         value: the estimate.
         low, high: ends of the interval; those of the whole range where it is not told.
-        told: whether noise leaves an interval that says something.
+        told: whether the interval is bounded at this noise.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
@@ -55,7 +55,7 @@ class CountTable:
     Attributes:
         variables: in the order of the axes.
         counts: float64, one axis per variable.
-        sigma: noise standard deviation of every cell.
+        sigma: noise standard deviation of each cell.
     """
 
     variables: tuple[Variable, ...]
@@ -108,7 +108,7 @@ def require_level(alpha: float) -> None:
 
 
 def z_of(alpha: float) -> float:
-    """Two-sided normal quantile of a level that is checked."""
+    """Two-sided normal quantile of a level, which is checked."""
     require_level(alpha)
     return t_quantile(alpha, math.inf)
 

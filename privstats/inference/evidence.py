@@ -1,6 +1,6 @@
-"""What a linear reader takes from a release: normal equations, and how its parameters are read in raw units.
+"""Evidence for linear inference: normal equations from a release, and the contrasts that read parameters in raw units.
 
-Between ``heads.evidence``, which checks and symmetrises the sums, and ``inversion``, which knows no release.
+``heads.evidence`` checks and symmetrises the sums first; ``inversion`` then computes from numbers alone.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from privstats.transforms import Centre, ConstantFeature, Scale, Transform
 
 __all__ = [
     "CONSTANT",
-    "NOISE_ROOM",
     "LinearSums",
     "Parts",
     "chosen_columns",
     "column_names",
     "contrasts_of",
+    "degrees_left",
     "linear_sums",
     "map_columns",
     "require_records",
@@ -36,13 +36,13 @@ __all__ = [
 CONSTANT = "const"
 """Name of the intercept in a table."""
 
-NOISE_ROOM = 4
+_NOISE_ROOM = 4
 """Standard deviations by which the number of records must exceed the number of columns."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Sums of disjoint parts of the records, for errors that need no model of their variance.
+    """Sums of disjoint parts of the records, for standard errors without a model of the residual variance.
 
     Attributes:
         G, h: ``(F, p, p)`` and ``(F, p)``.
@@ -65,8 +65,8 @@ class LinearSums:
         names: of the parameters, the intercept first where there is one.
         contrasts: ``(m, p)``: the parameters in raw units from the solution.
         records: number of records, noisy where the release is.
-        mean: of the target; 0 where there is no intercept to tell it.
-        columns: how many columns were released, the constant apart.
+        mean: of the target; 0 without an intercept.
+        columns: number of released columns, without the constant.
         parts: fold sums, or None.
     """
 
@@ -93,10 +93,10 @@ def linear_sums(
         release: sums with or without noise.
         columns: names or numbers of the columns in the model, or None for all.
         target: which target, where the release has several.
-        records: number of records, public, where no constant column tells it.
+        records: number of records, public; needed where no constant column gives it.
 
     Raises:
-        ReleaseError: another kind of release, or one that cannot be read so; with the remedy.
+        ReleaseError: another kind of release, or one without these sums; with the remedy.
     """
     schema = _ridge_schema(release)
     evidence = release_gram(release, records)
@@ -106,24 +106,10 @@ def linear_sums(
     chosen = chosen_columns(names, columns)
     kept = [*chosen, raw] if evidence.constant is not None else chosen
     count, count_sigma = _records(evidence, raw, records)
-    degrees = count - len(kept)
-    if degrees <= NOISE_ROOM * count_sigma:
-        raise ReleaseError(
-            f"the release holds about {count:.0f} records, give or take {count_sigma:.0f}, for {len(kept)} columns, "
-            "too few to estimate errors from; read fewer columns=[...], or release more records or less noise"
-        )
-    equations = NormalEquations(
-        G=evidence.G[np.ix_(kept, kept)],
-        h=evidence.h[kept, target],
-        q=evidence.q - _other_targets(evidence, kept, target),
-        sigma_G=evidence.sigma_G,
-        sigma_h=evidence.sigma_h,
-        sigma_q=evidence.sigma_q,
-        degrees=degrees,
-    )
+    degrees = degrees_left(count, count_sigma, len(kept), f"{len(kept)} columns")
     scale, shift = map_columns(schema.transform, raw)
     return LinearSums(
-        equations=equations,
+        equations=_equations(evidence, kept, target, degrees),
         names=((CONSTANT,) if evidence.constant is not None else ()) + tuple(names[j] for j in chosen),
         contrasts=contrasts_of(scale[chosen], shift[chosen], evidence.constant),
         records=count,
@@ -133,8 +119,35 @@ def linear_sums(
     )
 
 
+def degrees_left(records: float, sigma: float, taken: int, what: str) -> float:
+    """Residual degrees of freedom: records less the parameters taken.
+
+    Raises:
+        ReleaseError: so few that the noise in the count could account for them; ``what`` names the parameters.
+    """
+    if records - taken <= _NOISE_ROOM * sigma:
+        raise ReleaseError(
+            f"the release holds about {records:.0f} records, give or take {sigma:.0f}, for {what}, too few to estimate "
+            "errors from; read fewer columns=[...], or release more records or less noise"
+        )
+    return records - taken
+
+
+def _equations(evidence: GramEvidence, kept: list[int], target: int, degrees: float) -> NormalEquations:
+    """The normal equations of one target on the chosen columns."""
+    return NormalEquations(
+        G=evidence.G[np.ix_(kept, kept)],
+        h=evidence.h[kept, target],
+        q=evidence.q - _other_targets(evidence, kept, target),
+        sigma_G=evidence.sigma_G,
+        sigma_h=evidence.sigma_h,
+        sigma_q=evidence.sigma_q,
+        degrees=degrees,
+    )
+
+
 def _ridge_schema(release: Release) -> RidgeSchema:
-    """The schema, where its sums are least-squares sums of whole records."""
+    """The schema, if its sums are least-squares sums of whole records."""
     schema = require_records(release).plan.schema
     if not isinstance(schema, RidgeSchema):
         raise ReleaseError(
@@ -145,7 +158,7 @@ def _ridge_schema(release: Release) -> RidgeSchema:
 
 
 def require_records(release: object) -> Release:
-    """The release, where its sums are sums of whole records.
+    """The release, if its sums are sums of whole records.
 
     Raises:
         ReleaseError: not a release, or one whose plan clips whole clients.
@@ -170,7 +183,7 @@ def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Ar
     """``(scale, shift)`` with u = scale x + shift for raw columns x and the model's columns u.
 
     Raises:
-        ReleaseError: a map after which a coefficient belongs to no single column.
+        ReleaseError: a map that mixes columns, so that a coefficient belongs to no single one.
     """
     scale, shift = np.ones(columns), np.zeros(columns)
     for place, step in enumerate(transform):
@@ -238,7 +251,7 @@ def _records(evidence: GramEvidence, constant: int, records: int | None) -> tupl
 
 
 def _other_targets(evidence: GramEvidence, kept: list[int], target: int) -> float:
-    """What the columns explain of the other targets' energy, which q holds together with this one's."""
+    """The part of the other targets' energy that the columns explain; q holds all targets together."""
     others = np.delete(evidence.h[kept], target, axis=1)
     if not others.size:
         return 0.0
@@ -246,7 +259,7 @@ def _other_targets(evidence: GramEvidence, kept: list[int], target: int) -> floa
 
 
 def contrasts_of(scale: Array, shift: Array, constant: float | None) -> Array:
-    """Rows that read raw slopes, and the raw intercept first, from weights of the model's columns."""
+    """Contrasts that give the raw intercept and the raw slopes from weights of the model's columns."""
     slopes = np.diag(scale)
     if constant is None:
         return slopes

@@ -1,6 +1,6 @@
-"""Survival curves as a picture: a line and a band for every group, as far as the curve is told.
+"""Survival curves as a picture: a line and a band for every group, up to the time to which the curve is told.
 
-Shows numbers and computes none. Needs the ``report`` extra (matplotlib).
+It draws given numbers and computes none. Needs the ``report`` extra (matplotlib).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ def plot_survival(
     """Draw Kaplan-Meier curves with their bands.
 
     Args:
-        curves: what :func:`kaplan_meier` gives, one curve or one per group.
+        curves: from :func:`kaplan_meier`, one curve or one per group.
         path: where to save the picture, as svg, png or pdf; nowhere if omitted.
-        xlabel: what time is measured in.
+        xlabel: the unit of time.
 
     Returns:
         The matplotlib figure, for titles and sizes of your own.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
-        ReleaseError: no curve is told at all, or another file format.
+        ReleaseError: no curve is told, or another file format.
 
     Example:
         >>> months, died = ps.Bins("month", (0, 6, 12, 24)), ps.Categories("died", (0, 1))

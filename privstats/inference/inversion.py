@@ -31,7 +31,7 @@ _NORMAL = 1e12  # degrees from which F and chi2 agree to every digit
 
 
 class Errors(Protocol):
-    """What a regression asks of the way in which errors are computed; arrays have one entry per parameter."""
+    """The interface of standard errors of a regression; arrays have one entry per parameter."""
 
     @property
     def estimate(self) -> Array:
@@ -58,7 +58,7 @@ class Errors(Protocol):
         """Ends of the intervals."""
 
     def combined(self, rows: Array) -> Errors:
-        """The same of linear combinations of the parameters."""
+        """The same interface for linear combinations of the parameters."""
 
     def joint_pvalue(self) -> float:
         """p-value of "all parameters are 0"."""
@@ -93,7 +93,7 @@ class NormalEquations:
 
     @cached_property
     def lost(self) -> Array:
-        """Orthonormal directions, ``(p, k)``, of which G holds nothing beyond rounding: exactly collinear columns."""
+        """Orthonormal directions, ``(p, k)``, in which G is 0 up to rounding: exactly collinear columns."""
         values, vectors = self._eigen
         return vectors[:, self._null(values)]
 
@@ -211,7 +211,7 @@ class Inversion:
         Args:
             alpha: level.
             sampling: False for an interval about the parameter that the exact sums would have given: the residual
-                variance is left out and quantiles are normal. What is told is the same in both.
+                variance is left out and quantiles are normal. Both tell the same contrasts.
         """
         z2 = quantile(alpha, self.degrees if sampling else math.inf) ** 2
         told = self.told(alpha)
@@ -229,7 +229,7 @@ class Inversion:
     def joint_pvalue(self, null: Array | float = 0.0) -> float:
         """p-value of "the contrasts are ``null``" by the F law, for linearly independent contrasts.
 
-        The score at the closest b that obeys the hypothesis, with V there; not below the level above which every
+        From the score, and V, at the closest b that satisfies the hypothesis; never below the level above which every
         combination of the contrasts is told.
         """
         eq, R, r = self.equations, self.contrasts, len(self.contrasts)

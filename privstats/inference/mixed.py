@@ -3,8 +3,8 @@
 A site of n records of mean m adds ``f(l) m m'`` between sites to ``Q(l)``, f(l) = n l / (n + l), and for every pull the
 same within. So ``T(lambda) = sum w_i Q(l_i)`` with weights that sum to 1 stands for Q at any lambda where
 ``sum w_i f(l_i)`` is close to f(lambda) for all sizes that a site may have. The log-determinant of REML needs no more
-sums: its derivative in lambda is ``-T_11 / lambda^2`` with T_11 the constant's own entry. Knows no releases; what a
-person calls is in ``sites``.
+sums: its derivative in lambda is ``-T_11 / lambda^2`` with T_11 the constant's own entry. The public function is
+``sites.mixed``.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Reml:
 
     @property
     def best(self) -> int | None:
-        """The level's place where the likelihood is largest; None where columns are collinear."""
+        """Index of the level with the largest likelihood; None where columns are collinear."""
         place = int(self.criterion.argmin())
         return place if math.isfinite(self.criterion[place]) else None
 
@@ -90,7 +90,7 @@ class Reml:
         return np.append(np.cumsum(steps[::-1])[::-1], 0.0)
 
     def moving(self, contrasts: Array, place: int) -> Array:
-        """Share of each contrast's variance that comes from the sites' levels, ``(m,)``: -d log var / d log lambda."""
+        """Share of each contrast's variance due to the sites' levels, ``(m,)``: -d log var / d log lambda."""
         low, high = max(place - _STEP, 0), min(place + _STEP, len(LEVELS) - 1)
         at = [np.einsum("ij,jk,ik->i", contrasts, np.linalg.inv(self.T[k, :-1, :-1]), contrasts) for k in (low, high)]
         return np.asarray(np.log(at[0] / at[1]) / math.log(LEVELS[high] / LEVELS[low]))
@@ -117,7 +117,7 @@ class MixedErrors:
 
     @property
     def noise_error(self) -> Array:
-        """0: there is no noise."""
+        """0, because there is no noise."""
         return np.zeros(len(self.estimate))
 
     def told(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
@@ -141,7 +141,7 @@ class MixedErrors:
         return self.estimate - margin, self.estimate + margin
 
     def combined(self, rows: Array) -> MixedErrors:
-        """The same of linear combinations, with the fewest degrees of what is in them."""
+        """The same for linear combinations, with the fewest degrees of freedom among their parameters."""
         degrees = np.where(rows != 0, self.degrees, np.inf).min(axis=1)
         return MixedErrors(rows @ self.estimate, rows @ self.covariance @ rows.T, degrees)
 

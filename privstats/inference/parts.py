@@ -1,4 +1,4 @@
-"""Standard errors from disjoint parts of the records: what the estimate does when one part is left out.
+"""Standard errors from disjoint parts of the records: the change of the estimate when one part is left out.
 
 They need no model of the residual variance. The parts are a ridge schema's folds, in which a record's fold is a public
 hash of the record.
@@ -30,7 +30,7 @@ class PartErrors:
     """Wald tests and intervals about the whole solution, with errors from leaving out one part at a time.
 
     ``se_j^2 = (F - 1) / F sum_f (w_(f) - w)_j^2`` with w_(f) from the sums without part f, and Student's t with F - 1
-    degrees. Noise in the sums is noise in the parts already. A parameter is told where test inversion tells it at that
+    degrees. The parts carry the noise of the sums already. A parameter is told where test inversion tells it at that
     quantile and every G without a part is positive definite.
 
     Attributes:

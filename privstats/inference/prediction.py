@@ -1,4 +1,4 @@
-"""How wide an interval will be, from public numbers alone: before anything is measured or spent."""
+"""The predicted width of an interval, from public numbers alone, before anything is measured or spent."""
 
 from __future__ import annotations
 

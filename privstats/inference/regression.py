@@ -1,6 +1,6 @@
 """Linear regression from a release: coefficients with intervals that stay true under its noise.
 
-What is computed is in ``inversion`` and ``parts``; this is what a person asks for and gets.
+``inversion`` and ``parts`` compute; this module has the functions and results that people use.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COARSE = 1e-3
 
 
 class Saturation(NamedTuple):
-    """How close the clip comes to the records.
+    """The distance of the records from the clip.
 
     Attributes:
         targets: share of targets beyond ``target_bound``, estimated from the released mean and variance as if normal.
@@ -60,21 +60,21 @@ class Regression:
 
     Attributes:
         names: of the parameters.
-        nobs: number of records, noisy where the release is; None where nothing tells it.
+        nobs: number of records, noisy where the release is; None where unknown.
         df_resid: ``nobs`` less the number of parameters.
         scale: estimated residual variance.
         rsquared: share of the target's variance that is explained; None where noise hides it, or where the release
             holds several targets.
         condition_number: of the model's columns, as statsmodels has it; None where noise makes the Gram matrix
             indefinite.
-        saturation_: how close the clip comes to the records; None where nothing tells it.
+        saturation_: how close the clip comes to the records; None where unknown.
         cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``, and ``cov_reason`` says why.
         notes: warnings, one sentence each.
-        release: what it was read from.
-        columns: how many columns were released, the constant apart.
-        errors: what intervals and tests are computed by.
-        model, assumed: what it is and what it assumes of the data, in words.
-        rounds: how many releases it was read from, all of which spent what the last one's plan says.
+        release: the release behind it.
+        columns: number of released columns, without the constant.
+        errors: computes intervals and tests.
+        model, assumed: the model and its assumptions, in words.
+        rounds: number of releases behind it, each of which cost what the last one's plan says.
 
     Example:
         >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
@@ -136,8 +136,9 @@ class Regression:
 
         Args:
             alpha: level, above 0 and at most .5.
-            about: ``"population"``: what the records are a sample of. ``"sums"``: the number that the exact sums of the
-                same records would have given, so that only the noise is in the interval.
+            about: ``"population"``: an interval for the population of which the records are a sample. ``"sums"``: for
+                the number that the exact sums of the same records would have given, so that the interval covers the
+                noise alone.
 
         Raises:
             ReleaseError: another level, or another word.
@@ -148,7 +149,7 @@ class Regression:
         return np.stack(self.errors.interval(alpha, sampling=about == "population"), axis=1)
 
     def pvalues_adjusted(self, method: Literal["holm"] = "holm") -> Array:
-        """p-values adjusted for all parameters that are shown, ``(m,)``; the intercept's own is NaN.
+        """p-values adjusted for all parameters shown, ``(m,)``; the intercept's is NaN.
 
         Args:
             method: ``"holm"`` (Holm 1979): the chance that any true null is rejected stays below alpha.
@@ -165,7 +166,7 @@ class Regression:
 
         Args:
             contrast: ``(m,)``, one number per parameter in the order of ``names``.
-            value: what the combination is under the null hypothesis.
+            value: the combination's value under the null hypothesis.
             alpha: level of the interval.
         """
         _require_level(alpha)
@@ -177,7 +178,7 @@ class Regression:
     def wald_test(self, contrasts: Any) -> float:
         """p-value of "all these combinations are 0", shape ``(r, m)``, linearly independent.
 
-        From the score at the closest coefficients that obey it; the homoscedastic one, also where ``cov_type`` is
+        From the score at the closest coefficients that satisfy it; homoscedastic also where ``cov_type`` is
         ``"folds"``.
         """
         rows = np.atleast_2d(np.asarray(contrasts, dtype=np.float64))
@@ -186,7 +187,7 @@ class Regression:
         return self._combined(rows, len(rows)).joint_pvalue()
 
     def summary(self, alpha: float = _ALPHA) -> Summary:
-        """The table that one publishes: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
         _require_level(alpha)
         return summarise(self, alpha)
 
@@ -248,17 +249,17 @@ def ols(
 ) -> Regression:
     """Ordinary least squares from a release of a :class:`~privstats.RidgeSchema`, with intervals that hold under noise.
 
-    Post-processing of the release, so it costs no privacy; any submodel may be read from one release. Unlike
-    :class:`privstats.heads.Ridge` nothing is shrunk: an interval of a penalised coefficient is about its own
-    expectation and not about the coefficient.
+    Post-processing of the release, so it costs no privacy; one release gives every submodel. Unlike
+    :class:`privstats.heads.Ridge` it shrinks nothing: an interval of a penalised coefficient would cover its
+    expectation, which is not the coefficient.
 
     Args:
         release: with or without noise. The plan may map records by ``Centre``, ``Scale`` and a last
             ``ConstantFeature``; coefficients are per unit of the columns as they came in.
         columns: names or numbers of the columns in the model; all if omitted.
         target: which target, where the release has several. Their energy is released together, so the residual variance
-            of all stands in for one's: intervals are conservative.
-        records: number of records, where no constant column tells it; public.
+            of all replaces that of one, and intervals are conservative.
+        records: number of records, public; needed where no constant column gives it.
         cov_type: ``"nonrobust"``: one residual variance, by test inversion. ``"folds"``: from the schema's folds, valid
             where the variance depends on the columns, and several times wider under noise. ``"auto"``: folds where the
             release carries no noise and has at least 8, else nonrobust.
@@ -268,7 +269,7 @@ def ols(
         assumption: it is in the interval.
 
     Raises:
-        ReleaseError: a release that cannot be read so, with the remedy.
+        ReleaseError: a release without these sums, with the remedy.
 
     Example:
         >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
@@ -293,7 +294,7 @@ def ols(
 
 
 def _no_folds(sums: LinearSums) -> str:
-    """Why there are no errors from folds, or an empty text."""
+    """The reason why folds give no errors; empty where they do."""
     if sums.parts is None or len(sums.parts.G) < FEWEST_PARTS:
         return f"the schema has fewer than {FEWEST_PARTS} folds, or no constant column"
     if uneven(sums.parts):

@@ -1,7 +1,7 @@
 """Logistic and Poisson regression from the rounds of a ``Newton`` course: the last round, solved without damping.
 
-One step from the last published weights w is as good as the maximum of the likelihood where the rounds have arrived
-there; that is checked, and what has not arrived is not told.
+One step from the last published weights w is as good as the maximum of the likelihood if the rounds have converged
+there. That is checked, and a coefficient that has not converged is not told.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TITLES = {"logistic": "Logistic regression", "poisson": "Poisson regression"}
 
 @dataclass(frozen=True)
 class LastStep:
-    """Parameters theta = C (w + b): the inversion is of the step b, and all of it is shifted by C w.
+    """Parameters theta = C (w + b): test inversion of the step b, shifted by C w.
 
     Attributes:
         inversion: of the last round's information and score, with variance 1 and normal quantiles.
@@ -60,7 +60,7 @@ class LastStep:
 
     @cached_property
     def left(self) -> Array:
-        """By how many standard errors the next step could move each parameter at most, ``(m,)``.
+        """The most standard errors by which the next step could move each parameter, ``(m,)``.
 
         ``(e^r - 1 - r) / r sqrt(d'H d c'H^-1 c) / se`` with d the last step and r = R |d|: log v moves by at most
         R |w - w'| between two weights (self-concordance), which bounds the score that is left after the step.
@@ -77,7 +77,7 @@ class LastStep:
 
     @property
     def arrived(self) -> NDArray[np.bool_]:
-        """Whether the rounds have come near enough, ``(m,)``."""
+        """Whether the rounds have converged for each parameter, ``(m,)``."""
         return np.asarray(self.left <= _ARRIVED)
 
     def told(self, alpha: float) -> NDArray[np.bool_]:
@@ -89,7 +89,7 @@ class LastStep:
         return self.inversion.statistics(null - self.offset)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Two-sided p-values of "parameter == null"; 1 where the rounds have not arrived."""
+        """Two-sided p-values of "parameter == null"; 1 where the rounds have not converged."""
         return np.where(self.arrived, self.inversion.pvalues(null - self.offset), 1.0)
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
@@ -103,7 +103,7 @@ class LastStep:
         return LastStep(self.inversion.combined(rows), rows @ self.offset, self.radius)
 
     def joint_pvalue(self) -> float:
-        """p-value of "all parameters are 0"; 1 where the rounds have not arrived."""
+        """p-value of "all parameters are 0"; 1 where the rounds have not converged."""
         return self.inversion.joint_pvalue(-self.offset) if self.arrived.all() else 1.0
 
 
@@ -111,8 +111,8 @@ def logit(releases: Sequence[Release | None]) -> Regression:
     """Logistic regression from all releases of a ``Newton`` course, in order.
 
     Coefficients are log odds ratios per unit of the columns as they came in. A coefficient is told only where the next
-    Newton step could move it by at most two standard errors: rounds that ended before they arrived tell nothing. Give
-    the schema a public ``rate=``, or take more rounds, where outcomes are rare.
+    Newton step could move it by at most two standard errors: rounds that ended before they converged tell no
+    coefficient. Give the schema a public ``rate=``, or take more rounds, where outcomes are rare.
 
     Args:
         releases: of every round; None for one that ended without a sum.
@@ -163,17 +163,7 @@ def _regression(releases: Sequence[Release | None], family: str) -> Regression:
     raw = schema.features - (schema.constant is not None)
     scale, shift = map_columns(schema.transform, raw)
     contrasts = contrasts_of(scale, shift, schema.constant)
-    H, g = np.asarray(last.moments.H), np.asarray(last.moments.g)
-    equations = NormalEquations(
-        G=(H + H.T) / 2,
-        h=g,
-        q=0.0,
-        sigma_G=last.sigma["H"],
-        sigma_h=last.sigma["g"],
-        sigma_q=0.0,
-        degrees=math.inf,
-        known_variance=1.0,
-    )
+    equations = _equations(last)
     errors = LastStep(Inversion(equations, contrasts, math.inf), contrasts @ w, schema.clip_norm)
     smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
     names = column_names(schema, raw)
@@ -195,6 +185,13 @@ def _regression(releases: Sequence[Release | None], family: str) -> Regression:
         model=_TITLES[family],
         rounds=len(releases),
     )
+
+
+def _equations(last: Release) -> NormalEquations:
+    """The Newton step of a round: its information, its score, and a variance of 1."""
+    H, g = np.asarray(last.moments.H), np.asarray(last.moments.g)
+    noise = {"sigma_G": last.sigma["H"], "sigma_h": last.sigma["g"], "sigma_q": 0.0}
+    return NormalEquations((H + H.T) / 2, g, 0.0, **noise, degrees=math.inf, known_variance=1.0)
 
 
 def _present(releases: Sequence[Release | None], family: str) -> list[Release]:

@@ -1,6 +1,6 @@
 """Linear regression over sites that differ in level, from sums within sites.
 
-The normal equations of columns and target without the sites' levels; solving is in ``inversion`` and ``parts``.
+The normal equations of columns and target without the sites' levels; ``inversion`` and ``parts`` solve them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.evidence import (
     CONSTANT,
-    NOISE_ROOM,
     LinearSums,
     Parts,
     chosen_columns,
     column_names,
     contrasts_of,
+    degrees_left,
     map_columns,
     require_records,
 )
@@ -44,11 +44,11 @@ def fixed_effects(
     columns: Sequence[str | int] | None = None,
     cov_type: Literal["auto", "nonrobust", "groups"] = "auto",
 ) -> Regression:
-    """Linear regression with a level of its own for every site, from a release of a :class:`~privstats.SitesSchema`.
+    """Linear regression with one level per site, from a release of a :class:`~privstats.SitesSchema`.
 
     **Slopes that differ by site** make these intervals too short: at slopes of .1 to .3 whose standard deviation over
-    sites is .1 they cover 75 % where 95 is claimed. ``SitesSchema(groups=F)`` is for that: errors come from leaving out
-    one group of sites at a time, with F - 1 degrees of freedom. They hold whatever happens inside a site; where sites
+    sites is .1 they cover 75 % where 95 is claimed. ``SitesSchema(groups=F)`` avoids that: errors come from leaving out
+    one group of sites at a time, with F - 1 degrees of freedom. They need no assumption inside a site; where sites
     differ much in size or in the spread of a column they are somewhat too short (91 % was measured).
 
     The same numbers as least squares with a dummy for every site, the site effects themselves left out; there is no
@@ -157,8 +157,8 @@ def mixed(
 
     With ``pulls=(.4, 4, 30, 400)`` and sites within ``sizes`` coefficients and standard errors are within a tenth of a
     standard error of REML on the pooled records; with three pulls within a fifth. Only from releases without noise: the
-    smallest eigenvalues of noisy sums are lost in it. :func:`fixed_effects` asks for one pull, shows less of the sites
-    and works under noise; a random intercept is for columns that are the same for all records of a site.
+    smallest eigenvalues of noisy sums are lost in it. :func:`fixed_effects` needs one pull, reveals less of the sites
+    and works under noise; use a random intercept for columns that are the same for all records of a site.
 
     The intercept, and columns whose variance comes for more than half from the sites' levels, have as many degrees of
     freedom as there are sites, less the number of these.
@@ -169,7 +169,7 @@ def mixed(
         columns: names or numbers of the columns in the model; all if omitted.
 
     Assumes:
-        A linear model with the same slopes at all sites, levels drawn from a normal law whatever the columns are,
+        A linear model with the same slopes at all sites, levels drawn from a normal law, independent of the columns,
         independent records, negligible clipping, honest clients.
 
     Raises:
@@ -199,14 +199,8 @@ def mixed(
             f"{sums.records:.0f} records of {sites} sites do not determine {len(sums.names)} columns: some are "
             "collinear, or there are too few records; read fewer columns=[...]"
         )
-    equations = sums.equations
-    moving = reml.moving(sums.contrasts, place) > _BETWEEN
-    moving[0] = True
-    within, between = sums.records - sites - len(sums.names), sites - int(moving.sum())
-    degrees = np.where(moving, between, within).astype(np.float64)
-    covariance = equations.variance * sums.contrasts @ equations.inverse @ sums.contrasts.T
-    errors = MixedErrors(sums.contrasts @ equations.solution, covariance, degrees)
-    group_var = equations.variance / float(LEVELS[place])
+    errors = _mixed_errors(sums, reml, place, sites)
+    group_var = sums.equations.variance / float(LEVELS[place])
     words = (
         "Regression with a random intercept by site",
         "a linear model with the same slopes and normal levels at all sites",
@@ -262,10 +256,21 @@ def sites_schema(release: object) -> SitesSchema:
     return schema
 
 
+def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> MixedErrors:
+    """Estimates at a level, their covariance, and degrees of freedom: within sites, or of the sites themselves."""
+    equations = sums.equations
+    moving = reml.moving(sums.contrasts, place) > _BETWEEN
+    moving[0] = True
+    within, between = sums.records - sites - len(sums.names), sites - int(moving.sum())
+    degrees = np.where(moving, between, within).astype(np.float64)
+    covariance = equations.variance * sums.contrasts @ equations.inverse @ sums.contrasts.T
+    return MixedErrors(sums.contrasts @ equations.solution, covariance, degrees)
+
+
 def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> LinearSums:
     """The regression on the columns and a dummy for every site, the dummies taken out; groups of sites as parts.
 
-    A site that sent nothing is counted as one that did, which costs a degree of freedom.
+    A site that sent nothing counts as one that did, which costs a degree of freedom.
 
     Raises:
         ReleaseError: a release that holds none, with the remedy.
@@ -280,24 +285,11 @@ def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> Linear
     chosen = chosen_columns(names, columns)
     scale, _ = map_columns(schema.transform, schema.features - 1)
     blocks = _Blocks.of(release, schema, chosen)
-    degrees = blocks.records - len(release.survivors) - len(chosen)
-    if degrees <= NOISE_ROOM * release.sigma["N"]:
-        raise ReleaseError(
-            f"the release holds about {blocks.records:.0f} records, give or take {release.sigma['N']:.0f}, for "
-            f"{len(release.survivors)} sites and {len(chosen)} columns, too few to estimate errors from; read fewer "
-            "columns=[...], or release more records or less noise"
-        )
-    sigma = math.sqrt(schema.groups) * release.sigma["Q"]
+    sites = len(release.survivors)
+    taken = f"{sites} sites and {len(chosen)} columns"
+    degrees = degrees_left(blocks.records, release.sigma["N"], sites + len(chosen), taken)
     return LinearSums(
-        equations=NormalEquations(
-            G=blocks.G.sum(axis=0),
-            h=blocks.h.sum(axis=0),
-            q=blocks.q,
-            sigma_G=sigma,
-            sigma_h=sigma * schema.target_scale / math.sqrt(2),
-            sigma_q=sigma * schema.target_scale**2,
-            degrees=degrees,
-        ),
+        equations=blocks.equations(math.sqrt(schema.groups) * release.sigma["Q"], schema.target_scale, degrees),
         names=tuple(names[j] for j in chosen),
         contrasts=np.diag(scale[chosen]),
         records=blocks.records,
@@ -322,6 +314,11 @@ class _Blocks:
         G, h = Q[:, chosen][:, :, chosen], unit * Q[:, chosen, -1]
         return cls(G, h, unit**2 * float(Q[:, -1, -1].sum()), release.moments.N)
 
+    def equations(self, sigma: float, unit: float, degrees: float) -> NormalEquations:
+        """The sums of all groups, whose entries of Q together carry noise ``sigma``; ``unit`` is a target's."""
+        noise = {"sigma_G": sigma, "sigma_h": sigma * unit / math.sqrt(2), "sigma_q": sigma * unit**2}
+        return NormalEquations(self.G.sum(axis=0), self.h.sum(axis=0), self.q, **noise, degrees=degrees)
+
     def parts(self) -> Parts:
-        """The groups; how many records each holds is not released."""
+        """The groups; their record counts are not released."""
         return Parts(self.G, self.h, np.full(len(self.G), math.nan), math.nan)

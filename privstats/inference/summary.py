@@ -1,7 +1,7 @@
-"""Results as tables that one may publish: text, HTML, LaTeX, CSV.
+"""Results as tables for publication: text, HTML, LaTeX, CSV.
 
-Words and columns only; every number comes from the result that is shown. A parameter that is not told prints no
-estimate: a number beside an infinite interval is read all the same.
+Words and columns only; every number comes from the result. For a parameter that is not told no estimate is printed,
+because readers use a number even beside an infinite interval.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Summary:
         head: pairs of a name and a value.
         columns: headings of the table, the first that of the row names.
         rows: one per parameter, as texts.
-        foot: sentences: what was promised, claimed and assumed, and warnings.
+        foot: sentences on promise, claim and assumptions, and warnings.
 
     Example:
         >>> records, rows = (("records", "3"),), (("f", "1.68"), ("m", "1.81"))

@@ -1,7 +1,7 @@
 """Survival curves from a table of time against event: Kaplan-Meier, restricted mean, median, log-rank.
 
-Everything is a function of the events and the censored of every bin; standard errors are by the delta method, which
-without noise is Greenwood's formula.
+Everything is a function of the events and the censored records of every bin; standard errors come from the delta
+method, which without noise is Greenwood's formula.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SurvivalCurve:
         confidence_interval_: ``(k, 2)``. Log-log without noise, as lifelines has it; under noise plain, estimate +- z
             se, because a noisy estimate may be 1 or more and has no logarithm of its logarithm then.
         at_risk, events: noisy numbers behind the estimate.
-        told_to: the time up to which the curve is told; 0 where none of it is.
+        told_to: the time up to which the curve is told; 0 where no part of it is.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -282,7 +282,7 @@ def _survival(flat: Array, times: Times) -> Array:
 
 
 def _told_bins(table: CountTable) -> int:
-    """How many bins are told."""
+    """Number of bins that are told."""
     at_risk, bins = _at_risk(table.counts, "discrete"), len(table.counts)
     if table.sigma == 0:
         return int((at_risk > 0).sum())

@@ -1,6 +1,6 @@
-"""The table that begins a paper: number, mean and spread of every column by group, and whether two groups differ.
+"""The first table of a paper: number, mean and spread of every column by group, and whether two groups differ.
 
-From counts, sums and sums of squares per class (N, A, D), each with the noise of its own.
+From counts, sums and sums of squares per class (N, A, D), each with its own noise.
 """
 
 from __future__ import annotations

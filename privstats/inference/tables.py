@@ -71,7 +71,7 @@ class Chi2(NamedTuple):
 
 @dataclass(frozen=True)
 class Confusion:
-    """How well predictions agree with labels.
+    """Agreement of predictions with labels.
 
     Attributes:
         accuracy: share of records whose prediction is their label.
@@ -251,7 +251,8 @@ def _balanced(table: CountTable, z: float, told: bool) -> Interval:
 
 
 def _crossing(edges: Array, shares: Array, q: float, *, last: bool = False) -> float:
-    """The point at which a broken line over the edges first reaches q, or the last at which it is at or below q."""
+    """The first point at which a piecewise linear function over the edges reaches q, or the last at which it is at most
+    q."""
     below = int(np.flatnonzero(shares <= q)[-1]) if last else int(np.flatnonzero(shares >= q)[0]) - 1
     rise = shares[below + 1] - shares[below]
     inside = (q - shares[below]) / rise if rise else 0.0

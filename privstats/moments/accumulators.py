@@ -1,9 +1,9 @@
 """Records to exact sums: tiles of rows in, class or ridge moments out, in host memory or on a device.
 
-On the host, tiles are transformed and quantised into one reused chunk, and full chunks are summed, so the memory is one
-chunk and the result however many records come. Tensors stay on their device: the same arithmetic in whole numbers,
+On the host, tiles are transformed and quantised into one reused chunk, and full chunks are summed, so memory is one
+chunk and the result, for any number of records. Tensors stay on their device: the same arithmetic in whole numbers,
 hence the same bits, with sums in int64; torch is imported only for a tensor. Kinds of moments that are more than sums
-of records have modules of their own. Each accumulator lives inside one ``measure``.
+of records have modules of their own. One ``measure`` call owns each accumulator.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from privstats.moments.exact_sum import exact_rows, require_known, require_room
 from privstats.moments.grid import Grid, GridChunk, feature_grid, target_grid
 from privstats.moments.input_validation import Tile, count_of, tiles, tiles_of_batches
 from privstats.moments.ridge_moments import RidgeMoments, RidgeSums, fold_of_key, key_weights
-from privstats.moments.sparse_grid import snapped
+from privstats.moments.sparse_grid import quantized
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema
 from privstats.transforms import apply
 
@@ -31,7 +31,7 @@ __all__ = ["CpuAccumulator", "DeviceAccumulator", "SparseAccumulator", "chunk_ro
 
 
 def show_progress(tiles: Iterable[Tile], total: int | None) -> Iterator[Tile]:
-    """Pass tiles on and draw a bar of the records that went by, out of ``total`` where that is known."""
+    """Pass tiles on and draw a progress bar of their records, out of ``total`` where that is known."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -91,7 +91,7 @@ class CpuAccumulator:
                 self._flush()
 
     def moments(self) -> ClassMoments | RidgeMoments:
-        """The exact moments of everything added; the meter is spent."""
+        """The exact moments of everything added; the accumulator cannot be used again."""
         self._flush()
         report = ClipReport(
             records=int(self._norm_counts.sum()),
@@ -114,10 +114,10 @@ class CpuAccumulator:
         self._filled = at.stop
 
     def _flush(self) -> None:
-        snapped = self._chunk.finish()
-        self._clipped += snapped.clipped
-        self._energy += snapped.energy
-        self._norm_counts += norm_histogram(snapped.norms, self._schema.steps)
+        done = self._chunk.finish()
+        self._clipped += done.clipped
+        self._energy += done.energy
+        self._norm_counts += norm_histogram(done.norms, self._schema.steps)
         if self._target_chunk is not None:
             self._targets_clipped += self._target_chunk.finish().clipped
         if self._filled:
@@ -140,7 +140,7 @@ class SparseAccumulator:
             DataError: an entry is NaN or infinite.
         """
         schema, beside = self._schema, 0
-        whole, found = snapped(feature_grid(schema), rows)
+        whole, found = quantized(feature_grid(schema), rows)
         if not isinstance(schema, ClassSchema):
             raw, targets = targets, np.empty((len(targets), schema.targets))
             beside = target_grid(schema).quantize(raw[:, None] if raw.ndim == 1 else raw, targets).clipped
@@ -149,7 +149,7 @@ class SparseAccumulator:
         self._sums.add(whole, targets)
 
     def moments(self) -> ClassMoments | RidgeMoments:
-        """The exact moments of everything added; the sums are spent."""
+        """The exact moments of everything added; the accumulator cannot be used again."""
         moments: ClassMoments | RidgeMoments = self._sums.moments(self._report)
         return moments
 

@@ -1,9 +1,9 @@
 """Containers of records other than numpy arrays: torch tensors, sparse matrices, DataFrames.
 
 Each is recognised without importing its library. Tensors in host memory become numpy arrays over the same memory. The
-indices of a sparse matrix are checked before scipy's compiled code follows them: a damaged matrix would end in a bare
-error, a wrong sum or a crash. The columns of a DataFrame are put into the order of the plan, or refused. Under
-``input_validation``.
+indices of a sparse matrix are checked before scipy's compiled code follows them: a damaged matrix would end in an
+unclear error, a wrong sum or a crash. The columns of a DataFrame are put into the order of the plan, or refused.
+``input_validation`` calls this module.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def host_rows(tensor: Any) -> NDArray[Any]:
 
 
 def is_bfloat16(tensor: Any) -> bool:
-    """Whether the entries are of the one type that numpy does not have."""
+    """Whether the entries are bfloat16, the one type that numpy does not have."""
     return str(tensor.dtype) == "torch.bfloat16"
 
 
@@ -66,7 +66,7 @@ _COMPRESSED = {"csr": csr_array, "csc": csc_array, "bsr": bsr_array}
 
 
 def sparse_rows(array: Any, field: str) -> csr_array:
-    """A sparse matrix of any format by rows; the caller's stays as it is.
+    """A sparse matrix of any format in row form; the caller's matrix is not changed.
 
     Raises:
         DataError: its parts contradict each other.
@@ -80,22 +80,22 @@ def sparse_rows(array: Any, field: str) -> csr_array:
 
 
 def densified(tile: csr_array) -> NDArray[np.generic]:
-    """Rows as a dense array.
+    """Rows as a dense array; no entry may occur twice.
 
     Raises:
-        DataError: an entry is there twice.
+        DataError: an entry occurs twice.
     """
     require_single(tile)
     return tile.toarray()
 
 
 def require_single(tile: csr_array) -> None:
-    """Refuse rows in which an entry is there twice.
+    """Refuse rows in which one entry occurs twice.
 
     Adding up duplicates is a choice of order, and their owner may not know of them: refuse rather than guess.
 
     Raises:
-        DataError: an entry is there twice.
+        DataError: an entry occurs twice.
     """
     if not tile.has_canonical_format:
         rows = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
@@ -104,7 +104,7 @@ def require_single(tile: csr_array) -> None:
 
 
 def _by_rows(array: Any) -> csr_array:
-    """Checked before the conversion, which trusts every index, and after it, for what was no index before."""
+    """Convert to row form; checked before the conversion, which trusts every index, and again after it."""
     if array.format in _COMPRESSED:
         _require_whole(array.indices, array.indptr)
         fresh = _COMPRESSED[array.format]((array.data, array.indices, array.indptr), shape=array.shape)  # shares memory
@@ -131,11 +131,11 @@ _MOST_SHOWN = 8
 def ordered_columns(X: Any, names: tuple[str, ...] | None) -> Any:
     """A DataFrame's columns in the order of ``names``, shape ``(n, len(names))``; anything else as it stands.
 
-    Columns that are not named (0, 1, 2, ... in order) and arrays have nothing to go by: they are taken as they stand,
-    and so is everything where the plan has no names.
+    Arrays, and columns without names (0, 1, 2, ... in order), are taken as they are; so is every container where the
+    plan has no names.
 
     Args:
-        X: whatever holds records; what has ``column_names`` or ``columns`` is taken for a DataFrame.
+        X: any container of records; one with ``column_names`` or ``columns`` is taken for a DataFrame.
         names: the schema's ``feature_names``.
 
     Raises:
@@ -166,7 +166,8 @@ def listed(names: list[str] | tuple[str, ...]) -> str:
 def _of_one_type(X: Any, names: Sequence[str]) -> Any:
     """A pandas frame of numbers of several types, or of pandas' own, as float64, with NaN where one is missing.
 
-    Left to itself it becomes an array of objects. Anything else as it stands: it is numbers already, or is refused.
+    numpy would make an array of objects of it. Anything else is returned as it is: it holds numbers already, or is
+    refused later.
 
     Args:
         names: the plan's, which a message may say; none where the plan has none.
@@ -190,7 +191,7 @@ def _of_one_type(X: Any, names: Sequence[str]) -> Any:
 
 
 def columns_of(X: Any) -> list[Any] | None:
-    """The column names of a DataFrame; None for what is none."""
+    """The column names of a DataFrame; None for any other object."""
     columns = getattr(X, "column_names", None)  # pyarrow's `columns` are the data
     if columns is None:
         columns = getattr(X, "columns", None)

@@ -1,7 +1,7 @@
-"""The two containers of sums, which every kind of moments fills: exact whole numbers, and the same in real units.
+"""The two containers of sums, from which every kind of moments derives: exact whole numbers, and real units.
 
 A kind is two frozen dataclasses with a field per statistic of its schema. Checking, freezing, adding, comparing and
-printing follow from the rows of the schema; encoding, session and simulation know no kind.
+printing follow from the rows of the schema, so encoding, session and simulation need no code per kind.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class Moments(ABC):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any], **beside: Any) -> Self:
-        """From exact sums by letter, blocks first, and what is known beside them."""
+        """From exact sums by letter, blocks first, and further facts by name (records, clip report, published
+        values)."""
         build: Any = cls
         moments: Self = build(schema, **{cls.prefix + letter: array for letter, array in sums.items()}, **beside)
         return moments
@@ -110,7 +111,8 @@ class Moments(ABC):
         """The same in real units, float64."""
 
     def seated(self, index: int | None) -> Moments:  # noqa: ARG002  kinds read it
-        """What the client at this place of the roster sends: the same, unless a kind deals places to groups."""
+        """The moments that the client at this place of the roster sends: the same, unless a kind assigns places to
+        groups."""
         return self
 
     def sums(self, row: Statistic) -> NDArray[np.int64]:
@@ -127,7 +129,7 @@ class Moments(ABC):
 
         Raises:
             DataError: the schemas or the published values differ, or the totals could pass 2**63. Where a record count
-                is unknown, the sums themselves tell.
+                is unknown, the sums themselves are checked.
         """
         if type(other) is not type(self):
             return NotImplemented
@@ -143,7 +145,7 @@ class Moments(ABC):
         return self.of_sums(self.schema, sums, **beside)
 
     def _reach(self) -> int:
-        """How large any total over blocks may be, in absolute value; exact, whatever the arrays hold."""
+        """The largest absolute value of any total over blocks, exact for any arrays."""
         sizes = self.schema.sizes
         arrays = (self.sums(row).reshape(row.blocks(sizes), -1) for row in self.schema.sent)
         return max(sum(max(int(block.max()), -int(block.min())) for block in array) for array in arrays)
@@ -159,7 +161,7 @@ class Moments(ABC):
         return same and all(_equal(self.sums(row), other.sums(row)) for row in self.schema.sent)
 
     def __repr__(self) -> str:
-        """What was measured, and none of it: a repr ends up in logs."""
+        """The schema's public fields and no sum, because a repr ends up in logs."""
         shown = ", ".join(f"{name}={getattr(self.schema, name)!r}" for name in self.shown)
         return f"{type(self).__name__}({shown})"
 
@@ -174,7 +176,7 @@ def _equal(left: Any, right: Any) -> bool:
 
 
 def _both(name: str, left: Any, right: Any) -> Any:
-    """What two parts know beside their sums, together: of reports and records, which may be unknown, the sum."""
+    """The further facts of two parts together; reports and record counts, which may be unknown, are added."""
     if name != "published":
         return None if left is None or right is None else left + right
     values = {left, right} - {""}

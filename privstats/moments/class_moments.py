@@ -1,7 +1,7 @@
 """The moments of a classification task as exact whole numbers, the same in real units, and their sums.
 
 Sums take one pass over chunks of whole-numbered rows, every product exact in float64 (see ``exact_sum``), without a
-loop over records. How moments become a flat vector is in ``encoding``.
+loop over records. ``encoding`` makes them a flat vector.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ClassMoments(Moments):
 
 
 def _derived(S: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
-    """What follows from second moments by class: pooled, and their diagonals."""
+    """The statistics that follow from second moments by class: pooled, and their diagonals."""
     return {} if S is None else {"B": S.sum(axis=0), "D": np.diagonal(S, axis1=1, axis2=2).copy()}
 
 
@@ -141,7 +141,7 @@ class ClassSums:
                 add(rows, labels, self._sums[letter].partial)
 
     def moments(self, report: ClipReport) -> ClassMoments:
-        """The exact moments; the sums are spent."""
+        """The exact moments; the sums cannot be used again."""
         totals = {letter: total.result(symmetric=letter in self._symmetric) for letter, total in self._sums.items()}
         return ClassMoments(self._schema, N=self._counts, **totals, clip_report=report)
 

@@ -1,7 +1,7 @@
-"""What the clip did to a client's records.
+"""A report of the clip on a client's own records.
 
-Computed from private data and never sent: it is for the eyes of the client who holds the records. Adds up like the
-moments it belongs to.
+It is computed from private data and never sent: only the client that holds the records may read it. Reports add up like
+the moments they belong to.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NORM_EDGES = 2.0 ** (np.arange(-_OCTAVES * _BINS_PER_OCTAVE, _OCTAVES * _BINS_PE
 
 @dataclass(frozen=True)
 class ClipReport:
-    """How many records were clipped, how long they were, and how fine the grid is beside them. Stays with the client.
+    """Number of clipped records, their norms, and the fineness of the grid. Stays with the client.
 
     Attributes:
         records: records measured.
@@ -83,7 +83,7 @@ class ClipReport:
 
     @property
     def resolution(self) -> float:
-        """Grid steps in the root mean square entry of the clipped features: below about 2 the grid is felt."""
+        """Grid steps in the root mean square entry of the clipped features: below about 2 the grid loses accuracy."""
         return math.sqrt(self.energy / (self.records * self.features)) if self.records else 0.0
 
 

@@ -1,6 +1,6 @@
-"""Count tables as exact whole numbers: which cell of every table a record lies in.
+"""Count tables as exact whole numbers: the cell of every record in every table.
 
-Public values and edges decide alone, so counts of parts add up to the counts of the whole.
+A cell depends on public values and edges alone, so counts of parts add up to the counts of the whole.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class CountMoments(Moments):
 
     @property
     def records(self) -> int:
-        """Records measured. Private, though every table's sum tells it."""
+        """Records measured. Private, though every table's sum reveals it."""
         return int(self.T[self.schema.place(self.schema.tables[0])].sum())
 
     def real(self) -> RealCountMoments:
@@ -74,7 +74,7 @@ def measured_counts(
     """Counts of records: X is a DataFrame, a mapping of columns, or an array with the variables in order.
 
     Raises:
-        DataError: a column is missing, or a value belongs to no cell; nothing has been counted then.
+        DataError: a column is missing, or a value belongs to no cell; no record is counted then.
     """
     del values, progress
     if y is not None:
@@ -134,7 +134,7 @@ def _empty(column: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _unequal(value: Any) -> bool:
-    """Whether a value is missing: not equal to itself, as NaN, or of no answer to that, as pandas' NA."""
+    """Whether a value is missing: NaN, which does not equal itself, or pandas' NA, which cannot be compared."""
     differs = value != value
     return not isinstance(differs, bool | np.bool_) or bool(differs)
 
@@ -164,7 +164,7 @@ def _categories(variable: Categories, column: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _whole(value: Any) -> int | None:
-    """A value as a whole number; None for what is none."""
+    """A value as a whole number; None where it is not one."""
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
 """Float64 accumulators that BLAS adds into and that stay exact.
 
 A whole-number sum of terms bounded by M is exact in float64 while rows * M <= 2**53, in any order and with fused
-multiply-adds, because every partial sum is a whole number of at most that size. Before the bound would be passed, the
-accumulator is emptied into an int64 total. Local to one call of ``measure``.
+multiply-adds, because every partial sum is a whole number of at most that size. Before a sum could pass that bound, the
+accumulator is emptied into an int64 total. One ``measure`` call owns each accumulator.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def require_room(records: int, bound: int) -> None:
 
 
 def require_known(asked: Collection[str], known: Collection[str]) -> None:
-    """Raise SchemaError where a statistic is asked for that no code here sums: silence would leave it zero."""
+    """Raise SchemaError for a statistic that no code here sums; without this check it would stay zero."""
     unknown = [letter for letter in asked if letter not in known]
     if unknown:
         raise SchemaError(f"measure forms no sum for statistic {', '.join(unknown)}; leave it out of the schema")
@@ -74,7 +74,7 @@ class ExactSum:
         require_room(self._records, self._bound)
 
     def result(self, *, symmetric: bool = False) -> NDArray[np.int64]:
-        """The sum as int64; reuses the accumulator's memory, so the accumulator is spent.
+        """The sum as int64; it takes over the accumulator's memory, so the accumulator cannot be used again.
 
         Args:
             symmetric: the last two axes hold upper triangles; each is copied onto its lower one while it is cached.

@@ -1,7 +1,7 @@
 """Records in .npy files and memory maps, larger than memory: read piece by piece, never past the end.
 
-A memory map that is cut short under its reader kills the process with a bus error; reading the same bytes from the
-file ends in a short read and one sentence instead. Between the caller's file and the door.
+A memory map whose file is truncated kills the process with a bus error when it is read; reading the same bytes from the
+file raises a short-read error instead. ``input_validation`` opens files here.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["FileRows", "GuardedRows", "file_rows", "is_mapped", "mapped_rows"]
 
 @dataclass(frozen=True)
 class FileRows:
-    """An array in a file, of which consecutive rows can be read.
+    """An array in a file, with reading of consecutive rows.
 
     Attributes:
-        field: what the caller calls it, for messages.
+        field: the caller's name for it, for messages.
         path: the file.
         dtype: of the entries.
         shape: ``(n,)`` or ``(n, columns)``.
@@ -72,9 +72,9 @@ class FileRows:
 
 @dataclass(frozen=True)
 class GuardedRows:
-    """Rows of a memory map that are no plain block of its file: copied out piece by piece, after a look at the size.
+    """Rows of a memory map that are no contiguous block of its file: copied piece by piece, after a check of the size.
 
-    A file that is cut short between the look and the copy still kills the process; plain blocks cannot.
+    A file that is truncated between check and copy still kills the process; contiguous blocks are read from the file.
     """
 
     field: str
@@ -124,7 +124,8 @@ def is_mapped(array: Any) -> bool:
 
 
 def mapped_rows(array: np.memmap[Any, Any], field: str) -> FileRows | GuardedRows:
-    """A memory map as rows that are read from its file, or copied out of the map where it is no plain block of it."""
+    """A memory map as rows that are read from its file, or copied out of the map where it is no contiguous block of
+    it."""
     mapping = array._mmap  # type: ignore[attr-defined]
     first = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # maps start at a page
     name = None if array.filename is None else os.fspath(array.filename)

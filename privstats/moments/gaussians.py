@@ -1,7 +1,7 @@
 """One client's records as a Gaussian, and its part in a barycentre round: real matrices cut to the grid.
 
-Functions of all records of one client, so parts of a client do not add; clients do. The counts and sums below them are
-exact; covariances and their roots are float64, cut toward zero so that no bound is passed.
+They are functions of all records of one client, so parts of a client do not add; clients do. Counts and sums of rows
+are exact; covariances and their roots are float64, cut toward zero so that no bound is exceeded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROWS = 4096
 
 @dataclass(frozen=True, eq=False)
 class RealGaussianMoments(RealMoments):
-    """Sums over clients in real units, with noise or without; what was not sent is None.
+    """Sums over clients in real units, with noise or without; a statistic that was not sent is None.
 
     Attributes:
         N: records.
@@ -57,7 +57,7 @@ class GaussianMoments(Moments):
     ``published`` is the digest of the values that M was measured at, empty where there are none or that is unknown.
 
     Raises:
-        DataError: a number that the schema asks for is missing or has another shape, or a negative count.
+        DataError: a statistic that the schema asks for is missing or has another shape, or a negative count.
 
     Example:
         >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.0, rounds=1)
@@ -131,7 +131,7 @@ def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> C
 def measured_gaussians(
     schema: GaussianSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> GaussianMoments:
-    """What a client sends: its Gaussian, or its part in the round at the published S. Labels are not looked at.
+    """A client's message: its Gaussian, or its part in the round at the published S. Labels are not read.
 
     Guarantee:
         Of the numbers alone: entries are at most n R^2 on the diagonal and half of that off it, in whole grid steps,
@@ -151,7 +151,7 @@ def measured_gaussians(
 
 
 def _cut(schema: GaussianSchema, records: int, matrix: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Whole numbers toward zero, symmetric, and within the bounds that float64 may have passed by a hair."""
+    """Whole numbers toward zero, symmetric, and clamped to the bounds, which float64 rounding may have exceeded."""
     most = float(records) * schema.steps**2
     off = np.clip(np.trunc((matrix + matrix.T) / 2), -(most // 2), most // 2)
     np.fill_diagonal(off, np.clip(np.trunc(np.diagonal(matrix)), 0, most))
@@ -170,7 +170,7 @@ def _ledoit_wolf(
 
 
 def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[NDArray[np.float64]]:
-    """The rows as they were summed, some thousand at a time."""
+    """The grid rows that were summed, some thousand at a time."""
     for rows, _ in tiles(read, X, np.ones(records), grouped=False):
         for start in range(0, len(rows), _ROWS):
             wide = apply(read.transform, dense(rows[start : start + _ROWS]).astype(np.float64))

@@ -1,8 +1,8 @@
 """The exact, total map of one round: grid rows and published integers to whole-numbered u, r and kappa.
 
 The same bits in any batch, order and BLAS: products are of whole numbers below 2**53, and every other operation is a
-single IEEE one per entry. It gives integers within their norms for every record and all admitted values, and never
-raises on account of either. Lives inside one ``measure``.
+single IEEE one per entry. For every record and all admitted values it gives integers within their norms, and it never
+raises on account of either. ``gradients`` calls it within one ``measure``.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ Whole = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Mapped:
-    """What records contribute, all whole numbers: g = residuals' rows, kappa = sum of ``kappa``.
+    """The contributions of records, all whole numbers: g = residuals' rows, kappa = sum of ``kappa``.
 
     Attributes:
         rows: u, ``(n, k)``, of norm at most 2**f.
-        residuals: r, ``(n, C)``, of norm at most 2**f; zero where a norm would have been passed.
+        residuals: r, ``(n, C)``, of norm at most 2**f; zero where a norm would be exceeded.
         kappa: ``(n,)``, 0 to 2**f.
     """
 
@@ -75,11 +75,11 @@ def softmax_map(schema: GradientSchema, rows: Whole, labels: NDArray[np.intp], M
 
 
 def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Mapped:
-    """The same from u on: all of :func:`softmax_map` that another W changes. M is one for all rounds of a course.
+    """The part of :func:`softmax_map` that depends on W. M is the same in all rounds of a course.
 
     Args:
         schema, labels, W: as there.
-        unit: what :func:`unit_rows` gives for M, ``(n, d + 1)``.
+        unit: :func:`unit_rows` of M, ``(n, d + 1)``.
     """
     numerators = exponentials(unit @ W.integers.T.astype(np.float64), W.exponent + schema.grid_bits)
     one = float(1 << _PROBABILITY_BITS)
@@ -117,7 +117,7 @@ def residual_map(schema: GradientSchema, rows: Whole, targets: Whole, values: tu
 
 
 def _cut(z: Whole) -> tuple[Whole, NDArray[np.intc]]:
-    """Rows cut, toward zero, to as many bits as leave their squared norms exact; and how many bits were cut off."""
+    """Rows cut toward zero to as many bits as keep their squared norms exact, and the number of bits cut off."""
     bits = limb_bits(z.shape[1])
     _, sizes = np.frexp(np.abs(z).max(axis=1, initial=0.0))
     exponents = np.maximum(sizes - bits, 0)
@@ -150,7 +150,7 @@ def exponentials(logits: Whole, exponent: int) -> Whole:
 
 
 def _within(schema: GradientSchema, unit: Whole, residuals: Whole, kappa: Whole) -> Mapped:
-    """Zero where a norm would be passed, which cannot be: it is checked in whole numbers all the same.
+    """Zero where a norm would be exceeded; the arithmetic excludes that, and whole numbers check it again.
 
     NaN fails every comparison, so it counts as zero too.
     """

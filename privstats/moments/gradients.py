@@ -1,7 +1,7 @@
 """The sums of one round of refinement, and how records become them: read, put on a grid, mapped, added up.
 
-Values and one pass over the records; the map itself is in ``gradient_map``. Whatever a record holds, it is counted or
-counts as zero: no answer, and no refusal, depends on a record and the published values together.
+``gradient_map`` has the map itself. A record is counted, or counts as zero: no answer, and no refusal, depends on a
+record and the published values together.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class GradientMoments(Moments):
         schema: what was measured.
         g: int64, ``(C, d + 1)`` or ``(1, d)``.
         k: kappa in steps of 2**-grid_bits.
-        records: how many were measured; None where that is unknown. Private, and never sent.
-        published: digest of the values that they were measured at; empty where that is unknown.
+        records: number of records measured; None where unknown. Private, and never sent.
+        published: digest of the values used; empty where unknown.
 
     Raises:
         DataError: g has another shape than the schema says.
@@ -81,11 +81,11 @@ def measured_gradients(
 
     Guarantee:
         Of the map alone: every record adds r u' with |r| |u| <= 2**(2 f) and 0 <= kappa <= 2**f, in whole numbers, for
-        all admitted values and whatever the record holds; one with NaN or infinite entries adds nothing.
+        all admitted values and any record; one with NaN or infinite entries adds nothing.
 
     Raises:
-        DataError: arrays that are no records of this schema: a wrong shape, a label that is none. The class or ridge
-            release before would have refused the same ones.
+        DataError: arrays that are no records of this schema: a wrong shape, an unknown label. The class or ridge
+            release before refuses the same ones.
     """
     read = schema.rows
     sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
@@ -102,7 +102,7 @@ def measured_gradients(
 
 
 def pieces(read: RecordSchema, X: Any, y: Any, progress: bool) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Records as the schema reads them, some thousand rows and their targets at a time.
+    """Records of the schema, some thousand rows and their targets at a time.
 
     Raises:
         DataError: arrays that are no records of the schema.
@@ -123,7 +123,7 @@ def _map(
     targets: NDArray[Any],
     values: Mapping[str, Values],
 ) -> Mapped:
-    """Records to what they contribute; what is not finite, before or after the transform, counts as zero."""
+    """The contributions of records; one that is not finite, before or after the transform, counts as zero."""
     whole, fine = grid_rows(read, rows)
     if isinstance(read, ClassSchema):
         mapped = softmax_map(schema, whole, targets.astype(np.intp), values["M"], values["W"])

@@ -1,7 +1,7 @@
-"""The integer grid in a ball: clip a row by shrinking it, round it, and check its norm in whole numbers.
+"""The integer grid in a ball: shrink a row to the clip norm, round it, and check its norm in whole numbers.
 
-What comes out depends on the row alone, bit for bit: no decision hangs on a rounded sum. Knows nothing of labels or
-moments; in the way of the data it stands behind the public transform and in front of every sum.
+The result depends on the row alone, bit for bit: no decision depends on a rounded sum. The grid has no labels and no
+moments; rows reach it from the public transform, and every sum takes grid rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WAITING = 1 << 17  # entries of rows to shrink at once: a mebibyte of them, and
 
 @dataclass(frozen=True)
 class Quantized:
-    """What snapping did to some rows.
+    """The effect of quantizing some rows.
 
     Attributes:
         norms: norms before the clip in grid steps, shape ``(n,)``.
@@ -47,7 +47,7 @@ class Grid:
     sqrt(d)/2. (docs/moments.md; the norm of the shrink is an upper bound that no order of summation can change.)
 
     Attributes:
-        field: what the caller calls these rows, for messages.
+        field: the caller's name for these rows, for messages.
         columns: d.
         radius: 2**grid_bits.
         scale: grid steps per unit.
@@ -70,8 +70,8 @@ class Grid:
         chunk.fill(rows)
         return chunk.finish()
 
-    def snap(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Write the rows, scaled and rounded, into ``out``; their squared norms in grid steps, before any clip.
+    def rounded(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Write the rows, scaled and rounded, into ``out``; returns their squared norms in grid steps, before any clip.
 
         Raises:
             DataError: an entry is NaN or infinite.
@@ -89,16 +89,16 @@ class Grid:
         return squares
 
     def outside(self, squares: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Which of these squared norms are beyond the radius.
+        """Indices of the squared norms beyond the radius.
 
-        Whole numbers up to 2**53 add exactly and larger sums stay larger, so this decision has no rounding in it.
+        Whole numbers up to 2**53 add exactly and larger sums stay larger, so rounding cannot change this decision.
         """
         return np.flatnonzero(squares > float(self.radius) ** 2)
 
     def shrink(self, rows: Any) -> tuple[Any, Any]:
         """Rows scaled to the inner radius and rounded, and their norms in grid steps before that; torch or numpy.
 
-        Zeros may be left out of a row, whatever its place among the others: the rest gets the same bits.
+        Zeros may be left out of a row anywhere: the other entries get the same bits.
         """
         xp = arrays_of(rows)
         if self.nonnegative:
@@ -113,7 +113,7 @@ class Grid:
             return grid, unscaled(measured.norms, measured.exponents) * self.scale
 
     def longer(self, norms: Any) -> int:
-        """How many of the norms are beyond the radius by more than rounding: rows clipped in a user's sense."""
+        """Number of norms beyond the radius by more than rounding: the rows that a user would call clipped."""
         return int((norms > self.radius * (1 + 2.0**-30)).sum())
 
     def require_finite(self, rows: NDArray[np.generic]) -> None:
@@ -124,7 +124,7 @@ class Grid:
             raise self.not_finite()
 
     def not_finite(self) -> DataError:
-        """The complaint about NaN and infinity."""
+        """The error about NaN and infinity."""
         return DataError(f"{self.field} holds NaN, infinite or overflowing entries; remove or impute them first")
 
 
@@ -150,7 +150,7 @@ class GridChunk:
             DataError: an entry is NaN or infinite.
         """
         at = slice(self._filled, self._filled + len(rows))
-        self._squares[at] = self._grid.snap(rows, self._rows[at])
+        self._squares[at] = self._grid.rounded(rows, self._rows[at])
         self._filled = at.stop
         outside = self._grid.outside(self._squares[at])
         if outside.size:
@@ -160,7 +160,7 @@ class GridChunk:
                 self._shrink()
 
     def finish(self) -> Quantized:
-        """What was done to the rows since the last call; the memory is filled anew from its start."""
+        """The effect on the rows since the last call; the next rows overwrite the memory from its start."""
         if self._waiting:
             self._shrink()
         squares = self._squares[: self._filled]

@@ -1,7 +1,7 @@
-"""The door: what the caller hands in becomes tiles of numeric rows and checked labels or targets.
+"""Input validation: the caller's containers become tiles of numeric rows and checked labels or targets.
 
-Every complaint about data is raised here or at the grid, and a complaint ends the measurement: nothing partial is ever
-returned. Files and tensors have rooms of their own (``files``, ``tensors``).
+Every error about data is raised here or at the grid, and ends the measurement: no partial result is returned.
+``files``, ``arrays`` and ``labels`` have the containers and labels.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def tiles_of_batches(schema: RecordSchema, batches: Any) -> Iterator[Tile]:
     """Tiles of an iterable of ``(X, y)`` batches, in order.
 
     Raises:
-        DataError: the iterable yields nothing, something else than pairs, or batches that do not fit the schema.
+        DataError: the iterable is empty, yields something other than pairs, or batches that do not fit the schema.
     """
     for pair in pairs(batches):
         yield from tiles(schema, *pair, grouped=False)
@@ -99,7 +99,7 @@ def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
     """The ``(X, y)`` pairs of an iterable of batches.
 
     Raises:
-        DataError: no iterable of batches, or it yields nothing, or something else than pairs.
+        DataError: not an iterable of batches, or it is empty, or it yields something other than pairs.
     """
     if hasattr(batches, "ndim") or isinstance(batches, str | bytes | os.PathLike) or not isinstance(batches, Iterable):
         raise DataError("y is missing; give labels or targets beside X, or an iterable of (X, y) batches as X")
@@ -143,7 +143,7 @@ def _about_features(schema: Schema, inputs: int, outputs: int | None) -> str:
 
 
 def count_of(X: Any) -> int | None:
-    """Records in ``X`` where it is an array or a file that says so without being read."""
+    """Number of records in ``X``, where it is an array, or a file whose header gives it."""
     if isinstance(X, str | os.PathLike):
         return file_rows(X, "X").shape[0]
     return X.shape[0] if len(getattr(X, "shape", ())) == 2 else None
@@ -197,7 +197,7 @@ def _check_targets(schema: RidgeSchema, targets: Any) -> Any:
 
 
 def _is_thin(rows: csr_array) -> bool:
-    """Whether products of the entries alone take less time than BLAS takes for all of the rows."""
+    """Whether products of the nonzero entries take less time than BLAS for whole rows."""
     return bool(rows.nnz * _DENSE_FROM < rows.shape[0] * rows.shape[1])
 
 

@@ -1,6 +1,6 @@
 """The kinds of moments, one row each: how records become exact sums, and how a flat vector is read again.
 
-A schema whose kind has no row here is refused: nothing sums what nobody described. Above the kinds, below ``encoding``.
+A schema whose kind has no row here is refused. Every kind's module is imported here; ``encoding`` uses the rows.
 """
 
 from __future__ import annotations
@@ -38,11 +38,10 @@ __all__ = ["Kind", "kind_of"]
 
 @dataclass(frozen=True)
 class Kind:
-    """What measuring, sending and reading need to know of one kind of schema.
+    """The functions that measure, send and read one kind of schema.
 
     Attributes:
-        measure: from the schema, what came as X and as y, the published values and whether to show progress, to
-            the moments.
+        measure: from the schema, X, y, the published values and whether to show progress, to the moments.
         exact: from the schema and the sums by letter, blocks first, to the moments.
         real: from the schema and the same, noisy or not, to the sums in real units.
 

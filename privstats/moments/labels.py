@@ -1,7 +1,7 @@
-"""Class labels at the door: whole numbers as they are, texts by the plan's list of names.
+"""Class labels: whole numbers as they are, texts by the plan's list of names.
 
-The list stands in the plan, so every party turns the same text into the same class; numbering what one party happens to
-hold would not. A label is a data value and never stands in a message; the names of the plan may.
+The list is part of the plan, so every party maps the same text to the same class; numbering one party's own labels
+would not. A label is a data value and is never part of a message; the plan's names may be.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def check_labels(schema: ClassSchema, labels: Any) -> Any:
     Args:
         schema: with ``class_names``, labels are these texts (or whole numbers, where every name is one); without,
             they are whole numbers 0..C-1.
-        labels: an opened container (see ``input_validation``).
+        labels: a container with slices (see ``input_validation``).
 
     Raises:
         DataError: labels of another shape or type, or not among the classes.
@@ -53,7 +53,7 @@ def check_labels(schema: ClassSchema, labels: Any) -> Any:
 
 @dataclass(frozen=True)
 class NamedLabels:
-    """Labels in a file, told by name when they are read.
+    """Labels in a file, mapped to classes by name when they are read.
 
     Attributes:
         names: the plan's.
@@ -74,7 +74,7 @@ class NamedLabels:
 
 
 def indices_of(names: tuple[str, ...], labels: Any, first: int = 0) -> NDArray[np.intp]:
-    """The place of each label in ``names``, shape ``(n,)``.
+    """The index of each label in ``names``, shape ``(n,)``.
 
     Args:
         names: class names in order.
@@ -82,7 +82,8 @@ def indices_of(names: tuple[str, ...], labels: Any, first: int = 0) -> NDArray[n
         first: position of the first label among all, for the message.
 
     Raises:
-        DataError: a label is not among the names; the message says where the first one stands and what is allowed.
+        DataError: a label is not among the names; the message gives the position of the first one and the allowed
+            names.
     """
     labels = labels.cpu().numpy() if is_tensor(labels) else np.asarray(labels)
     if labels.size and not _speaks(names, labels):
@@ -128,7 +129,7 @@ def _speaks(names: tuple[str, ...], labels: NDArray[Any]) -> bool:
 
 
 def _place(numbers: Mapping[Any, int], label: Any) -> int:
-    """The class of a label; -1 for one that is missing (None, NaN) or has no name."""
+    """The class of a label; -1 for a missing one (None, NaN) and for an unknown name."""
     return numbers.get(label, -1) if isinstance(label, str | int) else -1
 
 

@@ -1,6 +1,6 @@
-"""From records to exact moments, in one call: the front of the room.
+"""From records to exact moments, in one call.
 
-Arrays, files, tensors or an iterable of batches go in, frozen whole-number moments come out, or an error and nothing.
+Arrays, files, tensors or an iterable of batches go in; frozen whole-number moments come out, or an error.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def measure(
 
     The result does not depend on the order of the records, on how they are cut into batches, or on the container they
     come in, and moments of parts add up to the moments of the whole. The memory needed beside the result does not grow
-    with the records. Why is in docs/moments.md.
+    with the records. docs/moments.md has the reasons.
 
     Args:
-        schema: what to measure.
+        schema: the statistics and bounds.
         X: records ``(n, features)`` (features before the transform), of any real dtype: a numpy array or memory map,
             the path of a .npy file, a scipy sparse matrix, a torch tensor on any device, nested lists. Without ``y``:
             an iterable of ``(X, y)`` batches of these, for example a generator or a torch ``DataLoader``.
@@ -58,8 +58,8 @@ def measure(
         progress: show a progress bar on the terminal.
 
     Raises:
-        DataError: records that do not fit the schema; nothing has been measured then.
-        PlanError: the published values are missing or do not fit the schema; no record has been looked at then.
+        DataError: records that do not fit the schema.
+        PlanError: the published values are missing or do not fit the schema; no record is read then.
         SchemaError: ``schema`` is not a schema, for example because it was left out.
 
     Example:
@@ -82,7 +82,7 @@ def measure(
 
 
 def warn_if_empty(*moments: Moments) -> None:
-    """Say that there is no record in any of these, to whoever holds them: a party may have none, all of them may not.
+    """Warn that none of these moments holds a record: one party may have none, a whole cohort may not.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

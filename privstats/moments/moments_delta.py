@@ -1,7 +1,7 @@
-"""The signed change of one party's moments: what entered less what left, as whole numbers.
+"""The signed change of one party's moments: entered less left, as whole numbers.
 
-A type of its own, because a count below zero is no count: ``ClassMoments`` refuse one, and whatever limits records
-counts here both those that entered and those that left. Above the kinds; sent like any moments.
+A type of its own, because counts may be negative: ``ClassMoments`` refuse that. Limits on records count both those that
+entered and those that left. A delta is sent like any moments.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class MomentsDelta(Moments):
     Attributes:
         schema: what was measured.
         arrays: int64 by letter, blocks first, of either sign, in the shapes of the moments.
-        entered, left: how many records of each kind there are. Private, and never sent.
+        entered, left: numbers of records that entered and that left. Private, and never sent.
 
     Raises:
         DataError: not the arrays of the schema, a negative number of records, or totals that could pass 2**63.
@@ -69,10 +69,10 @@ class MomentsDelta(Moments):
         """The change that these moments make.
 
         Args:
-            entering, leaving: what ``measure`` gave for the records; at least one of the two.
+            entering, leaving: moments from ``measure`` of the records; at least one of the two.
 
         Raises:
-            DataError: none of them, moments of different schemas, or some that do not know how many records they hold.
+            DataError: neither of them, moments of different schemas, or moments without a record count.
         """
         given = [each for each in (entering, leaving) if each is not None]
         if not given or not all(isinstance(each, ClassMoments | RidgeMoments) for each in given):
@@ -90,13 +90,13 @@ class MomentsDelta(Moments):
 
     @classmethod
     def nothing(cls, schema: ClassSchema | RidgeSchema) -> MomentsDelta:
-        """No change, which a party sends where it has none."""
+        """The empty change, which a party without changes sends."""
         arrays = {row.letter: np.zeros(row.shape(schema.sizes), np.int64) for row in schema.sent}
         return cls(schema, arrays, 0, 0)
 
     @property
     def records(self) -> int:
-        """Records that this moves, both ways added up: what limits on records are held against."""
+        """Records that entered or left, added up: the number that limits on records bound."""
         return self.entered + self.left
 
     def sums(self, row: Statistic) -> NDArray[np.int64]:
@@ -117,7 +117,7 @@ class MomentsDelta(Moments):
         return MomentsDelta(self.schema, arrays, self.entered + other.entered, self.left + other.left)
 
     def settled(self) -> Moments:
-        """The moments of what is left when all changes are added up.
+        """The moments of the remaining records, where this is the sum of all changes.
 
         Raises:
             DataError: more left than entered, so these are no moments of records.

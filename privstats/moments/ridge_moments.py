@@ -1,9 +1,9 @@
 """The moments of a least-squares task as exact whole numbers, the same in real units, their sums and their folds.
 
-Sums take one pass over chunks of whole-numbered rows and targets, every product exact in float64 (see ``exact_sum``).
-A record's fold is a public hash of its own grid vectors, not of its position: removing one record would then move all
-later ones to other folds, and no noise for one record hides that. Identical records share a fold. How moments become a
-flat vector is in ``encoding``.
+Sums take one pass over chunks of whole-numbered rows and targets, every product exact in float64 (see ``exact_sum``). A
+record's fold is a public hash of its own grid vectors. A fold by position would be no function of the record alone:
+removing one record would move all later ones, and noise for one record would not hide that. Identical records share a
+fold. ``encoding`` makes the sums a flat vector.
 """
 
 from __future__ import annotations
@@ -202,5 +202,5 @@ class RidgeSums:
                 yield fold, (rows[start:end], targets[start:end])
 
     def moments(self, report: ClipReport) -> RidgeMoments:
-        """The exact moments; the sums are spent."""
+        """The exact moments; the sums cannot be used again."""
         return RidgeMoments(self._schema, self._G.result(symmetric=True), self._h.result(), self._q.result(), report)

@@ -1,7 +1,7 @@
 """Score and information of a round, and how records become them: read, put on a grid, mapped, added up.
 
-The same bits in any batch, order and BLAS. Whatever a record holds, it is counted or counts as zero: no answer depends
-on a record and the published weights together.
+The same bits in any batch, order and BLAS. A record is counted, or counts as zero: no answer depends on a record and
+the published weights together.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class ScoreMoments(Moments):
     """A round's sums on the grid, exact: g int64 ``(d,)``, H int64 ``(d, d)``.
 
     Attributes:
-        records: how many were measured; None where that is unknown. Private, and never sent.
-        published: digest of the weights that they were measured at; empty where that is unknown.
+        records: number of records measured; None where unknown. Private, and never sent.
+        published: digest of the weights used; empty where unknown.
 
     Raises:
         DataError: another shape than the schema says.
@@ -71,9 +71,9 @@ def measured_scores(
     """The exact sums of a round over records.
 
     Guarantee:
-        Every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and |a|^2 <= 4**f v for one and the same
-        m, in whole numbers, for all admitted weights and whatever the record holds; one with NaN or infinite entries
-        adds nothing. The joint sensitivity rests on the third.
+        Every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and |a|^2 <= 4**f v for one and the same m,
+        in whole numbers, for all admitted weights and any record; one with NaN or infinite entries adds nothing. The
+        joint sensitivity rests on the third.
 
     Raises:
         DataError: arrays that are no records of this schema.

@@ -1,7 +1,7 @@
-"""Sums within sites: one site's second moments less what its own shrunk mean explains, exact whole numbers.
+"""Sums within sites: one site's second moments less the part that its own shrunk mean explains, in whole numbers.
 
-A function of all records of one site, so they add over sites only. Target and columns are one vector here; which is
-which is for the readers.
+A function of all records of one site, so they add over sites only. Target and columns form one vector here; the readers
+in ``inference`` separate them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class SiteMoments(Moments):
         """The same in the group of a site's place in the roster.
 
         Raises:
-            DataError: the schema has groups and no place is given, or these sums are of several groups already.
+            DataError: the schema has groups and no place is given, or these sums already have several groups.
         """
         groups = self.schema.groups
         if groups == 1:
@@ -118,7 +118,7 @@ def measured_sites(schema: SitesSchema, X: Any, y: Any, _: Mapping[str, Values],
     """The sums within a site from its records: X holds the columns and y the target, as for a ``RidgeSchema``.
 
     Raises:
-        DataError: records that do not fit the schema; nothing has been measured then.
+        DataError: records that do not fit the schema.
     """
     plain = ClassSchema(2, schema.features, "NAB", schema.clip_norm, schema.grid_bits)
     sums: Any = measured(plain, _vectors(schema, X, y), None, progress)  # of one class

@@ -1,6 +1,7 @@
 """Sparse rows on the grid, by their entries alone: the grid vectors, bit for bit, that their dense form would have.
 
-A zero is a zero on the grid, squared norms are sums of whole numbers, and the shrink sees a row's entries side by side.
+A zero stays a zero on the grid, squared norms are sums of whole numbers, and the shrink reads a row's entries side by
+side.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from scipy.sparse import csr_array
 
 from privstats.moments.grid import Grid, Quantized
 
-__all__ = ["snapped", "windows"]
+__all__ = ["quantized", "windows"]
 
 _WAITING = 1 << 17  # entries of rows to shrink at once
 _ENTRIES = 1 << 21
@@ -33,18 +34,19 @@ def windows(rows: csr_array, most_rows: int) -> Iterator[slice]:
 
 
 def _least_entries(columns: int) -> int:
-    """Of a window: enough, and a quarter of a second moment at least, so that it costs its products and little else."""
+    """Least number of entries of a window: at least a quarter of a second moment's, so that products dominate its
+    cost."""
     return max(_ENTRIES, columns**2 // 4)
 
 
-def snapped(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
-    """The grid vectors of rows ``(n, d)``, sparse float64, and what snapping did.
+def quantized(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
+    """The grid vectors of rows ``(n, d)``, sparse float64, and the effect of quantizing them.
 
     Raises:
         DataError: an entry is NaN or infinite.
     """
     out = np.empty((rows.nnz, 1))
-    entries = replace(grid, columns=1).snap(rows.data[:, None], out)
+    entries = replace(grid, columns=1).rounded(rows.data[:, None], out)
     whole = csr_array((out[:, 0], rows.indices, rows.indptr), shape=rows.shape)
     squares = np.asarray(csr_array((entries, rows.indices, rows.indptr), shape=rows.shape) @ np.ones(rows.shape[1]))
     norms, clipped = np.sqrt(squares), 0
@@ -58,7 +60,7 @@ def snapped(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
 
 
 def _batches(rows: csr_array, outside: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Rows of alike numbers of entries together, the longest first, so that side by side they waste little room."""
+    """Rows grouped by number of entries, the longest first, so that padding wastes little memory."""
     counts = np.diff(rows.indptr)[outside]
     order = outside[np.argsort(-counts, kind="stable")]
     counts = -np.sort(-counts)
@@ -70,7 +72,8 @@ def _batches(rows: csr_array, outside: NDArray[np.intp]) -> Iterator[NDArray[np.
 
 
 def _places(rows: csr_array, members: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Where the members' entries lie in ``data``, a row each, padded to the longest; which places are no padding."""
+    """Indices of the members' entries in ``data``, one row per member, padded to the longest; and a mask of the real
+    ones."""
     starts, ends = rows.indptr[members, None].astype(np.intp), rows.indptr[members + 1, None]
     place = starts + np.arange((ends - starts).max())
     there = place < ends

@@ -1,7 +1,7 @@
-"""Within-client moments: one client's class moments from which its own offset has been taken, exact whole numbers.
+"""Within-client moments: one client's class moments less its own offset, in exact whole numbers.
 
 A function of all records of one client, so they add over clients only. Pure arithmetic on the client's exact N, A, B;
-what the sums mean for a head is in :meth:`RealWithinMoments.equivalent`.
+:meth:`RealWithinMoments.equivalent` says how a head reads the sums.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from privstats.schema.public_values import Values
 __all__ = ["RealWithinMoments", "WithinMoments", "less", "measured_within", "within"]
 
 _SAME = 1e-9
-"""Relative size below which an eigenvalue of L counts as 0: directions that no client can tell from its own offset."""
+"""Relative size below which an eigenvalue of L counts as 0: directions that a client's own offset explains."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class RealWithinMoments(RealMoments):
 
     Attributes:
         N: counts, ``(C,)``.
-        L: counts less what client offsets explain, ``(C, C)``, in records.
+        L: counts less the part that client offsets explain, ``(C, C)``, in records.
         A: class sums likewise, ``(C, d)``.
         B: second moments likewise, ``(d, d)``.
 
@@ -59,9 +59,9 @@ class RealWithinMoments(RealMoments):
         return means
 
     def equivalent(self) -> RealClassMoments:
-        """Plain N, A, B with the same counts, class means and scatter within classes: what a head reads.
+        """Plain N, A, B with the same counts, class means and scatter within classes, for heads.
 
-        The means are right up to a shift of all rows, which the client's offset settles at prediction.
+        The means are determined up to a shift of all rows, which the client's offset removes at prediction.
         """
         means, n = self.means, np.maximum(self.N, 0.0)
         left = self.A.T @ means

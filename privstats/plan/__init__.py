@@ -1,9 +1,9 @@
 """The one document that governs an aggregation: what is measured, by whom, and at what price in privacy."""
 
-from privstats.plan.budget import Budget, BudgetRow
+from privstats.plan.budget import Budget, BudgetRow, Dropout, dropout_table
 from privstats.plan.cohort import Cohort
 from privstats.plan.plan import Plan
-from privstats.plan.review import Change, Difference, Dropout, Effect, difference, dropout_table, facts
+from privstats.plan.review import Change, Difference, Effect, difference, facts
 from privstats.plan.sanity_check import check_plausible
 
 __all__ = [

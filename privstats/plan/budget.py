@@ -1,6 +1,6 @@
-"""The budget table: what each statistic costs, in privacy and in bits.
+"""The budget table: what each statistic costs, in privacy and in bits; and epsilon by the number of dropouts.
 
-A view for people and for scripts, built from the plan's noise and headroom; nothing is decided here.
+Views for people and for scripts, built from the plan's noise and headroom; nothing is decided here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from privstats.schema import Schema
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
-__all__ = ["Budget", "BudgetRow", "Column", "budget_of", "columns", "predicted_advantage"]
+__all__ = ["Budget", "BudgetRow", "Column", "Dropout", "budget_of", "columns", "dropout_table", "predicted_advantage"]
 
 
 @dataclass(frozen=True)
@@ -204,14 +204,8 @@ def budget_of(
     for statistic in schema.statistics:
         mine = [room for room in rooms if room.segment.statistic == statistic]
         spend = spent.get(statistic, NoiseRow(statistic, math.nan, 0.0, math.inf, math.inf, math.nan))
-        rows.append(
-            BudgetRow(
-                **asdict(spend),
-                bits=max(room.bits for room in mine),
-                headroom=min(room.factor for room in mine),
-                advantage=math.nan if noise else predicted_advantage(schema, statistic, max_records),
-            )
-        )
+        advantage = math.nan if noise else predicted_advantage(schema, statistic, max_records)
+        rows.append(_row(spend, mine, advantage))
     whole = (noise.mu, noise.epsilon, noise.delta + masking_failure) if noise else (math.inf, math.inf, 1.0)
     return Budget(
         tuple(rows),
@@ -222,6 +216,12 @@ def budget_of(
         masking_failure=masking_failure,
         conditions=conditions(schema) if noise else (),
     )
+
+
+def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> BudgetRow:
+    """A statistic's noise, and the tightest of its segments."""
+    bits, headroom = max(room.bits for room in rooms), min(room.factor for room in rooms)
+    return BudgetRow(**asdict(spend), bits=bits, headroom=headroom, advantage=advantage)
 
 
 def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:
@@ -235,3 +235,52 @@ def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> flo
     entries, per_class = row.entries(schema.sizes), schema.sizes["class"] if row.cells == "class" else 1
     separation = math.sqrt(entries * per_class / max_records)
     return float(2 * ndtr(separation / 2) - 1)
+
+
+_TENTHS = (0, 1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """A session in which some clients vanish.
+
+    Attributes:
+        gone: clients that vanish.
+        survivors: clients that stay.
+        honest: those of them whose noise an attacker neither knows nor can subtract.
+        epsilon: of the release, at the plan's delta, without the colluders' noise; None where too few clients stay for
+            a release.
+
+    Example:
+        >>> row = ps.plan.Dropout(gone=1, survivors=9, honest=8, epsilon=0.94)  # one of dropout_table(...)
+        >>> row.gone + row.survivors
+        10
+    """
+
+    gone: int
+    survivors: int
+    honest: int
+    epsilon: float | None
+
+
+def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: int) -> tuple[Dropout, ...]:
+    """Rows for no client, 10, 20 and 30 % of the clients (rounded down), the most that may vanish, and one more.
+
+    Counts are whole clients, increasing and distinct; beyond the last nothing is released either.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(10, 8, 1_000), privacy=privacy)
+        >>> rows = ps.plan.dropout_table(plan.noise, clients=10, min_survivors=8, colluders=0)
+        >>> [(row.survivors, row.epsilon and round(row.epsilon, 2)) for row in rows]
+        [(10, 0.88), (9, 0.94), (8, 1.0), (7, None)]
+    """
+    spare = clients - min_survivors
+    counts = {tenth * clients // 10 for tenth in _TENTHS} | {spare}
+    rows = []
+    for gone in (*sorted(count for count in counts if count <= spare), spare + 1):
+        survivors = clients - gone
+        honest = survivors - colluders
+        rows.append(Dropout(gone, survivors, honest, noise.released_epsilon(honest) if gone <= spare else None))
+    return tuple(rows)

@@ -141,16 +141,7 @@ def client(
     account = charge_of(plan, charge)
     seated: dict[str, Any] = seated_panel(plan, panel, roster)
     only = only_list(plan, agreed)
-    if isinstance(moments, Contribution):
-        if isinstance(account, NodeCharge):
-            raise LocalProtocolError(
-                "this contribution was drawn before its round was marked; give the moments, and noise is drawn after"
-            )
-        moments.check(plan.digest)
-    else:
-        require_moments(plan, moments)
-        if isinstance(account, NodeCharge):
-            account.check_moments(moments)
+    _check_moments(plan, moments, account)
     if seated:  # machines with a panel check themselves whether their keys are reproducible
         seated["allow_reproducible"] = allow_reproducible
     row = protocol_of(plan.masking)
@@ -170,6 +161,20 @@ def client(
         **only,
         **seated,
     )
+
+
+def _check_moments(plan: Plan, moments: Moments | Contribution, account: Charge | NodeCharge | None) -> None:
+    """Refuse moments that do not fit the plan, and noise that was drawn before its round was marked."""
+    if isinstance(moments, Contribution):
+        if isinstance(account, NodeCharge):
+            raise LocalProtocolError(
+                "this contribution was drawn before its round was marked; give the moments, and noise is drawn after"
+            )
+        moments.check(plan.digest)
+        return
+    require_moments(plan, moments)
+    if isinstance(account, NodeCharge):
+        account.check_moments(moments)
 
 
 def server(

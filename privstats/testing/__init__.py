@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the objects of privstats, and a transport in memory: for our tests and for yours."""
+"""Hypothesis strategies for the objects of privstats, and a transport in memory, for our tests and yours."""
 
 from privstats.testing.datasets import chunkings, entries, partitions, records
 from privstats.testing.plans import cohorts, dropout_schedules, plans, privacies, shards

@@ -1,6 +1,6 @@
-"""Strategies for records and for how they are cut: adversarial values, partitions over clients, chunkings.
+"""Strategies for records and for ways to cut them: adversarial values, partitions over clients, chunkings.
 
-Values are drawn where bounds break: zeros of both signs, the clip norm itself and its neighbours, half steps of the
+Values are drawn at the edges of bounds: zeros of both signs, the clip norm itself and its neighbours, half steps of the
 grid, subnormal and huge numbers.
 """
 
@@ -36,7 +36,7 @@ def entries(bound: float, step: float) -> SearchStrategy[float]:
 def records(schema: RecordSchema, *, min_records: int = 0, max_records: int = 12) -> SearchStrategy[Records]:
     """``(X, y)`` that ``measure(schema, X, y)`` must accept: float64 ``(n, features)``, labels or targets.
 
-    For schemas without a transform: the features are drawn as wide as the schema says.
+    For schemas without a transform: rows have the schema's number of features.
     """
 
     @st.composite

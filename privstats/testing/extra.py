@@ -1,4 +1,4 @@
-"""The one place where hypothesis is imported, so that its absence is said in one sentence."""
+"""The only import of hypothesis, so that its absence raises one clear error."""
 
 from __future__ import annotations
 

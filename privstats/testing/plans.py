@@ -1,6 +1,6 @@
-"""Strategies for plans and for clients that vanish: what an aggregator must get through.
+"""Strategies for plans and for clients that drop out.
 
-Plans are drawn small, so that a test can run them whole. Schedules say who is silent from which step on.
+Plans are small, so that a test can run them whole. A schedule lists the clients that are silent from each step on.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def cohorts(*, max_clients: int = 5, max_records: int = 60) -> SearchStrategy[Co
 
 
 def privacies(*, panel: bool = False) -> SearchStrategy[Privacy | NoPrivacy]:
-    """No privacy, or any trust model at the record unit with a budget from strict to loose.
+    """No privacy, or any trust model at the record unit, with a budget from strict to loose.
 
     Args:
-        panel: with the model whose noise a panel draws, which only a plan with a panel can have.
+        panel: include the model whose noise a panel draws, which only a plan with a panel can have.
     """
     models = tuple(name for name, row in MODELS.items() if panel or row.drawn_by != "member")
     return st.one_of(
@@ -66,7 +66,7 @@ def plans(
     cohort: SearchStrategy[Cohort] | None = None,
     privacy: SearchStrategy[Privacy | NoPrivacy] | None = None,
 ) -> SearchStrategy[Plan]:
-    """Plans that hold together; combinations that no plan can hold are drawn again."""
+    """Valid plans; combinations that no plan admits are drawn again."""
 
     schemas_, cohorts_ = schemas() if schema is None else schema, cohorts() if cohort is None else cohort
     privacies_ = privacies() if privacy is None else privacy
@@ -94,12 +94,12 @@ def shards(plan: Plan, *, max_records: int = 20) -> SearchStrategy[list[Records]
 
 
 def dropout_schedules(plan: Plan, *, survivable: bool = True) -> SearchStrategy[Schedule]:
-    """``{step: {client, ...}}`` as ``simulate`` takes it: who never sends that step's message, or any later one.
+    """``{step: {client, ...}}`` as ``simulate`` takes it: clients that send nothing from that step on.
 
     Args:
-        plan: whose clients may vanish.
-        survivable: at most as many vanish as the plan admits; otherwise at least one more, and before their vectors
-            are in the sum, so that there must be no sum.
+        plan: the plan whose clients drop out.
+        survivable: at most as many clients drop out as the plan admits; otherwise at least one more, before their
+            vectors are in the sum, so that the session must end without a sum.
     """
     clients, spare = plan.cohort.clients, plan.cohort.clients - plan.cohort.min_survivors
     least, most = (0, spare) if survivable else (spare + 1, clients)

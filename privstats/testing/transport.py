@@ -1,4 +1,4 @@
-"""A transport without a network, for tests of what carries a session: a function answers, and time is a number."""
+"""A transport without a network, for tests of code that carries a session: a function answers, and time is a number."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Answering: TypeAlias = Callable[[int, Kind, bytes], Reply]
 
 
 class MockTransport:
-    """Carries messages to a function and its answers back, at once, on a clock that moves only when somebody sleeps.
+    """Carries messages to a function and its answers back, at once, on a clock that moves only in ``sleep``.
 
     It fits ``engines.network.transport.Transport``; give its ``clock`` and ``sleep`` beside it.
 
     Args:
-        answer: what a node replies to a message of a kind.
+        answer: a node's reply to a message of a kind.
         nodes: their numbers.
 
     Attributes:
         now: seconds since the start.
-        comes: by node, when it comes online, if not at once.
-        goes: by node, when it goes, if ever.
-        pushed: every message that was sent, in order: node, kind and data.
+        comes: by node, the time at which it comes online, if not at once.
+        goes: by node, the time at which it goes offline, if ever.
+        pushed: all messages sent, in order: node, kind and data.
         waiting: replies that were not fetched yet, by the message's name.
 
     Example:
@@ -55,11 +55,11 @@ class MockTransport:
         return [node for node in self.nodes if self.comes.get(node, 0.0) <= self.now < self.goes.get(node, inf)]
 
     def name(self, node: int) -> str:
-        """What people call a node."""
+        """The node's name for people."""
         return f"node-{node}"
 
     def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:
-        """Send a message, which is answered at once; an empty name where the node has gone.
+        """Send a message, which is answered at once; returns an empty name where the node is offline.
 
         Raises:
             LocalProtocolError: it would expire before it arrives.
@@ -74,7 +74,7 @@ class MockTransport:
         return name
 
     def replies(self, node: int, kind: Kind, data: bytes) -> Iterable[Reply]:
-        """What comes back of a message; a subclass may lose it, repeat it or damage it."""
+        """The replies to a message; a subclass may lose, repeat or damage them."""
         return [self._answer(node, kind, data)]
 
     def pull(self, message: str, most: int) -> Reply | None:

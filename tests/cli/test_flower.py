@@ -195,10 +195,10 @@ def test_check_and_giving_up_of_a_course(privstats, tmp_path: Path) -> None:
     assert facts["ledger"].startswith("spent epsilon 0 of 4.001")
     net = FolderNet(made)
     net.goes = dict.fromkeys(range(102, 105), 0.0)
-    assert net.run().sentence.startswith("course, node 0: step advertise: 2 of 5 answered")
+    assert net.run().sentence.startswith("course, round 0: step advertise: 2 of 5 answered")
     done = privstats("flower", "give-up", "study/host", "--yes", cwd=tmp_path)
     assert done.returncode == 0
-    assert done.stdout.startswith("course, node 0: this session ended on ")
+    assert done.stdout.startswith("course, round 0: this session ended on ")
 
 
 def test_check_of_a_course_without_a_promise(privstats, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import pytest
@@ -18,16 +18,46 @@ from privstats.workflows.report import explanations
 from privstats.workflows.simulate.run import _THROUGH
 from tests.alignment.cohort import first
 from tests.course.cases import plan_of, promise, rounds, shards
+from tests.course.streams import plan_of as stream_plan
 from tests.course.streams import stream_of
 
 SCORES = ps.ScoreSchema(4, 2.0, transform=(ConstantFeature(1.0),))
+
+
+def _newton(cohort: ps.Cohort) -> ps.Newton:
+    return ps.Newton.start(SCORES, cohort, promise(epsilon=3.0), 3)
+
+
 SAMPLES = {
     "single": Single(plan_of()),
     "rounds": rounds(),
     "alignment": Alignment(first()),
     "stream": stream_of(4, "tree"),
-    "newton": ps.Newton.start(SCORES, ps.Cohort(2, 2, 2_000), promise(epsilon=3.0), 3),
+    "newton": _newton(ps.Cohort(2, 2, 2_000)),
 }
+
+CHANGED = {
+    "single": {"plan": plan_of(epsilon=4.1)},
+    "rounds": {
+        "first": plan_of(epsilon=1.1),
+        "rounds": 3,
+        "expected_records": 9_999,
+        "retries": 1,
+        "release_share": 0.3,
+    },
+    "alignment": {"first": first(cohort=ps.Cohort(14, 12, 3_000)), "step": "published"},
+    "stream": {
+        "plan": stream_plan(epsilon=4.1),
+        "epochs": 8,
+        "mechanism": "increments",
+        "deletions": True,
+        "repeats": 1,
+    },
+    "newton": {"first": _newton(ps.Cohort(2, 2, 2_001)).first, "rounds": 2, "retries": 1},
+}
+"""Of each kind every field that is its own, with another value."""
+IMPLIED = {"stream": {"allow_disclosing_leavers"}}
+"""Fields that follow from the others."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +82,16 @@ def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_
         write(tmp_path / "course.toml", course)
         assert read(tmp_path / "course.toml") == course
         assert f'kind = "{name}"' in (tmp_path / "course.toml").read_text()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_field_of_a_course_is_in_its_digest(name: str) -> None:
+    """Parties hold a course by its digest, which lists its numbers one by one: a server could change one it lacks."""
+    course, changed = SAMPLES[name], CHANGED[name]
+    assert set(changed) | IMPLIED.get(name, set()) == {each.name for each in fields(course) if each.compare}
+    without = {} if KINDS[name].promise != "own" else {"promise": None}
+    others = [replace(course, **without, **{field: value}) for field, value in changed.items()]
+    assert len({course.digest, *(each.digest for each in others)}) == 1 + len(others)
 
 
 def test_only_a_stream_pauses_weighs_and_names_its_nodes_together() -> None:

@@ -6,6 +6,7 @@ from scipy.stats import kstest
 
 from privstats import ClassSchema, RidgeSchema
 from privstats.dp import Privacy, calibrate, draw_central, draw_member, draw_share
+from privstats.dp.models import MODELS
 from privstats.encoding import layout_of
 from privstats.randomness import seeded
 
@@ -18,17 +19,17 @@ SCHEMAS = [
 
 def noise_of(schema, model, honest=6):
     privacy = Privacy(model=model, unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
-    return calibrate(schema, privacy, honest_shares=honest, members=3 if model == "panel" else 1)
+    return calibrate(schema, privacy, honest_shares=honest, members=3 if privacy.trust.drawn_by == "member" else 1)
 
 
-DRAWS = {"central": draw_central, "panel": draw_member}
+DRAWS = {"server": draw_central, "client": draw_share, "member": draw_member}
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-@pytest.mark.parametrize("model", ["central", "distributed", "local", "panel"])
+@pytest.mark.parametrize("model", MODELS)
 def test_every_segment_carries_its_own_noise(schema, model):
     noise, layout = noise_of(schema, model), layout_of(schema)
-    draw = DRAWS.get(model, draw_share)
+    draw = DRAWS[noise.trust.drawn_by]
     sample = np.concatenate([draw(noise, layout, seeded(i))[None] for i in range(40)])
     assert sample.dtype == np.int64
     assert sample.shape == (40, layout.size)

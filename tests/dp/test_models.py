@@ -28,38 +28,39 @@ def noise(model: str):
     return calibrate(SCHEMA, privacy, honest_shares=HONEST, members=members)
 
 
+LEVELS = [
+    ("central", rounded_gaussian, lambda total: total, lambda one: one + 0.5, 1.0),
+    (
+        "distributed",
+        discrete_gaussian,
+        lambda total: math.sqrt((total * total + 4) / HONEST),
+        lambda one: math.sqrt(CLIENTS) * one,
+        math.sqrt(CLIENTS / HONEST),
+    ),
+    (
+        "local",
+        rounded_gaussian,
+        lambda total: total,
+        lambda one: math.sqrt(CLIENTS) * (one + 0.5),
+        math.sqrt(CLIENTS),
+    ),
+    (
+        "panel",
+        rounded_gaussian,
+        lambda total: total,
+        lambda one: math.sqrt(MEMBERS) * (one + 0.5),
+        math.sqrt(MEMBERS),
+    ),
+]
+"""Of each model: the law, sigma of a draw, the tail of a sum and what a release has beyond its sigma."""
+
+
 def test_the_table_has_a_row_for_every_model_and_no_other():
-    assert tuple(MODELS) == get_args(Model)
+    assert tuple(MODELS) == get_args(Model) == tuple(model for model, *_ in LEVELS)
     assert all(row.name == name and row.trusted for name, row in MODELS.items())
 
 
-@pytest.mark.parametrize(
-    ("model", "sampler", "sigma", "tail", "surplus"),
-    [
-        ("central", rounded_gaussian, lambda total: total, lambda one: one + 0.5, 1.0),
-        (
-            "distributed",
-            discrete_gaussian,
-            lambda total: math.sqrt((total * total + 4) / HONEST),
-            lambda one: math.sqrt(CLIENTS) * one,
-            math.sqrt(CLIENTS / HONEST),
-        ),
-        (
-            "local",
-            rounded_gaussian,
-            lambda total: total,
-            lambda one: math.sqrt(CLIENTS) * (one + 0.5),
-            math.sqrt(CLIENTS),
-        ),
-        (
-            "panel",
-            rounded_gaussian,
-            lambda total: total,
-            lambda one: math.sqrt(MEMBERS) * (one + 0.5),
-            math.sqrt(MEMBERS),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("model", "sampler", "sigma", "tail", "surplus"), LEVELS)
 def test_each_row_gives_the_levels_of_its_model_to_the_last_bit(model, sampler, sigma, tail, surplus):
     made, layout = noise(model), layout_of(SCHEMA)
     for segment in layout.segments:

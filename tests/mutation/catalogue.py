@@ -15,9 +15,9 @@ from privstats.moments.grid import Grid
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked, secure
 from privstats.secagg.exclusive import Exclusive
-from privstats.session.accounting import NodeCharge
 from privstats.session.vector import Contribution
 from tests.mutation import bugs
+from tests.mutation.ledger_catalogue import LEDGER_MUTANTS
 from tests.mutation.machines import MACHINES
 from tests.mutation.mutant import Mutant
 from tests.mutation.panel_catalogue import PANEL_MUTANTS
@@ -34,11 +34,7 @@ _SENSITIVITY = "tests/dp/test_sensitivity.py::"
 _MECHANISMS = "tests/dp/test_mechanisms.py::"
 _WRAPPING = "tests/session/test_wrapping_client.py::"
 _SESSION = "tests/session/test_session.py::"
-_RUNS = "tests/dp/test_ledger_runs.py::"
-_WITHDRAWN = "tests/test_withdrawn.py::"
 _ALONE = "tests/secagg/interactive/test_one_at_a_time.py::"
-_NODES = "tests/course/test_nodes.py::"
-_COURSE = "tests/threat_models/audits/test_course.py::"
 _GRADIENTS = "tests/threat_models/audits/test_gradients.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
 
@@ -193,20 +189,6 @@ MUTANTS: dict[str, Mutant] = {
         (_MECHANISMS + "test_shares_of_six_clients_sum_to_the_noise_of_one_server",),
         ("noise",),
     ),
-    "wrong adjacency in the ledger": Mutant(
-        "the ledger charges an account under the adjacency that it does not have",
-        name_in("privstats.dp.ledger_rules", "joint_mu", bugs.charged_by_the_other),
-        "shares",
-        ("tests/dp/test_ledger.py::test_another_adjacency_is_charged_what_it_costs_here",),
-        (),
-    ),
-    "ledger keeps the largest": Mutant(
-        "the ledger counts the dearest release instead of all of them",
-        name_in("privstats.dp.accounts", "compose", lambda right: lambda mus: max(mus, default=0.0)),
-        "shares",
-        ("tests/dp/test_ledger.py::test_totals_compose_like_gaussians_and_by_statistic",),
-        (),
-    ),
     "delta forgotten": Mutant(
         "noise is calibrated at delta 1e-2 whatever the plan says",
         name_in("privstats.dp.calibration", "gaussian_mu", lambda right: bugs.mu_without_delta),
@@ -301,58 +283,12 @@ MUTANTS: dict[str, Mutant] = {
         (_WRAPPING + "test_without_noise_a_sum_beyond_what_honest_clients_can_hold_is_refused",),
         (),
     ),
-    "charge skipped": Mutant(
-        "sessions and releases never ask the ledger that they are given",
-        both(
-            name_in("privstats.session.machines", "register_run", lambda right: lambda plan, account, roster: None),
-            name_in("privstats.session", "charged", lambda right: bugs.never_charged),
-        ),
-        "shares",
-        (
-            _SESSION + "test_the_ledger_is_told_before_the_masked_vector_leaves",
-            _SESSION + "test_a_hundred_releases_of_one_total_leave_a_tenth_of_the_noise_and_are_stopped_by_the_cap",
-        ),
-        (),
-    ),
     "contribution used twice": Mutant(
         "a contribution serves as many sessions as one likes",
         member(Contribution, "take", lambda contribution: contribution.vector),
         "shares",
         (_SESSION + "test_a_noisy_vector_reused_after_a_claimed_abort_is_refused",),
         ("noise",),
-    ),
-    "run name not checked": Mutant(
-        "a run's name is good for a second upload and for another plan",
-        both(
-            name_in("privstats.dp.ledger", "same_spend", lambda right: lambda earlier, *asked: earlier),
-            name_in("privstats.dp.ledger", "check_nothing_left", lambda right: lambda accounts, run: None),
-        ),
-        "shares",
-        (
-            _RUNS + "test_a_retry_after_the_upload_has_left_is_a_second_release",
-            _RUNS + "test_one_run_name_serves_one_plan",
-        ),
-        (),
-    ),
-    "counter not checked": Mutant(
-        "the ledger accepts any number of a run",
-        member(dp.Ledger, "accept_counter", lambda ledger, members, counter, run: None),
-        "shares",
-        (
-            _RUNS + "test_a_run_number_is_accepted_only_if_it_is_the_next",
-            _SESSION + "test_run_names_cannot_be_ground_because_a_ledger_takes_only_the_next_number",
-        ),
-        (),
-    ),
-    "node mark missing": Mutant(
-        "a party takes part in a node of a course as often as it is asked",
-        member(NodeCharge, "spend", lambda charge, plan, run: charge.entry),
-        "shares",
-        (
-            _NODES + "test_two_invented_releases_for_one_node_and_the_second_is_refused_although_its_digest_is_new",
-            _COURSE + "test_a_canary_over_a_whole_course_ends_at_or_below_the_claim",
-        ),
-        (),
     ),
     "gradients replaced as if added": Mutant(
         "a round is calibrated as if no two records could oppose each other",
@@ -382,20 +318,7 @@ MUTANTS: dict[str, Mutant] = {
         (_SESSION + "test_too_few_survivors_cost_nothing_and_no_noise_is_drawn",),
         (),
     ),
-    "withdrawn although it left": Mutant(
-        "a ledger gives back what was spent for an upload that has left",
-        name_in("privstats.dp.ledger", "check_waiting", lambda right: lambda entry: None),
-        "shares",
-        (_WITHDRAWN + "test_what_has_left_is_not_withdrawn",),
-        (),
-    ),
-    "upload after its withdrawal": Mutant(
-        "an upload leaves under a spend that was given back",
-        name_in("privstats.dp.ledger", "check_unsent", lambda right: lambda entry: None),
-        "shares",
-        (_WITHDRAWN + "test_a_second_machine_of_a_withdrawn_run_never_speaks",),
-        (),
-    ),
+    **LEDGER_MUTANTS,
     **MACHINES,
     **PANEL_MUTANTS,
     **READERS,

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.plan.feasibility import check_masking
+from privstats.schema.public_values import Published
+from privstats.transforms import ConstantFeature
 
 SCHEMA = ps.ClassSchema(classes=3, features=4, statistics="NAB", clip_norm=2.0)
 COHORT = ps.Cohort(clients=6, min_survivors=5, max_records=500)
@@ -61,6 +63,32 @@ def test_a_ridge_plan_survives_its_toml_form():
 )
 def test_any_change_changes_the_digest(changed):
     assert plan(**changed).digest != plan().digest
+
+
+PANEL = tuple(character * 64 for character in "ab")
+ROUND = ps.Newton.start(ps.ScoreSchema(4, 2.0, transform=(ConstantFeature(1.0),)), COHORT, PRIVACY).first
+PAIRS = {
+    "schema": (plan(), plan(schema=ps.ClassSchema(3, 4, "NAB", 2.0, grid_bits=13))),
+    "cohort": (plan(), plan(cohort=ps.Cohort(6, 5, 501))),
+    "privacy": (plan(), plan(privacy=ps.NoPrivacy())),
+    "min_count": (plan(), plan(min_count=1)),
+    "merge": (plan(min_count=1), plan(min_count=1, merge={2: 0})),
+    "graph": (plan(), plan(graph="complete")),
+    "protocol": (plan(), plan(protocol="split", panel=PANEL)),
+    "panel": (plan(protocol="split", panel=PANEL), plan(protocol="split", panel=PANEL[::-1])),
+    "published": (ROUND, dataclasses.replace(ROUND, published=Published("1" * 64))),
+    "spare_bits": (plan(), plan(spare_bits=1)),
+}
+"""For each field of a plan two plans, of which it is what differs."""
+
+
+@pytest.mark.parametrize("field", [each.name for each in dataclasses.fields(ps.Plan)])
+def test_every_field_is_in_the_digest_and_in_the_file(field):
+    """Parties hold a plan by its digest, and [aggregation] lists its fields: a server could change one it lacks."""
+    one, other = PAIRS[field]
+    assert getattr(one, field) != getattr(other, field)
+    assert one.digest != other.digest
+    assert ps.Plan.from_toml(other.to_toml()) == other
 
 
 @given(records=st.integers(1, 10**6), bits=st.integers(8, 16), epsilon=st.sampled_from([0.1, 1.0, 10.0]))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -190,6 +191,13 @@ def test_the_interactive_protocol_is_a_row():
     row = PROTOCOLS["interactive"]
     assert (row.parameters, row.client, row.server) == (Parameters, Client, Server)
     assert protocol_of(plan().masking) is row
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_the_parameters_of_a_row_lead_back_to_it(name):
+    """Machines are made and resumed by the name in the parameters: another row's name would give its machines."""
+    panel = tuple(ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2 * PROTOCOLS[name].has_panel))
+    assert protocol_of(plan(protocol=name, panel=panel).masking) is PROTOCOLS[name]
 
 
 def test_a_plan_in_the_place_of_its_masking_is_refused_in_words():

@@ -238,7 +238,7 @@ def test_too_few_survivors_cost_nothing_and_no_noise_is_drawn(model, charge, mon
     assert len(entries(charge)) == 1
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 def test_a_client_writes_its_spend_before_it_draws_its_share(model, charge, monkeypatch):
     subject = plan(model)
     drawn = []
@@ -468,7 +468,7 @@ def test_in_clear_is_what_the_protocol_would_release():
     assert ps.session.aggregate_unmasked(EXACT, SHARES[:3]).survivors == (0, 1, 2)
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 def test_in_clear_draws_the_noise_of_the_plan(model):
     subject = plan(model)
     again = [ps.session.aggregate_unmasked(subject, SHARES, seeded(1)).vector for _ in range(2)]
@@ -523,7 +523,7 @@ def test_a_generator_that_is_refused_costs_nothing(charge):
     assert charge.ledger.account("ward 7").entries == ()
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 def test_a_release_whose_shares_can_be_predicted_says_so(model):
     """The noise is in the contributions: a secure generator for the sum does not make it secret."""
     subject = plan(model)

@@ -63,7 +63,7 @@ def in_both_worlds(subject, placed):
     return [[outcome(subject, present, placed, 2 * i + present) for i in range(TRIALS)] for present in (False, True)]
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 def test_an_entry_just_below_the_wrap_tells_nothing_about_the_victim(model):
     """Lifting before the noise, the sign of the entry told the worlds apart every time (TPR 1 at FPR 0)."""
     subject = plan(model)
@@ -75,7 +75,7 @@ def test_an_entry_just_below_the_wrap_tells_nothing_about_the_victim(model):
     assert abs(aborts[0] - aborts[1]) <= most
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 def test_an_abort_for_an_implausible_entry_tells_no_more_than_the_release(model):
     """On the exact sum the same check is an oracle; on the noisy one it is post-processing."""
     subject = plan(model)
@@ -148,7 +148,7 @@ def test_counts_that_cancel_in_their_sum_are_refused_one_by_one():
         release(subject, subject.ring.encode(vector), (0, 1, 2))
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 def test_an_honest_cohort_at_its_record_limit_is_never_refused(model):
     subject = plan(model)
     rng = seeded(5)

@@ -1,11 +1,14 @@
 """Ceilings are the closed forms, and exist exactly where the plan promises something."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
 from privstats.dp import operating_point
+from privstats.dp.models import MODELS, Drawer
 from threat_models import ceilings
-from threat_models.adversary import Adversary
+from threat_models.adversary import BARE, Adversary
 
 from .conftest import plan_of, promise
 
@@ -43,6 +46,10 @@ def test_a_ceiling_stands_where_the_plan_promises_something(model, adversary, fa
     plan = plan_of(promise(model))
     expected = None if factor is None else pytest.approx(plan.noise.mu * factor)
     assert ceilings.guaranteed_mu(plan, adversary) == expected
+
+
+def test_of_every_drawer_it_is_said_who_sees_no_noise():
+    assert set(BARE) == set(get_args(Drawer)) == {row.drawn_by for row in MODELS.values()}
 
 
 def test_without_dp_there_is_no_ceiling():

@@ -124,7 +124,7 @@ def test_a_plan_that_cannot_be_read_is_one_sentence(content, tmp_path):
     assert "\n" not in str(done.exception)
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 @pytest.mark.parametrize("name", FAST)
 def test_a_table_fits_a_terminal_of_80_columns(name, model, plan_file):
     plan = ps.Plan.read(plan_file)

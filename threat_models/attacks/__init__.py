@@ -1,1 +1,1 @@
-"""Attacks on what a release shows: pure functions from what the attacker sees to what it learns."""
+"""Attacks on releases: pure functions from the attacker's view to a guess."""

@@ -1,7 +1,7 @@
-"""Attack 10, attributes: what somebody does not know of a person, from two-way counts with what it does know.
+"""Attack 10, attributes: an unknown attribute of a person, from two-way counts with a known one.
 
-The arithmetic is in ``properties``. Records are made up, because the attack needs columns that say yes or no; the sums
-are the plan's own.
+``properties`` has the arithmetic. Records are synthetic, because the attack needs binary columns; the sums are the
+plan's own.
 """
 
 from __future__ import annotations

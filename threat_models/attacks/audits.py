@@ -1,6 +1,6 @@
-"""The audits in the same report: a lower bound on mu from canaries, held against the plan's claim.
+"""The audits in the same report: a lower bound on mu from canaries, compared with the plan's claim.
 
-A bridge only; the audit itself is in ``audits/canary.py`` and shares no formula with what it checks.
+``audits/canary.py`` is the audit itself; it shares no formula with the code it checks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What an attacker may know of every record beforehand: range, grid, norm.
+"""Public constraints on every record: range, grid, norm.
 
-Not data: each of these follows from public choices, like a ReLU before the clip, pixels of 16 grey levels, or a public
-normalisation. The rotation attack meets the sums with them.
+Each follows from public choices, like a ReLU before the clip, pixels of 16 grey levels, or a public normalisation. The
+rotation attack combines them with the sums.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Constraints:
         return np.clip(X, self.lower, self.upper)
 
     def bounds_met(self, X: Array, tolerance: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Where rows lie at the lower and at the upper bound, up to ``tolerance``."""
+        """Masks of the entries at the lower and at the upper bound, up to ``tolerance``."""
         return X - self.lower <= tolerance, self.upper - X <= tolerance
 
 

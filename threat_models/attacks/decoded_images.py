@@ -1,7 +1,7 @@
 """Attack 11 as a game: a record recovered from the sums, turned into a picture by a decoder trained on public pictures.
 
-The decoder is in ``images`` (a deep one, which needs torch, in ``image_prior``). Needs raw records that are square
-pictures, and an attacker who can run the encoder.
+``images`` has the decoder (``image_prior`` a deep one, which needs torch). Needs raw records that are square pictures,
+and an attacker who can run the encoder.
 """
 
 from __future__ import annotations

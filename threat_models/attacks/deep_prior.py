@@ -1,6 +1,6 @@
-"""Attack 11 without public pictures: a class of one, drawn by a net that has seen no picture (``image_prior``).
+"""Attack 11 without public pictures: a class of one record, drawn by an untrained net (``image_prior``).
 
-Needs torch; without it the row says so. The same scene as ``four_samples``: digits behind a public encoder, under the
+Needs torch; without it the row says that. The same scene as ``four_samples``: digits behind a public encoder, under the
 plan's promise.
 """
 

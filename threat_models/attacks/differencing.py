@@ -1,6 +1,6 @@
-"""Subtracting sessions: two that differ by one client give that client's sums; many random cohorts give everybody's.
+"""Subtracting sessions: two that differ by one client give that client's sums; many random cohorts give all clients'.
 
-Masking protects one session. These attacks read only releases and the public lists of who took part.
+Masking protects one session. These attacks read only releases and the public lists of participants.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["Differencing", "RandomCohorts"]
 
 
 class _OfSums(Attack):
-    """What both share: the goal, the letter, and that a client's class must hold one record."""
+    """The common part: the goal, the letter, and that a client's class must hold one record."""
 
     goal = "reconstruction"
     reads = "A"
 
     def refusal(self, plan: Plan) -> str | None:
-        """Needs a plan that lets somebody be absent."""
+        """Needs a plan in which one client may be absent."""
         if plan.cohort.clients == plan.cohort.min_survivors:
             return "needs sessions with different clients, and this plan lets nobody vanish"
         return super().refusal(plan)
@@ -61,7 +61,7 @@ class RandomCohorts(_OfSums):
     effort = 0.05
 
     def adversary(self, plan: Plan) -> Adversary:
-        """Ten sessions more than clients, so that the equations nearly always determine everybody."""
+        """Ten sessions more than clients, so that the equations nearly always determine all clients."""
         return replace(self.needs, releases=plan.cohort.clients + 10)
 
     def run(self, view: View, rng: Generator) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Images and a public convolutional encoder of them, in numpy: random filters and a ReLU.
 
-Not an attack: a stand-in for the frozen encoders of the field, small enough to run anywhere. The attacks on pictures
-use it, and so does the benchmark.
+A stand-in for the frozen encoders of the field, small enough to run anywhere. The attacks on pictures and the benchmark
+use it.
 """
 
 from __future__ import annotations

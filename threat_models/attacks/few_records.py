@@ -1,6 +1,6 @@
 """Attacks 1 to 3 as games: one and two records of a class, read off its sums.
 
-The arithmetic is in ``inversion``; here it meets a view. Exact without noise, so a class of two hides nobody.
+``inversion`` has the arithmetic. Without noise it is exact, so a class of two hides no record.
 """
 
 from __future__ import annotations

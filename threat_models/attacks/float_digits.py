@@ -1,7 +1,7 @@
-"""Attack 13 as a game: the last digits of what a release says, which noise drawn in floats would betray.
+"""Attack 13 as a game: the last digits of a release, which noise drawn in floating point would reveal.
 
-The test is in ``floats``, where a naive double mechanism fails it; our noise is whole grid steps, and nothing is
-impossible. The attacker knows every record but one.
+``floats`` has the test, which a naive double mechanism fails; our noise is whole grid steps, so every output is
+possible. The attacker knows all records but one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Telling two data sets apart by what floating-point noise cannot have produced.
 
-Not an attack on the Gaussian's shape, which no output escapes: on its digits. A double holds 53 bits, so ``f + noise``
-rounds, and some sums are out of reach from one f that are in reach from another (Mironov 2012, "On significance of the
-least significant bits for differential privacy").
+It tests the digits of an output, not the Gaussian's shape. A double holds 53 bits, so ``f + noise`` rounds, and some
+sums are reachable from one f but not from another (Mironov 2012, "On significance of the least significant bits for
+differential privacy").
 """
 
 from __future__ import annotations
@@ -55,5 +55,5 @@ def digit_scores(outputs: Array, without: Array, with_target: Array, sigma: floa
 
 
 def baseline(trials: int) -> Array:
-    """Scores without the outputs: the same for every trial, so that nothing is told apart."""
+    """Scores without the outputs: the same for every trial, so that they separate nothing."""
     return np.zeros(trials)

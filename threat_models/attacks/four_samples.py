@@ -1,7 +1,7 @@
 """Attack 11, the scene of FedCGS ("uploaded variables cannot be used to recover"): four samples of a class as pictures.
 
-Three attackers: secure aggregation off, so that each sample's own upload is seen; partly off, so that only the sums of
-the four are; and on, so that only the release of everybody is. What they see is decoded by ``images``.
+Three attackers: secure aggregation off, so that they see each sample's own upload; partly off, so that they see only
+the sums of the four; and on, so that they see only the release. ``images`` decodes what they see.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class FourSamples(Examination):
 
 
 def _pictures(scene: Scene, rows: Rows, label: int, rng: Generator) -> dict[str, Array]:
-    """What each of the three makes of four samples: ``(4, 8, 8)``."""
+    """Each attacker's pictures of four samples, ``(4, 8, 8)``."""
     alone = np.concatenate([_upload(scene, rows[k : k + 1], rng)[0][label][None] for k in range(len(rows))])
     A, second = _upload(scene, rows, rng)
     moment = second if second.ndim == 2 else second[label]

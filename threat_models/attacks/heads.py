@@ -1,7 +1,7 @@
 """Published heads back to the moments they were fitted on.
 
-Not for releases, which show moments anyway: this is for those who publish only the model. What comes out feeds every
-other attack, since a model that determines the moments hides no more than they do.
+For publishers of a model alone; a release shows the moments anyway. The recovered moments feed every other attack,
+because a model that determines the moments hides no more than they do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From recovered feature rows to pictures without public images: a deep image prior.
 
-Not the linear decoder (``images``), which needs no torch but public images. An untrained convolutional net is fitted so
-that the encoder says of its output what was recovered (Ulyanov, Vedaldi and Lempitsky 2018).
+``images`` has the linear decoder, which needs public images and no torch. Here an untrained convolutional net is fitted
+so that the encoder maps its output to the recovered rows (Ulyanov, Vedaldi and Lempitsky 2018).
 """
 
 from __future__ import annotations

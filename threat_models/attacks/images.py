@@ -1,7 +1,7 @@
-"""From recovered feature rows to pictures: a linear decoder, and how like the truth they are.
+"""From recovered feature rows to pictures: a linear decoder, and a similarity score to the true pictures.
 
-Not the recovery of rows (``inversion``, ``rotation``) and not a deep prior, which needs torch (``image_prior``). The
-decoder is closed-form ridge on public images.
+The decoder is closed-form ridge on public images. ``inversion`` and ``rotation`` recover the rows; ``image_prior`` has
+a deep prior, which needs torch.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Decoder:
 
 @dataclass(frozen=True, eq=False)
 class FourSamples:
-    """What a server makes of a few samples of one class when secure aggregation is wholly or partly off.
+    """A server's pictures of a few samples of one class when secure aggregation is wholly or partly off.
 
     Attributes:
         wholly: images from each client's own features, secure aggregation off: ``(n, height, width)``.

@@ -1,7 +1,7 @@
-"""The strongest reader of a release: it knows every record but one and asks whether that one is in.
+"""The strongest reader of a release: it knows all records but one and asks whether that one is in.
 
-A matched filter on what is left when all other records are taken off. Against our noise it is optimal, so it must land
-on the ceiling and never above: the harness's own self-test.
+A matched filter on the release less all other records. Against our noise it is optimal, so it must reach the ceiling
+and never exceed it: the harness's own self-test.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Informed(Attack):
         return replace(self.needs, colluders=plan.cohort.colluders if distributed else 0)
 
     def run(self, view: View, rng: Generator) -> NDArray[np.float64]:
-        """<release - everybody else, record> weighted by 1 / sigma^2: the log likelihood ratio up to a constant."""
+        """<release - other records, record> weighted by 1 / sigma^2: the log likelihood ratio up to a constant."""
         del rng
         if view.background is None:
             return np.zeros(len(view.candidates))
@@ -65,7 +65,7 @@ class RepeatedReleases(Informed):
 
 
 def record_sums(view: View, x: NDArray[np.float64], label: Any) -> Sums:
-    """What one record adds to every statistic that is sent and seen, in real units."""
+    """One record's contribution to every statistic that is sent and seen, in real units."""
     schema, outer = of_records(view.plan.schema), np.outer(x, x)
     if not isinstance(schema, ClassSchema):
         target = np.atleast_1d(np.asarray(label, np.float64))

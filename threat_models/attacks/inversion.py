@@ -1,7 +1,7 @@
-"""Reading one or two records off their own sums.
+"""Recovering one or two records from their own sums.
 
-Not for more records: three already leave a rotation open, which is ``rotation``. Works on grid integers, where the
-answer is exact, and on real or noisy sums, where it is the nearest one.
+From three records on the sums determine records only up to a rotation, see ``rotation``. Works on grid integers, where
+the answer is exact, and on real or noisy sums, where it is the nearest one.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def pair_from_squares(A: Sums, D: Sums) -> Pairs:
 
 
 def baseline(public: Sums, records: int) -> Array:
-    """What the same attacker says without the release: the mean of a public sample ``(m, d)``, for every record."""
+    """The same attacker's guess without the release: the mean of a public sample ``(m, d)``, for every record."""
     return np.tile(np.asarray(public, dtype=np.float64).mean(axis=0), (records, 1))
 
 

@@ -30,7 +30,7 @@ class JoinedLabel(Attack):
     effort = 0.5
 
     def refusal(self, plan: Plan) -> str | None:
-        """Needs a plan that lets somebody be absent."""
+        """Needs a plan in which one client may be absent."""
         if plan.cohort.clients == plan.cohort.min_survivors:
             return "needs sessions with different clients, and this plan lets nobody vanish"
         return super().refusal(plan)

@@ -1,7 +1,7 @@
 """Span and leverage: below d records a member lies in the span of S, above it has leverage at most 1.
 
-Needs nothing but the second moments: x^T S^-1 x <= 1 for every member (its leverage), while strangers scatter around
-d / n and leave the span altogether when n < d.
+Needs only the second moments: x^T S^-1 x <= 1 for every member (its leverage), while non-members scatter around d / n
+and leave the span when n < d.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many records an attack got: recovered rows against true ones, in the best order.
+"""The number of records that an attack recovered: its rows matched with the true ones in the best order.
 
 Only the game uses this; an attack never sees the truth.
 """

@@ -1,6 +1,6 @@
-"""Attack 14, two lies in the messages themselves: keys signed for another session, and bytes that are no message.
+"""Attack 14, two lies in the messages themselves: keys signed for another session, and malformed bytes.
 
-Part of ``protocol``, which lists and reports them.
+``protocol`` lists and reports them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DAMAGES = 8
 
 
 def replayed_keys(cohort: Cohort) -> Value | None:
-    """Everybody else's signed keys are those of an earlier session, whose secrets were found on their machines."""
+    """All other clients' signed keys are those of an earlier session, whose secrets were found on their machines."""
     earlier = cohort.again()
     earlier.play("share")
     old = {place: machine for place, machine in enumerate(earlier.clients) if place != VICTIM}
@@ -60,7 +60,7 @@ def replayed_keys(cohort: Cohort) -> Value | None:
 
 
 def malformed_bytes(cohort: Cohort) -> Value | None:
-    """Damaged messages, then one by which nobody but the victim goes on: no pair would mask."""
+    """Damaged messages, then one after which only the victim continues, so that no pair would mask."""
     outbox = cohort.play("mask")
     victim, server = cohort.clients[VICTIM], cohort.server
     for damaged in _damaged(outbox[VICTIM], cohort):

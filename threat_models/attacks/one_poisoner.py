@@ -1,7 +1,7 @@
 """Attack 15 on a plan: lies of one client among many, and whether the checks that a total allows see them.
 
-The lies and the checks are in ``poisoning``; accuracy against scale is in ``benchmarks/attacks``. Nothing is learnt of
-anybody here: the row counts lies that pass unseen, which nothing promises against.
+``poisoning`` has the lies and the checks; ``benchmarks/attacks`` measures accuracy against scale. The attacker learns
+nothing about others: the row counts lies that no check sees, and no promise excludes them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Attack 12, ridge: the second moment behind models that were published at several penalties.
 
-The linear algebra is in ``heads``. Nothing but coefficients reaches the attacker; what comes out is what the release
-said, noise included.
+``heads`` has the linear algebra. The attacker gets only coefficients, and recovers the released sum, noise included.
 """
 
 from __future__ import annotations

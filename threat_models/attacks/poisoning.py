@@ -1,7 +1,7 @@
-"""What one client that lies about its moments does to the model, and which checks of the total see it.
+"""The effect on the model of one client that lies about its moments, and the checks of the total that detect it.
 
-Not about masks: a lie inside the ring is masked like the truth. A server sees sums only, so whatever catches the lie
-must be a statement about the total.
+A lie inside the ring is masked like the truth, and a server sees sums only, so every check must be a statement about
+the total.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class Checks:
-    """Which classes ``(C,)`` of a total break a law that every sum of records obeys.
+    """Masks ``(C,)`` of the classes of a total that break a law of every sum of records.
 
     Attributes:
         norm: ``||A_c|| > N_c R``.
@@ -62,7 +62,7 @@ class Checks:
 
 
 def poisoned(honest: Moments, lie: Lie, scale: float) -> Moments:
-    """What the client sends in place of its own moments.
+    """The client's message in place of its own moments.
 
     Args:
         honest: its moments.

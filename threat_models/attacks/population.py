@@ -1,6 +1,6 @@
-"""What a public sample tells about a class: its mean and the inverse of its covariance.
+"""Estimates from a public sample of a class: its mean and the inverse of its covariance.
 
-Shared by the attacks that whiten; private to this package. Not private data: the adversary declares the sample.
+The attacks that whiten share it; the adversary declares the sample, so it is no private data.
 """
 
 from __future__ import annotations

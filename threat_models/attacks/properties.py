@@ -1,7 +1,7 @@
-"""Labels, attributes and properties read off counts and off S of one-hot features.
+"""Labels, attributes and properties read from counts and from S of one-hot features.
 
-Not about vectors in general: here every column says yes or no, so ``S[j, k]`` counts the records that have both. A
-count of one is a record; a count of none excludes.
+Every column is binary, so ``S[j, k]`` counts the records that have both. A count of one is a record; a count of zero
+excludes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Sums: TypeAlias = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
-    """What a table says of one person's hidden attribute.
+    """A table's evidence on one person's hidden attribute.
 
     Attributes:
         guess: index into the candidate columns.
@@ -47,7 +47,7 @@ class Attribute:
 def lone_labels(N: Sums) -> NDArray[np.intp]:
     """Classes in which exactly one record lies, from counts ``(C,)``; noisy counts are rounded.
 
-    Whoever knows that somebody is in the data and which classes the others have, knows that person's label.
+    An attacker who knows that a person is in the data, and the classes of all others, knows that person's label.
     """
     return np.flatnonzero(np.rint(np.asarray(N, dtype=np.float64)) == 1)
 

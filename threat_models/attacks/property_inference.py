@@ -1,7 +1,7 @@
-"""Attack 10, properties: how common something is among the records of a class, from its column of the sums.
+"""Attack 10, properties: the frequency of a property among the records of a class, from its column of the sums.
 
-A property of a group and of nobody in it, such as the share of smokers; a promise about single records does not hide
-it. Records are made up; the arithmetic is in ``properties``.
+A property of a group, such as the share of smokers; a promise about single records does not hide it. Records are
+synthetic; ``properties`` has the arithmetic.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attack 14: servers that lie to the real machines, and the one question whether a client's exact vector comes out.
+"""Attack 14: servers that lie to the real machines, and whether a client's exact vector is revealed.
 
 Each lie drives the library's own ``Client`` and ``Server`` message by message. A lie that never succeeds proves nothing
 by itself: the tests run the same lies against deliberately weakened clients, where each succeeds.
@@ -33,7 +33,7 @@ _KEY = bytes(32)
 
 
 def colluders(cohort: Cohort, extra: int = 0) -> Value | None:
-    """As many clients as the plan counts with tell the server everything, and as many as may vanish do so."""
+    """As many clients as the plan allows collude with the server, and as many as may drop out do."""
     helpers = range(1, 1 + cohort.parameters.colluders + extra)
     gone = range(cohort.parameters.min_survivors, cohort.parameters.clients)
     cohort.play(silent={"mask": gone})
@@ -46,7 +46,7 @@ def colluders(cohort: Cohort, extra: int = 0) -> Value | None:
 
 
 def invented_clients(cohort: Cohort) -> Value | None:
-    """Everybody but the victim is the server's own invention, under keys that it made."""
+    """All clients but the victim are fake, under keys that the server made."""
     fakes = [Identity.generate(cohort.rng.bytes) for _ in cohort.identities]
     fakes[VICTIM] = cohort.identities[VICTIM]
     shown = Roster(tuple(fake.public for fake in fakes), server=cohort.aggregator.public, run=cohort.roster.run)
@@ -60,12 +60,13 @@ def invented_clients(cohort: Cohort) -> Value | None:
 
 
 def equivocation(cohort: Cohort) -> Value | None:
-    """The victim is told that all survived, the others that it vanished: its own seed, and shares of its mask key."""
+    """The server tells the victim that all survived, and the others that it dropped out: its own seed, and shares of
+    its mask key."""
     return _two_lists(cohort, set(range(cohort.parameters.clients)))
 
 
 def lone_survivor(cohort: Cohort) -> Value | None:
-    """The victim is told that it survived alone."""
+    """The server tells the victim that it survived alone."""
     return _two_lists(cohort, {VICTIM})
 
 
@@ -100,7 +101,7 @@ LIES: Mapping[str, Callable[[Cohort], Value | None]] = {
 
 
 class ProtocolLies(Examination):
-    """How often a lying server unmasks one client of the machines as shipped: never, or the masking is broken."""
+    """The rate at which a lying server unmasks one client of the machines as shipped: 0, or the masking is broken."""
 
     name = "protocol-lies"
     number = 14

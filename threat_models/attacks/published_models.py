@@ -1,7 +1,7 @@
 """Attack 12 as a game: from a published model back to sums, and from those to membership.
 
-How heads give their moments away is in ``heads``; here the class means of a linear discriminant or a naive Bayes model
-that was fitted on the release stand in for the sums, because a mean is a sum over a count.
+``heads`` recovers moments from heads; here the class means of a linear discriminant or a naive Bayes model fitted on
+the release replace the sums, because a mean is a sum over a count.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Quadratic membership on second moments: does x stand out in x^T (S / n - I) x?
 
 After whitening with a public sample. Theory for Gaussian records: d' about sqrt(d (d + 1) / 2n), so second moments
-betray members until n is far above d^2 / 2.
+reveal members until n is far above d^2 / 2.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Quadratic(Attack):
 def second_moments(view: View) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float64], float]]:
     """The sharpest second moment that each candidate's label has: which candidates, the moment, records in it.
 
-    S of the class where it is sent; else B over all classes, or G, for everybody at once.
+    S of the class where it is sent; else B over all classes, or G, for all records together.
     """
     sums, everybody = view.sums[0], np.ones(len(view.candidates), np.bool_)
     if "S" in sums:

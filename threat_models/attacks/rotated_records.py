@@ -1,6 +1,6 @@
-"""Attacks 4 and 5 as games: several records of a class, up to the rotation that what is known of records closes.
+"""Attacks 4 and 5 as games: several records of a class, up to the rotation that constraints on records determine.
 
-The search is in ``rotation``; here it meets a view. It gets few trials, because one may take a second.
+``rotation`` has the search. It gets few trials, because one may take a second.
 """
 
 from __future__ import annotations

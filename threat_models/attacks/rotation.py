@@ -1,7 +1,7 @@
-"""Reading many records off (N, A, S): the rotation that sums leave open, closed by what is known of every record.
+"""Recovering many records from (N, A, S): constraints on every record determine the rotation that the sums leave open.
 
-Not for one or two records (``inversion``). ``S = X^T X`` gives X up to a rotation Q with ``Q 1 = 1``; the attack looks
-for the rotation that makes all rows lie where records lie: at or above zero, in a range, on a grid.
+``inversion`` recovers one or two records. ``S = X^T X`` gives X up to a rotation Q with ``Q 1 = 1``; the attack
+searches the rotation that moves all rows to where records can be: at or above zero, in a range, on a grid.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def recover(
     Args:
         N: records in the class, at least 1; noisy counts are rounded.
         A, S: ``(d,)`` and ``(d, d)``, in one unit and its square. Noise is allowed: the answer is then the best found.
-        constraints: what is known of every record; with a norm alone nothing can be told.
+        constraints: known of every record; a norm alone determines nothing.
         rng: for the first rotations.
         starts: random rotations, all at once.
         iterations: most projections; the search ends earlier when one start has met sums and constraints.
@@ -111,7 +111,7 @@ def certify(rows: Array, A: Sums, S: Sums, constraints: Constraints) -> bool:
 
 
 def baseline(public: Sums, records: int, rng: np.random.Generator) -> Array:
-    """What the same attacker says without the release: ``records`` rows of a public sample, drawn without repeats.
+    """The same attacker's guess without the release: ``records`` rows of a public sample, drawn without repeats.
 
     Raises:
         DataError: the sample has fewer rows than that.

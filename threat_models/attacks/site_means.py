@@ -42,7 +42,7 @@ _SMALLEST, _LARGEST = 20.0, 400.0
 
 
 class SiteMeans(Examination):
-    """How many sites' means come out within 5 %, of as few sites as the plan admits."""
+    """The sites' means recovered within 5 %, of as few sites as the plan admits."""
 
     name = "site-means"
     number = 4
@@ -91,7 +91,7 @@ class Solved:
     misfit: float
 
     def doubt(self) -> tuple[float, float]:
-        """What speaks against it: sums that are left unexplained, then sizes that are no whole numbers."""
+        """The misfit of a solution: sums that stay unexplained, then sizes that are no whole numbers."""
         broken = float(np.abs(self.sizes - np.rint(self.sizes)).max())
         return (0.0, broken) if self.misfit < _SOLVED else (1.0, self.misfit)
 
@@ -165,7 +165,7 @@ class _System:
         return np.concatenate([math.log(self.N / K) + normal(K, rng), spread * normal(K * len(self.free), rng)])
 
     def residuals(self, unknown: Array) -> Array:
-        """What the sites leave unexplained."""
+        """The part of the sums that the sites leave unexplained."""
         n, means = self.split(unknown)
         u, v = np.triu_indices(means.shape[1])
         squares = means[:, u] * means[:, v]

@@ -1,7 +1,7 @@
 """Attack 14 under ``protocol="split"``: a leader with all helpers but one lies to the real machines.
 
-Each lie is the reason for one rule of the protocol. A lie that never succeeds proves nothing by itself: the tests run
-the same lies against doubles that lack just that rule, where each reads the victim's exact vector.
+Each lie motivates one rule of the protocol. A lie that never succeeds proves nothing by itself: the tests run the same
+lies against doubles that lack just that rule, where each reveals the victim's exact vector.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ LIES: Mapping[str, Callable[[Uploads], Value | None]] = {
 
 
 class SplitLies(Examination):
-    """How often a lying leader unmasks one client of the one upload's machines as shipped."""
+    """The rate at which a lying leader unmasks one client of the one upload's machines as shipped."""
 
     name = "split-lies"
     number = 14

@@ -1,7 +1,6 @@
-"""One session staged for an attack: the library's own machines, and everything that a lying server can do with them.
+"""One session staged for an attack: the library's own machines, under the control of a lying server.
 
-Not an attack. The lies in ``protocol`` and ``old_messages`` drive it message by message; doubles of the client take the
-place of the real one in tests.
+The lies in ``protocol`` and ``old_messages`` drive it message by message; in tests doubles replace the real client.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ def answer_of(client: Client, message: bytes) -> bytes:
 
 
 def vector_of(cohort: Cohort, answer: bytes) -> RingVector:
-    """What the server reads in the victim's Mask, which it keeps to itself."""
+    """The server's reading of the victim's Mask message, which it does not forward."""
     message = messages.decode(cohort.server._channel(VICTIM).open(memoryview(answer)), messages.Mask)
     return cohort.parameters.ring.unpack(message.vector)
 

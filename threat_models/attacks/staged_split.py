@@ -1,7 +1,6 @@
-"""One upload staged for an attack: the library's own machines, in the hands of a leader that has one helper with it.
+"""One upload staged for an attack: the library's own machines, under the control of a leader with one colluding helper.
 
-Not an attack. The lies in ``split`` drive it message by message; doubles of client, helper and keys take the place of
-the real ones in tests.
+The lies in ``split`` drive it message by message; in tests doubles replace the real client, helper and keys.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Value = NDArray[np.int64]
 
 
 def _pinned(run: Uploads, offers: Sequence[Offer]) -> Panel:
-    """What our clients do: the identities are the plan's, wherever the offers come from."""
+    """As our clients do: the identities are the plan's, for any sender of the offers."""
     return Panel(tuple(member.public for member in run.members), tuple(offers))
 
 
@@ -90,7 +89,7 @@ class Uploads:
         return self.helper(self.parameters, keys=self.held[place], roster=self.roster, panel=self.panel)
 
     def report(self, index: int, offers: Sequence[Offer] | None = None) -> bytes:
-        """What a client sends that is shown these offers."""
+        """A client's message after these offers."""
         panel = self.panel_of(self, self.panel.offers if offers is None else offers)
         vector, identity = self.parameters.ring.encode(self.values[index]), self.identities[index]
         given = {"index": index, "identity": identity, "roster": self.roster, "panel": panel}
@@ -99,7 +98,7 @@ class Uploads:
         return report
 
     def show(self, helper: Helper) -> None:
-        """Everybody's reports reach a helper, as an honest leader would show them."""
+        """All reports reach a helper, as from an honest leader."""
         for index in EVERYBODY:
             self.reports.setdefault(index, self.report(index))
         keys = HelperKeys.from_private(self.members[0], 0, self.parameters, self.roster, self.boxes[0], until=UNTIL)
@@ -127,7 +126,7 @@ class Uploads:
         return self.parameters.ring.unpack(told.answer)
 
     def body(self) -> RingVector:
-        """What the leader opens of the victim's report."""
+        """The part of the victim's report that the leader can open."""
         return self.parameters.ring.unpack(self._opened(self._read(VICTIM).body, 0, self.boxes[0], self.panel))
 
     def stream(self, place: int) -> RingVector:

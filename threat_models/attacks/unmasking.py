@@ -1,6 +1,6 @@
-"""How often lies of a staged run unmask the victim, as rows: never is what every masking protocol promises.
+"""Success rates of a staged run's lies at unmasking the victim, as rows; every masking protocol promises 0.
 
-Not an attack; ``protocol`` and ``split`` report through it.
+``protocol`` and ``split`` report through it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Attack 12, discriminants: the second moment behind a published linear discriminant, its shrinkage undone.
 
-Shrinkage is made for accuracy and hides nothing: its intensity is published or can be solved for. The algebra is in
-``heads``.
+Shrinkage serves accuracy and hides nothing: its intensity is published or can be solved for. ``heads`` has the algebra.
 """
 
 from __future__ import annotations

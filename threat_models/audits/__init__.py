@@ -1,1 +1,1 @@
-"""Audits that try to falsify what privstats claims about its privacy."""
+"""Audits that try to falsify the privacy claims of privstats."""

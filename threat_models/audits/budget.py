@@ -1,6 +1,6 @@
-"""What the promise is worth: per statistic, per record and per client, under both adjacencies, against any attacker.
+"""The value of a promise: per statistic, per record and per client, under both adjacencies, against any attacker.
 
-Pure arithmetic on the noise of a plan. It measures nothing; the other audits do.
+Arithmetic on the noise of a plan; the other audits measure.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
 
 
 def audit_dropouts(target: Target) -> Report:
-    """epsilon of the release by the number of clients that vanish: the same table that ``plan check`` tells."""
+    """epsilon of the release by the number of clients that drop out: the table of ``plan check``."""
     table = dropout_table(
         target.noise, clients=target.clients, min_survivors=target.min_survivors, colluders=target.colluders
     )

@@ -1,7 +1,7 @@
 """Lower bounds on mu from a group of canaries: copies of the worst-case record, present or not, told apart by score.
 
-Trials with and without the group give confidence bounds on (TPR, FPR), and those a bound on mu that holds whatever the
-mechanism is. An audit of the real path, contribution to release; the ceiling is the promise as the plan states it.
+Trials with and without the group give confidence bounds on (TPR, FPR), and those a bound on mu that is valid for any
+mechanism. An audit of the real path, contribution to release; the ceiling is the promise in the plan.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Row: TypeAlias = tuple[str, int, float, float, float, float, float, float, str]
 
 @dataclass(frozen=True)
 class Bounds:
-    """What trials with and without the canaries prove, at the stated confidence.
+    """The result of trials with and without the canaries, at the stated confidence.
 
     Attributes:
         mu: lower bound on mu of the group, Phi^-1(TPR) - Phi^-1(FPR) at the ends of their Clopper-Pearson intervals.
@@ -128,7 +128,7 @@ class _Experiment:
 
 
 def _play(target: Target, experiments: Sequence[_Experiment], trials: int, rng: Generator) -> Scores:
-    """What every attacker sees in every release without canaries, ``(trials, attackers)``.
+    """Scores of every attacker on every release without canaries, ``(trials, attackers)``.
 
     Adding the same whole numbers to a release moves its score by exactly copies x step, so one release serves both
     worlds: the two confidence intervals are joined by a union bound, which does not ask for independence.

@@ -1,7 +1,7 @@
-"""What one canary moves: the worst unit that a search finds, fed to the real path with and without it.
+"""The shift of one canary: the worst unit that a search finds, fed to the real path with and without it.
 
-The same seed gives both contributions the same noise, so that their difference is the exact shift of everything in
-front of the sum: measuring, record clip, folds, record limits and client clip. ``canary`` looks for it in releases.
+The same seed gives both contributions the same noise, so their difference is the exact shift of everything in front of
+the sum: measuring, record clip, folds, record limits and client clip. ``canary`` looks for it in releases.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _STARTS = 4
 
 
 def canary_shift(target: Target, sigmas: Mapping[str, float], rng: Generator) -> NDArray[np.int64]:
-    """What the presence of one unit moves in the flat vector, int64 ``(size,)``: the largest of several attempts.
+    """The shift of the flat vector by one unit's presence, int64 ``(size,)``: the largest of several attempts.
 
     The record comes from the adversarial search, not from the closed form that is under audit. It is tried at the
     schema's bounds and four times beyond them, where a clip has to act. Under the record unit it stands in front of
     bystanders, who must not move; under the client unit a whole client is copies of it, more of them than the plan
-    admits if nobody refuses.
+    admits if no check refuses.
     """
     pair = worst_pair(target.schema, sigmas, target.privacy.adjacency, rng, starts=_STARTS)
     attempts = [

@@ -1,6 +1,6 @@
-"""The climb of the audits that search: keep a move where it does not make the distance smaller.
+"""Hill climbing for the audits that search: keep a move unless it makes the distance smaller.
 
-No schema, no formula and no noise: what is moved and how far it is from what is the audits' own. Under them.
+Each audit defines its own moves and its own distance.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Search(Generic[S, T]):
-    """What is searched under a schema, from a random start, for the largest distance.
+    """A search under a schema, from a random start, for the largest distance.
 
     Attributes:
         start: a first place, for a schema and an adjacency.

@@ -1,7 +1,7 @@
 """A search over pairs of records against the sensitivity of count tables.
 
-Records are drawn cell by cell, and the pair that differs wherever it can is among them. They are counted by the
-library's own measuring, because where a record counts is what is searched; no formula is shared.
+Records are drawn cell by cell; one pair differs in every column where it can. The library's own measuring counts them,
+because the cell of a record is what is searched; no formula is shared.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def audit_counts(target: Target, rng: Generator, *, starts: int = 12) -> Report:
 
 
 def _counted(schema: CountSchema, places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What one record adds, in records; ``places`` choose its cells."""
+    """One record's contribution, in records; ``places`` choose its cells."""
     record = {
         variable.name: [_value(variable, place)] for variable, place in zip(schema.variables, places, strict=True)
     }

@@ -141,7 +141,7 @@ def joined(course: Course, rng: Generator, asks: int) -> tuple[list[_Session], i
 
 
 class _Party:
-    """An honest party that holds the canary: its ledger and the library's own checks decide, nobody else."""
+    """An honest party that holds the canary; only its ledger and the library's own checks decide."""
 
     def __init__(self, course: Course, path: Path, rng: Generator) -> None:
         privacy = _privacy(course)
@@ -161,7 +161,7 @@ class _Party:
         return measure(plan.schema, X, y, published=plan.published)
 
     def shift(self, plan: Plan) -> NDArray[np.int64]:
-        """What the canary moves in the flat vector, behind the clip of a client: its presence, or its exchange."""
+        """The canary's shift of the flat vector, behind the clip of a client: by its presence, or its exchange."""
         present, absent = (target_of(plan).exact(self.measured(plan, which)) for which in (0, 1))
         return present - absent if _privacy(self._course).adjacency == "replace-one" else present
 
@@ -191,7 +191,7 @@ class _Party:
         return True
 
     def _panel(self, plan: Plan, roster: secagg.Roster) -> secagg.Panel | None:
-        """Offers for this run of everybody on the panel, who all are the server's; None where the plan has none."""
+        """Offers for this run of the whole panel, which the server controls; None where the plan has none."""
         if not protocol_of(plan.masking).has_panel:
             return None
         masking: Any = plan.masking
@@ -203,7 +203,7 @@ class _Party:
 
 
 def _with_members(course: Course) -> Course:
-    """The course with a panel whose keys the audit has: nobody has those of the panel that the plan names."""
+    """The course with a panel whose keys the audit has, in place of the panel that the plan names."""
     if not protocol_of(course.first.masking).has_panel:
         return course
     members = tuple(_member(place).public.hex() for place in range(len(course.first.panel)))
@@ -246,7 +246,7 @@ def _chance(rng: Generator) -> np.random.Generator:
 
 
 def _asked(course: Course, party: _Party, rng: Generator, asks: int) -> Iterator[tuple[Plan, list[Release | None]]]:
-    """What the server asks for, round by round: plans that follow from a first release it has made up.
+    """The server's requests, round by round: plans that follow from a first release that it invented.
 
     It says of every later round that it failed, so that the course goes on to its last one, retries and all.
     """
@@ -258,7 +258,7 @@ def _asked(course: Course, party: _Party, rng: Generator, asks: int) -> Iterator
 
 
 def _invented(plan: Plan, rng: Generator) -> Release:
-    """Sums that nobody sent: of made-up records, which is what an honest release looks like."""
+    """Invented sums: of synthetic records, so that they look like an honest release."""
     schema, chance = plan.schema, _chance(rng)
     columns = input_features(schema.transform, schema.features)
     X = chance.normal(size=(_INVENTED_RECORDS, columns)) * (schema.clip_norm / math.sqrt(columns))

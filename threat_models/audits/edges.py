@@ -1,7 +1,8 @@
 """Corners of the path from a sum to a release where one record could decide: wrap, plausibility, minimum count.
 
-Each case is a pair of worlds that differ in one record and lie exactly on an edge. Where the decision is taken after
-the noise, nobody can tell them apart beyond the promise. Outcomes only; ``canary`` turns them into bounds.
+Each case is a pair of worlds that differ in one record and are exactly at an edge. If the decision is taken after the
+noise, no attacker can distinguish them beyond the promise. The module gives outcomes; ``canary`` turns them into
+bounds.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ class _Case:
 def edge_cases(target: Target, shift: NDArray[np.int64], rng: Generator, trials: int) -> list[Edge]:
     """The cases that this plan has.
 
-    An abort is an outcome like any other: everybody sees it and its sentence, so how often it comes is compared
-    between the worlds. Both worlds of every case are laid over the same drawn contributions; central noise is drawn
-    anew for each release.
+    An abort is an outcome like any other: it and its sentence are public, so its frequency is compared between the
+    worlds. Both worlds of every case are laid over the same drawn contributions; central noise is drawn anew for each
+    release.
 
     Args:
         shift: what one unit moves in the flat vector.
@@ -103,7 +104,7 @@ def _zeros(target: Target, count: int) -> Moments:
 
 
 def _outcomes(target: Target, worlds: Sequence[RingVector], looks: Sequence[Look], rng: Generator) -> list[Hashable]:
-    """What the attacker sees of every world under one draw of the contributions."""
+    """The attacker's view of every world under one draw of the contributions."""
     drawn = target.sum_of([target.empty] * target.worst_noise, rng)
     seen: list[Hashable] = []
     for world, look in zip(worlds, looks, strict=True):

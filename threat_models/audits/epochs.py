@@ -1,7 +1,7 @@
 """Is the noise of a stream's epochs the noise that its plan promises, and is it new in every epoch?
 
 Residuals of whole streams of known sums, by the real path: their spread per segment, and the correlation of every two
-nodes. Noise that one epoch shares with another is gone from their difference. Over ``residuals``.
+nodes. Noise that two epochs share cancels in their difference. Built on ``residuals``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def audit_epochs(stream: Stream, rng: Generator, *, trials: int = 1000, confiden
 
 
 def _residuals(target: StreamTarget, level: float, trials: int, rng: Generator) -> Z:
-    """What releases hold beyond their known sums, in declared deviations, ``(plays, nodes, size)``."""
+    """Releases less their known sums, in declared deviations, ``(plays, nodes, size)``."""
     layout, nodes = target.node.layout, target.stream.most
     wanted = math.ceil(entries_for(SEES, level) / (nodes * min(segment.size for segment in layout.segments)))
     affordable = _MOST_ENTRIES // (layout.size * nodes * max(1, target.node.worst_noise))

@@ -38,12 +38,12 @@ Array: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of the intervals of one world size.
+    """The intervals of one world size.
 
     Attributes:
         names: of the parameters.
         runs: releases.
-        told, missed: how often an interval was told, and how often it was told and missed, ``(m,)``.
+        told, missed: number of intervals told, and of those told that miss, ``(m,)``.
         unread: releases that the reader refused.
     """
 

@@ -1,4 +1,4 @@
-"""What a ledger says was spent: per account against its cap, and everything that ever happened to it, in order.
+"""A ledger's spends: per account against its cap, and every entry in order.
 
 Reads the file and composes; changes nothing.
 """
@@ -86,7 +86,7 @@ def _rows(account: Account) -> list[tuple[Value, ...]]:
 
 
 def _events(account: Account) -> list[tuple[Value, ...]]:
-    """Every cap and spend in the order in which they were written, whatever the clock said."""
+    """Every cap and spend in the order in which they were written, independent of the clock."""
     events: list[Cap | Spend] = sorted((*account.caps, *account.entries), key=lambda event: event.id)
     return [(account.dataset, *(_cap_row(e) if isinstance(e, Cap) else _entry_row(e, account))) for e in events]
 

@@ -1,7 +1,7 @@
 """Is the noise that a plan's sessions draw the noise that the plan promises? Residuals of sessions with known records.
 
-Three links: the declared levels keep the promise (searched, not computed), what the real path draws is at least the
-declared level in the session that is worst for privacy, and nobody gets a release below ``min_survivors``.
+Three links: the declared levels keep the promise (searched, not computed), the real path draws at least the declared
+level in the session that is worst for privacy, and there is no release below ``min_survivors``.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _over_the_protocol(target: Target, rng: Generator) -> Z:
 
 
 def _objections(target: Target, rng: Generator) -> list[str]:
-    """What contradicts the promise without any statistics, one sentence each."""
+    """Contradictions of the promise that need no statistics, one sentence each."""
     found = broken_promise(target, rng)
     if _repeats(target):
         found.append("two sessions with the system's own randomness drew the same noise: whoever knows one removes it")

@@ -1,7 +1,7 @@
-"""The promise as it stands in the plan document, turned into one number by arithmetic of the auditor's own.
+"""The promise in the plan document, turned into one number by the auditor's own arithmetic.
 
-Reads epsilon, delta, unit and adjacency and nothing that the library computed from them: no noise level, no
-sensitivity, no privacy curve of ``privstats.dp``. The ceiling that every other audit compares with.
+It reads epsilon, delta, unit and adjacency and no number that the library computed from them: no noise level, no
+sensitivity, no privacy curve of ``privstats.dp``. Every other audit compares with this ceiling.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HALVINGS = 60
 
 @dataclass(frozen=True)
 class Promise:
-    """What a plan says about one unit.
+    """A plan's promise about one unit.
 
     Attributes:
         epsilon, delta, unit, adjacency: as written.

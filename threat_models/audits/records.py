@@ -1,6 +1,6 @@
-"""Made-up records that an audit knows: what they are does not matter, only that they are known.
+"""Synthetic records that an audit knows; their values do not matter.
 
-Vectors stand behind the public transform, so that no transform has to be fed. Nothing is judged here.
+Vectors are drawn behind the public transform, so no transform has to be inverted.
 """
 
 from __future__ import annotations

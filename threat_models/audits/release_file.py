@@ -1,7 +1,7 @@
 """Is the noise in an existing release what its plan promises? Release minus exact sums, for inputs that are known.
 
-One release is one draw, so the test says what it can see. No secret is needed but the parties' records or moments;
-whoever runs it has them all. The inputs are read by ``known_inputs``.
+One release is one draw, so the report states the power of the test. The only secrets needed are the parties' records or
+moments, which the person who runs it has. ``known_inputs`` reads them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _residuals(target: Target, release: Release, parties: Mapping[int, Moments],
 def _after_the_minimum(
     target: Target, release: Release, exact: NDArray[np.int64], scale: Z
 ) -> tuple[NDArray[np.int64], Z]:
-    """What the sums and the noise became by suppressing and merging; suppressed entries have no level (NaN)."""
+    """The sums and noise levels after suppressing and merging; suppressed entries have no level (NaN)."""
     classes = release.plan.layout.segments[0].size
     copies = noise_copies(classes, release.suppressed, release.plan.merge)
     exact, scale = exact.copy(), scale.copy()

@@ -1,7 +1,7 @@
-"""Is this noise the noise that was declared? Tests of standardised residuals, and how much each test can see.
+"""Is this noise the noise that was declared? Tests of standardised residuals, and the power of each test.
 
-Knows arrays only: residuals divided by their declared deviation, one row per release, one group per segment. Which
-release they come from is the business of ``noise`` and ``release_file``.
+Arrays only: residuals divided by their declared deviation, one row per release, one group per segment. ``noise`` and
+``release_file`` supply them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Checks:
-    """What the tests say about one group; every p is the chance of something as odd under the declaration.
+    """Test results for one group; every p is the chance of a value as extreme under the declaration.
 
     Attributes:
         name, claimed: of the group.

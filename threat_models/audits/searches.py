@@ -1,4 +1,4 @@
-"""Which search for a worst pair of records belongs to which kind of schema; rows only."""
+"""The search for a worst pair of records, by kind of schema; rows only."""
 
 from __future__ import annotations
 

@@ -143,6 +143,6 @@ def _distance(schema: SitesSchema, sigmas: Mapping[str, float], here: Sites) -> 
 
 
 def _taken(records: float, total: Array, pull: float) -> Array:
-    """What a site's mean takes out of its second moments."""
+    """The part of a site's second moments that its mean explains."""
     under = records + pull
     return np.outer(total, total) / under if under > 0 else np.zeros((len(total), len(total)))

@@ -34,7 +34,7 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class _World:
-    """What the nodes' sums hold of the canary or of what is in its place: times per node, and the flat vector."""
+    """The canary's share of the nodes' sums, or its replacement's: times per node, and the flat vector."""
 
     stands: Stands
     vector: Whole

@@ -1,7 +1,7 @@
 """How a record may come, go and be late in a stream, and in which nodes its party's registry lets it stand.
 
-The server lies: it asks for every node again under other runs and is silent after every upload. What the party sends
-is decided by its own ledger, its registry and the library's checks. Over ``stream_target``.
+The server lies: it asks for every node again under other runs and is silent after every upload. The party's own ledger,
+its registry and the library's checks decide what it sends. Built on ``stream_target``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Play:
 
 @dataclass(frozen=True, eq=False)
 class Stands:
-    """What a play came to.
+    """The result of a play.
 
     Attributes:
         times: how often the record was added to each node less how often it was taken off, ``(nodes,)``.
@@ -82,7 +82,7 @@ def plays(target: StreamTarget) -> tuple[Play, ...]:
 
 
 def stands(target: StreamTarget, play: Play, records: tuple[Any, Any], rng: Generator, asks: int) -> Stands:
-    """Where the party's registry lets a record stand, or the records of one client.
+    """The nodes in which the party's registry admits a record, or the records of one client.
 
     Args:
         target: the stream.
@@ -130,7 +130,7 @@ class _Party:
             self._book.leave(self._ids)
 
     def asked(self, node: int, asks: int) -> Iterator[Pending | None]:
-        """What goes with a node each time the server asks for it; None where the party refuses."""
+        """The party's changes for a node at each request of the server; None where the party refuses."""
         pending = self._book.pending(node, self._ids)
         if not pending.entering and not pending.leaving:
             return
@@ -145,7 +145,8 @@ class _Party:
                 self._book.lose(node)
 
     def _upload(self, node: int, pending: Pending) -> None:
-        """What ``session.client`` asks of its charge, before its vector is there and as it leaves; every run is new."""
+        """The calls of ``session.client`` on its charge, before its vector is made and as it is sent; every run is
+        new."""
         plan = self._stream.first
         entering, leaving = (self._measured(each) for each in (pending.entering, pending.leaving))
         charge = self._book.charge(plan, [None] * node, pending)

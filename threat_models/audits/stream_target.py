@@ -1,7 +1,7 @@
-"""What audits of streams aim at: every node's release by the real path, and which epochs it is about by definition.
+"""The target of audits of streams: every node's release by the real path, and the epochs it covers by definition.
 
-The matrices are the auditor's own and share no formula with ``course.mechanisms``: a wrong coefficient or span in the
-library shows. Beside ``target``, which is one node.
+The matrices are the auditor's own and share no formula with ``course.mechanisms``, so a wrong coefficient or span in
+the library shows. ``target`` is the counterpart for one node.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class StreamTarget:
 
     @property
     def promise(self) -> Promise:
-        """What the stream's own plan promises for all epochs together, as its document has it."""
+        """The promise of the stream's own plan for all epochs together, from its document."""
         return promise_of(target_of(self.stream.plan).privacy)
 
     @property
@@ -52,7 +52,7 @@ class StreamTarget:
 
     @cached_property
     def columns(self) -> Reals:
-        """What a record that enters at an epoch, and stays, adds to every node, ``(nodes, epochs)``."""
+        """Contribution to every node of a record that enters at an epoch and stays, ``(nodes, epochs)``."""
         epochs = self.stream.epochs
         if self.correlated:
             root = [math.comb(2 * k, k) / 4**k for k in range(epochs)]
@@ -62,7 +62,8 @@ class StreamTarget:
         )
 
     def moved(self, stands: Sequence[int]) -> Reals:
-        """How often a record is in every node's release, ``(nodes,)``, when it is in the nodes' sums so often."""
+        """The multiplicity of a record in every node's release, ``(nodes,)``, from its multiplicity in the nodes'
+        sums."""
         return self.columns @ stands if self.correlated else np.asarray(stands, np.float64)
 
     def levels(self) -> Reals:

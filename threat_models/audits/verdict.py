@@ -1,6 +1,6 @@
-"""What an audit hands back: a table with a verdict, for people and as JSON.
+"""The result of an audit: a table with a verdict, for people and as JSON.
 
-Every audit ends in one of these; none prints by itself. Nothing is measured here.
+Every audit returns one; none prints by itself.
 """
 
 from __future__ import annotations

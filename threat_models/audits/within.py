@@ -127,7 +127,7 @@ def _distance(schema: WithinSchema, sigmas: Mapping[str, float], client: Client)
 
 
 def _explained(schema: WithinSchema, records: float, total: Vector) -> Vector:
-    """What is taken out of a client of so many records with these sums."""
+    """The part that is subtracted from a client of so many records with these sums."""
     under = records + schema.pull * max(1.0, records / schema.n_max)
     return np.outer(total, total) / under if under > 0 else np.zeros((len(total), len(total)))
 

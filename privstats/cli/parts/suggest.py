@@ -63,6 +63,11 @@ def suggest(
     found = public_data.suggest(features, targets, transform=transform, tolerance=tolerance)
     shares = suggested(governing) if governing is not None and governing.noise is not None else {}
     costs = [] if governing is None else grid_sentences(governing)
+    _show_found(found, shares, costs, as_json)
+
+
+def _show_found(found: Suggestion, shares: dict[str, float], costs: list[str], as_json: bool) -> None:
+    """Clips and grids with their losses, the choice of each, and what follows for the plan."""
     if as_json:
         typer.echo(json_text({**asdict(found), **({"shares": shares} if shares else {}), "plan_grid": costs}))
         return

@@ -1,7 +1,7 @@
-"""What the server says of a node before anybody takes part: its plan, and what was released before, signed.
+"""The server's signed announcement of a round: its plan, and the releases before it.
 
-Bytes and their checks; nothing is kept or decided here. An announcement travels with the first message that a node's
-session has for a party, so that it costs no round trip of its own. Under ``node_transport`` and ``party``.
+Encoding and checks only. An announcement travels with the first message that a round's session has for a party, so that
+it costs no round trip of its own. ``round_transport`` sends it and ``party`` reads it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from privstats.secagg.keys import verify
 __all__ = ["ANNOUNCED", "NO_SUM", "EndStatements", "Envelope", "RoundAnnouncement", "SignedAnnouncement", "digest_of"]
 
 NO_SUM: Final = b""
-"""What stands for the release of a node that ended without a sum."""
+"""In place of the digest of a release, for a round that ended without a sum."""
 
 ANNOUNCED: Final[tuple[Kind, ...]] = ("hello", "open", "helper")
-"""The messages of a session that may be the first for somebody: each comes with the announcement, or is refused."""
+"""The kinds of messages that may be a party's first of a session: each carries the announcement, or is refused."""
 
 _LABEL = b"privstats/flower/1/brief\0"
 _Digest = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
@@ -33,15 +33,15 @@ _Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 16)]
 
 
 class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One node of a course.
+    """One round of a course.
 
     Attributes:
-        course: digest of the course; of the plan, where that is alone.
+        course: digest of the course, or of a plan alone.
         roster: digest of the course's roster.
-        place: the node's number.
-        plan: its plan, as TOML; empty where the plan is alone, because its digest says it.
+        place: the round's number.
+        plan: its plan, as TOML; empty for a plan alone, whose digest is in ``course``.
         values: SHA-256 of the file of its published values; empty where there are none.
-        outcomes: SHA-256 of the release file of every node before it; :data:`NO_SUM` for one without.
+        outcomes: SHA-256 of the release file of every round before it; :data:`NO_SUM` for one without.
     """
 
     course: _Digest
@@ -53,17 +53,17 @@ class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unk
 
 
 class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """An announcement under the server's signature, and files that it names: values, and some releases, by node.
+    """An announcement with the server's signature, and files that it names: values, and some releases, by round.
 
-    ``words`` are what others signed of nodes that have ended, by node: a :class:`EndStatements` each, which stands for
-    itself.
+    ``ended`` are signed statements about rounds that have ended, by round: one :class:`EndStatements` each, verified on
+    its own.
     """
 
     announcement: bytes
     signature: bytes
     values: bytes
     releases: Mapping[int, bytes]
-    words: Mapping[int, bytes] = {}
+    ended: Mapping[int, bytes] = {}
 
     @classmethod
     def of(
@@ -72,37 +72,39 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
         identity: Identity,
         values: bytes,
         releases: Mapping[int, bytes],
-        words: Mapping[int, bytes] | None = None,
+        ended: Mapping[int, bytes] | None = None,
     ) -> SignedAnnouncement:
         """Sign an announcement."""
         said = msgspec.msgpack.encode(announcement)
-        return cls(said, identity.sign(_statement(said)), values, dict(releases), dict(words or {}))
+        return cls(said, identity.sign(_statement(said)), values, dict(releases), dict(ended or {}))
 
     def opened(self, server: bytes) -> RoundAnnouncement:
-        """The announcement, if the server with this public key has signed it and the values are those that it names.
+        """Verify and return the announcement: the server's signature, and the digest of the values.
 
         Raises:
-            LocalProtocolError: it has not, they are not, or the bytes are no announcement.
+            LocalProtocolError: a wrong signature, other values, or bytes that are no announcement.
         """
         if not verify(server, self.signature, _statement(self.announcement)):
-            raise LocalProtocolError("the server on the roster did not sign what came as a node of its course")
+            raise LocalProtocolError("the server on the roster did not sign what came as a round of its course")
         try:
             announcement = msgspec.msgpack.decode(self.announcement, type=RoundAnnouncement)
         except (msgspec.DecodeError, RecursionError):
-            raise LocalProtocolError("what the server signed is no node of a course: it runs another version") from None
+            raise LocalProtocolError(
+                "what the server signed is no round of a course: it runs another version"
+            ) from None
         if digest_of(self.values) != announcement.values:
             raise LocalProtocolError("the published values are not those that the server signed")
         return announcement
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A message of one node's session; with the node itself where the message may be the first for somebody.
+    """A message of one round's session, with the round's announcement where it may be a party's first message.
 
     Attributes:
-        place: the node's number.
-        kind: what the message is in its session.
+        place: the round's number.
+        kind: of the message in its session.
         data: the message.
-        signed: the node.
+        signed: the round's announcement.
     """
 
     place: _Place
@@ -116,10 +118,10 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
     @classmethod
     def decode(cls, data: bytes) -> Envelope:
-        """The envelope again.
+        """Decode an envelope.
 
         Raises:
-            LocalProtocolError: the bytes are none.
+            LocalProtocolError: the bytes are no envelope.
         """
         try:
             return msgspec.msgpack.decode(data, type=cls)

@@ -1,7 +1,7 @@
-"""What a party does between two nodes of a course, and how far it has come in a stream.
+"""A party's work between two rounds of a course, and its progress in a stream.
 
-A row per word of a course kind's ``part``: whoever brings all its records gives every other node up, whoever brings
-changes settles what became of those that it sent. Over ``roles``, under ``party``.
+A row per ``part`` of a course kind: a party that sends all its records gives up every other round; a party that sends
+changes settles the fate of those already sent. Built on ``roles``, called by ``party``.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ __all__ = ["BETWEEN", "Between", "Standing", "standing", "waiting"]
 
 
 class Between(Protocol):
-    """What a party does before it takes part in another node."""
+    """A party's work before it takes part in another round."""
 
-    def settle(self, folder: Folder, words: Mapping[int, bytes], say: Callable[[str], None]) -> None:
-        """Read what others signed of nodes that have ended.
+    def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
+        """Verify statements that other parties signed about rounds that have ended.
 
         Args:
             folder: the party's.
-            words: :class:`EndStatements` by node, encoded; each stands for itself.
-            say: told what came of it.
+            ended: :class:`EndStatements` by round, encoded; each is verified on its own.
+            say: called with a line about the result.
         """
         ...
 
     def left_over(self, folder: Folder, place: int) -> Collection[int]:
-        """The nodes that are given up when the one at ``place`` begins."""
+        """The rounds that are given up when the one at ``place`` begins."""
         ...
 
 
 class _Records:
-    """A course that is spent as a whole: nothing comes back, and a node that is over is given up."""
+    """A course that is spent as a whole: nothing is refunded, and a round that has ended is given up."""
 
-    def settle(self, folder: Folder, words: Mapping[int, bytes], say: Callable[[str], None]) -> None:
+    def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Do nothing."""
 
     def left_over(self, folder: Folder, place: int) -> Collection[int]:
         """All others."""
-        return [each for each in folder.nodes if each != place]
+        return [each for each in folder.rounds if each != place]
 
 
 class _Changes:
-    """A stream: what never left goes with the next node, what left goes again by proof alone."""
+    """A stream: changes that never left go with the next round; changes that left are sent again only with proof."""
 
-    def settle(self, folder: Folder, words: Mapping[int, bytes], say: Callable[[str], None]) -> None:
-        """Take records back of which others say, so that it is proof, that they are in no sum."""
+    def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
+        """Take back records that are in no sum, by statements that prove it."""
         if not _is_client(folder) or not _spent(folder):
             return
         registry, index = registry_of(folder), folder.roster.publics.index(folder.identity.public)
@@ -65,29 +65,29 @@ class _Changes:
                 continue
             if release is not None and central:
                 registry.left_out(place, release, index)
-            elif place in words:
-                _proven(folder, place, words[place], say)
+            elif place in ended:
+                _proven(folder, place, ended[place], say)
 
     def left_over(self, folder: Folder, place: int) -> Collection[int]:
-        """Those of which nothing was sent, and the last one, whose answers nobody asks for any more."""
-        last = [each for each in folder.nodes if each < place][-1:]
+        """Rounds from which nothing was sent, and the last one, whose answers the server no longer requests."""
+        last = [each for each in folder.rounds if each < place][-1:]
         taken = registry_of(folder).taken if _is_client(folder) and _spent(folder) else ()
         return tuple(each for each in {*taken, *last} if each != place)
 
 
 BETWEEN: Mapping[str, Between] = {"records": _Records(), "changes": _Changes()}
-"""What is done between nodes, by the ``part`` of the course's kind."""
+"""The work between rounds, by the ``part`` of the course's kind."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a party has come in a stream.
+    """A party's progress in a stream.
 
     Attributes:
-        account: what the stream is charged to.
-        begun: nodes up to the last that began here.
+        account: the account to which the stream is charged.
+        begun: rounds up to the last that began here.
         inside, gone: records in the stream, and records that have left it.
-        entering, leaving: what the next node carries, as far as is known now.
+        entering, leaving: records that the next round will carry, as known now.
     """
 
     account: str
@@ -99,7 +99,7 @@ class Standing:
 
 
 def standing(folder: Folder) -> Standing:
-    """How far a party has come in a stream: nothing is spent and nothing marked by asking.
+    """A party's progress in a stream; reading it spends and marks nothing.
 
     Raises:
         PrivstatsError: a file cannot be read, or the ledger refuses.
@@ -119,7 +119,7 @@ def standing(folder: Folder) -> Standing:
 
 
 def waiting(folder: Folder) -> int:
-    """Records that the next node of a stream carries already, both ways counted.
+    """Records that the next round of a stream already carries, entering and leaving together.
 
     Raises:
         PrivstatsError: a file cannot be read, or the ledger refuses.
@@ -143,11 +143,11 @@ def _spent(folder: Folder) -> bool:
 
 
 def _proven(folder: Folder, place: int, said: bytes, say: Callable[[str], None]) -> None:
-    node = folder.node(place)
+    ended = folder.round(place)
     try:
-        require_role(node).session_ended()  # which leaves the receipt, and nothing that could answer
-        take_back(node, said)
+        require_role(ended).session_ended()  # which leaves the receipt, and nothing that could answer
+        take_back(ended, said)
     except (Declined, LedgerError, LocalProtocolError) as error:
-        say(f"node {place}: what others signed is no proof that our records are in no sum: {error}")
+        say(f"round {place}: what others signed is no proof that our records are in no sum: {error}")
     else:
-        say(f"node {place}: our upload is in no sum, by proof: its records go with the next node")
+        say(f"round {place}: our upload is in no sum, by proof: its records go with the next round")

@@ -1,7 +1,7 @@
 """The loop: an aggregator, a transport and a clock in, an outcome out; the same for every protocol of the plan.
 
-It asks whom the machine waits for, asks again, and closes a step only where that cannot cost the session. It knows no
-protocol, no number of steps, no folder and no Flower. Between ``host`` and whoever carries the messages.
+It asks the parties that the machine waits for, asks again, and closes a step only where that cannot cost the session.
+It contains no protocol, no number of steps, no folder and no Flower. ``host`` calls it with a transport.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Say: TypeAlias = Callable[[str], None]
 
 @dataclass(frozen=True)
 class StepReport:
-    """What a step came to.
+    """The result of a step.
 
     Attributes:
         step: its name.
         answered, missing: places.
-        seconds: how long it took.
-        sent, received: bytes, of the machines and of what is around them, without the carrier's.
+        seconds: its duration.
+        sent, received: bytes of messages and envelopes, without the carrier's overhead.
     """
 
     step: str
@@ -51,18 +51,18 @@ class StepReport:
 
 @dataclass(frozen=True)
 class Shortfall:
-    """A step that could not be closed: nothing is lost, and the next run goes on from there."""
+    """A step that could not be closed: nothing is lost, and the next run continues there."""
 
     step_status: StepStatus
 
 
 @dataclass(frozen=True)
 class StepReports:
-    """What a run of the loop came to.
+    """The result of a run of the loop.
 
     Attributes:
         steps: a report of each step that this run closed, in order.
-        shortfall: what it ended in, if not at the session's end.
+        shortfall: the step at which it stopped, unless the session ended.
     """
 
     steps: tuple[StepReport, ...]
@@ -71,17 +71,17 @@ class StepReports:
 
 @dataclass(frozen=True)
 class SessionContext:
-    """Whom the loop talks to, and by what time.
+    """The parties that the loop addresses, and its clock.
 
     Attributes:
-        transport: who carries messages.
+        transport: carries messages.
         registry: which node is which party.
-        clock: seconds, of a clock that only goes forward.
+        clock: monotonic seconds.
         sleep: waits that many seconds.
-        say: prints a line for the operator; no data is ever in one.
-        plan: the beginning of the plan's digest, for whoever runs another plan.
-        most: bytes that one reply may have under that plan, see :func:`statements.most_bytes`.
-        said: what the operator has been told, and is not told again.
+        say: prints a line for the operator; a line never contains data.
+        plan: the beginning of the plan's digest, for parties that run another plan.
+        most: most bytes of one reply under that plan, see :func:`statements.most_bytes`.
+        said: lines that the operator has read, which are not repeated.
     """
 
     transport: Transport
@@ -94,7 +94,7 @@ class SessionContext:
     said: set[tuple[int, str]] = field(default_factory=set)
 
     def tell(self, node: int, place: int | None, code: str) -> None:
-        """Tell the operator, once, what a node answered in place of an answer."""
+        """Print, once, a node's status code as a line for the operator."""
         code = code_of(code)
         who = f"node {self.transport.name(node)}"
         if place is not None and code not in NODES:
@@ -102,39 +102,40 @@ class SessionContext:
         self.once(node, f"{who} {CODES[code].sentence.format(plan=short(self.plan))}")
 
     def once(self, node: int, line: str) -> None:
-        """Say a line about a node, unless it was said before."""
+        """Print a line about a node, unless it was printed before."""
         if (node, line) not in self.said:
             self.said.add((node, line))
             self.say(line)
 
     def proved(self, node: int, asked: Request, reply: Reply, queue: RequestQueue) -> tuple[int | None, bytes]:
-        """The place that a reply proves and what goes with it; None, and asked again or never, where it proves none."""
-        word = read_signed_reply(reply.data, asked.digest, reply.code, self.registry.publics)
-        if word is None:
+        """The place that a reply proves, and its payload; None where it proves none, and then the node is asked again
+        or never."""
+        signed = read_signed_reply(reply.data, asked.digest, reply.code, self.registry.publics)
+        if signed is None:
             self.once(node, f"node {self.transport.name(node)}: malformed")
             queue.later(node, SILENT)
             return None, b""
-        if not self.registry.claim(node, word.place):
-            holder, title = self.registry.node_of(word.place) or 0, self.registry.title(word.place)
+        if not self.registry.claim(node, signed.place):
+            holder, title = self.registry.node_of(signed.place) or 0, self.registry.title(signed.place)
             who, other = self.transport.name(node), self.transport.name(holder)
             self.once(node, f"node {who} claims to be {title}, which node {other} has proved to be")
             queue.never(node)
             return None, b""
-        return word.place, word.payload
+        return signed.place, signed.payload
 
 
 def drive(server: Aggregator, context: SessionContext, deadlines: Deadlines, opening: bytes) -> StepReports:
-    """Carry a session from where its server stands to its end, or to a deadline with too few.
+    """Carry a session from its server's current step to its end, or to a deadline with too few answers.
 
     Args:
-        server: journaled, so that a run that is killed costs nothing.
-        context: whom to talk to.
+        server: journaled, so that a killed run loses nothing.
+        context: the parties and the clock.
         deadlines: the seconds of a step.
-        opening: what every client is sent at first, header and all.
+        opening: the first message to every client, with its header.
 
     Raises:
-        AggregationError: the session has ended without a sum, and nobody's answer could have helped.
-        LocalProtocolError: what was accepted could not be kept; nothing is lost, the next run goes on.
+        AggregationError: the session has ended without a sum, and no further answer could have changed that.
+        LocalProtocolError: an accepted answer could not be saved; nothing is lost, and the next run continues.
     """
     reports: list[StepReport] = []
     while server.step not in ENDS:
@@ -153,16 +154,16 @@ def drive(server: Aggregator, context: SessionContext, deadlines: Deadlines, ope
 
 
 def gather(context: SessionContext, question: bytes, wanted: frozenset[int], seconds: float) -> Mapping[int, bytes]:
-    """Ask who is there until all of ``wanted`` have said what they have to say, and remember who else is who.
+    """Ask all nodes who they are until all of ``wanted`` have answered; other nodes' places are recorded too.
 
     Args:
-        context: whom to talk to.
-        question: the message; it must never have been asked before, so that no old answer fits.
+        context: the parties and the clock.
+        question: the message; it must be new, so that no old answer fits.
         wanted: places.
         seconds: how long to wait.
 
     Returns:
-        What each of ``wanted`` sent with its answer, by place; less than all where the time was up.
+        The payload of each answer of ``wanted``, by place; fewer than all after a timeout.
     """
     until = context.clock() + seconds
     queue, found = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()
@@ -184,13 +185,13 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
 
 
 def _refused(context: SessionContext, queue: RequestQueue, node: int, asked: Request, reply: Reply) -> None:
-    """Tell the operator of a refusal; only one that a party has signed means that it will not answer.
+    """Print a refusal for the operator; only a refusal that a party has signed is final.
 
-    A place that the refusal proves is the node's from now on. A node that is a party's and refuses in nobody's name is
-    asked again: its folder may have been damaged, and mended since.
+    A place that the refusal proves is the node's from now on. A party's node that refuses without a signature is asked
+    again: its folder may have been damaged, and repaired since.
     """
-    word = read_signed_reply(reply.data, asked.digest, reply.code, context.registry.publics)
-    proven = word is not None and context.registry.claim(node, word.place)
+    signed = read_signed_reply(reply.data, asked.digest, reply.code, context.registry.publics)
+    proven = signed is not None and context.registry.claim(node, signed.place)
     context.tell(node, context.registry.place_of(node), reply.code)
     if not proven and context.registry.place_of(node) is not None and queue.final(node):
         queue.later(node, SILENT)
@@ -206,7 +207,7 @@ def _line(report: StepReport, registry: NodeRegistry) -> str:
 
 
 class _Step:
-    """One step of the session: whom to ask, what to make of what comes, when it is enough."""
+    """One step of the session: the parties to ask, the handling of replies, and the condition to close."""
 
     def __init__(
         self, server: Aggregator, context: SessionContext, opening: bytes, first: bool, seconds: float
@@ -217,7 +218,8 @@ class _Step:
         self._queue = RequestQueue(context.transport, context.clock, self._until, context.most)
 
     def wait(self) -> None:
-        """Ask and hear until everybody has answered, nobody who is missing will, or the time is up."""
+        """Ask and receive until all have answered, all missing ones have refused for good, or the deadline has
+        passed."""
         while True:
             self._ask()
             for node, asked, reply in self._queue.replies():
@@ -228,14 +230,14 @@ class _Step:
             self._context.sleep(POLL_SECONDS)
 
     def report(self, step_status: StepStatus) -> StepReport:
-        """What the step came to."""
+        """The step's report."""
         seconds, queue = self._context.clock() - self._began, self._queue
         return StepReport(
             step_status.step, step_status.answered, step_status.waiting_for, seconds, queue.sent, queue.received
         )
 
     def _wanted(self) -> frozenset[int]:
-        """Everybody who has something to answer: whom the step waits for, and whoever is asked beside that."""
+        """All places with something to answer: those that the step waits for, and those asked in addition."""
         asked = (peer for peer in self._server.outbox.clients if self._server.awaits(peer))
         return self._server.waiting_for.union(asked)
 
@@ -276,7 +278,7 @@ class _Step:
         if place is None:
             return
         if self._kind(place) != asked.kind or not self._server.awaits(place):
-            self._queue.done(node)  # it has told who it is, or comes too late
+            self._queue.done(node)  # it has proved its place, or comes too late
         elif not data:
             self._queue.later(node, SILENT)
         else:
@@ -297,10 +299,10 @@ class _Step:
             self._queue.done(node)
 
     def _hopeless(self, missing: frozenset[int]) -> bool:
-        """Whether all who are missing have said, each under its own signature, that they will not answer.
+        """Whether all missing parties have refused for good, each under its own signature.
 
-        What a node says that has proved no place counts for nobody: whoever is registered could close an opening with
-        it, and cost parties that are slow their turn.
+        A refusal by a node that has proved no place does not count: otherwise any registered node could close the
+        opening and exclude slow parties.
         """
         nodes = [self._context.registry.node_of(place) for place in missing]
         return all(node is not None and self._queue.final(node) for node in nodes)

@@ -1,7 +1,8 @@
-"""What a party's folder and the server's hold: a course, its run, and what is kept of the session of every node.
+"""Contents of a party's folder and of the server's: a course, its run, and the files of every round's session.
 
-Files and names. A plan alone is a course of one node, whose session lies in the folder itself; of every other course
-``nodes/2`` is the folder of node 2. Nobody is asked or answered here. Over ``folder_checks``, under hosts and parties.
+Files and names only. A plan alone is a course of one round, whose session lies in the folder itself; of every other
+course ``nodes/2`` is the folder of round 2. ``folder_checks`` checks a folder as it is opened; hosts and parties use
+it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from privstats.engines.network import survivor_lists as lists
 from privstats.engines.network.folder_checks import COURSE, check_course, check_modes, private_files
 from privstats.engines.network.statements import Header
 from privstats.engines.network.streams import Totals
-from privstats.errors import LedgerError, LocalProtocolError, PrivstatsError
+from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_whole
 from privstats.plan import Plan
 from privstats.release import Release
@@ -33,12 +34,12 @@ from privstats.schema.public_values import Published, beside
 from privstats.secagg import Identity, Roster
 from privstats.session.accounting import CHARGED_BEFORE, Charge, Charging, NodeCharge
 
-__all__ = ["RELEASE", "Folder", "NodeFolder", "account_of"]
+__all__ = ["RELEASE", "Folder", "RoundFolder", "account_of"]
 
 RELEASE = "release.safetensors"
 
 UNNAMED = "records"
-"""What the data set is called in the ledger where the plan has no DP and nobody has given it a name."""
+"""Name of the data set in the ledger, where the plan has no DP and no name was given."""
 
 _REMEDY = 'say in records.py which is meant, dataset = "..."'
 _NODES, _PLAN, _NO_SUM, _AGREED = "nodes", "plan.toml", "without-a-sum", "agreed"
@@ -49,12 +50,12 @@ class Folder:
     """An opened folder.
 
     Attributes:
-        home: where it is.
-        course: what its files hold: a course, or a plan alone.
-        roster: who takes part, and the name of the run.
-        identity: of the party or the server.
-        key: what journals and kept moments are sealed under.
-        ledger: what has been spent on whose data; it may have no account yet.
+        home: its path.
+        course: the course in its files, or a plan alone.
+        roster: the parties, and the name of the run.
+        identity: of its owner: a party, a helper or the server.
+        key: seals journals and kept moments.
+        ledger: the owner's spends; it may have no account yet.
     """
 
     home: Path
@@ -66,11 +67,11 @@ class Folder:
 
     @classmethod
     def open(cls, home: str | os.PathLike[str]) -> Folder:
-        """Read a folder, and make its journal key and its ledger where there are none.
+        """Read a folder; creates its journal key and its ledger where they are missing.
 
         Raises:
-            LocalProtocolError: there is no such folder, or others can read it or change what is in it.
-            PrivstatsError: one of its files is missing or is something else.
+            LocalProtocolError: there is no such folder, or other accounts can read or change its files.
+            PrivstatsError: one of its files is missing or invalid.
         """
         place = Path(home).absolute()
         check_modes(place)
@@ -87,87 +88,87 @@ class Folder:
 
     @property
     def noun(self) -> str:
-        """What people compare, by its digest: the ``course``, or the ``plan`` that is alone."""
+        """The thing whose digest people compare: ``course``, or ``plan`` for a plan alone."""
         return "plan" if self.kind.single else "course"
 
     @property
     def digest(self) -> str:
-        """Of that, as ``privstats plan show`` or ``course show`` prints it."""
+        """Its digest, as ``privstats plan show`` or ``course show`` prints it."""
         return self.course.first.digest if self.kind.single else self.course.digest
 
     @property
     def publics(self) -> tuple[bytes, ...]:
-        """Everybody's public key by place: the roster's clients, then the helpers that the plans name."""
+        """Public keys by place: the roster's clients, then the helpers that the plans name."""
         return (*self.roster.publics, *(bytes.fromhex(key) for key in self.course.first.panel[1:]))
 
     @property
-    def nodes(self) -> tuple[int, ...]:
-        """The places of the nodes that are known here, in order."""
+    def rounds(self) -> tuple[int, ...]:
+        """The places of the rounds that this folder holds, in order."""
         return tuple(place for place in range(self.course.most) if (self.path(place) / _PLAN).exists())
 
     def path(self, place: int) -> Path:
-        """The folder of a node."""
+        """The folder of a round."""
         return self.home if self.kind.single else self.home / _NODES / str(place)
 
-    def node(self, place: int) -> NodeFolder:
-        """The folder of a node that is known here, for its session.
+    def round(self, place: int) -> RoundFolder:
+        """The folder of a round that this folder holds, for its session.
 
         Raises:
             PlanError: its plan cannot be read.
         """
         plan = self.course.first if self.kind.single else Plan.read(self.path(place) / _PLAN)
-        return NodeFolder(self, place, plan, self.session(place))
+        return RoundFolder(self, place, plan, self.session(place))
 
     def session(self, place: int) -> Roster:
-        """The roster of a node's session: the same parties, under a run name that follows from course and place."""
+        """The roster of a round's session: the same parties, under a run name that follows from course and place."""
         if self.kind.single:
             return self.roster
         run = node_run(self.roster.run, place)
         return Roster(self.roster.publics, server=self.roster.server, run=run, names=self.roster.names)
 
-    def keep(self, place: int, plan: Plan) -> NodeFolder:
-        """Make a node's folder, its plan and published values in it; what is there already stays as it is."""
-        if place not in self.nodes:
+    def keep(self, place: int, plan: Plan) -> RoundFolder:
+        """Create a round's folder with its plan and published values; an existing one stays as it is."""
+        if place not in self.rounds:
             home = self._made(place)
             if plan.published is not None:
                 plan.published.save(beside(home / _PLAN))
-            atomic_write(home / _PLAN, plan.to_toml().encode())  # last: a node is known by its plan
-        return self.node(place)
+            atomic_write(home / _PLAN, plan.to_toml().encode())  # last: a round exists once its plan does
+        return self.round(place)
 
     def told(self, place: int) -> bool:
-        """Whether it is known here what came of a node."""
+        """Whether this folder holds a round's outcome."""
         return any((self.path(place) / name).exists() for name in (_NO_SUM, RELEASE))
 
     def shown(self, place: int) -> bytes | None:
-        """The release file of a node of which it is known what came of it; None where there was no sum."""
+        """The release file of a round whose outcome is here; None where there was no sum."""
         if (self.path(place) / _NO_SUM).exists():
             return None
         return read_whole(self.path(place) / RELEASE, LocalProtocolError, "privstats flower")
 
     def keep_shown(self, place: int, release: bytes | None) -> None:
-        """Keep what came of a node, after it was looked at; on disk when this returns."""
+        """Keep a round's verified outcome; on disk when this returns."""
         atomic_write(self._made(place) / (_NO_SUM if release is None else RELEASE), release or b"")
 
     def read_shown(self, place: int, release: bytes) -> Release:
-        """A release file that somebody sent, if the server on the roster has signed it.
+        """Read a received release file; the server on the roster must have signed it.
 
         Raises:
-            ReleaseError: it has not, or the file is damaged.
+            ReleaseError: no such signature, or a damaged file.
         """
         with _laid_down(self._made(place) / "shown", release) as path:
             return Release.load(path, signed_by=self.roster.server)
 
     def read_values(self, place: int, values: bytes) -> Published:
-        """A file of published values that somebody sent.
+        """Read a received file of published values.
 
         Raises:
-            PlanError: it is none.
+            PlanError: it is no such file.
         """
         with _laid_down(self._made(place) / "values", values) as path:
             return Published.load(path)
 
     def release(self, place: int) -> Release | None:
-        """What came of a node, as its file says; None where there was no sum.
+        """A round's outcome from its file; None where there was no sum.
 
         Raises:
             ReleaseError: the file is damaged, or the server on the roster has not signed it.
@@ -177,7 +178,7 @@ class Folder:
         return Release.load(self.path(place) / RELEASE, signed_by=self.roster.server)
 
     def told_so_far(self) -> list[Release | None]:
-        """What the nodes came to, in order, as far as it is known here.
+        """The rounds' outcomes, in order, as far as this folder holds them.
 
         Raises:
             ReleaseError: a file is damaged, or the server on the roster has not signed it.
@@ -186,10 +187,10 @@ class Folder:
         return [self.release(place) for place in known]
 
     def entry(self, dataset: str) -> Spend:
-        """What the whole course is spent under in this ledger; it is spent now, unless it was before.
+        """The whole course's spend in this ledger; it is spent now, unless it was before.
 
         Raises:
-            LedgerError: the cap would be passed, or the run's name was used for something else, or is not the next.
+            LedgerError: the cap would be exceeded, or the run's name was used for another purpose, or is not the next.
         """
         roster = self.roster
         known = any(account.of_run(roster.run) is not None for account in self.ledger.accounts())
@@ -198,7 +199,7 @@ class Folder:
         return spend(self.course, self.ledger, dataset, roster.run)
 
     def _made(self, place: int) -> Path:
-        """The folder of a node of several, made if need be."""
+        """The folder of one of several rounds, created if needed."""
         home = self.path(place)
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -209,14 +210,14 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class NodeFolder:
-    """The folder of one node's session.
+class RoundFolder:
+    """The folder of one round's session.
 
     Attributes:
-        above: the folder of the course.
-        place: which node it is.
-        plan: the node's.
-        roster: the course's, under the name of the node's run.
+        above: the course's folder.
+        place: the round's number.
+        plan: the round's.
+        roster: the course's, under the name of the round's run.
     """
 
     above: Folder
@@ -226,37 +227,37 @@ class NodeFolder:
 
     @property
     def home(self) -> Path:
-        """Where the session's files are."""
+        """Folder of the session's files."""
         return self.above.path(self.place)
 
     @property
     def base(self) -> Path:
-        """Where the owner's own files are: ``records.py``, and the ledger."""
+        """Folder of the owner's own files: ``records.py``, and the ledger."""
         return self.above.home
 
     @property
     def name(self) -> str:
-        """What the folder is called in a sentence: ``host``, or ``host/nodes/2``."""
+        """The folder's name in sentences: ``host``, or ``host/nodes/2``."""
         return self.home.relative_to(self.base.parent).as_posix()
 
     @property
     def identity(self) -> Identity:
-        """The owner's."""
+        """The owner's identity."""
         return self.above.identity
 
     @property
     def key(self) -> bytes:
-        """What journals and kept moments are sealed under."""
+        """Seals journals and kept moments."""
         return self.above.key
 
     @property
     def ledger(self) -> Ledger:
-        """The owner's."""
+        """The owner's ledger."""
         return self.above.ledger
 
     @property
     def publics(self) -> tuple[bytes, ...]:
-        """Everybody's public key by place."""
+        """Public keys by place."""
         return self.above.publics
 
     @property
@@ -266,7 +267,7 @@ class NodeFolder:
 
     @property
     def header(self) -> Header:
-        """What openings of the session begin with."""
+        """The header of the session's openings."""
         return Header.of(self.plan, self.roster)
 
     @property
@@ -276,32 +277,38 @@ class NodeFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether some account of this ledger has a mark of this node; a plan alone is spent, and never marked."""
+        """Whether some account of this ledger has a mark of this round; a plan alone is spent, and never marked."""
         entries = (account.of_run(self.above.roster.run) for account in self.ledger.accounts())
         return any(entry is not None and self.place in entry.begun for entry in entries)
 
     @property
     def totals(self) -> Totals | None:
-        """What the server weighs exact sums with, under seal; None where it releases the sum as it is."""
+        """The sealed sums with which the server weighs this one; None where it releases the sum as it is.
+
+        Raises:
+            PlanError: a course that weighs but is no stream, so its rounds have no weights.
+        """
         course, key = self.above.course, self.key
-        if not self.kind.weighs(course) or not isinstance(course, Stream):
+        if not self.kind.weighs(course):
             return None
+        if not isinstance(course, Stream):
+            raise PlanError(f"a server weighs the sums of a stream only; {type(course).__name__} says that it weighs")
         return Totals(self.base, course, lambda purpose: hmac.digest(key, purpose.encode(), "sha256"))
 
     @property
     def before(self) -> Releases:
-        """What the nodes before this one released; raises as :meth:`Folder.release` does."""
+        """Releases of the rounds before this one; raises as :meth:`Folder.release` does."""
         return [self.above.release(place) for place in range(self.place)]
 
     def charge(self, dataset: str | None, again: bool) -> Charge | NodeCharge:
-        """Where a party's part of the session is written down; a course is spent before its first node.
+        """The charge of a party's session; a course is spent before its first round.
 
         Args:
             dataset: the account, where ``records.py`` names one.
-            again: whether it allows exact sums to be released a second time; asked of a plan alone.
+            again: whether it allows exact sums to be released a second time; used for a plan alone.
 
         Raises:
-            LedgerError: nothing says which account is charged, or as for :meth:`Folder.entry`.
+            LedgerError: the account to charge is not determined, or as for :meth:`Folder.entry`.
         """
         account = account_of(self, dataset)
         if self.kind.single:
@@ -309,13 +316,13 @@ class NodeFolder:
         return NodeCharge(self.ledger, self.above.entry(account), self.place, self.plan.digest)
 
     def release_charge(self) -> Charging:
-        """Where the server's release is written down; of a course its node is marked by now, which happens once.
+        """The charge of the server's release; a course's round is marked already, which happens once.
 
-        A marked node needs no other charge: its journal, which holds the seed, draws once and gives the same release
+        A marked round needs no other charge: its journal, which holds the seed, draws once and gives the same release
         again.
 
         Raises:
-            LedgerError: nothing says which account is charged, or the cap would be passed.
+            LedgerError: the account to charge is not determined, or the cap would be exceeded.
         """
         remedy = "keep only the one that is meant in it"
         if self.kind.single:
@@ -328,10 +335,10 @@ class NodeFolder:
 
     @property
     def agreed(self) -> tuple[int, ...] | None:
-        """The clients of an earlier sum, as this party signed them then; None where it was in none.
+        """The clients of an earlier sum, as this party signed them; None where it was in none.
 
         Raises:
-            LocalProtocolError: what was kept of it is damaged.
+            LocalProtocolError: the kept list is damaged.
         """
         if self.kind.single:
             return lists.kept(self.home, self.plan, self.roster)
@@ -344,15 +351,15 @@ class NodeFolder:
             raise LocalProtocolError(f"{path} is damaged: this party's rounds cannot begin") from None
 
     def remember(self, agreed: tuple[int, ...]) -> None:
-        """Keep the list of clients that this party has signed, where something may come after."""
+        """Keep the list of clients that this party has signed, where a later round may need it."""
         if self.kind.single:
             lists.keep(self.home, self.plan, self.roster, agreed)
         elif not self.place:
             atomic_write(self.home / _AGREED, msgspec.json.encode(agreed))
 
 
-def account_of(folder: NodeFolder, dataset: str | None = None, *, remedy: str = _REMEDY) -> str:
-    """The account of a folder's ledger that is meant: the one that is named, or the only one there is.
+def account_of(folder: RoundFolder, dataset: str | None = None, *, remedy: str = _REMEDY) -> str:
+    """The account of a folder's ledger: the named one, or the only one.
 
     Raises:
         LedgerError: there is none, or more than one.
@@ -374,7 +381,7 @@ def account_of(folder: NodeFolder, dataset: str | None = None, *, remedy: str = 
 
 @contextmanager
 def _laid_down(path: Path, data: bytes) -> Iterator[Path]:
-    """A file for as long as it is looked at."""
+    """A temporary file with these bytes."""
     place = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     atomic_write(place, data)
     try:

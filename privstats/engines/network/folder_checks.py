@@ -1,6 +1,7 @@
-"""What is looked at as a folder is opened: who may read its files, its keys and ledger, whether course and roster fit.
+"""Checks as a folder is opened: access rights, its keys and ledger, and whether course and roster fit.
 
-It refuses what others on the machine could read or change, and what this engine does not carry. Under ``folder``.
+Refuses files that other accounts could read or change, and courses that this engine does not carry. ``folder`` calls
+it.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ _BELIEVED = ("plan.toml", "plan.values", COURSE, "course.first.toml", "course.pl
 
 
 def check_modes(home: Path) -> None:
-    """Refuse a folder that others can look into, or whose files they can read or change.
+    """Refuse a folder that other accounts can list, or whose files they can read or change.
 
     Raises:
-        LocalProtocolError: that; or there is no such folder.
+        LocalProtocolError: such access rights; or there is no such folder.
     """
     try:
         if others_can_read(home):
@@ -50,10 +51,10 @@ def check_modes(home: Path) -> None:
 
 
 def private_files(home: Path) -> tuple[Identity, bytes, Ledger]:
-    """The identity in a folder, its journal key and its ledger; the last two are made where there are none.
+    """The identity in a folder, its journal key and its ledger; the last two are created where missing.
 
     Raises:
-        PrivstatsError: one of them cannot be read or made, or is something else.
+        PrivstatsError: one of them cannot be read or created, or is invalid.
     """
     return Identity.load(home / "identity.pem"), _key_of(home / "journal.key"), _ledger_of(home / "ledger")
 
@@ -72,7 +73,7 @@ def _key_of(path: Path) -> bytes:
 
 
 def _ledger_of(path: Path) -> Ledger:
-    """The ledger, made where there is none, or no more than a process that was killed while making one has left."""
+    """The ledger; created where there is none, or only what a process killed while creating one has left."""
     try:
         ledger = Ledger.open(path)
     except LedgerError as refusal:
@@ -86,11 +87,11 @@ def _ledger_of(path: Path) -> Ledger:
 
 
 def check_course(course: Course, roster: Roster) -> None:
-    """Refuse a course that cannot be carried between machines, or not by these parties.
+    """Refuse a course that this engine cannot carry, or cannot carry for these parties.
 
     Raises:
         LocalProtocolError: the roster has another length, its server is not the plan's leader, or a course of several
-            nodes has no run name.
+            rounds has no run name.
         DataError: an upload is larger than this engine carries.
     """
     for plan in course.priced:

@@ -1,8 +1,8 @@
 """The server's folder: the next plan, its session, its release on the disk, and on to the next, through any kill.
 
-It asks the course what follows and lets ``NodeHost`` carry that; what is on the disk is never done twice. A plan alone
-is a course of one node, and what its session comes to is what the run comes to. What differs from kind to kind is in
-``course.kinds``. Over ``node_host``.
+It asks the course for the next plan and lets ``RoundHost`` carry its session; work whose result is on the disk is never
+repeated. A plan alone is a course of one round, and its session's result is the run's. ``course.kinds`` holds the
+differences between kinds of courses.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pathlib import Path
 from privstats.course import Node, Releases, nodes, verify_next
 from privstats.engines.network.announcement import NO_SUM, RoundAnnouncement, digest_of
 from privstats.engines.network.driver import Clock, Say, Sleep
-from privstats.engines.network.folder import Folder, NodeFolder
-from privstats.engines.network.node_host import Carrying, Ended, NodeHost, Waiting, today
-from privstats.engines.network.node_transport import NodeTransport, OutgoingAnnouncement
-from privstats.engines.network.session_history import EndedSession, KeptWords, SessionHistory
+from privstats.engines.network.folder import Folder, RoundFolder
+from privstats.engines.network.round_host import Carrying, Ended, RoundHost, Waiting, today
+from privstats.engines.network.round_transport import OutgoingAnnouncement, RoundTransport
+from privstats.engines.network.session_history import EndedSession, KeptStatements, SessionHistory
 from privstats.engines.network.transport import Deadlines, Transport
 from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
 from privstats.release import Release
@@ -42,8 +42,8 @@ class Host:
         """Open a folder.
 
         Raises:
-            LocalProtocolError: the identity is not the server's, or others could read what is in the folder.
-            PrivstatsError: what is in it does not fit.
+            LocalProtocolError: the identity is not the server's, or other accounts could read the folder.
+            PrivstatsError: its files do not fit each other.
         """
         folder = Folder.open(home)
         if folder.identity.public != folder.roster.server:
@@ -61,22 +61,22 @@ class Host:
         sleep: Sleep = time.sleep,
         say: Say | None = None,
     ) -> Ended | Waiting:
-        """Carry the course from wherever it stands to its end, or to a node for which there are too few.
+        """Carry the course from its current round to its end, or to a round with too few parties.
 
         Args:
-            transport: who carries messages.
+            transport: carries messages.
             deadlines: the seconds of a step, in every session.
-            clock, sleep: seconds that go forward, and a wait.
-            say: told a line per step and per refusal; standard output when omitted.
+            clock, sleep: monotonic seconds, and a wait.
+            say: called with a line per step and per refusal; standard output when omitted.
 
         Raises:
-            SessionEndedError: it has ended before; a new one needs a roster with a new run name.
-            AggregationError: as for :meth:`NodeHost.run`, where a plan is alone; else the course goes on.
-            PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
+            SessionEndedError: it ended before; a new session needs a roster with a new run name.
+            AggregationError: as for :meth:`RoundHost.run`, for a plan alone; a longer course continues.
+            PrivstatsError: another process runs it, or a file cannot be read or written; nothing is lost.
         """
         carrying = Carrying(transport, deadlines, clock, sleep, say or _printed)
         if self.folder.kind.single:
-            return self._run(self.folder.node(0), carrying, say=carrying.say)
+            return self._run(self.folder.round(0), carrying, say=carrying.say)
         releases: list[Release | None] = []
         asked = False
         for node in nodes(self.folder.course, releases):
@@ -89,51 +89,51 @@ class Host:
                     return waiting
             releases.append(self.folder.release(node.place))
         if not asked:
-            with suppress(SessionEndedError):  # who did not hear the end of the last node hears it now
-                last = self.folder.node(len(releases) - 1)
+            with suppress(SessionEndedError):  # parties that missed the end of the last round are notified now
+                last = self.folder.round(len(releases) - 1)
                 self._run(last, carrying, say=self._prefixed(last.place, carrying.say))
             raise SessionEndedError(f"{self._sentence(releases)}. A new one needs a new run name")
         return Ended(tuple(releases), self._sentence(releases))
 
     def give_up(self) -> str:
-        """End the session of the node that is on, without a sum; the course goes on with the next run.
+        """End the current round's session without a sum; the next run continues the course.
 
-        Its clients are told by the next run.
+        The next run notifies its clients.
 
         Returns:
-            What to tell the operator.
+            A sentence for the operator.
 
         Raises:
-            NothingToResumeError: no node has begun that has not ended.
-            SessionEndedError: the session of a plan alone has ended before.
-            LocalProtocolError: a run is at it now.
+            NothingToResumeError: no round is open.
+            SessionEndedError: the session of a plan alone ended before.
+            LocalProtocolError: another process runs it now.
         """
         if self.folder.kind.single:
-            return self._host(self.folder.node(0)).give_up()
-        on = [place for place in self.folder.nodes if not self._ended(place)]
+            return self._host(self.folder.round(0)).give_up()
+        on = [place for place in self.folder.rounds if not self._ended(place)]
         if not on:
-            raise NothingToResumeError(f"{self.folder.home.name}: no node of the course is on: nothing to give up")
-        return f"{_at(on[-1])}{self._host(self.folder.node(on[-1])).give_up()}"
+            raise NothingToResumeError(f"{self.folder.home.name}: no round of the course is on: nothing to give up")
+        return f"{_at(on[-1])}{self._host(self.folder.round(on[-1])).give_up()}"
 
     @property
     def reached(self) -> int:
-        """How many nodes have ended, for good."""
+        """Number of rounds that have ended."""
         return next(place for place in range(self.folder.course.most + 1) if not self._ended(place))
 
     def _ended(self, place: int) -> bool:
-        """Whether it is on the disk, for good, what came of a node."""
-        if place not in self.folder.nodes:
+        """Whether a round's outcome is on the disk."""
+        if place not in self.folder.rounds:
             return False
-        node = self.folder.node(place)
-        ended_session = SessionHistory(node.home).of(node.session)
+        begun = self.folder.round(place)
+        ended_session = SessionHistory(begun.home).of(begun.session)
         if ended_session is not None and not ended_session.release and not self.folder.told(place):
             self.folder.keep_shown(place, None)
         return ended_session is not None
 
     def _carried(self, node: Node, releases: Releases, carrying: Carrying) -> Waiting | None:
-        """Run one node's session to its end; what it ended in is on the disk then."""
+        """Run one round's session to its end; its outcome is on the disk then."""
         if node.place and self.folder.kind.gives_back:
-            self._parted(self.folder.node(node.place - 1), carrying)
+            self._parted(self.folder.round(node.place - 1), carrying)
         folder = self._begun(node, releases)
         told = self._prefixed(node.place, carrying.say)
         if self._lost(folder):
@@ -146,7 +146,7 @@ class Host:
             told(str(error))
             if (
                 SessionHistory(folder.home).of(folder.session) is None
-            ):  # a sum that is not released: it is spent all the same
+            ):  # a sum that is not released is spent all the same
                 SessionHistory(folder.home).add(EndedSession(folder.session, today(), why=str(error)))
         else:
             if isinstance(found, Waiting):
@@ -155,37 +155,37 @@ class Host:
         self._ended(node.place)
         return None
 
-    def _run(self, folder: NodeFolder, carrying: Carrying, *, say: Say) -> Ended | Waiting:
-        """Run one node's session, or what is left of it."""
-        transport = NodeTransport(carrying.transport, self._announcing(folder), folder.publics)
+    def _run(self, folder: RoundFolder, carrying: Carrying, *, say: Say) -> Ended | Waiting:
+        """Run one round's session, or the rest of it."""
+        transport = RoundTransport(carrying.transport, self._announcing(folder), folder.publics)
         return self._host(folder).run(replace(carrying, transport=transport, say=say))
 
-    def _begun(self, node: Node, releases: Releases) -> NodeFolder:
-        """The node's folder: with the plan that it was begun with, which may differ from this machine's in rounding."""
-        if node.place not in self.folder.nodes:
+    def _begun(self, node: Node, releases: Releases) -> RoundFolder:
+        """The round's folder, with the plan under which it began, which may differ from this machine's in rounding."""
+        if node.place not in self.folder.rounds:
             return self.folder.keep(node.place, node.plan)
-        folder = self.folder.node(node.place)
+        folder = self.folder.round(node.place)
         verify_next(self.folder.course, folder.plan, releases)
         return folder
 
-    def _host(self, folder: NodeFolder) -> NodeHost:
-        """Who carries one node's session; the seed of noise that all nodes share is on the disk before the first."""
-        if folder.totals is not None and self.folder.nodes == (0,):
+    def _host(self, folder: RoundFolder) -> RoundHost:
+        """The host of one round's session; the seed of noise that all rounds share is on the disk before the first."""
+        if folder.totals is not None and self.folder.rounds == (0,):
             folder.totals.seed()
-        return NodeHost(folder)
+        return RoundHost(folder)
 
-    def _parted(self, folder: NodeFolder, carrying: Carrying) -> None:
-        """Say that a node that was given up is over, so that helpers sign that they answered nothing."""
+    def _parted(self, folder: RoundFolder, carrying: Carrying) -> None:
+        """Notify helpers that a round was given up, so that they sign that they answered nothing."""
         ended_session = SessionHistory(folder.home).of(folder.session)
-        if ended_session is not None and ended_session.panel and not KeptWords(folder.home).proof:
+        if ended_session is not None and ended_session.panel and not KeptStatements(folder.home).proof:
             with suppress(SessionEndedError):
                 self._run(folder, carrying, say=carrying.say)
 
-    def _lost(self, folder: NodeFolder) -> bool:
+    def _lost(self, folder: RoundFolder) -> bool:
         return folder.begun and not (folder.home / "journal" / "snapshot").exists()
 
-    def _announcing(self, folder: NodeFolder) -> OutgoingAnnouncement:
-        """What parties are told of a node; of a plan alone, which all of them have, its digest."""
+    def _announcing(self, folder: RoundFolder) -> OutgoingAnnouncement:
+        """The announcement of a round; of a plan alone, which all parties have, only its digest."""
         above, kind = self.folder, self.folder.kind
         files = {place: above.shown(place) for place in range(folder.place)}
         plan = above.path(folder.place) / "plan.toml"
@@ -198,7 +198,7 @@ class Host:
             values=digest_of(values),
             outcomes=tuple(NO_SUM if file is None else digest_of(file) for file in files.values()),
         )
-        proofs = {place: KeptWords(above.path(place)).proof for place in files} if kind.gives_back else {}
+        proofs = {place: KeptStatements(above.path(place)).proof for place in files} if kind.gives_back else {}
         return OutgoingAnnouncement(
             announcement,
             above.identity,
@@ -215,8 +215,8 @@ class Host:
 
 
 def _at(place: int) -> str:
-    """The beginning of a line about one node of the course; nodes of Flower's are something else."""
-    return f"course, node {place}: "
+    """The beginning of a line about one round of the course."""
+    return f"course, round {place}: "
 
 
 def _printed(line: str) -> None:

@@ -1,7 +1,7 @@
-"""Folders on this machine as nodes: a transport that carries nothing, for a rehearsal before machines are asked.
+"""Folders on this machine as nodes: a transport without a network, for a rehearsal.
 
-The same folders, the same code and the same files as over Flower, and no network, no TLS and no Flower's latency.
-Over ``party``.
+The same folders, code and files as over Flower, without network, TLS and Flower's latency. Each message is answered by
+``party``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class LocalTransport:
     """A transport whose nodes are folders; each answers at once, in this process.
 
     Args:
-        homes: the folders of parties and helpers, by a number for each node.
+        homes: the folders of parties and helpers, by node number.
     """
 
     def __init__(self, homes: Mapping[int, Path]) -> None:
@@ -32,7 +32,7 @@ class LocalTransport:
         return list(self._homes)
 
     def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:  # noqa: ARG002 - nothing waits here
-        """Have the folder answer."""
+        """Let the folder answer."""
         answer = party.answer(self._homes[node], kind, data)
         self._count += 1
         name = str(self._count)
@@ -40,7 +40,7 @@ class LocalTransport:
         return name
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """The answer, once; one that is larger than may be is refused."""
+        """The answer, once; one that is too large is refused."""
         reply = self._replies.pop(message, None)
         return Reply("too_large") if reply is not None and len(reply.data) > most else reply
 

@@ -1,7 +1,7 @@
 """A stream in a folder: every party and the server on one machine, durable through any kill.
 
-For studies and tests: folders, ledgers, registries and sessions are those of real machines, and only the network is
-missing. Over ``host`` and ``local``.
+For studies and tests: folders, ledgers, registries and sessions are those of real machines; only the network is
+missing. Built on ``host`` and ``local``.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from privstats.secagg import Identity, Roster
 __all__ = ["DATASET", "new_stream", "run_epoch", "server_folder"]
 
 DATASET = "stream"
-"""The account of every ledger."""
+"""Name of the account in every ledger."""
 
 _HOST, _EARLIER = "host", "stream.toml"
 _RUN_BYTES = 16
-_DEADLINES = Deadlines(120, 120)  # who is there answers at once, and nobody waits for the others
+_DEADLINES = Deadlines(120, 120)  # online parties answer at once, so no step waits
 
 
 @dataclass
 class _Clock:
-    """Seconds that pass only while somebody waits."""
+    """A clock that advances only in ``sleep``."""
 
     now: float = 0.0
 
@@ -48,11 +48,11 @@ class _Clock:
 
 
 def new_stream(path: Path, stream: Stream) -> None:
-    """Make the folders of all parties and of the server, with keys of their own, and the stream spent by each party.
+    """Create the folders of all parties and of the server, each with its own keys, and let each party spend the stream.
 
     Raises:
-        PlanError: the folder is there and not empty, or the plan's protocol needs a panel.
-        LedgerError: a ledger cannot be made.
+        PlanError: the folder exists and is not empty, or the plan's protocol needs a panel.
+        LedgerError: a ledger cannot be created.
     """
     plan = stream.plan
     if plan.panel:
@@ -64,7 +64,7 @@ def new_stream(path: Path, stream: Stream) -> None:
     for party, identity in enumerate(people):
         _made(path / str(party), stream, identity, roster)
         registry_of(Folder.open(path / str(party)))
-    _made(path / _HOST, stream, server, roster)  # last: a folder without it is none
+    _made(path / _HOST, stream, server, roster)  # last: without it the folder does not count
 
 
 def _made(home: Path, stream: Stream, identity: Identity, roster: Roster) -> None:
@@ -79,11 +79,11 @@ def _made(home: Path, stream: Stream, identity: Identity, roster: Roster) -> Non
 
 
 def server_folder(path: Path) -> tuple[Folder, Stream]:
-    """The server's folder of a stream, in one that ``new_stream`` made or by itself, and the stream.
+    """The server's folder of a stream, alone or within one that ``new_stream`` created, and the stream.
 
     Raises:
         PlanError: it is of an earlier version, or holds another course.
-        LocalProtocolError: it is no folder of a server.
+        LocalProtocolError: it is not a server's folder.
     """
     if (path / _EARLIER).exists():
         raise PlanError(
@@ -97,21 +97,21 @@ def server_folder(path: Path) -> tuple[Folder, Stream]:
 
 
 def run_epoch(path: Path, changes: Path) -> list[Release | None]:
-    """Release the nodes of the next epoch, or of the one that was cut short.
+    """Release the rounds of the next epoch, or of an interrupted one.
 
     Args:
         path: the folder that :func:`new_stream` made.
-        changes: a folder with ``<party>.npz`` for every party that takes part; the others vanish in this epoch, and
-            send with the next what they owe.
+        changes: a folder with ``<party>.npz`` for every party that takes part; the others are absent in this epoch, and
+            send their pending changes with the next.
 
     Returns:
-        What the nodes of the epoch came to, as far as they ended now; None for one that ended without a sum.
+        Outcomes of the epoch's rounds that ended in this call; None for a round without a sum.
 
     Raises:
         PlanError: the stream has ended, or there is no such folder.
-        ReleaseError: an earlier release is gone, or damaged; bring it back from a backup.
-        DataError: records that do not fit; nothing of the epoch has begun then.
-        LedgerError: a record enters twice, or leaves and is not in.
+        ReleaseError: an earlier release is missing or damaged; restore it from a backup.
+        DataError: records that do not fit; no round of the epoch has begun then.
+        LedgerError: a record enters twice, or leaves without having entered.
     """
     folder, stream = server_folder(path)
     host = Host.open(folder.home)
@@ -119,7 +119,7 @@ def run_epoch(path: Path, changes: Path) -> list[Release | None]:
     if begin >= stream.most:
         raise PlanError(f"this stream has ended: all {stream.epochs} epochs are released")
     for earlier in range(begin):
-        folder.release(earlier)  # one that is gone is missed before anything of this epoch begins
+        folder.release(earlier)  # a missing one is noticed before this epoch begins
     epoch = stream.nodes[begin].epoch
     nodes = LocalTransport({party: path / str(party) for party in _arrived(path, stream, epoch, changes)})
     clock = _Clock()
@@ -132,7 +132,7 @@ def run_epoch(path: Path, changes: Path) -> list[Release | None]:
 
 
 def _arrived(path: Path, stream: Stream, epoch: int, changes: Path) -> list[int]:
-    """Keep the epoch's records and note them in the registries, both once; who brings any."""
+    """Keep the epoch's records and enter them in the registries, each once; returns the parties that have any."""
     if not changes.is_dir():
         raise PlanError(f"{changes} is not a folder with a file of records per party; name one")
     present = [party for party in range(stream.plan.cohort.clients) if (changes / f"{party}.npz").exists()]

@@ -1,7 +1,7 @@
-"""A party's records: the one function that it writes, measured once, and the sums kept for the session.
+"""A party's records: its ``load`` function, one measurement, and the sums kept for the session.
 
-It runs the party's own ``records.py`` and nothing that came over a network. What is kept is sealed, and belongs to one
-plan, one account and one text of that file. Under ``party``.
+It runs the party's own ``records.py`` and no code from the network. Kept sums are sealed, and belong to one plan, one
+account and one text of that file. ``parts`` calls it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from privstats.encoding import flatten, unflatten
-from privstats.engines.network.folder import NodeFolder, account_of
+from privstats.engines.network.folder import RoundFolder, account_of
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
@@ -34,9 +34,9 @@ _SCRIPT, _MOMENTS = "records.py", "moments"
 
 
 class _Kept(Unshown, msgspec.Struct, frozen=True):
-    """Measured sums as they are kept."""
+    """Measured sums in their file."""
 
-    mark: bytes  # what they are of
+    mark: bytes  # plan, account and source
     dataset: str | None
     again: bool
     vector: bytes
@@ -46,7 +46,7 @@ class _Kept(Unshown, msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, repr=False)
 class Records:
-    """What a party brings to a session.
+    """A party's measured records for a session.
 
     Attributes:
         moments: the exact sums of its records.
@@ -56,27 +56,27 @@ class Records:
     """
 
     moments: Moments
-    folder: NodeFolder
+    folder: RoundFolder
     dataset: str
     again: bool
 
     @property
     def charge(self) -> Charge | NodeCharge:
-        """Where the session is written down."""
+        """The charge of the session."""
         return self.folder.charge(self.dataset, self.again)
 
 
-def records_of(folder: NodeFolder, *, anew: bool = False, progress: bool = False) -> Records:
-    """The sums that are kept, where they are of this plan, this account and this ``records.py``; else measured now.
+def records_of(folder: RoundFolder, *, anew: bool = False, progress: bool = False) -> Records:
+    """The kept sums, if they belong to this plan, account and ``records.py``; else measured now.
 
     Args:
         folder: the party's.
-        anew: measure in any case, because the data behind ``records.py`` may have changed.
+        anew: measure in every case, because the data behind ``records.py`` may have changed.
         progress: show a bar on the terminal.
 
     Raises:
-        DataError: ``records.py`` is missing, fails, or gives what does not fit the schema.
-        LedgerError: nothing says which account is charged.
+        DataError: ``records.py`` is missing, fails, or returns records that do not fit the schema.
+        LedgerError: the account to charge is not determined.
     """
     kept = None if anew else _kept(folder)
     if kept is not None:
@@ -85,14 +85,14 @@ def records_of(folder: NodeFolder, *, anew: bool = False, progress: bool = False
         if kept.clips is not None:
             counts = tuple(kept.clips["norm_counts"])
             found = replace(found, clip_report=ClipReport(**{**kept.clips, "norm_counts": counts}))
-        elif found.records is None:  # of a kind whose sums do not say how many they are of
+        elif found.records is None:  # of a kind whose sums do not give their number of records
             found = replace(found, records=kept.records)
         return Records(found, folder, account_of(folder, kept.dataset), kept.again)
     said = _run(folder)
     dataset, again = _named(said)
     account = account_of(folder, dataset)
     moments = _measured(folder, said, progress)
-    require_moments(folder.plan, moments)  # what is kept is not asked again what it was measured under
+    require_moments(folder.plan, moments)  # kept sums fit the plan by their mark
     report = clip_report_of(moments)
     clips = None if report is None else asdict(report)
     mark = _mark(folder, account)
@@ -102,12 +102,12 @@ def records_of(folder: NodeFolder, *, anew: bool = False, progress: bool = False
 
 
 def clip_report_of(moments: Moments) -> ClipReport | None:
-    """What the clip did; None where nothing was clipped, or nobody knows."""
+    """The clip report; None where the kind has no clip, or none was kept."""
     return getattr(moments, "clip_report", None)
 
 
-def charge_of(folder: NodeFolder) -> Charge | NodeCharge:
-    """Where the session is written down, without measuring anything.
+def charge_of(folder: RoundFolder) -> Charge | NodeCharge:
+    """The charge of the session, without measuring anything.
 
     Raises:
         DataError, LedgerError: as for :func:`records_of`.
@@ -117,8 +117,8 @@ def charge_of(folder: NodeFolder) -> Charge | NodeCharge:
     return folder.charge(dataset, again)
 
 
-def _kept(folder: NodeFolder) -> _Kept | None:
-    """What is kept, if it is what would be measured now; damage and another key count as nothing kept."""
+def _kept(folder: RoundFolder) -> _Kept | None:
+    """The kept sums, if they are those that would be measured now; a damaged file or another key counts as none."""
     try:
         kept = msgspec.msgpack.decode(read_sealed(folder.home / _MOMENTS, folder.key), type=_Kept)
         account = account_of(folder, kept.dataset)
@@ -127,25 +127,25 @@ def _kept(folder: NodeFolder) -> _Kept | None:
     return kept if kept.mark == _mark(folder, account) else None
 
 
-def _mark(folder: NodeFolder, account: str) -> bytes:
+def _mark(folder: RoundFolder, account: str) -> bytes:
     parts = (folder.plan.digest.encode(), _source(folder), account.encode())
     return sha256(b"".join(sha256(part).digest() for part in parts)).digest()
 
 
-def _source(folder: NodeFolder) -> bytes:
+def _source(folder: RoundFolder) -> bytes:
     return read_whole(folder.base / _SCRIPT, DataError, "privstats flower new")
 
 
 def _named(said: Mapping[str, Any]) -> tuple[str | None, bool]:
-    """What the script says beside its function: which account, and whether exact sums may be released again."""
+    """The script's settings: the account, and whether exact sums may be released again."""
     dataset, again = said.get("dataset"), said.get("allow_second_exact_release", False)
     if not (dataset is None or isinstance(dataset, str)) or not isinstance(again, bool):
         raise DataError(f"in {_SCRIPT}, dataset is a name and allow_second_exact_release True or False, or left out")
     return dataset, again
 
 
-def _run(folder: NodeFolder) -> dict[str, Any]:
-    """The names that the party's script defines."""
+def _run(folder: RoundFolder) -> dict[str, Any]:
+    """Run the party's script; returns the names it defines."""
     _source(folder)
     with _inside(folder.base):
         try:
@@ -154,7 +154,7 @@ def _run(folder: NodeFolder) -> dict[str, Any]:
             raise DataError(f"{_SCRIPT} does not run: {type(error).__name__}: {error}") from error
 
 
-def _measured(folder: NodeFolder, said: Mapping[str, Any], progress: bool) -> Moments:
+def _measured(folder: RoundFolder, said: Mapping[str, Any], progress: bool) -> Moments:
     load = said.get("load")
     if not callable(load):
         raise DataError(f"{_SCRIPT} must define load(), which returns X and y")
@@ -173,7 +173,7 @@ def _measured(folder: NodeFolder, said: Mapping[str, Any], progress: bool) -> Mo
 
 @contextlib.contextmanager
 def _inside(home: Path) -> Iterator[None]:
-    """Run where the script lies, so that it names its data by where that lies beside it."""
+    """Run in the script's folder, so that relative paths of data resolve there."""
     before = Path.cwd()
     os.chdir(home)
     try:

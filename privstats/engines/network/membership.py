@@ -1,7 +1,6 @@
-"""Which node is which party: proved by a signature, and kept over restarts.
+"""The map from nodes to parties: proved by a signature, and kept over restarts.
 
-A map and its rule; what is proved is in ``statements``. It says who is asked, and the sum never rests on it. Under
-the loop.
+``statements`` verifies the proofs. The map decides whom the loop asks; the sum does not depend on it.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ class NodeRegistry:
     """Nodes and places, one to one.
 
     Args:
-        publics: everybody's public key: the clients, then the helpers.
-        clients: how many of them are clients.
-        names: what people call the clients; may be empty.
-        nodes: the map as it was kept, from node to place.
+        publics: all public keys: the clients, then the helpers.
+        clients: number of clients among them.
+        names: the clients' names for people; may be empty.
+        nodes: the kept map, from node to place.
         store: called with the map whenever it grows.
     """
 
@@ -41,11 +40,11 @@ class NodeRegistry:
         return self._places.get(node)
 
     def node_of(self, place: int) -> int | None:
-        """The node at a place; None where nobody has proved it."""
+        """The node at a place; None while no node has proved it."""
         return self._nodes.get(place)
 
     def claim(self, node: int, place: int) -> bool:
-        """Give ``node`` the place that it has proved, in place of one that it had; False where another node has it."""
+        """Assign ``node`` the place that it has proved, replacing an earlier one; False where another node has it."""
         if self._nodes.get(place, node) != node:
             return False
         if self._places.get(node) != place:
@@ -55,11 +54,11 @@ class NodeRegistry:
         return True
 
     def title(self, place: int) -> str:
-        """What a party is called in a sentence: ``party 3``, ``helper 1``."""
+        """A party's name in sentences: ``party 3``, ``helper 1``."""
         return f"party {place}" if place < self.clients else f"helper {place - self.clients + 1}"
 
     def listed(self, places: Sequence[int]) -> str:
-        """Places with the names that people know: ``1 (Bonn), 3 (St. Mary)``."""
+        """Places with their names: ``1 (Bonn), 3 (St. Mary)``."""
         return ", ".join(self._listed(place) for place in places)
 
     def _listed(self, place: int) -> str:

@@ -1,7 +1,7 @@
-"""What a client brings to one session, where that is written down, and what it has back when the session has ended.
+"""A client's contribution to one session: its records or changes, their charge, and refunds after the session.
 
-A row per word of a course kind's ``part``: all the records of ``records.py``, or the changes that a stream's registry
-says are due. Between a party's folder and its role.
+A row per ``part`` of a course kind: all the records of ``records.py``, or the pending changes in a stream's registry.
+Roles use it with a party's folder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from privstats import session
 from privstats.course import Pending, RecordRegistry, Stream
 from privstats.dp import Spend
 from privstats.engines.journal.client_file import left_by
-from privstats.engines.network.folder import Folder, NodeFolder, account_of
+from privstats.engines.network.folder import Folder, RoundFolder, account_of
 from privstats.engines.network.measuring import Records, charge_of, records_of
 from privstats.engines.network.statements import EndStatements
 from privstats.engines.network.status_codes import Declined
@@ -48,44 +48,44 @@ __all__ = [
 ]
 
 REMEDY = "keep only the one that is meant in it"
-"""What is said where a ledger has more than one account and a stream asks which."""
+"""The remedy where a ledger has more than one account and a stream does not name one."""
 
 
 class Part(Protocol):
     """A client's part of one session."""
 
     def prepare(self, *, anew: bool, progress: bool) -> Records | None:
-        """Do what is done before anything is sent; the records, where they are measured then."""
+        """Prepare before anything is sent; returns the records, where they are measured then."""
         ...
 
-    def brought(self) -> tuple[Moments, Charge | NodeCharge]:
-        """What is sent, and where it is written down."""
+    def contribution(self) -> tuple[Moments, Charge | NodeCharge]:
+        """The moments to send, and their charge."""
         ...
 
     def on_upload(self) -> OnUpload:
-        """What is called before the upload is sent."""
+        """The function to call before the upload is sent."""
         ...
 
     def settle(self, beside: bytes) -> None:
-        """Take back what is given back, once nothing of this client can be sent in the session any more.
+        """Take refunds, once this client can send nothing more in the session.
 
         Args:
-            beside: what others signed of the session's end, see :func:`statements.session_ended`; may be empty.
+            beside: signed statements about the session's end, see :func:`statements.session_ended`; may be empty.
         """
         ...
 
 
 class RecordsPart:
-    """All records of the party, as ``records.py`` loads them."""
+    """All records of the party, loaded by ``records.py``."""
 
-    def __init__(self, folder: NodeFolder) -> None:
+    def __init__(self, folder: RoundFolder) -> None:
         self._folder = folder
 
     def prepare(self, *, anew: bool, progress: bool) -> Records | None:
         """Measure them."""
         return records_of(self._folder, anew=anew, progress=progress)
 
-    def brought(self) -> tuple[Moments, Charge | NodeCharge]:
+    def contribution(self) -> tuple[Moments, Charge | NodeCharge]:
         """Their sums, measured once."""
         records = records_of(self._folder)
         return records.moments, records.charge
@@ -95,7 +95,7 @@ class RecordsPart:
         return session.on_upload(self._folder.plan, self._folder.roster, charge_of(self._folder))
 
     def settle(self, beside: bytes) -> None:
-        """Have back what was spent where nothing was sent, or where others signed that it is in no sum."""
+        """Refund the spend where nothing was sent, or where signed statements prove that the upload is in no sum."""
         if not self._folder.kind.gives_back:
             return
         for spend in spends_of(self._folder).values():
@@ -107,32 +107,32 @@ class RecordsPart:
     def _free(self, beside: bytes) -> None:
         folder = self._folder
         receipt, _ = left_by(client_file(folder), folder.key)
-        if not receipt:  # nothing has left, so there is nothing to prove
+        if not receipt:  # nothing was sent, so there is nothing to prove
             return
         try:
-            words = msgspec.msgpack.decode(beside, type=EndStatements)
+            ended = msgspec.msgpack.decode(beside, type=EndStatements)
         except (msgspec.DecodeError, RecursionError):
             raise Declined("damaged", "what helpers are said to have signed is nothing that they sign") from None
-        panel, charge = panel_of(folder.plan, b"".join(words.offers)), charge_of(folder)
+        panel, charge = panel_of(folder.plan, b"".join(ended.offers)), charge_of(folder)
         given: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
-        session.free(folder.plan, receipt, words.statements, **given)
+        session.free(folder.plan, receipt, ended.statements, **given)
 
 
 class ChangesPart:
-    """Records that entered or left a stream since this client last sent any, as its registry says."""
+    """Records that entered or left a stream since this client last sent any, by its registry."""
 
-    def __init__(self, node: NodeFolder) -> None:
-        self._node, self._above, self._at = node, node.above, node.place
+    def __init__(self, folder: RoundFolder) -> None:
+        self._folder, self._above, self._at = folder, folder.above, folder.place
 
     def prepare(self, *, anew: bool, progress: bool) -> None:  # noqa: ARG002  measured as brought
-        """Read what was brought."""
+        """Read the batches in the inbox."""
         inbox_of(self._above).batches()
 
-    def brought(self) -> tuple[Moments, NodeCharge]:
-        """What is due at this node, measured.
+    def contribution(self) -> tuple[Moments, NodeCharge]:
+        """The changes pending at this round, measured.
 
         Raises:
-            DataError: a record that is due is in no file.
+            DataError: a pending record is in no file.
         """
         registry, inbox = registry_of(self._above), inbox_of(self._above)
         inbox.register(registry)
@@ -145,60 +145,62 @@ class ChangesPart:
         return inbox.change(registry, pending), self._charged(registry, pending)
 
     def on_upload(self) -> OnUpload:
-        """The registry's; it is read only when the upload is sent, because most messages are not about one."""
-        plan, roster, pending = self._node.plan, self._node.roster, Pending(self._at, (), ())
+        """The registry's function; the registry is read only when the upload is sent, because most messages need
+        none."""
+        plan, roster, pending = self._folder.plan, self._folder.roster, Pending(self._at, (), ())
         return lambda upload: session.on_upload(plan, roster, self._charged(registry_of(self._above), pending))(upload)
 
     def settle(self, beside: bytes) -> None:
-        """Take records back that others signed are in no sum; what was never sent may be sent with the next node."""
+        """Take back records that statements prove to be in no sum; records never sent may go with the next round."""
         if beside:
-            with suppress(LedgerError):  # nothing was sent, or it was taken back before
-                take_back(self._node, beside)
-        if self._node.begun:
-            with suppress(LedgerError):  # it was sent, and that stays so
+            with suppress(LedgerError):  # nothing was sent, or it was taken back already
+                take_back(self._folder, beside)
+        if self._folder.begun:
+            with suppress(LedgerError):  # it was sent, so it stays sent
                 registry_of(self._above).withdraw(self._at)
 
     def _charged(self, registry: RecordRegistry, pending: Pending) -> NodeCharge:
-        return registry.charge(self._node.plan, [None] * self._at, pending)
+        return registry.charge(self._folder.plan, [None] * self._at, pending)
 
 
 PARTS: Mapping[str, Callable[[Any], Part]] = {"records": RecordsPart, "changes": ChangesPart}
-"""What a client brings, by the ``part`` of the course's kind."""
+"""A client's contribution, by the ``part`` of the course's kind."""
 
 
-def part_of(folder: NodeFolder) -> Part:
+def part_of(folder: RoundFolder) -> Part:
     """The part of a client in a folder's session."""
     return PARTS[folder.kind.part](folder)
 
 
-def client_file(folder: NodeFolder) -> Path:
-    """Where the client's machine of a folder's session is kept."""
+def client_file(folder: RoundFolder) -> Path:
+    """The file with the client's machine of a folder's session."""
     return folder.home / "sessions" / folder.session
 
 
-def spends_of(folder: NodeFolder) -> dict[str, Spend]:
-    """What a folder's session was charged to, by account."""
+def spends_of(folder: RoundFolder) -> dict[str, Spend]:
+    """The spends of a folder's session, by account."""
     run, digest = folder.roster.run, folder.plan.digest
     spends = {account.dataset: account.of_run(run) for account in folder.ledger.accounts()}
     return {name: each for name, each in spends.items() if each is not None and each.plan == digest}
 
 
 def stream_of(folder: Folder) -> Stream:
-    """The stream that a folder holds."""
-    assert isinstance(folder.course, Stream)  # noqa: S101  whoever opens the folder asks its kind
+    """The stream in a folder."""
+    assert isinstance(folder.course, Stream)  # noqa: S101  callers check the kind first
     return folder.course
 
 
 def inbox_of(folder: Folder) -> RecordInbox:
-    """What a party has brought."""
+    """A party's inbox of records."""
     return RecordInbox(folder.home, stream_of(folder))
 
 
 def registry_of(folder: Folder) -> RecordRegistry:
-    """A party's registry; with it the whole stream is spent, unless it was before.
+    """A party's registry; opening it spends the whole stream, unless that was done before.
 
     Raises:
-        LedgerError: nothing says which account is charged, the cap would be passed, or the journal's key is another.
+        LedgerError: the account to charge is not determined, the cap would be exceeded, or the journal's key has
+            changed.
     """
     run, digest = folder.roster.run, folder.course.digest
     known = (account.of_run(run) for account in folder.ledger.accounts())
@@ -209,11 +211,11 @@ def registry_of(folder: Folder) -> RecordRegistry:
     return RecordRegistry.open(stream_of(folder), folder.ledger, entry, secret)
 
 
-def take_back(node: NodeFolder, said: bytes) -> None:
-    """Hold what others signed of a node against what this party sent, and note that its records may be sent again.
+def take_back(folder: RoundFolder, said: bytes) -> None:
+    """Verify statements about a round against this party's receipt, and mark its records as free to be sent again.
 
     Args:
-        node: the node's folder.
+        folder: the round's.
         said: :class:`EndStatements`, encoded.
 
     Raises:
@@ -221,20 +223,20 @@ def take_back(node: NodeFolder, said: bytes) -> None:
         LocalProtocolError, LedgerError: as for ``RecordRegistry.excluded``.
     """
     try:
-        words = msgspec.msgpack.decode(said, type=EndStatements)
+        ended = msgspec.msgpack.decode(said, type=EndStatements)
     except (msgspec.DecodeError, RecursionError):
         raise Declined("damaged", "it was damaged on its way") from None
-    panel = panel_of(node.plan, b"".join(words.offers))
-    receipt, _ = left_by(client_file(node), node.key)
-    named: dict[str, Any] = {"report": receipt, "statements": words.statements, "roster": node.roster, "panel": panel}
-    registry_of(node.above).excluded(node.place, **named)
+    panel = panel_of(folder.plan, b"".join(ended.offers))
+    receipt, _ = left_by(client_file(folder), folder.key)
+    named: dict[str, Any] = {"report": receipt, "statements": ended.statements, "roster": folder.roster, "panel": panel}
+    registry_of(folder.above).excluded(folder.place, **named)
 
 
 def panel_of(plan: Plan, offers: bytes) -> Panel | None:
-    """The panel of a session, from the offers in its opening and the identities in the plan; None where it has none.
+    """The panel of a session, from the offers in its opening and the identities in the plan; None without a panel.
 
     Raises:
-        Declined: they are no offers of the plan's panel.
+        Declined: the bytes are no offers of the plan's panel.
     """
     return offered_panel(plan, offers) if plan.panel else None
 

@@ -1,8 +1,8 @@
-"""A party: one folder, and an answer to every message; it works out what each node must be, and lets that answer.
+"""A party: one folder, and an answer to every message; it computes each round's plan itself before it takes part.
 
-It keeps what it was shown, and takes part in nothing that does not follow from it. No promise rests on that: a server
-that makes releases up leads to plans that follow. Over ``node_party``, which answers for one session; whoever carries
-messages begins here.
+It keeps the releases it was shown, and takes part in no round that does not follow from them. The privacy promise does
+not rest on that: a server that invents releases can choose plans that follow. ``round_party`` answers for one session;
+transports call this module.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from privstats.course import Single, verify_next
 from privstats.engines.network import statements
 from privstats.engines.network.announcement import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
 from privstats.engines.network.between import BETWEEN
-from privstats.engines.network.folder import Folder, NodeFolder
+from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.folder_checks import check_course
 from privstats.engines.network.measuring import Records
-from privstats.engines.network.node_party import (
+from privstats.engines.network.roles import ClientRole
+from privstats.engines.network.round_party import (
     ANOTHER_VERSION,
-    NodeParty,
+    RoundParty,
     code_of_error,
     logged,
     passing_code,
     reason_of,
 )
-from privstats.engines.network.node_transport import BEHIND
-from privstats.engines.network.roles import ClientRole
+from privstats.engines.network.round_transport import BEHIND
 from privstats.engines.network.status_codes import FAILED, VERSION, Declined
 from privstats.engines.network.transport import Answer
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError, ReleaseError
@@ -46,7 +46,7 @@ class Party:
 
     Args:
         folder: the folder.
-        say: told what went wrong, in a sentence, or whole where it was not foreseen.
+        say: called with each error: one sentence, or the whole traceback of an unforeseen one.
     """
 
     folder: Folder
@@ -57,27 +57,28 @@ class Party:
         """Open a folder.
 
         Raises:
-            PrivstatsError: what is in it does not fit, or others could read it.
+            PrivstatsError: its files do not fit each other, or other accounts could read them.
         """
         party = cls(Folder.open(home), say or logged)
-        for place in party.folder.nodes[-1:]:  # those before it were given up with it
-            NodeParty(party.folder.node(place), party.say).forget_old()
+        for place in party.folder.rounds[-1:]:  # those before it were given up with it
+            RoundParty(party.folder.round(place), party.say).forget_old()
         return party
 
     @property
-    def first(self) -> NodeParty:
-        """Its side of the first node, which is known beforehand."""
+    def first(self) -> RoundParty:
+        """Its side of the first round, whose plan is in the folder."""
         return self.at(self.folder.keep(0, self.folder.course.first))
 
     def prepare(self, *, anew: bool = False, progress: bool = False) -> Records | None:
-        """What ``check`` and ``join`` do before anything is sent, for the first node; see :meth:`NodeParty.prepare`."""
+        """Prepare the first round, as ``check`` and ``join`` do before anything is sent; see
+        :meth:`RoundParty.prepare`."""
         return self.first.prepare(anew=anew, progress=progress)
 
-    def of(self, plan: str | Path | None, roster: str | Path | None) -> NodeParty:
-        """Its side of an earlier session, by the files that the folder had then; of its own where none are given.
+    def of(self, plan: str | Path | None, roster: str | Path | None) -> RoundParty:
+        """Its side of an earlier session, given the files of that time; of the current session where none are given.
 
         Raises:
-            PrivstatsError: a file cannot be read, or the two do not fit each other; or the folder is of a course.
+            PrivstatsError: a file cannot be read, the two do not fit each other, or the folder holds a course.
         """
         folder = self.folder
         if not folder.kind.single:
@@ -87,7 +88,7 @@ class Party:
         course = folder.course if plan is None else Single(Plan.read(plan))
         roster_then = folder.roster if roster is None else Roster.load(roster)
         check_course(course, roster_then)
-        return self.at(replace(folder, course=course, roster=roster_then).node(0))
+        return self.at(replace(folder, course=course, roster=roster_then).round(0))
 
     def answer(self, kind: str, data: bytes) -> Answer:
         """Answer one message; never raises."""
@@ -97,49 +98,49 @@ class Party:
                 raise Declined(VERSION, ANOTHER_VERSION)
             envelope = _opened(data)
             said = envelope.data
-            party = self.at(self._node(envelope))
-        except Exception as error:  # only a code leaves, whatever it is
+            party = self.at(self._round(envelope))
+        except Exception as error:  # only a code leaves, for every error
             code = code_of_error(error)
             self.say(reason_of(error))
             return Answer(code, self._signed(code, said))
         return party.answer(envelope.kind, envelope.data)
 
-    def at(self, node: NodeFolder) -> NodeParty:
-        """Its side of one node."""
-        return NodeParty(node, self.say)
+    def at(self, folder: RoundFolder) -> RoundParty:
+        """Its side of one round."""
+        return RoundParty(folder, self.say)
 
     def _signed(self, code: str, question: bytes) -> bytes:
-        """Who says so, where the code is about a party of this roster."""
+        """The party's signature over a code, where it is on this roster."""
         public, publics = self.folder.identity.public, self.folder.publics
         if public not in publics or code == BEHIND:
             return b""
         return statements.sign_reply(self.folder.identity, publics.index(public), question, code)
 
-    def _node(self, envelope: Envelope) -> NodeFolder:
-        """The folder of the node that a message is of, once its plan was found to follow."""
+    def _round(self, envelope: Envelope) -> RoundFolder:
+        """The folder of a message's round, after its plan was verified to follow."""
         if envelope.signed is not None:
             return self._admitted(envelope, envelope.signed)
         if envelope.kind in ANNOUNCED:
             raise Declined("damaged", "a message that may be the first of its session came without its announcement")
-        if envelope.place not in self.folder.nodes:
+        if envelope.place not in self.folder.rounds:
             raise Declined("lost", f"{self.folder.home.name}/nodes/{envelope.place} is gone, or was never told of here")
-        return self.folder.node(envelope.place)
+        return self.folder.round(envelope.place)
 
-    def _admitted(self, envelope: Envelope, signed: SignedAnnouncement) -> NodeFolder:
+    def _admitted(self, envelope: Envelope, signed: SignedAnnouncement) -> RoundFolder:
         try:
             announcement = signed.opened(self.folder.roster.server)
         except LocalProtocolError as error:
             raise Declined("damaged", str(error)) from None
         self._require_same(announcement, envelope.place)
         folder, place = self.folder, announcement.place
-        known = folder.node(place) if place in folder.nodes else None
+        known = folder.round(place) if place in folder.rounds else None
         same = known is not None and (folder.kind.single or known.plan.to_toml() == announcement.plan)
-        node = known if known is not None and same else self._followed(announcement, signed)
-        _require_fresh(node, envelope.kind)
-        return node
+        found = known if known is not None and same else self._followed(announcement, signed)
+        _require_fresh(found, envelope.kind)
+        return found
 
     def _require_same(self, announcement: RoundAnnouncement, place: int) -> None:
-        """Refuse another course, another roster, and a node that is none."""
+        """Refuse another course, another roster, and a round that the course does not have."""
         folder = self.folder
         for code, theirs, ours in (
             (f"wrong_{folder.noun}", announcement.course, bytes.fromhex(folder.digest)),
@@ -149,52 +150,52 @@ class Party:
                 noun, a, b = code.removeprefix("wrong_"), theirs.hex()[:8], ours.hex()[:8]
                 raise Declined(code, f"the server runs another {noun} ({a}...), ours is {b}...: nothing was sent")
         if place != announcement.place or place != len(announcement.outcomes) or place >= folder.course.most:
-            raise Declined("damaged", f"what came as node {place} of the course is none of its nodes")
+            raise Declined("damaged", f"what came as round {place} of the course is none of its rounds")
 
-    def _followed(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> NodeFolder:
-        """Admit a node that is new here, keep its plan, and give up what is left of the nodes before it."""
+    def _followed(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> RoundFolder:
+        """Admit a new round, keep its plan, and give up unfinished rounds before it."""
         folder = self.folder
         for place, outcome in enumerate(announcement.outcomes):
             self._shown(place, outcome, signed.releases.get(place))
         kind = folder.kind
         between = BETWEEN[kind.part]
-        between.settle(folder, signed.words, self.say)
+        between.settle(folder, signed.ended, self.say)
         try:
             plan = self._plan(announcement, signed)
             before = [folder.release(place) if kind.follows else None for place in range(announcement.place)]
             verify_next(folder.course, plan, before)
         except PlanError as error:
             raise Declined("not_next", str(error)) from None
-        if announcement.place in folder.nodes:
-            raise Declined("not_next", f"the server sent another plan for node {announcement.place} before; {_LOOK}")
-        node = folder.keep(announcement.place, plan)
-        for place in between.left_over(folder, node.place):
-            with suppress(PrivstatsError):  # what somebody is at now is given up with the next node
-                self.at(folder.node(place)).role.session_ended()
-        return node
+        if announcement.place in folder.rounds:
+            raise Declined("not_next", f"the server sent another plan for round {announcement.place} before; {_LOOK}")
+        kept = folder.keep(announcement.place, plan)
+        for place in between.left_over(folder, kept.place):
+            with suppress(PrivstatsError):  # one that another process answers now is given up with the next round
+                self.at(folder.round(place)).role.session_ended()
+        return kept
 
     def _shown(self, place: int, outcome: bytes, file: bytes | None) -> None:
-        """Hold what the server says came of a node against what it said before, or look at it and keep it.
+        """Compare a round's outcome with the one shown before; verify and keep a new one.
 
         Raises:
-            Declined: it is something else, of another plan than the node's, or not here.
+            Declined: another outcome was shown before, it is of another plan, or its file is missing.
         """
         folder = self.folder
         if folder.told(place):
             if digest_of(folder.shown(place)) != outcome:
-                raise Declined("not_next", f"the server showed another release of node {place} before; {_LOOK}")
+                raise Declined("not_next", f"the server showed another release of round {place} before; {_LOOK}")
             return
         if not outcome:
             folder.keep_shown(place, None)
             return
         if file is None or digest_of(file) != outcome:
-            raise Declined(BEHIND, f"the release of node {place} was not shown here yet; the server sends it again")
+            raise Declined(BEHIND, f"the release of round {place} was not shown here yet; the server sends it again")
         try:
             release = folder.read_shown(place, file)
         except ReleaseError as error:
             raise Declined("not_next", str(error)) from None
-        if place in folder.nodes and folder.node(place).plan != release.plan:
-            raise Declined("not_next", f"what is shown as the release of node {place} is of another plan; {_LOOK}")
+        if place in folder.rounds and folder.round(place).plan != release.plan:
+            raise Declined("not_next", f"what is shown as the release of round {place} is of another plan; {_LOOK}")
         folder.keep_shown(place, file)
 
     def _plan(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> Plan:
@@ -205,16 +206,16 @@ class Party:
 
 
 def answer(home: str | Path, kind: str, data: bytes) -> Answer:
-    """Answer one message from a party's folder; never raises, and tells the folder's operator on standard error why.
+    """Answer one message from a party's folder; never raises: errors go to the folder's operator on standard error.
 
     Args:
         home: the folder.
-        kind: what kind of message it is.
+        kind: of the message.
         data: the message.
     """
     try:
         party = Party.open(home)
-    except Exception as error:  # the message is the server's: it gets a code whatever happens
+    except Exception as error:  # the server gets a code in every case
         logged(reason_of(error))
         return Answer(passing_code(error) or FAILED)
     return party.answer(kind, data)
@@ -227,10 +228,10 @@ def _opened(data: bytes) -> Envelope:
         raise Declined("damaged", str(error)) from None
 
 
-def _require_fresh(node: NodeFolder, kind: str) -> None:
-    """Refuse to open a node that was marked here and whose journal is gone: it is lost, and never begun again."""
-    if kind != "open" or not node.begun:
+def _require_fresh(folder: RoundFolder, kind: str) -> None:
+    """Refuse to open a round that was marked here and whose journal is missing: it is lost, and never begun again."""
+    if kind != "open" or not folder.begun:
         return
-    role = NodeParty(node, logged).role
+    role = RoundParty(folder, logged).role
     if isinstance(role, ClientRole) and not role.there:
-        raise Declined("begun", f"node {node.place} was begun here and cut short before it was on disk: it is lost")
+        raise Declined("begun", f"round {folder.place} was begun here and cut short before it was on disk: it is lost")

@@ -1,7 +1,7 @@
-"""Who has been asked what, and when to ask again: the patience of the loop.
+"""Requests to nodes, and when to repeat them.
 
-One question per node at a time; asking again is safe, because a repeat gets the same answer. It knows no protocol and
-reads no answer. Under the loop.
+One request per node at a time; repeating it is safe, because a machine gives the same answer again. The loop uses it;
+it reads no answer.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from privstats.engines.network.transport import OK, Kind, Reply, Transport
 
 __all__ = ["Request", "RequestQueue"]
 
-_CARRIER = "error:"  # how the carrier's own errors begin: no word of the party's
+_CARRIER = "error:"  # prefix of the carrier's own errors, which no party sent
 
 
 @dataclass
 class Request:
-    """One question to one node.
+    """One request to one node.
 
     Attributes:
-        kind: what kind of message it is.
+        kind: of the message.
         digest: SHA-256 of the message.
-        again: the time from which on it is asked again; None for never.
-        messages: the names of those that have no reply yet.
+        again: the time from which it is repeated; None for never.
+        messages: names of messages without a reply yet.
     """
 
     kind: Kind
@@ -36,18 +36,18 @@ class Request:
 
     @property
     def final(self) -> bool:
-        """Whether the node has said that asking again changes nothing."""
+        """Whether the node's refusal is final."""
         return self.again is None
 
 
 class RequestQueue:
-    """The questions of one step.
+    """The requests of one step.
 
     Args:
-        transport: who carries them.
-        clock: seconds, of a clock that only goes forward.
-        until: when the step ends, on that clock.
-        most: bytes that are taken of one reply.
+        transport: carries them.
+        clock: monotonic seconds.
+        until: the step's deadline, on that clock.
+        most: most bytes of one reply.
 
     Attributes:
         sent: bytes that were pushed.
@@ -60,7 +60,7 @@ class RequestQueue:
         self.sent = self.received = 0
 
     def ask(self, node: int, kind: Kind, make: Callable[[], bytes]) -> None:
-        """Send what ``make`` gives, unless the node has that question and it is not time to ask again."""
+        """Send the result of ``make``, unless the node has that request already and it is too early to repeat it."""
         asked, now = self._asked.get(node), self._clock()
         if asked is not None and (asked.again is None or now < asked.again):
             return
@@ -74,7 +74,7 @@ class RequestQueue:
             asked.messages.append(name)
 
     def replies(self) -> Iterator[tuple[int, Request, Reply]]:
-        """What has come, node by node, one at a time; the carrier's own errors are seen to here."""
+        """Replies, node by node, one at a time; the carrier's own errors are handled here."""
         for node, asked in list(self._asked.items()):
             for name in list(asked.messages):
                 reply = self._transport.pull(name, self._most)
@@ -97,23 +97,23 @@ class RequestQueue:
         asked.again = None if wait is None else self._clock() + wait
 
     def done(self, node: int) -> None:
-        """The node's question is answered; another one may be asked."""
+        """The node's request is answered; another one may be sent."""
         self._asked.pop(node, None)
 
     def later(self, node: int, seconds: float) -> None:
-        """What came is no answer: ask again after so long."""
+        """The reply is no answer: repeat the request after some seconds."""
         self._asked[node].again = self._clock() + seconds
 
     def returns(self, node: int) -> None:
-        """The node has gone, perhaps with its question: ask again as soon as it is back."""
+        """The node went offline, perhaps with its request: repeat it as soon as the node is back."""
         asked = self._asked.get(node)
         if asked is not None and asked.again is not None:
             asked.again = self._clock()
 
     def never(self, node: int) -> None:
-        """Ask this node nothing more in this step."""
+        """Send this node no more requests in this step."""
         self._asked[node].again = None
 
     def final(self, node: int) -> bool:
-        """Whether asking this node again changes nothing."""
+        """Whether the node's refusal is final."""
         return node in self._asked and self._asked[node].final

@@ -1,7 +1,8 @@
-"""A party's side of the session: the journaled machine of a client, or of a helper, one message at a time.
+"""A party's role in a session: the journaled machine of a client, or of a helper, one message at a time.
 
-Every call opens the journal, lets the machine act, and closes it, because the next message finds another process. What
-a party declines it declines with a code; all else is raised as the machines raise it. Between party and journal.
+Every call opens the journal, runs the machine, and closes the journal, because another process may handle the next
+message. Refusals carry a code; all other errors are raised as the machines raise them. ``round_party`` calls roles;
+they use the journals.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from privstats import session
 from privstats.dp.ledger_rules import check_waiting
 from privstats.engines.journal import JournaledClient, JournaledHelper
 from privstats.engines.journal.client_file import never
-from privstats.engines.network.folder import NodeFolder
+from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.parts import Part, client_file, offered_panel, panel_of, part_of, spends_of
 from privstats.engines.network.status_codes import Declined
 from privstats.errors import (
@@ -29,7 +30,7 @@ from privstats.session.validation import check_opening, required_survivors
 __all__ = ["SESSION_ENDED", "ClientRole", "HelperRole", "Role", "answered", "require_role", "role_of"]
 
 SESSION_ENDED = "this session has ended here, nothing is answered any more"
-"""What a party's operator reads where a server asks after the end."""
+"""A party's operator reads this when a server asks after the end."""
 
 _STRANGER = "identity.pem is not on roster.toml: ask the coordinator for a roster with your key"
 
@@ -37,11 +38,11 @@ OTHERS = (
     "this round is over other clients than the sum before it, as this party signed them: a server that names others "
     "could take single clients from the difference; nothing was sent"
 )
-"""What a party's operator reads where a round names another list than the one that it remembers."""
+"""A party's operator reads this when a round names another list than the kept one."""
 
 
 class Role(Protocol):
-    """A party's side of one session."""
+    """A party's role in one session."""
 
     @property
     def place(self) -> int:
@@ -49,7 +50,7 @@ class Role(Protocol):
         ...
 
     def greeting(self) -> bytes:
-        """What it says of itself before the session begins."""
+        """Its payload before the session begins."""
         ...
 
     def opened(self, opening: bytes) -> bytes:
@@ -65,13 +66,13 @@ class Role(Protocol):
         ...
 
     def session_ended(self, beside: bytes = b"") -> bytes:
-        """Keep nothing but that there was such a session; where it ended without a sum, say so or hear of it.
+        """Keep only the mark that this session ended; exchange proofs where it ended without a sum.
 
         Args:
-            beside: what the server said beside its last word, see :func:`statements.session_ended`.
+            beside: the attachment of the server's last message, see :func:`statements.session_ended`.
 
         Returns:
-            A helper's word that it abandoned the run; empty where there is none.
+            A helper's statement that it abandoned the run; empty where there is none.
         """
         ...
 
@@ -79,21 +80,21 @@ class Role(Protocol):
 class ClientRole:
     """A client: one file under ``sessions/``, from the opening to the mark of its end."""
 
-    def __init__(self, folder: NodeFolder, place: int, part: Part) -> None:
+    def __init__(self, folder: RoundFolder, place: int, part: Part) -> None:
         self._folder, self.place, self.part = folder, place, part
         self._path = client_file(folder)
 
     @property
     def there(self) -> bool:
-        """Whether the client was made, whatever became of it."""
+        """Whether the client was ever made."""
         return self._path.exists()
 
     def greeting(self) -> bytes:
-        """Nothing: a client has its name and no more."""
+        """Empty: a client has no payload before the session."""
         return b""
 
     def opened(self, opening: bytes) -> bytes:
-        """Make the client, once, and give what it answers.
+        """Make the client, once, and return its answer.
 
         Where the protocol begins with its clients, the opening is the panel's offers, and else the server's message.
         """
@@ -101,7 +102,7 @@ class ClientRole:
             return answered(client, opening, begins=True)
 
     def stepped(self, message: bytes) -> bytes:
-        """What the client answers."""
+        """The client's answer."""
         with self._journal(self._lost) as client:
             answer = answered(client, message)
             if client.agreed:
@@ -109,41 +110,42 @@ class ClientRole:
             return answer
 
     def helped(self, opening: bytes, message: bytes) -> bytes:
-        """Decline: this is no helper."""
+        """Decline, because this party is no helper."""
         raise Declined("refused", f"the server takes this party for a helper ({len(opening) + len(message)} bytes)")
 
     def session_ended(self, beside: bytes = b"") -> bytes:
-        """Remove state and last answer; the file stays, and says that the client has ended.
+        """Remove state and last answer; the file stays as a mark that the client has ended.
 
-        What is given back, where nothing was sent or others have signed that it is in no sum, is the part's to say. No
-        client begins here any more, also where none had: an opening that comes late finds the end.
+        The part decides on refunds, where nothing was sent or statements prove that the upload is in no sum. No client
+        begins here any more, even if none had: a late opening finds the mark.
         """
         self._end()
         self.part.settle(beside)
         return b""
 
     def withdraw(self) -> tuple[str, ...]:
-        """End the session here, whatever the server does, and have back what was spent for it, if anything was.
+        """End the session here, independently of the server, and refund its spend, if any.
 
         Returns:
-            The accounts that have it back.
+            The accounts that were refunded.
 
         Raises:
-            LedgerError: the upload has left, and the session goes on; where it left during this call, it has ended.
-            InUseError: the party answers a message of it right now.
+            LedgerError: the upload was sent, and the session continues; if it was sent during this call, the session
+                has ended.
+            InUseError: another process answers a message of it now.
         """
         for spend in spends_of(self._folder).values():
             check_waiting(spend)
         self._end()
-        spends = spends_of(self._folder)  # an opening that was answered meanwhile has spent
+        spends = spends_of(self._folder)  # an opening answered meanwhile has spent
         for spend in spends.values():
             self._folder.ledger.withdraw(spend)
         return tuple(spends)
 
     def _end(self) -> None:
-        """What must not come back is gone from the disk, and where there was no client, none begins.
+        """Remove secrets and answers from the disk; where there was no client, none can begin.
 
-        A journal that was put back from a backup is only ended, which is as well with every copy of it.
+        A journal restored from a backup is only ended, which is safe for every copy of it.
         """
         with suppress(Declined, SessionEndedError), self._journal(self._lost, told=False, restored=True) as client:
             client.discard()
@@ -169,7 +171,7 @@ class ClientRole:
         if required_survivors(folder.plan) not in (None, folder.agreed):
             raise Declined("not_next", OTHERS)
         self._verify(opening)
-        panel, (moments, charge) = panel_of(folder.plan, opening), self.part.brought()
+        panel, (moments, charge) = panel_of(folder.plan, opening), self.part.contribution()
         return session.client(
             folder.plan,
             moments,
@@ -182,7 +184,7 @@ class ClientRole:
         )
 
     def _verify(self, opening: bytes) -> None:
-        """Nothing is measured, spent or drawn for an opening that anybody could have sent."""
+        """Verify the opening before anything is measured, spent or drawn for it."""
         try:
             check_opening(self._folder.plan, self._folder.roster, opening)
         except RemoteProtocolError as error:
@@ -193,13 +195,13 @@ class ClientRole:
 
 
 class HelperRole:
-    """A helper: one folder under ``sessions/``, from the offer to the marker without a key."""
+    """A helper: one folder under ``sessions/``, from its offer until a mark replaces its key."""
 
-    def __init__(self, folder: NodeFolder, place: int) -> None:
+    def __init__(self, folder: RoundFolder, place: int) -> None:
         self._folder, self.place = folder, place
 
     def greeting(self) -> bytes:
-        """The offer of this run's box key, which is made now if there is none."""
+        """The offer of this run's box key, which is created now if there is none."""
         folder = self._folder
         try:
             helper = self._resumed()
@@ -212,15 +214,15 @@ class HelperRole:
             return helper.offered.encode()
 
     def opened(self, opening: bytes) -> bytes:  # noqa: ARG002
-        """Nothing: a helper is asked by name."""
+        """Empty: the server addresses a helper by its own messages."""
         return b""
 
     def stepped(self, message: bytes) -> bytes:
-        """Decline: this is no client."""
+        """Decline, because this party is no client."""
         raise Declined("refused", f"the server takes this helper for a client ({len(message)} bytes)")
 
     def helped(self, opening: bytes, message: bytes) -> bytes:
-        """What the helper answers, bound to the panel of the opening for good."""
+        """The helper's answer, bound permanently to the panel of the opening."""
         try:
             helper = self._resumed()
         except NothingToResumeError:
@@ -231,10 +233,10 @@ class HelperRole:
             return answered(helper, message)
 
     def session_ended(self, beside: bytes = b"") -> bytes:
-        """Destroy the box key, if it is still there, and sign that it was, where the panel's offers came with the word.
+        """Destroy the box key, if it still exists, and sign that, where the message has the panel's offers.
 
-        That the run was known stays. Who has answered signs nothing: the run counts as a release then. Neither does one
-        that was put back from a backup, because its twin may have.
+        The mark of the run stays. A helper that has answered signs nothing, because the run counts as a release then;
+        nor does one restored from a backup, because its copy may have answered.
         """
         try:
             found = self._resumed()
@@ -266,8 +268,8 @@ class HelperRole:
         }
 
 
-def role_of(folder: NodeFolder) -> Role | None:
-    """The role of a folder's identity; None where plan and roster have none for it."""
+def role_of(folder: RoundFolder) -> Role | None:
+    """The role of a folder's identity; None where it is neither on the roster nor on the panel."""
     public = folder.identity.public
     if public not in folder.publics:
         return None
@@ -275,11 +277,11 @@ def role_of(folder: NodeFolder) -> Role | None:
     return ClientRole(folder, place, part_of(folder)) if place < len(folder.roster) else HelperRole(folder, place)
 
 
-def require_role(folder: NodeFolder) -> Role:
+def require_role(folder: RoundFolder) -> Role:
     """The role of a folder's identity.
 
     Raises:
-        Declined: its identity is not on the roster.
+        Declined: its identity is neither on the roster nor on the panel.
     """
     role = role_of(folder)
     if role is None:
@@ -293,7 +295,7 @@ def _require_running(machine: Peer) -> None:
 
 
 def answered(machine: Peer, message: bytes, *, begins: bool = False) -> bytes:
-    """What the machine sends: unasked, where its protocol begins with it, or in answer; empty where that is nothing."""
+    """The machine's message: its first, where the protocol begins with it, or its answer; empty where it has none."""
     before = machine.step
     try:
         sent = (machine.start() if begins else []) or machine.receive(message)

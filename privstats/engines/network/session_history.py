@@ -1,7 +1,7 @@
-"""What the server's folder keeps beside its journal: which node is who, which sessions have ended, and who said what.
+"""Files that the server's folder keeps beside its journal: the nodes' places, ended sessions, and signed statements.
 
-Two small JSON files, and what others signed of a session's end; not secret, replaced whole. A session that is known
-here is never opened a second time. Under ``host``.
+Two small JSON files, and the statements about a session's end; none is secret, each is replaced whole. A session in
+this history is never opened a second time. ``round_host`` writes them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from privstats.engines.network.statements import EndStatements
 from privstats.errors import LocalProtocolError
 from privstats.files.atomic import atomic_write, read_whole
 
-__all__ = ["EndedSession", "KeptWords", "NodeMap", "SessionHistory"]
+__all__ = ["EndedSession", "KeptStatements", "NodeMap", "SessionHistory"]
 
 T = TypeVar("T")
 
@@ -25,12 +25,12 @@ class EndedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A session that has ended.
 
     Attributes:
-        session: its name in this folder.
+        session: its name, 32 hexadecimal digits.
         ended: the day, ISO 8601.
         survivors: the parties in the release; empty where there is none.
         release: SHA-256 of the release's file, in hex; empty where there is none.
-        why: why there is none.
-        panel: the offers, in hex, that reports of a run without a sum were sealed for; empty where there were none.
+        why: the reason why there is none.
+        panel: the offers, in hex, for which reports of a run without a sum were sealed; empty where there were none.
     """
 
     session: str
@@ -41,7 +41,7 @@ class EndedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     panel: tuple[str, ...] = ()
 
     def sentence(self, host: str) -> str:
-        """What is said of it, for example when somebody runs it again."""
+        """A sentence about it, for example for an operator that runs it again."""
         if not self.release:
             return f"this session ended on {self.ended} without a sum: {self.why}"
         parties = ", ".join(map(str, self.survivors))
@@ -60,7 +60,7 @@ class SessionHistory:
         self._path = home / "ended.json"
 
     def of(self, session: str) -> EndedSession | None:
-        """What became of a session; None where it has not ended.
+        """A session's end; None where it has not ended.
 
         Raises:
             LocalProtocolError: the file is damaged.
@@ -68,17 +68,17 @@ class SessionHistory:
         return next((ended_session for ended_session in self.all() if ended_session.session == session), None)
 
     def all(self) -> tuple[EndedSession, ...]:
-        """All of them, oldest first; raises as :meth:`of` does."""
+        """All ended sessions, oldest first; raises as :meth:`of` does."""
         return _read(self._path, tuple[EndedSession, ...]) if self._path.exists() else ()
 
     def add(self, ended_session: EndedSession) -> None:
-        """Remember one more; on disk when this returns."""
+        """Add one; on disk when this returns."""
         others = tuple(each for each in self.all() if each.session != ended_session.session)
         atomic_write(self._path, msgspec.json.format(msgspec.json.encode((*others, ended_session))))
 
 
-class KeptWords:
-    """What others signed of the end of a folder's session, which frees whoever is in no sum: the file ``words``.
+class KeptStatements:
+    """Signed statements about the end of a folder's session, which free clients that are in no sum: the file ``words``.
 
     Args:
         home: the folder.
@@ -89,24 +89,24 @@ class KeptWords:
 
     @property
     def proof(self) -> bytes:
-        """``EndStatements``, encoded; empty while there are none, or a helper's is missing."""
-        words = self._words()
-        helpers = len(words.offers) - 1
-        complete = bool(words.statements) and (not words.offers or len(words.statements) == helpers)
-        return msgspec.msgpack.encode(words) if complete else b""
+        """``EndStatements``, encoded; empty while there are none, or one helper's is missing."""
+        kept = self._kept()
+        helpers = len(kept.offers) - 1
+        complete = bool(kept.statements) and (not kept.offers or len(kept.statements) == helpers)
+        return msgspec.msgpack.encode(kept) if complete else b""
 
     def add(self, statements: Mapping[int, bytes], offers: tuple[bytes, ...] = ()) -> None:
-        """Keep more of them; on disk when this returns."""
+        """Add some; on disk when this returns."""
         if statements:
-            words = EndStatements({**self._words().statements, **statements}, offers)
-            atomic_write(self._path, msgspec.msgpack.encode(words))
+            kept = EndStatements({**self._kept().statements, **statements}, offers)
+            atomic_write(self._path, msgspec.msgpack.encode(kept))
 
     def forget(self) -> None:
-        """Remove what was said of a session that ended before this one."""
+        """Remove those of an earlier session."""
         self._path.unlink(missing_ok=True)
 
-    def _words(self) -> EndStatements:
-        """What is kept; damage counts as nothing said, because a proof that is lost must not stop a session."""
+    def _kept(self) -> EndStatements:
+        """The kept statements; a damaged file counts as empty, because a lost proof must not stop a session."""
         if not self._path.exists():
             return EndStatements({})
         try:
@@ -118,19 +118,19 @@ class KeptWords:
 
 
 class NodeMap:
-    """Which node is which party, of one session at a time: ``nodes.json``."""
+    """The nodes' places, of one session at a time: ``nodes.json``."""
 
     def __init__(self, home: Path, session: str) -> None:
         self._path, self._session = home / "nodes.json", session
 
     @property
     def session(self) -> str:
-        """The session that the file is of; empty where there is none, or it is damaged."""
+        """The file's session; empty where there is none, or it is damaged."""
         found = self._found()
         return "" if found is None else found.session
 
     def load(self) -> dict[int, int]:
-        """From node to place; empty where there is no such file of this session: it is made anew by asking."""
+        """From node to place; empty without a file of this session, and then the loop asks the nodes again."""
         found = self._found()
         if found is None or found.session != self._session:
             return {}

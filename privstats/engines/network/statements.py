@@ -1,7 +1,7 @@
-"""What parties and server say in their own names, around what the machines say: who I am, and that it is over.
+"""Signed statements of parties and server around the machines' messages: the sender's place, and the session's end.
 
-Signed bytes and their checks; no state. The machines of ``secagg`` authenticate themselves, so what rests on these is
-only which node is asked, and when a party forgets its last answer. Under the loop and both folders.
+Signed bytes and their checks; no state. The machines of ``secagg`` authenticate themselves, so these decide only which
+node is asked, and when a party deletes its last answer. The loop and both folders use them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _REPLY, _ENDED = b"privstats/flower/1/word\0", b"privstats/flower/1/over\0"
 
 @dataclass(frozen=True)
 class Header:
-    """What an opening is about, so that people can be told what differs.
+    """The plan and roster of an opening, so that a refusal can name the one that differs.
 
     Attributes:
         plan: the plan's digest, 32 bytes.
@@ -73,42 +73,42 @@ class Header:
 
 @dataclass(frozen=True)
 class SignedReply:
-    """What a party said, after its signature was found good: its place among the peers, and what goes with it."""
+    """A party's verified reply: its place among the peers, and the payload."""
 
     place: int
     payload: bytes
 
 
 def most_bytes(plan: Plan) -> int:
-    """The most bytes that a party's answer can have under a plan: what its machine says, and the word around it."""
+    """The most bytes of a party's answer under a plan: its machine's message, and the signed reply around it."""
     return _FIRST + protocol_of(plan.masking).largest_answer(plan.masking)
 
 
 def sign_reply(identity: Identity, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
-    """A party's answer in its own name: ``u32 place || signature || payload``.
+    """A party's signed answer: ``u32 place || signature || payload``.
 
     Args:
         identity: the party's.
         place: its place among the peers, clients first.
         question: the whole message that is answered.
-        code: the code that goes with it.
-        payload: what its machine says.
+        code: the answer's code.
+        payload: its machine's message.
 
-    Guarantee: the signature covers question, code, place and payload, so a word answers one message and cannot be shown
-    in answer to another one.
+    Guarantee: the signature covers question, code, place and payload, so a reply answers one message and cannot be
+    replayed for another.
     """
     statement = _statement(place, sha256(question).digest(), code, payload)
     return place.to_bytes(_PLACE_BYTES, "big") + identity.sign(statement) + payload
 
 
 def read_signed_reply(data: bytes, question: bytes, code: str, publics: Sequence[bytes]) -> SignedReply | None:
-    """The word in an answer; None where nobody on the list said it.
+    """Verify a signed answer; None where no listed key signed it.
 
     Args:
         data: the answer.
         question: SHA-256 of the message that it answers.
         code: the code that came with it.
-        publics: everybody's public key, by place.
+        publics: all public keys, by place.
     """
     place, signature, payload = int.from_bytes(data[:_PLACE_BYTES], "big"), data[_PLACE_BYTES:_FIRST], data[_FIRST:]
     if len(data) < _FIRST or place >= len(publics):
@@ -126,13 +126,13 @@ def _statement(place: int, question: bytes, code: str, payload: bytes) -> bytes:
 def session_ended(
     identity: Identity, header: Header, release: bytes = bytes(_DIGEST_BYTES), beside: bytes = b""
 ) -> bytes:
-    """The server's word that a session is over: ``header || release || signature || beside``.
+    """The server's signed end of a session: ``header || release || signature || beside``.
 
     Args:
         identity: the server's.
         header: the session's.
         release: SHA-256 of the release's file; zeros where there is none.
-        beside: for a helper in a session without a sum the offers of its panel; for a client that is in no sum
+        beside: for a helper in a session without a sum, the offers of its panel; for a client that is in no sum,
             :class:`EndStatements`.
     """
     said = header.encode() + release
@@ -140,7 +140,7 @@ def session_ended(
 
 
 def read_session_ended(data: bytes, header: Header, server: bytes) -> bytes | None:
-    """What stands beside the server's last word; None where the server did not say it of this session."""
+    """The attachment of the server's signed end; None where the server did not sign it for this session."""
     end = HEADER_BYTES + _DIGEST_BYTES
     said, signature, beside = data[:end], data[end : end + _SIGNATURE_BYTES], data[end + _SIGNATURE_BYTES :]
     if said[:HEADER_BYTES] != header.encode() or not verify(server, signature, _ENDED + said + beside):
@@ -149,11 +149,11 @@ def read_session_ended(data: bytes, header: Header, server: bytes) -> bytes | No
 
 
 class EndStatements(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What others signed of a session that has ended, from which a client proves that its upload is in no sum.
+    """Signed statements about an ended session, from which a client proves that its upload is in no sum.
 
     Attributes:
         statements: as for ``session.free``.
-        offers: of the panel that clients sent to; none where there is no panel.
+        offers: of the panel to which clients sent; none without a panel.
     """
 
     statements: Mapping[int, bytes]
@@ -161,11 +161,12 @@ class EndStatements(msgspec.Struct, frozen=True, array_like=True, forbid_unknown
 
 
 def to_helper(opening: bytes, message: bytes) -> bytes:
-    """What a helper is sent: the opening, so that its key is bound whatever was lost before, and the message."""
+    """A message to a helper: the opening, so that its key is bound even if earlier messages were lost, and the
+    message."""
     return len(opening).to_bytes(4, "big") + opening + message
 
 
 def split_helped(data: bytes) -> tuple[bytes, bytes]:
-    """Opening and message again; what is cut short gives two that no machine takes."""
+    """Split into opening and message; truncated bytes give two parts that no machine accepts."""
     end = 4 + int.from_bytes(data[:4], "big")
     return data[4:end], data[end:]

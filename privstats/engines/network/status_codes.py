@@ -1,7 +1,6 @@
-"""Codes: all that a party tells the server of what went wrong with it, and the sentence that is made of one there.
+"""Status codes: the only thing that a party sends about an error, and the server's sentence for each.
 
-Only the code travels; the reason stays in the party's own log. Values, words, and the error that carries both. Under
-the loop and both folders.
+The reason stays in the party's own log. The loop and both folders use the codes and the error that carries one.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from privstats.errors import PrivstatsError
 __all__ = ["CODES", "FAILED", "NODES", "SILENT", "SOON", "VERSION", "Code", "Declined", "code_of", "short"]
 
 SOON = 5.0
-"""Seconds until somebody is asked again who will answer once something small has passed."""
+"""Seconds until a party is asked again that is briefly busy."""
 SILENT = 60.0
-"""Seconds until somebody is asked again who has not answered, or has work to do first."""
+"""Seconds until a party is asked again that has not answered, or has to work first."""
 _SHOWN = 8
 
 
 @dataclass(frozen=True)
 class Code:
-    """What a code means to the server.
+    """A code's meaning for the server.
 
     Attributes:
-        sentence: what stands behind the party's name; ``{plan}`` is the beginning of the server's own plan digest.
+        sentence: the text after the party's name; ``{plan}`` is the beginning of the server's own plan digest.
         again: seconds until the party is asked again; None where asking again in this run changes nothing.
     """
 
@@ -45,26 +44,26 @@ CODES: Mapping[str, Code] = {
     "busy": Code("is busy", SOON),
     "damaged": Code("got a message that was damaged on its way", SOON),
     "refused": Code("has caught a message that no honest server sends, and has left: its operator has the reason"),
-    "behind": Code("lacks releases of earlier nodes, and could not take them", SILENT),
+    "behind": Code("lacks releases of earlier rounds, and could not take them", SILENT),
     "not_next": Code(
-        "refuses a node that does not follow from the course and its releases: its operator has the reason"
+        "refuses a round that does not follow from the course and its releases: its operator has the reason"
     ),
-    "begun": Code("has begun this node before and lost it, and sits it out"),
+    "begun": Code("has begun this round before and lost it, and sits it out"),
     "restored": Code("was put back from a backup or copied, and sits this session out: its operator has the reason"),
     "lost": Code("knows nothing of this session any more: its folder was replaced"),
     "version": Code("runs another version of privstats: install the same version on both machines", SILENT),
     "failed": Code("has failed: its operator has the reason"),
 }
-"""Everything that a party can answer beside ``"ok"``."""
+"""All codes beside ``"ok"``."""
 
 FAILED = "failed"
 VERSION = "version"
 NODES = frozenset({"wrong_plan", "wrong_course", "wrong_roster", "stranger", VERSION})
-"""What the operator is told of a node, by its name at the SuperLink: it may be no party of this session."""
+"""Codes about a node, by its name at the carrier: it may be no party of this session."""
 
 
 class Declined(PrivstatsError):  # noqa: N818 - an answer, not a mistake
-    """What a party does not do, with the code that the server is told and the reason that stays here."""
+    """A refusal, with the code for the server and the reason, which stays with the party."""
 
     def __init__(self, code: str, why: str) -> None:
         self.code = code
@@ -72,7 +71,7 @@ class Declined(PrivstatsError):  # noqa: N818 - an answer, not a mistake
 
 
 def code_of(code: str) -> str:
-    """The code itself, or ``"failed"`` where a party says something that is none."""
+    """The code itself, or ``"failed"`` for an unknown one."""
     return code if code in CODES else FAILED
 
 

@@ -1,6 +1,6 @@
-"""What the coordinator hands out: the app that the carrier ships, and a folder for server, parties and helpers.
+"""The files that the coordinator distributes: the app for the carrier, and folders for server, parties and helpers.
 
-It writes files and nothing else; no key is among them, because nobody makes another's. Under the command line.
+It writes files only; none of them is a key, because each owner makes its own. The command line calls it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def write_study(
         The folders.
 
     Raises:
-        PlanError, LocalProtocolError: one of the files is none, or they do not fit one another.
+        PlanError, LocalProtocolError: one of the files is invalid, or they do not fit one another.
         DataError: an upload is larger than this engine carries.
         PrivstatsError: the folder exists, or cannot be written.
     """
@@ -51,7 +51,7 @@ def write_study(
     homes = ("host", "party", *(("helper",) if course.first.panel else ()))
     contents = {f"app/{name}": data for name, data in _tree(template.joinpath("app"))}
     contents |= {f"{home}/{name}": data for home in homes for name, data in given.items()}
-    if kind_of(course).part == "records":  # changes are brought, epoch by epoch
+    if kind_of(course).part == "records":  # a stream's parties bring changes, epoch by epoch
         contents |= {f"party/{name}": data for name, data in _tree(template.joinpath("party"))}
     for name, data in contents.items():
         _folder(study, (study / name).parent)
@@ -60,13 +60,13 @@ def write_study(
 
 
 def _given(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
-    """What a file holds, and the files that everybody is given of it."""
+    """The plan or course in a file, and the files of it that all folders get."""
     if document.is_course(path):
         course = document.read(path)
         return course, dict(document.texts(COURSE, course))
     plan = Plan.read(path)
     given = {"plan.toml": read_whole(path, LocalProtocolError, "privstats plan init")}
-    if beside(path).exists():  # what a schema reads beside the records
+    if beside(path).exists():  # values that a schema reads beside the records
         given["plan.values"] = read_whole(beside(path), LocalProtocolError, "Published.save")
     return Single(plan), given
 

@@ -1,7 +1,7 @@
-"""The lists of clients that a party signed in the first sums of alignments: what later rounds are held to.
+"""Lists of clients that a party signed in the first sums of alignments; later rounds must name the same clients.
 
-One file in the party's folder, beside its ledger, for sessions that are run one by one; a course keeps its own. A first
-list stays, so that no server can bring another one later. Under ``folder``.
+One file in the party's folder, beside its ledger, for sessions that are run one by one; a course keeps its own. The
+first list stays, so that no server can replace it later. ``folder`` uses it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _FILE = "agreed"
 
 
 def kept(home: Path, plan: Plan, roster: Roster) -> tuple[int, ...] | None:
-    """The list that this party signed in the sum before a round; None where the plan is of no round, or none was.
+    """The list that this party signed in the sum before a round; None where there was none.
 
-    A list says places on a roster, so it stands for these clients in this order and for no others.
+    A list holds places on a roster, so it is valid for these clients in this order only.
 
     Args:
         home: the party's folder.
-        plan: of the round.
-        roster: of the round.
+        plan: the round's.
+        roster: the round's.
 
     Raises:
         LocalProtocolError: the file is damaged.
@@ -44,7 +44,7 @@ def kept(home: Path, plan: Plan, roster: Roster) -> tuple[int, ...] | None:
 
 
 def keep(home: Path, plan: Plan, roster: Roster, agreed: tuple[int, ...]) -> None:
-    """Write down the list of an alignment's first sum without noise, unless one is there; on disk when this returns."""
+    """Keep the list of an alignment's first sum without noise, unless there is one; on disk when this returns."""
     schema = plan.schema
     if isinstance(schema, GaussianSchema) and not schema.reference and isinstance(plan.privacy, NoPrivacy):
         lists, name = _lists(home), _name(plan, roster)
@@ -57,7 +57,7 @@ def _name(first: Plan, roster: Roster) -> str:
 
 
 def _lists(home: Path) -> dict[str, tuple[int, ...]]:
-    """By digest of the first plan, and of those who were on its roster."""
+    """Key of a list: digest of the first plan, and of the clients on its roster."""
     path = home / _FILE
     if not path.exists():
         return {}

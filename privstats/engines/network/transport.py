@@ -1,7 +1,7 @@
-"""What the loop needs of whoever carries messages: nodes that are online, a push, a pull; and how long it may take.
+"""The loop's interface to a carrier of messages: online nodes, a push, a pull; and the deadlines of steps.
 
-An interface and values, no behaviour: ``engines.flower.grid`` fits it over Flower, ``local`` over folders of this
-machine, the tests over a fake network. Under the loop.
+An interface and values, no behaviour: ``engines.flower.grid`` implements it over Flower, ``local`` over folders of this
+machine, the tests over a fake network.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from privstats.errors import PlanError
 __all__ = ["OK", "Answer", "Deadlines", "Kind", "Reply", "Transport"]
 
 OK = "ok"
-"""The code of an answer that holds what a machine says."""
+"""The code of an answer with a machine's message."""
 
 Kind: TypeAlias = Literal["hello", "open", "step", "helper", "over", "node"]
-"""What a message down is: who are you; the session begins; what a machine said, to a client or a helper; it is over; or
-any of these of one node of a course."""
+"""Kinds of messages to a node: a request for its place; an opening; a machine's message to a client or to a helper; the
+end of the session; an envelope with any of these, of one round of a course (``"node"``)."""
 
 _LEAST_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a party's folder answers: a code of ``status_codes.CODES`` or ``"ok"``, and bytes."""
+    """A folder's answer: a code of ``status_codes.CODES`` or ``"ok"``, and bytes."""
 
     code: str
     data: bytes = b""
@@ -34,12 +34,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Reply:
-    """What arrived of an answer.
+    """A received answer.
 
     Attributes:
         code: ``"ok"``, a code of ``status_codes.CODES``, or ``"error:3"``, ``"error:5"``, ``"error:8"`` for the
             carrier's own.
-        data: what stands beside it.
+        data: of the answer.
     """
 
     code: str
@@ -54,7 +54,7 @@ class Transport(Protocol):
         ...
 
     def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:
-        """Send to a node, for at most ``ttl`` seconds; gives the name of the message."""
+        """Send to a node, for at most ``ttl`` seconds; returns the name of the message."""
         ...
 
     def pull(self, message: str, most: int) -> Reply | None:
@@ -62,7 +62,7 @@ class Transport(Protocol):
         ...
 
     def name(self, node: int) -> str:
-        """What people call the node: the name that it is registered under, else its number in decimal."""
+        """The node's name for people: the one that it is registered under, else its number in decimal."""
         ...
 
 

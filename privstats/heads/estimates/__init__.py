@@ -1,4 +1,4 @@
 """Estimates from noisy sums: counts, means, covariances, subspaces, penalties and weights.
 
-Not models and not rules. Between the evidence and a head's closed form; with noise 0 each is the plain estimate.
+Heads call these functions on the evidence before they solve their closed form; with noise 0 each is the plain estimate.
 """

@@ -1,7 +1,7 @@
-"""What a client's own records say beside a release: label shares, an offset, a linear adapter, and how far to go.
+"""Estimates from one client's own records beside a release: label shares, an offset, a linear adapter, their strength.
 
-Functions of single records, hence outside every promise; nothing of them may leave. Closed forms for the personal head,
-no estimator.
+They are functions of single records, hence outside every promise, and must not leave the client. Closed forms for the
+personal head.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Adapter:
 def choose_pull(
     index: NDArray[np.intp], judge: Callable[[NDArray[np.intp], NDArray[np.intp]], Sequence[Array]]
 ) -> float:
-    """The strongest of :data:`PULLS` that folds cannot tell from the best.
+    """The strongest of :data:`PULLS` that folds cannot distinguish from the best.
 
     Five folds, the classes spread evenly over them and no randomness. A weaker pull must beat a stronger one by more
     than one standard error of the paired difference, so that few records change little.

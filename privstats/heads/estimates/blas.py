@@ -1,7 +1,7 @@
-"""How many threads linear algebra gets: one, where there is a small problem for every class.
+"""The number of BLAS threads: one, where there is a small problem for every class.
 
-No problem itself. Matrices of a few hundred dimensions are too small to share: on a busy machine their threads wait for
-one another, and the eigendecompositions of many classes take several times as long as with one thread each.
+Matrices of a few hundred dimensions are too small to share: on a busy machine their threads wait for one another, and
+the eigendecompositions of many classes take several times as long as with one thread each.
 """
 
 from __future__ import annotations

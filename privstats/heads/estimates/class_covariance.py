@@ -1,6 +1,6 @@
 """Covariances per class from S, noise-aware, between each class's own and the pooled one.
 
-Not a classifier. The quadratic heads differ only in how far they pull each class toward the pool and in what they keep.
+The quadratic heads share them: they differ only in how far they pull each class toward the pool and in what they keep.
 """
 
 from __future__ import annotations
@@ -67,12 +67,7 @@ def class_covariances(
         for c in range(len(n)):  # one eigendecomposition per class; never all in memory twice
             difference = own[c] / n[c] - matrix
             level = noise / n[c]
-            kept = _kept(difference, level)
-            blend = matrix + (1 - pooled_weight) * kept * difference
-            level *= (1 - pooled_weight) * kept
-            if level > 0:
-                spectrum = denoise_spectrum(blend, level)
-                blend = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
+            blend = _blended(matrix, difference, level, pooled_weight)
             effective = (1 - pooled_weight) * n[c] + pooled_weight * total
             mean = max(float(np.trace(blend)) / d, 0.0)
             intensity = _intensity(blend, effective, shrinkage)
@@ -112,6 +107,16 @@ def _own_scatter(S: Array, evidence: ClassEvidence, n: Array) -> tuple[Array, fl
     own = S - np.einsum("ci,cj->cij", evidence.A, evidence.A / n[:, None])
     own[:, np.arange(evidence.features), np.arange(evidence.features)] += (evidence.noise("A") ** 2 / n)[:, None]
     return own, evidence.noise("S")
+
+
+def _blended(pooled: Array, difference: Array, level: float, pooled_weight: float) -> Array:
+    """A class's covariance pulled toward the pooled one, then denoised at the level that is left, ``(d, d)``."""
+    share = (1 - pooled_weight) * _kept(difference, level)
+    blend = pooled + share * difference
+    if level * share > 0:
+        spectrum = denoise_spectrum(blend, level * share)
+        blend = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
+    return blend
 
 
 def _kept(difference: Array, level: float) -> float:

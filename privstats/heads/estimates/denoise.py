@@ -1,7 +1,7 @@
 """Estimates of counts, means and covariances from sums with Gaussian noise of known level.
 
-Not a mechanism: everything here is post-processing of what was released and costs no privacy. Heads call it between
-the evidence and their closed form; with noise 0 every function returns the plain estimate.
+Post-processing of released sums, so it costs no privacy. Heads call these functions on the evidence before they solve
+their closed form; with noise 0 every function returns the plain estimate.
 """
 
 from __future__ import annotations

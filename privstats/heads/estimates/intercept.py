@@ -1,6 +1,6 @@
 """Least squares with an intercept that is not penalised, from sums alone: the constant column is eliminated.
 
-Not the solve. Between ridge evidence and the penalty; where counts and means carry noise they are shrunk first.
+Counts and means that carry noise are shrunk first. ``least_squares`` calls this before it chooses a penalty.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The one solve behind both ridge heads: a penalty is chosen, then weights are computed.
 
-Not the estimators and not the estimates of noise. From least-squares evidence to weights on the columns as they came.
+Input: least-squares evidence. Output: weights on the columns as they came.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
         chosen = denoised_solve(_counted(centred)).penalty
     if solver == "adassp":
         chosen += adassp_penalty(spectrum.raw, centred.sigma_G)
-    # half the radius of the semicircle that noise alone would have: an eigenvalue below says nothing, its inverse a lot
+    # half the radius of the noise's own semicircle: a smaller eigenvalue is uninformative, and its inverse is large
     noise_alone = centred.sigma_G * math.sqrt(len(spectrum.values) / 2)
     return _with_intercept(evidence, centred, spectrum.weights(chosen, noise_alone), chosen, solver)
 
@@ -81,9 +81,9 @@ def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, no
 
 
 def _counted(evidence: GramEvidence) -> GramEvidence:
-    """With the fewest records that can have such sums, where nobody knows how many there were.
+    """With the fewest records that can have such sums, where their number is unknown.
 
-    Noise of targets is what records explain of q: with fewer, it would be believed to be more than it can be.
+    The targets' noise variance is estimated from q per record: a smaller count would give more than their bound allows.
     """
     return evidence if evidence.records is not None else replace(evidence, records=evidence.least_records)
 

@@ -1,7 +1,6 @@
 """The ridge penalty from sums alone: generalised cross-validation, marginal likelihood, or fold sums.
 
-Not the solve. Noisy sums come denoised; fold sums need not be, their loss stays unbiased. Between ridge evidence and
-the weights.
+``least_squares`` calls these with denoised sums; fold sums may stay noisy, because their loss is unbiased.
 """
 
 from __future__ import annotations

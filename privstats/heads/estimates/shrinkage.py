@@ -1,6 +1,6 @@
 """Shrinkage of covariance eigenvalues and priors of classes, from moments alone.
 
-Not denoising: that removes what the mechanism added, this guards against having seen few records.
+Shrinkage corrects for few records; ``denoise`` removes what the mechanism added.
 """
 
 from __future__ import annotations

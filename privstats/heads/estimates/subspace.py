@@ -1,6 +1,7 @@
 """The Fisher subspace: directions in which class means differ most against the spread within classes.
 
-Not a classifier; closed-form heads may live in it and the synthetic heads always do. From evidence to a basis.
+Input: evidence. Output: a basis. Closed-form heads can work in this subspace; the heads trained on synthetic records
+always do.
 """
 
 from __future__ import annotations
@@ -107,8 +108,8 @@ def discriminant_directions(whitened: Array, n: Array, dimension: Subspace) -> t
 def wider_directions(directions: Array, covariances: ClassCovariances, n: Array, dimension: int) -> Array:
     """Directions ``(d, dimension)``: the given ones, then those in which class covariances differ most from the pool.
 
-    Eigenvectors of ``sum_c pi_c (P (Sigma_c - I) P)^2`` in whitened coordinates, P off the given directions. Means have
-    nothing to say there, and quadratic heads still do.
+    Eigenvectors of ``sum_c pi_c (P (Sigma_c - I) P)^2`` in whitened coordinates, P off the given directions. Class
+    means coincide there, and class covariances, which quadratic heads read, may still differ.
     """
     d, k = directions.shape
     if dimension <= k or k == d:

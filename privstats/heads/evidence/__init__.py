@@ -1,6 +1,6 @@
-"""What a head knows of a release: sums in real units, their noise levels, and the classes that are left.
+"""A release as heads read it: sums in real units, their noise levels, and the classes that are left.
 
-Not estimates and not a model. The one door through which both local records and releases reach every head.
+Local records and releases reach every head in this one form, before any estimate.
 """
 
 from privstats.heads.evidence.classes import Array, ClassEvidence, class_evidence, records_evidence

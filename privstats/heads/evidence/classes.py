@@ -1,7 +1,6 @@
-"""What a head may know: moments in real units, their noise levels, and the classes that are left.
+"""Class moments in real units, their noise levels, and the classes that are left.
 
-Not the release itself and not a model: the one door through which both local records and releases reach every head.
-In the way of the data it stands between a release (or arrays) and the closed forms.
+Local records and releases reach every classification head in this one form.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class ClassEvidence:
         return ClassEvidence(self.N, self.A @ basis, B, S, D, self.origin @ basis, self.sigma, self.step)
 
     def require(self, head: str, *statistics: str) -> None:
-        """Raise MissingStatisticError unless one of ``statistics`` is here, if any; name the heads that would work."""
+        """Raise MissingStatisticError where none of ``statistics`` was released, and name the heads that would work."""
         if not statistics or any(getattr(self, statistic) is not None for statistic in statistics):
             return
         heads = able("".join(s for s in "SBD" if getattr(self, s) is not None))
@@ -95,8 +94,8 @@ class ClassEvidence:
 def records_evidence(X: Array, y: NDArray[np.intp], classes: int, statistics: str) -> ClassEvidence:
     """Moments of local records about their own mean, without noise and without clipping.
 
-    Centring first keeps ``B - sum A A^T / N`` accurate when features are far from zero; it needs no second pass over
-    anybody else's data because these records are all here.
+    Centring first keeps ``B - sum A A^T / N`` accurate when features are far from zero; all records are local, so a
+    second pass over them is possible.
     """
     origin = X.mean(axis=0)
     Z = X - origin

@@ -1,6 +1,6 @@
-"""What a head needs of a release: names and types, and the sentences for what is none.
+"""The parts of a release that heads read, as protocols, and the errors for objects that lack them.
 
-Not the release itself: heads are built from anything that has these parts. Between the artefact and the evidence.
+Heads accept any object that has these parts.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["ClassSums", "Governing", "GramSums", "Released", "class_sums", "gram
 
 
 class Governing(Protocol):
-    """What a head needs of a plan."""
+    """The parts of a plan that a head reads."""
 
     @property
     def schema(self) -> Schema:
-        """What was measured: shapes, the clip, the public transform, names."""
+        """The schema: shapes, the clip, the public transform, names."""
 
     @property
     def merge(self) -> Mapping[int, int]:
@@ -30,7 +30,7 @@ class Governing(Protocol):
 
 @runtime_checkable
 class Released(Protocol):
-    """What a head needs of a release; ``privstats.Release`` has it."""
+    """The parts of a release that a head reads; ``privstats.Release`` has them."""
 
     @property
     def plan(self) -> Governing:
@@ -76,7 +76,7 @@ class ClassSums(Protocol):
 
 @runtime_checkable
 class EquivalentSums(Protocol):
-    """Sums of another kind that say which class sums a head may take them for."""
+    """Sums of another kind that give the class sums a head may use in their place."""
 
     def equivalent(self) -> ClassSums:
         """Class sums with the same counts, means and scatter."""

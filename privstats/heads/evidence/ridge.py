@@ -1,6 +1,6 @@
-"""Least-squares sums at the door of the ridge heads.
+"""Least-squares evidence for the ridge heads.
 
-Not the solve. Local records or a release become (G, h, q) with their noise levels.
+Local records or a release become (G, h, q) with their noise levels.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What each head says of itself: its row (what it is built from) and the bounds of its parameters.
+"""A head's own description: its row (the statistics it is built from) and the bounds of its parameters.
 
-No list of heads to keep, and no head: rows and bounds stand in the heads' own classes and are found by looking.
+Rows and bounds are part of the heads' classes, and the registry finds them there: there is no list of heads to keep.
 """
 
 from privstats.heads.registry.bounds import (

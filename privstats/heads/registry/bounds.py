@@ -1,7 +1,7 @@
-"""What a head's parameters may be, as data, and the one look at them before anything is fitted.
+"""Bounds of heads' parameters, as data, and one check of them before anything is fitted.
 
-In the manner of scikit-learn's parameter constraints: each head lists its own, and both roads (records and releases)
-pass here first. Bounds that hang on the data (one prior per class) are judged where the data are.
+In the manner of scikit-learn's parameter constraints: each head lists its own, and fitting on records and on releases
+checks them first. Bounds that depend on the data (one prior per class) are checked with the data.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _LONGEST_SHOWN = 60
 
 
 class Constraint(ABC):
-    """One way in which a value may be right."""
+    """One condition that a value may meet."""
 
     @abstractmethod
     def admits(self, value: Any) -> bool:
-        """Whether the value is of this kind and within its bounds."""
+        """Whether the value meets the condition."""
 
     @abstractmethod
     def __str__(self) -> str: ...
@@ -53,7 +53,7 @@ class Constraint(ABC):
 
 Constraints: TypeAlias = tuple[Constraint, ...]
 Bounds: TypeAlias = Mapping[str, Constraints]
-"""For each parameter the kinds of which its value must be one."""
+"""For each parameter its conditions, of which the value must meet one."""
 
 
 class Text(Constraint):
@@ -187,7 +187,7 @@ TRAINING: Bounds = {
     "device": DEVICE,
     "progress": SWITCH,
 }
-"""What the heads that are trained on synthetic records have in common."""
+"""Bounds that all heads trained on synthetic records share."""
 
 
 def check_parameters(head: Any, bounds: Bounds) -> None:
@@ -207,19 +207,19 @@ def check_parameters(head: Any, bounds: Bounds) -> None:
 
 
 def check_value(name: str, value: Any, kinds: Constraints) -> None:
-    """Raise HeadError unless ``value`` is of one of the kinds."""
+    """Raise HeadError unless ``value`` meets one of the conditions."""
     if not any(kind.admits(value) for kind in kinds):
         shown = repr(value) if len(repr(value)) <= _LONGEST_SHOWN else f"a {type(value).__name__}"
         raise HeadError(f"{name} must be {describe(kinds)}, got {shown}")
 
 
 def check_dimension(name: str, value: Any, features: int) -> None:
-    """Raise HeadError where a subspace of more dimensions than there are features is asked for."""
+    """Raise HeadError where a subspace would have more dimensions than there are features."""
     if isinstance(value, Integral) and int(value) > features:
         raise HeadError(f"{name}={value} is more than the {features} features; give at most {features}, or 'auto'")
 
 
 def describe(kinds: Constraints) -> str:
-    """The kinds as a phrase: "'auto', 'oas', None or a number in [0, 1]"."""
+    """The conditions as a phrase: "'auto', 'oas', None or a number in [0, 1]"."""
     parts = [str(kind) for kind in kinds]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"

@@ -1,8 +1,8 @@
-"""The heads by name, found by looking: each head's own module says what it needs.
+"""The heads by name, found in the modules of ``privstats.heads``: each head's own module holds its row.
 
-No list to keep: a module of ``privstats.heads`` with a class that has a row is in it. The command line, error messages
-and the file reader speak of heads through here. Rows are literals and are read from the modules' text, so a list of
-heads imports none of them, and asking for one imports that one.
+A module with a class that has a row is registered; there is no list to keep. The command line, error messages and the
+file reader use this registry. Rows are literals and are read from the modules' text, so listing heads imports none of
+them, and using one imports that one.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _PACKAGE = "privstats.heads"
 
 @dataclass(frozen=True)
 class Entry:
-    """One head's row: what it is built from. It stands in the head's class as ``entry``.
+    """One head's row: the statistics it is built from. The head's class holds it as ``entry``.
 
     Attributes:
         task: of the schemas whose releases it is built from.
         any_of: letters of which one must be released beside N and A, the best first; none where N and A alone suffice.
         closed_form: solved at once, rather than trained on synthetic records.
-        after_rounds: made from the releases of a course, so that lists of what one release can give leave it out.
+        after_rounds: made from the releases of a course, so lists of heads for a single release leave it out.
     """
 
     task: Task = "classes"
@@ -60,7 +60,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class _Written:
-    """A head as its module's text has it: the name of the class, the module, the row."""
+    """A head read from its module's text: the name of the class, the module, the row."""
 
     name: str
     module: str

@@ -1,6 +1,6 @@
-"""Decision rules: frozen arrays, the scores they give, and the public map that stands in front of them.
+"""Decision rules: frozen arrays, the scores they give, and the public map in front of them.
 
-Not estimators: a rule knows neither labels nor where it came from. Every head ends in one.
+Every head ends in a rule. A rule holds numbers alone: no labels and no provenance.
 """
 
 from privstats.heads.rules.linear import LinearRule, WhitenedRule

@@ -1,7 +1,7 @@
 """The linear decision rules: one matrix product, as it stands or behind a public whitening.
 
 LDA, the ridge classifier and linear softmax heads end in the first. Refinement rounds end in the second, which maps
-rows and stretches them to one length first: the rows that the rounds saw are the rows that are scored.
+rows and scales them to one length first, as the rounds did.
 """
 
 from __future__ import annotations

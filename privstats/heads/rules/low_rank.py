@@ -1,6 +1,6 @@
 """Decision rules of Gaussians with a diagonal covariance, and of a diagonal and a few directions more.
 
-Not estimators. Rank 0 is the diagonal rule in other coordinates, so the two stand together.
+Rank 0 is the diagonal rule in other coordinates, so both are in this module.
 """
 
 from __future__ import annotations

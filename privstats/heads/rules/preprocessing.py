@@ -1,6 +1,6 @@
-"""What stands between a user's rows and a rule: numpy or torch in, the release's public transform, the clip.
+"""Preprocessing of a user's rows for a rule: numpy or torch in, the release's public transform, the clip.
 
-Not validation of labels and not a model. A head that was fitted on a release must see rows as the release saw them.
+A head that was fitted on a release must see rows as the release saw them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Preprocessing", "as_numpy"]
 
 @runtime_checkable
 class _Tensor(Protocol):
-    """What tells a torch tensor from other arrays without importing torch."""
+    """The method by which a torch tensor is recognised without importing torch."""
 
     def detach(self) -> Any: ...
 
@@ -52,7 +52,7 @@ class Preprocessing:
 
     @classmethod
     def of_release(cls, release: Released) -> Self:
-        """The surface that a release's schema prescribes."""
+        """The preprocessing that a release's schema prescribes."""
         schema = release.plan.schema
         return cls(schema.features, tuple(schema.transform), schema.clip_norm, schema.feature_names, schema.nonnegative)
 

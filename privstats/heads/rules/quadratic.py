@@ -1,7 +1,7 @@
 """The quadratic decision rule: exact scores at half the arithmetic, and winners found by exact pruning.
 
-Not an estimator. Precisions are packed triangles; ``best`` looks at a few coordinates first and at all of them only for
-the classes that could still win.
+Precisions are packed triangles; ``best`` screens with a few coordinates first and computes the whole score only for
+classes that could still win.
 """
 
 from __future__ import annotations
@@ -201,5 +201,5 @@ def _distances(Z: NDArray[Any], packed: NDArray[Any], linear: NDArray[Any], cons
 
 
 def _slack(scores: Array, rounding: Array) -> Array:
-    """What float32 can move a score by, with room to spare: by its own size, and by what cancelled in it."""
+    """A generous bound on the float32 error of a score, from its own size and from the terms that cancel in it."""
     return _DOUBT * (2 * np.abs(scores) + 1) + rounding

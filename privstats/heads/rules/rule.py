@@ -1,6 +1,6 @@
-"""What every decision rule is: frozen arrays, their scores in numpy and in a graph, and the way back from a file.
+"""The base class of decision rules: frozen arrays, their scores in numpy and in a graph, and reading from a file.
 
-No rule itself and no estimator. Every head ends in a rule, and it is what is saved, exported and run.
+Every head ends in a rule, which is saved, exported and run.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Rule(ABC):
 
         Args:
             buffers: what holds :meth:`arrays` by name, as tensors on the device of the rows, or as arrays.
-            rows: ``(n, d)``, of whatever ``transforms.arrays`` serves.
+            rows: ``(n, d)``, of any type that ``transforms.arrays`` supports.
         """
 
     def best(self, X: Array) -> NDArray[np.intp]:

@@ -1,6 +1,6 @@
 """Synthetic records: the Gaussian classes that moments describe, samples of them, and training on those.
 
-Not heads and not private data: every sample is drawn from released moments.
+Every sample is drawn from released moments, so none is private data.
 """
 
 from privstats.heads.synthetic.samples import Samples

@@ -1,6 +1,6 @@
 """Class-conditional Gaussian samples from moments, deterministic under a seed.
 
-Not private data: every sample is drawn from the released moments. Between the world and the training.
+Every sample is drawn from the released moments that ``world`` holds; ``training`` fits on them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A softmax model fitted on synthetic records until it has converged, by torch.
 
-Not a head and not the samples. Deterministic on one device: the samples come under a seed and L-BFGS draws nothing.
+Deterministic on one device: the samples are seeded and L-BFGS draws nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WORTHWHILE = 1e-5  # least relative fall of the loss that counts
 
 @dataclass(frozen=True)
 class Convergence:
-    """How a fit ended.
+    """The end of a fit.
 
     Attributes:
         rounds: rounds of ten L-BFGS iterations.

@@ -1,6 +1,6 @@
 """The Gaussian world that moments describe, seen in a Fisher subspace: what synthetic records are drawn from.
 
-Not the training. From evidence to whitened means and covariances, samples, and the way back to features.
+From evidence to whitened means and covariances, to samples, and back to features.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class World:
         return draw(self.means, self.covariances.values, self.covariances.vectors, per_class, dispersion, seed)
 
     def dispersion(self, wanted: Literal["auto"] | float, seed: int) -> float:
-        """tau: as wanted, or the least that lets the classes overlap enough for a boundary to be seen.
+        """tau: the given one, or the least at which classes overlap enough to show a boundary.
 
         Where samples of different classes never mix, a softmax model can only guess where the boundary lies; the least
         dispersion at which the nearest mean is right for at most 90 % of samples places it.

@@ -1,4 +1,4 @@
-"""The five steps of the protocol, and what the two machines keep between messages.
+"""The steps of the protocol, and what the two machines keep between messages.
 
 Both machines run down the one table ``STEPS``: a client at a step waits for ``opens`` and sends ``answers``; the server
 at a step waits for ``answers`` from every remaining client and sends the next step's ``opens``. The states are plain

@@ -1,4 +1,4 @@
-"""A plan alone is a course of one node: its folders stay as they were, and what is no message of it is refused."""
+"""A plan alone is a course of one round: its folders stay as they were, and what is no message of it is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import privstats as ps
 from privstats.course import Single
 from privstats.dp import Ledger
 from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement
@@ -17,10 +16,11 @@ from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
 from privstats.engines.network.status_codes import CODES
 from privstats.secagg import Identity
-from tests.engines.network.fake import FolderNet, Study, enveloped, study_of
+from tests import made
+from tests.engines.network.fake import FolderNet, Study, enveloped, open_accounts, study_of
 from tests.engines.network.test_party import opening_of
 
-PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+PRIVACY = made.promise("distributed", epsilon=2.0)
 
 
 def told(study: Study, message: bytes, peer: int = 0) -> tuple[str, bytes, list[str]]:
@@ -36,12 +36,10 @@ def tree(home: Path) -> set[str]:
 def test_its_files_lie_in_the_folder_itself_and_it_is_spent_as_a_plan(tmp_path: Path) -> None:
     """A course's spend, or a mark, would be a second spend of a run that an earlier version began."""
     study = study_of(tmp_path, privacy=PRIVACY)
-    for peer in range(5):
-        cap = {"unit": "record", "adjacency": "add-remove", "epsilon": 9.0, "delta": 1e-5}
-        Ledger.create(study.home(peer) / "ledger").set_cap("beds", **cap)
+    open_accounts(study, 9.0)
     mode = study.home(0).parent.stat().st_mode
     FolderNet(study).ended()
-    session = Folder.open(study.home(0)).node(0).session
+    session = Folder.open(study.home(0)).round(0).session
     assert tree(study.home(0)) == {
         *("identity.pem", "journal.key", "ledger", "ledger.head", "moments", "plan.toml", "records.npz", "records.py"),
         *("roster.toml", "sessions", f"sessions/{session}", f"sessions/{session}.lock", "sessions.counts"),
@@ -82,10 +80,10 @@ def test_a_message_without_an_envelope_is_of_another_version(tmp_path: Path, kin
 def test_attack_what_the_server_signed_of_another_session_opens_none(
     tmp_path: Path, change: dict[str, Any], code: str
 ) -> None:
-    """An announcement of a course's node, or of the run before, shown again with the opening of this one."""
+    """An announcement of a course's round, or of the run before, shown again with the opening of this one."""
     study = study_of(tmp_path)
     host, opening = Host.open(study.host), opening_of(study)
-    outgoing = host._announcing(host.folder.node(0))
+    outgoing = host._announcing(host.folder.round(0))
     fields = {name: getattr(outgoing.announcement, name) for name in RoundAnnouncement.__struct_fields__}
     other = replace(outgoing, announcement=RoundAnnouncement(**{**fields, **change})).signed(whole=True)
     assert told(study, Envelope(change.get("place", 0), "open", opening, other).encode())[0] == code
@@ -108,10 +106,10 @@ def test_attack_a_first_message_without_its_announcement_opens_nothing(tmp_path:
 def test_attack_a_stranger_announces_a_session(tmp_path: Path) -> None:
     study = study_of(tmp_path)
     host, opening = Host.open(study.host), opening_of(study)
-    said = host._announcing(host.folder.node(0)).announcement
+    said = host._announcing(host.folder.round(0)).announcement
     forged = SignedAnnouncement.of(said, Identity(b"\x05" * 32), b"", {})
     code, _, lines = told(study, Envelope(0, "open", opening, forged).encode())
-    assert (code, lines) == ("damaged", ["the server on the roster did not sign what came as a node of its course"])
+    assert (code, lines) == ("damaged", ["the server on the roster did not sign what came as a round of its course"])
     assert not (study.home(0) / "sessions").exists()
 
 
@@ -119,8 +117,8 @@ def test_an_announcement_says_the_plan_by_its_digest_and_nothing_else(tmp_path: 
     """The digest stands under no label of a course, so neither is taken for the other."""
     study = study_of(tmp_path)
     host = Host.open(study.host)
-    outgoing = host._announcing(host.folder.node(0))
+    outgoing = host._announcing(host.folder.round(0))
     said = outgoing.announcement
     assert (said.course.hex(), said.plan, said.values, said.outcomes) == (study.plan.digest, "", b"", ())
     assert said.course.hex() != Single(study.plan).digest
-    assert (outgoing.values, dict(outgoing.releases), dict(outgoing.words)) == (b"", {}, {})
+    assert (outgoing.values, dict(outgoing.releases), dict(outgoing.ended)) == (b"", {}, {})

@@ -20,13 +20,14 @@ from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.client_file import left_by
 from privstats.engines.journal.lock import held
 from privstats.engines.network import statements
-from privstats.engines.network.folder import Folder, NodeFolder
+from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
 from privstats.engines.network.status_codes import CODES
 from privstats.engines.network.transport import Reply
 from privstats.errors import AggregationError, PrivstatsError
 from privstats.secagg import Identity
+from tests import made
 from tests.course.cases import rounds
 from tests.engines.network.courses.study import DATASET, CourseStudy, another_weight, course_study
 from tests.engines.network.fake import FolderNet, study_of
@@ -149,11 +150,9 @@ def full_disk(place: Path, patch) -> Said:
 
 
 def budget_spent(place: Path, patch) -> Said:
-    privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
-    net = town(place, privacy=privacy)
+    net = town(place, privacy=made.promise("distributed", epsilon=2.0))
     for node, home in net.homes.items():
-        cap = {"unit": "record", "adjacency": "add-remove", "delta": 1e-5, "epsilon": 1.0 if node == MARY else 9.0}
-        Folder.open(home).ledger.set_cap("hips", **cap)
+        Folder.open(home).ledger.set_cap("hips", **made.cap(1.0 if node == MARY else 9.0))
     return net.said()
 
 
@@ -172,7 +171,7 @@ def same_home_twice(place: Path, patch) -> Said:
     net, locks = town(place), []
 
     def occupy(home: Path) -> None:
-        path = home / "sessions" / f"{Folder.open(home).node(0).session}.lock"
+        path = home / "sessions" / f"{Folder.open(home).round(0).session}.lock"
         lock = held(path)
         locks.append(lock)
         lock.__enter__()
@@ -232,7 +231,7 @@ def its_folder_was_put_back(place: Path, patch) -> Said:
 
     net.meanwhile = meanwhile
     said = net.said()
-    folder = Folder.open(net.homes[MARY]).node(0)
+    folder = Folder.open(net.homes[MARY]).round(0)
     assert left_by(folder.home / "sessions" / folder.session, folder.key) == (b"", {}), "it has ended there too"
     assert len(said[1]) == 1
     return said
@@ -377,10 +376,10 @@ def another_course(place: Path, patch) -> Said:
     return of_a_course(place, 0, lambda study: write(study.home(3) / "course.toml", rounds(rounds=3)) and None)
 
 
-def a_node_that_does_not_follow(place: Path, patch) -> Said:
+def a_round_that_does_not_follow(place: Path, patch) -> Said:
     real = Folder.keep
 
-    def keep(folder: Folder, node: int, plan: ps.Plan) -> NodeFolder:
+    def keep(folder: Folder, node: int, plan: ps.Plan) -> RoundFolder:
         return real(folder, node, another_weight(plan) if node == 1 and folder.home.name == "host" else plan)
 
     patch.setattr(Folder, "keep", keep)
@@ -422,7 +421,7 @@ PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
     "flwr run after give-up": a_run_after_giving_up,
     "release refused": release_refused,
     "another course": another_course,
-    "a node that does not follow": a_node_that_does_not_follow,
+    "a round that does not follow": a_round_that_does_not_follow,
     "killed between mark and noise": killed_between_mark_and_noise,
     "upload above 512 MiB": upload_too_large,
     "other Flower version": other_flower,
@@ -448,7 +447,7 @@ def test_no_code_says_anything_of_the_data() -> None:
 
 def test_a_refused_release_is_what_its_plan_refuses() -> None:
     """The row's own cause, without folders."""
-    plan = ps.Plan(schema=ps.ClassSchema(2, 3, "NA", 2.0), cohort=ps.Cohort(2, 2, 8), privacy=ps.NoPrivacy())
+    plan = made.plan(ps.ClassSchema(2, 3, "NA", 2.0), ps.Cohort(2, 2, 8))
     X, y = np.ones((8, 3)), np.arange(8) % 2
     with pytest.raises(AggregationError, match="too-many-records"):
         ps.session.aggregate_unmasked(plan, [ps.measure(plan.schema, X, y)] * 2)

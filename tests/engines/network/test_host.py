@@ -15,7 +15,7 @@ from privstats.dp import Ledger
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Ended, Host, Waiting
 from privstats.engines.network.local import LocalTransport
-from privstats.engines.network.node_host import NodeHost
+from privstats.engines.network.round_host import RoundHost
 from privstats.engines.network.session_history import NodeMap
 from privstats.engines.network.transport import Deadlines, Reply
 from privstats.errors import (
@@ -29,11 +29,12 @@ from privstats.errors import (
     SessionEndedError,
 )
 from privstats.secagg import Identity
+from tests import made
 from tests.engines.network.fake import FolderNet, Study, study_of
 from tests.faults import Fuse, Killed, killed
 
 PROTOCOLS = ("interactive", "split")
-CENTRAL = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+CENTRAL = made.promise()
 
 
 def ended(net: FolderNet) -> Ended:
@@ -266,18 +267,18 @@ def test_a_run_that_waited_for_the_lock_of_one_that_ended_opens_no_second_sessio
     """It had looked for the tombstone before the other wrote it, and every party would have refused its session."""
     net = FolderNet(study_of(tmp_path))
     ended(net)
-    plain, looks = NodeHost._make_room, []
+    plain, looks = RoundHost._make_room, []
     (net.study.host / "ended.json").rename(net.study.host / "later.json")
 
     def meanwhile(self, nodes) -> None:
         looks.append(nodes)
         (self.folder.home / "later.json").rename(self.folder.home / "ended.json")
 
-    monkeypatch.setattr(NodeHost, "_make_room", meanwhile)
+    monkeypatch.setattr(RoundHost, "_make_room", meanwhile)
     with pytest.raises(SessionEndedError, match="this session ended on"):
         net.run()
     assert looks
-    assert plain is not NodeHost._make_room
+    assert plain is not RoundHost._make_room
 
 
 def test_the_next_session_takes_a_new_run_name_and_leaves_the_old_release_alone(tmp_path: Path) -> None:
@@ -418,7 +419,7 @@ def test_enough_answers_of_the_wrong_kind_are_not_enough(tmp_path: Path) -> None
 
     study: Study = study_of(tmp_path)
     abort = AggregationError("agree", "too_few_signatures", "")
-    host, net = NodeHost(Folder.open(study.host).node(0)), FolderNet(study)
+    host, net = RoundHost(Folder.open(study.host).round(0)), FolderNet(study)
     registry = host._places(NodeMap(study.host, "x"))
     said = host._short(Shortfall(StepStatus("agree", (0, 1, 2), (3, 4), abort)), registry)
     assert said.startswith(

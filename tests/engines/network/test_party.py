@@ -23,14 +23,15 @@ from privstats.engines.network import statements
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Ended, Host
 from privstats.engines.network.measuring import records_of
-from privstats.engines.network.node_party import KEPT_SECONDS, NodeParty
 from privstats.engines.network.party import Party, answer
 from privstats.engines.network.roles import HelperRole
+from privstats.engines.network.round_party import KEPT_SECONDS, RoundParty
 from privstats.engines.network.transport import Answer, Reply
 from privstats.errors import DataError, LedgerError, LocalProtocolError, SessionEndedError
 from privstats.schema import GradientSchema
 from privstats.schema.public_values import Published, Values
 from privstats.secagg import Identity
+from tests import made
 from tests.engines.network.fake import FolderNet, enveloped, study_of
 from tests.engines.network.fake import records_of as raw_records_of
 from tests.faults import Fuse, sigkill
@@ -43,7 +44,7 @@ def opening_of(study) -> bytes:
     return header + server.start().to(0)
 
 
-def party_of(study, peer: int = 0) -> tuple[NodeParty, list[str]]:
+def party_of(study, peer: int = 0) -> tuple[RoundParty, list[str]]:
     said: list[str] = []
     return Party.open(study.home(peer), said.append).first, said
 
@@ -69,7 +70,7 @@ def test_attack_an_answer_under_another_key_is_refused_in_one_sentence_and_let_g
     """Closed twice, the lock's handle would be another file's by then."""
     study = study_of(tmp_path)
     party_of(study)[0].answer("open", opening_of(study))
-    path = study.home(0) / "sessions" / Folder.open(study.home(0)).node(0).session
+    path = study.home(0) / "sessions" / Folder.open(study.home(0)).round(0).session
     for _ in range(2):
         with pytest.raises(LocalProtocolError, match="written under another key"):
             forget_answer(path, bytes(32))
@@ -154,7 +155,7 @@ def test_two_processes_on_one_home_answer_once(tmp_path: Path) -> None:
     goes, on = os.pipe()
     child = os.fork()
     if child == 0:
-        folder = Folder.open(study.home(0)).node(0)
+        folder = Folder.open(study.home(0)).round(0)
         JournaledClient.resume(
             folder.home / "sessions" / folder.session,
             folder.key,
@@ -323,7 +324,7 @@ class TestTheEnd:
 class TestRecords:
     def test_they_are_measured_once(self, tmp_path: Path, monkeypatch) -> None:
         study = study_of(tmp_path)
-        folder = Folder.open(study.home(0)).node(0)
+        folder = Folder.open(study.home(0)).round(0)
         first = records_of(folder)
         monkeypatch.setattr("privstats.engines.network.measuring.measure", None)
         again = records_of(folder)
@@ -335,7 +336,7 @@ class TestRecords:
     def test_and_again_where_something_changed(self, tmp_path: Path, change: str) -> None:
         study = study_of(tmp_path)
         home = study.home(0)
-        folder = Folder.open(home).node(0)
+        folder = Folder.open(home).round(0)
         records_of(folder)
         X, y = raw_records_of(3)
         np.savez(home / "records.npz", X=X, y=y)
@@ -349,7 +350,7 @@ class TestRecords:
 
     def test_a_party_may_bring_moments_or_batches(self, tmp_path: Path) -> None:
         study = study_of(tmp_path)
-        folder, (X, y) = Folder.open(study.home(0)).node(0), raw_records_of(0)
+        folder, (X, y) = Folder.open(study.home(0)).round(0), raw_records_of(0)
         whole = ps.measure(study.plan.schema, X, y)
         for body in ("ps.measure(ps.Plan.read('plan.toml').schema, *pair)", "[pair, pair][:1]"):
             (study.home(0) / "records.py").write_text(
@@ -380,16 +381,15 @@ class TestRecords:
 
     def test_sums_that_do_not_say_how_many_they_are_of_keep_their_count(self, tmp_path: Path) -> None:
         schema = ps.RidgeSchema(features=3, targets=1, clip_norm=2.0, target_bound=1.0)
-        folder = Folder.open(study_of(tmp_path, schema=schema).home(0)).node(0)
+        folder = Folder.open(study_of(tmp_path, schema=schema).home(0)).round(0)
         for _ in range(2):
             assert records_of(folder).moments.records == 9
         rounds = GradientSchema(3, residual_norm=1.0, expected_records=45, course_mu=1.0, target_bound=1.0)
         values = {"M": Values.rounded(np.eye(3)), "w": Values.rounded(np.ones(3)), "c": Values.rounded(1.0)}
-        privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-        study = study_of(tmp_path / "rounds", schema=rounds, privacy=privacy, published=Published.of(values))
+        study = study_of(tmp_path / "rounds", schema=rounds, privacy=made.promise(), published=Published.of(values))
         Published.of(values).save(study.home(0) / "plan.values")
-        folder = Folder.open(study.home(0)).node(0)
-        folder.ledger.set_cap("beds", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        folder = Folder.open(study.home(0)).round(0)
+        folder.ledger.set_cap("beds", **made.cap(1.0))
         for _ in range(2):
             assert records_of(folder).moments.records == 9
 
@@ -415,7 +415,7 @@ class TestRecords:
         study = study_of(tmp_path)
         (study.home(0) / "records.py").write_text(text)
         with pytest.raises(DataError, match=why):
-            records_of(Folder.open(study.home(0)).node(0))
+            records_of(Folder.open(study.home(0)).round(0))
         party, said = party_of(study)
         assert party.answer("open", opening_of(study)).code == "no_data"
         assert len(said) == 1
@@ -436,7 +436,7 @@ class TestRecords:
 
     def test_the_account_is_the_one_that_is_named_or_the_only_one(self, tmp_path: Path) -> None:
         study = study_of(tmp_path)
-        folder = Folder.open(study.home(0)).node(0)
+        folder = Folder.open(study.home(0)).round(0)
         cap = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
         assert records_of(folder).charge.dataset == "records"
         folder.ledger.set_cap("beds", **cap)
@@ -526,7 +526,7 @@ class TestTheFolder:
 
     def test_plan_and_roster_must_fit(self, tmp_path: Path) -> None:
         study = study_of(tmp_path)
-        other = ps.Plan(schema=study.plan.schema, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy())
+        other = made.plan(study.plan.schema, ps.Cohort(4, 3, 100))
         (study.home(0) / "plan.toml").write_text(other.to_toml())
         with pytest.raises(LocalProtocolError, match="the roster has 5 clients and the plan cohort.clients=4"):
             Party.open(study.home(0))

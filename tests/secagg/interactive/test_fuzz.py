@@ -7,6 +7,7 @@ import sys
 import tracemalloc
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import numpy as np
@@ -168,6 +169,7 @@ def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(clients: int, ne
         messages.Unmask(b32, last, b32, b32, k * (last,), k * b32),
         messages.Abort(b32, 127, b64),
     ]
+    assert {type(message) for message in largest} == set(get_args(messages.Wire))
     for message in largest:
         tag = 0 if isinstance(message, messages.Open | messages.Advertise | messages.Abort) else wire.TAG_BYTES
         assert messages.size_limit(type(message), parameters) == len(messages.encode(message)) + tag

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from itertools import product
 from math import comb, inf, isclose, log2
 
@@ -151,14 +152,16 @@ def test_numbers_set_by_hand_are_checked_too(threshold: int, neighbours: int, ma
 
 
 def test_every_number_and_the_plan_are_in_the_digest() -> None:
+    """But for what the plan says already: whether its graph is made for a server that lies."""
     base = Parameters(10, 7, 8, 2, 9, RING, bytes(32))
-    others = [
-        Parameters(11, 7, 8, 2, 10, RING, bytes(32)),
-        Parameters(10, 8, 8, 2, 9, RING, bytes(32)),
-        Parameters(10, 7, 9, 2, 9, RING, bytes(32)),
-        Parameters(10, 7, 8, 3, 9, RING, bytes(32)),
-        Parameters(10, 7, 8, 2, 8, RING, bytes(32)),
-        Parameters(10, 7, 8, 2, 9, Ring(((1, 9),)), bytes(32)),
-        Parameters(10, 7, 8, 2, 9, RING, b"p" * 32),
-    ]
-    assert len({base.digest, *(other.digest for other in others)}) == 8
+    others = {
+        "clients": Parameters(11, 7, 8, 2, 10, RING, bytes(32)),
+        "threshold": Parameters(10, 8, 8, 2, 9, RING, bytes(32)),
+        "min_survivors": Parameters(10, 7, 9, 2, 9, RING, bytes(32)),
+        "colluders": Parameters(10, 7, 8, 3, 9, RING, bytes(32)),
+        "neighbours": Parameters(10, 7, 8, 2, 8, RING, bytes(32)),
+        "ring": Parameters(10, 7, 8, 2, 9, Ring(((1, 9),)), bytes(32)),
+        "plan_digest": Parameters(10, 7, 8, 2, 9, RING, b"p" * 32),
+    }
+    assert {*others, "server_may_lie"} == {each.name for each in fields(Parameters)}
+    assert len({base.digest, *(other.digest for other in others.values())}) == 8

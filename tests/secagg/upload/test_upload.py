@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import fields, replace
+from typing import get_args
 
 import msgspec
 import numpy as np
 import pytest
 
+from privstats.encoding import Ring
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.secagg import HelperKeys, Roster
 from privstats.secagg.machines import Aggregator, Peer
@@ -336,6 +339,27 @@ def test_parameters_of_another_protocol_or_tolerance() -> None:
         UploadParameters(6, 4, 1, 2, 0, "split", ring, bytes(32))
     with pytest.raises(PlanError, match="at most 2147483631 bytes"):
         UploadParameters(6, 4, 1, 1, 0, "split", type(ring)(((1 << 28, 64),)), bytes(32))
+
+
+def test_every_number_and_the_plan_are_in_the_digest() -> None:
+    """But for what follows from the rest: how many helpers are tolerated, and the one protocol there is."""
+    base = UploadParameters(6, 4, 1, 2, 1, "split", Ring(((3, 12),)), bytes(32))
+    others = {
+        "clients": replace(base, clients=7),
+        "min_survivors": replace(base, min_survivors=5),
+        "colluders": replace(base, colluders=2),
+        "helpers": replace(base, helpers=3, tolerated=2),
+        "ring": replace(base, ring=Ring(((3, 13),))),
+        "plan_digest": replace(base, plan_digest=b"p" * 32),
+        "noisy_helpers": replace(base, noisy_helpers=True),
+    }
+    assert {*others, "tolerated", "protocol"} == {each.name for each in fields(base)}
+    assert len({base.digest, *(other.digest for other in others.values())}) == 1 + len(others)
+
+
+def test_every_message_has_a_number_of_its_own() -> None:
+    kinds = get_args(messages.Wire)
+    assert len({kind.__struct_config__.tag for kind in kinds}) == len(kinds)
 
 
 def test_a_refusal_names_a_helper_as_a_helper() -> None:

@@ -9,11 +9,13 @@ import pytest
 
 from privstats import ClassSchema, Cohort, RidgeSchema, session
 from privstats.dp import gaussian_epsilon, gaussian_mu, joint_mu
+from privstats.dp.models import MODELS
 from privstats.encoding import flatten
 from privstats.errors import AggregationError, PlanError
 from privstats.plan import check_plausible
 from privstats.plan.plan import calibrate
 from privstats.randomness import seeded
+from tests import made
 from tests.threat_models.audits.plans import DELTA, DIGITS, SMALL, target
 from threat_models.audits import target as target_module
 from threat_models.audits.canary import GROUP_MU, audit_canary, lower_bounds
@@ -139,7 +141,7 @@ def test_a_wrap_before_the_noise_is_flagged_where_nothing_is_refused(monkeypatch
     assert column(audit_canary(target(), seeded(1), trials=400), "verdict")["wrap"] == "violates"
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 def test_the_edges_of_a_sound_plan_tell_nothing(model):
     private = target(model=model, min_count=5)
     shift = canary_shift(private, private.sigma, seeded(2))
@@ -248,3 +250,11 @@ def test_the_target_draws_the_noise_of_the_worst_session():
     alone = target(model="local", cohort=Cohort(6, 5, 2000))
     assert alone.worst_noise == 1
     assert (alone.draw(300, seeded(0)) / alone.levels()).std() == pytest.approx(1, abs=0.01)
+
+
+def test_the_audits_have_a_rule_of_their_own_for_every_model(monkeypatch):
+    """A model that they did not know was taken for one whose clients draw."""
+    assert set(target_module._DRAWS) == set(MODELS)
+    monkeypatch.delitem(target_module._DRAWS, "central")
+    with pytest.raises(PlanError, match="know the noise of the models distributed, .*this plan's is 'central'"):
+        target_module.target_of(target().plan)

@@ -13,6 +13,7 @@ from privstats.dp import mechanisms
 from privstats.errors import DataError
 from privstats.randomness import Generator, seeded
 from privstats.workflows.simulate import run
+from tests import made
 from tests.threat_models.audits.plans import SMALL, plan, target
 from threat_models.audits import noise as noise_module
 from threat_models.audits.known_inputs import known_inputs
@@ -40,7 +41,7 @@ def released(private, gone=(2,), rng=None):
     return release, parties
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 @pytest.mark.parametrize("schema", [SMALL, RIDGE])
 def test_sound_noise_passes_with_the_power_that_was_asked_for(model, schema):
     report = audit_noise(target(schema, model=model, cohort=COHORT), seeded(3))
@@ -89,7 +90,7 @@ def test_likeness_short_of_equality_between_sessions_of_the_system_is_seen(monke
     assert noise_module._repeats(private)
 
 
-@pytest.mark.parametrize("model", ["central", "distributed", "local"])
+@pytest.mark.parametrize("model", made.MODELS)
 @pytest.mark.parametrize("schema", [WIDE, RIDGE])
 def test_the_residuals_of_a_release_file_are_the_declared_noise(model, schema):
     release, parties = released(plan(schema, model=model, cohort=COHORT))

@@ -7,6 +7,7 @@ import pytest
 
 import privstats as ps
 from privstats.dp import operating_point
+from privstats.dp.models import MODELS
 from privstats.plan import dropout_table
 from privstats.workflows.report import explanations
 from tests.course.cases import rounds
@@ -106,6 +107,14 @@ def test_a_panel_that_draws_the_noise_is_trusted_for_one_member(changed):
     limits = explanations.not_promised(plan)
     assert "Anything if the leader and all helpers work together, or if none of them adds its noise." in limits
     assert not any("towards the server" in sentence for sentence in limits)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_of_every_model_that_trusts_somebody_it_is_said_where_that_ends(changed, model):
+    trust, panel = MODELS[model], {"protocol": "split", "panel": tuple(character * 64 for character in "ab")}
+    plan = changed(privacy=replace(PRIVACY, model=model), **(panel if trust.drawn_by == "member" else {}))
+    ends = any(sentence.startswith("Anything ") for sentence in explanations.not_promised(plan))
+    assert ends != trust.trusted.startswith("nobody")
 
 
 def test_what_another_model_limits_is_not_told(changed):

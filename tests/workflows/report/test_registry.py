@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.dp.models import MODELS
 from privstats.errors import PlanError
 from privstats.workflows.report import Statement, registry_entry
 from privstats.workflows.report.registry import TO_WRITE
@@ -15,6 +17,7 @@ from privstats.workflows.report.registry import TO_WRITE
 PROMISE = {"adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5}
 SCHEMA = ps.ClassSchema(3, 4, "NAB", 1.0, transform=(ps.transforms.UnitNorm(),))
 CENTRAL = ps.Privacy(model="central", unit="record", **PROMISE)
+PANEL = tuple(ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2))
 
 SECTIONS = {
     "basic": "name data_curators intended_use data_product_type data_product_region description publication_date",
@@ -75,6 +78,9 @@ STATEMENTS = {
     "central": Statement(plan()),
     "distributed": Statement(plan(ps.Privacy(model="distributed", unit="record", **PROMISE))),
     "local": Statement(plan(ps.Privacy(model="local", unit="record", **PROMISE))),
+    "panel": Statement(
+        plan(ps.Privacy(model="panel", unit="record", **PROMISE), protocol="split", panel=PANEL),
+    ),
     "client": Statement(plan(ps.Privacy(model="central", unit="client", max_records_per_client=9, **PROMISE))),
     "min_count": Statement(plan(min_count=5)),
     "rounds": Statement(plan(), course=ps.Rounds(plan())),
@@ -105,8 +111,8 @@ def test_the_numbers_are_the_plans_and_the_courses():
 
 
 def test_the_words_are_the_deployments():
-    models = {name: of(name)["deployment_model"]["model_name"] for name in ("central", "distributed", "local")}
-    assert models == {"central": "Central", "distributed": "Federated", "local": "Local"}
+    models = {name: of(name)["deployment_model"]["model_name"] for name in MODELS}
+    assert models == {"central": "Central", "distributed": "Federated", "local": "Local", "panel": "Federated"}
     kinds = {name: of(name)["deployment_model"] for name in ("central", "rounds", "stream")}
     assert [each["release_type"] for each in kinds.values()] == ["One release", "Many releases", "Many releases"]
     assert [each["data_source_type"] for each in kinds.values()] == ["Static", "Static", "Dynamic"]

@@ -1,6 +1,6 @@
-"""What a party brings to a stream, and what its server weighs: records that come and go, and exact sums under seal.
+"""Files of streams: records that a party has brought, and the exact sums, under seal, that a server weighs.
 
-Files and their rules; no session is in here. Under ``folder`` and ``parts``.
+``folder`` and ``parts`` use them; sessions are elsewhere.
 """
 
 from privstats.engines.network.streams.inbox import RecordInbox

@@ -1,7 +1,6 @@
-"""What one party has brought to a stream, batch by batch, and what of it a node carries.
+"""A party's inbox for a stream: batches of records, and the changes of them that a round carries.
 
-Files under the party's folder and its book of them; who is charged for a node is ``RecordRegistry``'s, and no bytes
-move here. Under ``parts``.
+Files in the party's folder; ``RecordRegistry`` decides which round is charged for which record. ``parts`` uses it.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class RecordInbox:
 
     Args:
         home: the party's folder.
-        stream: what they are brought to.
+        stream: the stream.
     """
 
     home: Path
@@ -37,7 +36,7 @@ class RecordInbox:
     _read: dict[int, Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def path(self, number: int) -> Path:
-        """Where a batch is, or goes."""
+        """The file of a batch."""
         return self.home / _RECORDS / f"{number}.npz"
 
     def batches(self) -> Mapping[int, Batch]:
@@ -55,17 +54,17 @@ class RecordInbox:
         return [int(path.stem) for path in (self.home / _RECORDS).glob("*.npz") if path.stem.isdecimal()]
 
     def check(self, who: str, batch: Batch, number: int | None = None, waiting: int = 0) -> None:
-        """Refuse everything that can be refused before the first record is noted.
+        """Check a batch whole, before its first record is registered.
 
         Args:
-            who: brings it, for the sentence.
-            batch: what is brought.
+            who: the party, for messages.
+            batch: the records.
             number: its own; the next when omitted.
-            waiting: records that the next node carries already, both ways counted.
+            waiting: records that the next round already carries, entering and leaving together.
 
         Raises:
-            DataError: a record comes twice or has no usable name, one leaves that is not in or may not, there are more
-                than the plan prices or than the next node has room for, or they do not fit.
+            DataError: a record occurs twice or has no usable id, one leaves that has not entered or may not leave,
+                there are more than the plan prices or than the next round has room for, or they do not fit the schema.
         """
         before = [each for at, each in self.batches().items() if number is None or at < number]
         earlier = {record for each in before for record in each.ids}
@@ -81,7 +80,7 @@ class RecordInbox:
             measure(self.stream.first.schema, batch.X, batch.y)
 
     def _check_leavers(self, who: str, batch: Batch, inside: Collection[str]) -> None:
-        """Here, because beside one that has left before the book would note none of the others."""
+        """Checked here, because one that has left before would keep the registry from noting the others."""
         strangers = set(batch.leave).difference(inside)
         if strangers or len(set(batch.leave)) != len(batch.leave):
             raise DataError(
@@ -116,10 +115,11 @@ class RecordInbox:
 
     @property
     def room(self) -> int:
-        """Records that one party moves in one node, both ways counted.
+        """The most records that one party may move in one round, entering and leaving together.
 
-        Where records leave, counts that cancel hide a sum of more records than the ring is made for, which would wrap:
-        so each party keeps to its part of ``max_records``. Where none leaves, such a sum is refused by its own counts.
+        Where records leave, cancelling counts could hide a sum of more records than the ring holds, which would wrap:
+        so each party keeps to its part of ``max_records``. Where none leaves, the sum's own counts reveal that, and it
+        is refused.
         """
         cohort = self.stream.first.cohort
         return cohort.max_records // (cohort.clients if self.stream.deletions else 1)
@@ -129,29 +129,29 @@ class RecordInbox:
         return isinstance(self.stream.first.privacy, Privacy)
 
     def keep(self, source: Path, number: int) -> None:
-        """Keep the file under a number; a number that is taken is kept anew."""
+        """Keep the file under a number, replacing an existing one."""
         atomic_write(self._made(number), source.read_bytes())
         self._read.pop(number, None)
 
     def bring(self, source: Path, waiting: int = 0) -> Batch:
-        """Check a file of records and keep it as the next batch: they go with the next epoch in which the party is.
+        """Check a file of records and keep it as the next batch, for the next epoch in which the party takes part.
 
         Args:
             source: the file.
             waiting: as for :meth:`check`.
 
         Raises:
-            DataError: it cannot be read, or as for :meth:`check`; nothing is kept then.
-            PrivstatsError: it cannot be kept, or another process brings one now.
+            DataError: it cannot be read, or as for :meth:`check`; the file is not kept then.
+            PrivstatsError: it cannot be kept, or another process adds a batch now.
         """
         batch = read_batch(source)
-        number = max(self._numbers(), default=-1) + 1  # before the look: whoever brings meanwhile takes this number
+        number = max(self._numbers(), default=-1) + 1  # before the check: a concurrent batch takes this number
         self.check("the file", batch, number, waiting)
         write_new(self._made(number), source.read_bytes())
         return batch
 
     def _made(self, number: int) -> Path:
-        """Where a batch goes, in a folder that is there."""
+        """The file of a batch, in an existing folder."""
         place = self.path(number)
         try:
             place.parent.mkdir(mode=0o700, exist_ok=True)
@@ -160,10 +160,10 @@ class RecordInbox:
         return place
 
     def register(self, registry: RecordRegistry) -> None:
-        """Enter and leave what was brought and is not in the book yet; a call that was killed is made good.
+        """Enter new batches in the registry; completes a call that was killed.
 
         Raises:
-            LedgerError: a record enters twice, or leaves and is not in.
+            LedgerError: a record enters twice, or leaves without having entered.
         """
         pending: list[Batch] = []
         for batch in reversed(list(self.batches().values())):
@@ -178,9 +178,10 @@ class RecordInbox:
                 registry.leave(batch.leave)
 
     def pending(self, registry: RecordRegistry, node: int) -> Pending:
-        """What a node must carry of it; without a promise as far as there is :attr:`room`, who leaves first.
+        """The changes that a round must carry; without a promise up to :attr:`room`, leaving records first.
 
-        Under a promise nothing is put off: a record more would move others from node to node, and cost for all of them.
+        Under a promise nothing is postponed: one record more would move others between rounds, and would cost for all
+        of them.
         """
         pending = registry.pending(node, [record for each in self.batches().values() for record in each.ids])
         if self._promised:
@@ -189,14 +190,14 @@ class RecordInbox:
         return replace(pending, entering=pending.entering[: self.room - len(leaving)], leaving=leaving)
 
     def change(self, registry: RecordRegistry, pending: Pending) -> MomentsDelta:
-        """What is due, measured.
+        """The pending changes, measured.
 
         Raises:
-            DataError: it cannot be measured, a batch is gone, or there is no :attr:`room` for it.
+            DataError: they cannot be measured, a batch is missing, or there is no :attr:`room` for them.
         """
         moved = len(pending.entering) + len(pending.leaving)
         if moved > self.room:
-            raise DataError(f"{moved} records are due at node {pending.node} and the plan has room for {self.room}")
+            raise DataError(f"{moved} records are due at round {pending.node} and the plan has room for {self.room}")
         batches, schema = self.batches(), self.stream.first.schema
         parts = [picked(batches, ids) for ids in (pending.entering, pending.leaving)]
         return registry.delta(pending, *(None if part is None else measure(schema, *part) for part in parts))

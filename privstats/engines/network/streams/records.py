@@ -1,6 +1,6 @@
 """A party's records of one epoch, as a file: ids, rows, labels or targets, and the ids that leave.
 
-An ``.npz`` without pickled objects. Reading and picking; nothing is measured here. Under ``inbox``.
+An ``.npz`` without pickled objects, read and selected here; ``inbox`` uses it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_BYTES = 1 << 34
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What one party brings in one epoch.
+    """One party's records in one epoch.
 
     Attributes:
         ids: one text per record, which stays with it.
@@ -42,7 +42,7 @@ def read_batch(path: Path) -> Batch:
     """The batch in a file.
 
     Raises:
-        DataError: it cannot be read, holds something else, or arrays of different lengths.
+        DataError: it cannot be read, is no such file, or holds arrays of different lengths.
     """
     try:
         small = path.stat().st_size <= _MOST_BYTES

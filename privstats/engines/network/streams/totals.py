@@ -1,6 +1,6 @@
-"""The exact sums of a correlated stream's epochs, under seal, and the seed of their noise: what later epochs weigh.
+"""The exact sums of a correlated stream's epochs, under seal, and the seed of their noise, for later epochs to weigh.
 
-Kept by the server, which sees exact sums in the central model; every other stream needs none of it. Under ``folder``.
+Kept by the server, which sees exact sums in the central model; other streams need none. ``folder`` makes it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _DRAWN, _TOTAL = ".drawn", ".total"
 
 @dataclass(frozen=True)
 class Totals:
-    """The sums of one run of a stream, as they lie on the server's disk.
+    """The sums of one run of a stream, on the server's disk.
 
     Args:
         home: the server's folder: ``nodes/`` and ``seed`` are in it.
         stream: the stream.
-        key: 32 bytes for a purpose, under which things are sealed.
+        key: from a purpose to its 32-byte sealing key.
     """
 
     home: Path
@@ -40,10 +40,10 @@ class Totals:
     key: Callable[[str], bytes]
 
     def seed(self) -> None:
-        """Make the seed of the noise of all epochs, which must be on the disk before the first; once.
+        """Create, once, the seed of the noise of all epochs; it must be on the disk before the first.
 
         Raises:
-            LocalProtocolError: it is gone, and noise has been drawn from it.
+            LocalProtocolError: it is missing, and noise was drawn from it.
         """
         if self._seed.exists():
             return
@@ -55,14 +55,14 @@ class Totals:
         write_sealed(self._seed, self.key("seed"), os.urandom(SEED_BYTES))
 
     def weighed(self, summed: Summed, before: Releases) -> Release:
-        """The release of the node after ``before``: its exact sum is kept, and weighed with those of the others.
+        """The release of the round after ``before``: its exact sum is kept, and weighed with those of the others.
 
-        The same however often it is asked for, because the seed is the stream's and the noise is bound to the sums.
-        Other sums for an epoch that was weighed before would be a second draw, for which nobody has paid: refused.
+        Repeated calls give the same release, because the seed is the stream's and the noise is bound to the sums. Other
+        sums for an epoch that was weighed before would be a second, unpaid draw, and are refused.
 
         Raises:
-            LocalProtocolError: the seed or an earlier sum is gone, or was written under another key; or this epoch's
-                noise was drawn for other sums or from another seed, or what it was drawn for is gone.
+            LocalProtocolError: the seed or an earlier sum is missing, or was written under another key; or this epoch's
+                noise was drawn for other sums or from another seed, or the record of its draw is missing.
             AggregationError, ReleaseError: as for ``weighed_release``.
         """
         earlier = [None if each is None else (self._kept(at), each.survivors) for at, each in enumerate(before)]
@@ -80,13 +80,13 @@ class Totals:
         return self.home / "nodes"
 
     def _bind(self, place: int, said: bytes) -> None:
-        """Note, before its noise is drawn, what the release of an epoch is made of; once."""
+        """Record, once and before its noise is drawn, the sums and the seed of an epoch's release."""
         path, key = self._nodes / f"{place}{_DRAWN}", self.key(f"drawn {place}")
         if not path.exists() and not (self._nodes / f"{place}{_TOTAL}").exists():
             write_sealed(path, key, said)
         elif not path.exists() or not hmac.compare_digest(read_sealed(path, key), said):
             raise LocalProtocolError(
-                f"the noise of node {place} was drawn for other sums than these or from another seed, and a second "
+                f"the noise of round {place} was drawn for other sums than these or from another seed, and a second "
                 "draw is a second release that nobody has paid for: keep the first release, or go on from the folder "
                 "it was made in"
             )

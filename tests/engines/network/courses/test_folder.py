@@ -51,7 +51,7 @@ def test_a_course_whose_plan_was_exchanged_is_refused(study: CourseStudy) -> Non
         Party.open(study.home(3))
 
 
-def test_the_session_of_a_node_has_a_name_that_nobody_chooses(study: CourseStudy) -> None:
+def test_the_session_of_a_round_has_a_name_that_nobody_chooses(study: CourseStudy) -> None:
     folder = Host.open(study.host).folder
     runs = [folder.session(place).run for place in range(3)]
     again = replace(folder, roster=study.roster.renewed())
@@ -62,7 +62,7 @@ def test_the_session_of_a_node_has_a_name_that_nobody_chooses(study: CourseStudy
     assert folder.keep(1, replace(first, min_count=1)).plan == first  # what is there already stays
 
 
-def test_a_node_that_has_no_room_is_one_sentence(study: CourseStudy) -> None:
+def test_a_round_that_has_no_room_is_one_sentence(study: CourseStudy) -> None:
     folder = Folder.open(study.home(0))
     (study.home(0) / "nodes").write_text("in the way")
     with pytest.raises(PrivstatsError, match="cannot make .*nodes/0: .*nothing was sent"):

@@ -1,4 +1,4 @@
-"""A course over folders: node after node, equal to the same course in memory, and on from wherever it was cut short."""
+"""A course over folders: round after round, equal to the same course in memory, and resumed wherever it was killed."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from privstats.errors import (
 )
 from privstats.secagg.interactive import server
 from privstats.session.accounting import CHARGED_BEFORE
+from tests import made
 from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, rounds
 from tests.engines.network.courses.study import DATASET, CourseStudy, course_study, open_account
 from tests.engines.network.fake import FolderNet, study_of
@@ -44,7 +45,7 @@ def exact(study: CourseStudy, releases: Any) -> list[tuple[int, ...] | None]:
     """Who is in each release, after it was held against the records on every integer."""
     for place, release in enumerate(releases):
         if release is not None:
-            plan = Host.open(study.host).folder.node(place).plan  # with the published values
+            plan = Host.open(study.host).folder.round(place).plan  # with the published values
             assert np.array_equal(release.vector, study.exact(plan, release.survivors))
     return [release and release.survivors for release in releases]
 
@@ -76,16 +77,8 @@ NINE = ps.Cohort(9, 8, 600)
 @pytest.mark.usefixtures("silent")
 def test_an_alignment_under_a_promise_is_carried_like_any_course(tmp_path: Path) -> None:
     """One client's Gaussians: the epsilon is beyond use, so that a small cohort gets past the plan's checks."""
-    privacy = ps.Privacy(
-        model="distributed",
-        unit="client",
-        adjacency="add-remove",
-        epsilon=1.0,
-        delta=1e-5,
-        max_records_per_client=200,
-        client_clip=100.0,
-    )
-    course = Alignment(ps.Plan(schema=SHRUNK, cohort=ps.Cohort(5, 4, 600), privacy=privacy))
+    privacy = made.promise("distributed", unit="client", max_records_per_client=200, client_clip=100.0)
+    course = Alignment(made.plan(SHRUNK, ps.Cohort(5, 4, 600), privacy))
     study = course_study(tmp_path, course)
     found, beside = FolderNet(study).ended().releases, ps.simulate(course, study.shards)
     assert [np.array_equal(a.vector, b.vector) for a, b in zip(found, beside, strict=True) if a and b] == [True, True]
@@ -93,21 +86,21 @@ def test_an_alignment_under_a_promise_is_carried_like_any_course(tmp_path: Path)
 
 def test_an_alignment_without_noise_is_over_the_clients_of_its_first_sum(tmp_path: Path) -> None:
     """Every party remembers which list it signed, and signs no other: who came late is in no round."""
-    course = Alignment(ps.Plan(schema=SHRUNK, cohort=NINE, privacy=ps.NoPrivacy()))
+    course = Alignment(made.plan(SHRUNK, NINE))
     study = course_study(tmp_path, course)
     net = FolderNet(study)
     net.comes = {108: 100_000.0}
 
     def meanwhile(node: int, kind: str) -> None:
-        if len(Host.open(study.host).folder.nodes) == 2:
+        if len(Host.open(study.host).folder.rounds) == 2:
             net.comes = {}
 
     net.meanwhile = meanwhile
     assert exact(study, net.ended().releases) == [tuple(range(8))] * 2
-    folder = Folder.open(study.home(0)).node(1)
+    folder = Folder.open(study.home(0)).round(1)
     assert folder.agreed == tuple(range(8))
-    assert Folder.open(study.home(8)).node(1).agreed is None
-    assert Folder.open(study.home(0)).node(0).agreed is None
+    assert Folder.open(study.home(8)).round(1).agreed is None
+    assert Folder.open(study.home(0)).round(0).agreed is None
     (study.home(0) / "nodes" / "0" / "agreed").write_bytes(b"[")
     with pytest.raises(LocalProtocolError, match="agreed is damaged"):
         assert folder.agreed
@@ -126,47 +119,47 @@ def test_over_a_rehearsal_in_one_process_with_noise(tmp_path: Path) -> None:
     box = LocalTransport({100 + peer: study.home(peer) for peer in range(CLIENTS)})
     host = Host.open(study.host)
     found = host.run(box, Deadlines(), sleep=lambda _: None, say=lambda _: None)
-    assert found.sentence == "the course ended after 3 nodes: host/nodes/{0,1,2}/release.safetensors"
+    assert found.sentence == "the course ended after 3 rounds: host/nodes/{0,1,2}/release.safetensors"
     for place in range(3):
         path = study.host / "nodes" / str(place) / "release.safetensors"
         assert ps.Release.load(path, signed_by=study.server.public) == found.releases[place]  # type: ignore[union-attr]
     assert ps.heads.RefinedSoftmax().fit_releases(found.releases).rounds_ == 2  # type: ignore[union-attr]
-    with pytest.raises(SessionEndedError, match="the course ended after 3 nodes: .* A new one needs a new run name"):
+    with pytest.raises(SessionEndedError, match="the course ended after 3 rounds: .* A new one needs a new run name"):
         host.run(box, Deadlines(), sleep=lambda _: None, say=lambda _: None)
 
 
 @pytest.mark.usefixtures("silent")
-def test_a_party_that_is_absent_in_one_node_is_back_in_the_next(tmp_path: Path) -> None:
+def test_a_party_that_is_absent_in_one_round_is_back_in_the_next(tmp_path: Path) -> None:
     """It has seen neither the plans nor the sums of the two that it missed, and is sent them with the third."""
     study = course_study(tmp_path)
     net = FolderNet(study)
     net.comes = {102: 100_000.0}
 
     def meanwhile(node: int, kind: str) -> None:
-        if len(Host.open(study.host).folder.nodes) == 3:
+        if len(Host.open(study.host).folder.rounds) == 3:
             net.comes = {}
 
     net.meanwhile = meanwhile
     assert exact(study, net.ended().releases) == [(0, 1, 3, 4), (0, 1, 3, 4), EVERYBODY]
     assert study.account(2).entries[0].begun == (2,)
-    assert study.account(2).mu == pytest.approx(study.course.mu)  # who was in fewer nodes is charged the whole
+    assert study.account(2).mu == pytest.approx(study.course.mu)  # who was in fewer rounds is charged the whole
     assert "lacks releases" not in "".join(net.lines)
 
 
 @pytest.mark.usefixtures("silent")
-def test_too_few_in_a_node_wait_and_the_next_run_goes_on_with_the_same_plan(tmp_path: Path) -> None:
+def test_too_few_in_a_round_wait_and_the_next_run_goes_on_with_the_same_plan(tmp_path: Path) -> None:
     study = course_study(tmp_path)
     net = FolderNet(study)
 
     def meanwhile(node: int, kind: str) -> None:
-        if len(Host.open(study.host).folder.nodes) == 2:
+        if len(Host.open(study.host).folder.rounds) == 2:
             net.goes = {101: 0.0, 103: 0.0}
 
     net.meanwhile = meanwhile
     found = net.run()
     assert isinstance(found, Waiting)
     assert found.sentence.startswith(
-        "course, node 1: step advertise: 3 of 5 answered, the plan needs 4; missing: 1 (Bonn), 3"
+        "course, round 1: step advertise: 3 of 5 answered, the plan needs 4; missing: 1 (Bonn), 3"
     )
     assert found.sentence.endswith('"flwr run study/app study" goes on from here')
     plan = (study.host / "nodes" / "1" / "plan.toml").read_bytes()
@@ -180,13 +173,13 @@ def killed_at(study: CourseStudy, message: int) -> None:
     killed_in_a_child(FolderNet(study).run, message, "tests.engines.network.fake.FakeNet.push")
 
 
-# 5 parties, 6 steps and a farewell to each: a node is 35 messages. In it, as it ends, as it begins, one after another.
+# 5 parties, 6 steps and a farewell to each: a round is 35 messages. In it, as it ends, as it begins, one after another.
 NIGHTLY = [pytest.param(each, marks=pytest.mark.nightly) for each in ((35,), (51, 7, 12), (5,), (70, 1), (98,))]
 
 
 @pytest.mark.parametrize("messages", [(13,), (36,), *NIGHTLY], ids=str)
 @pytest.mark.usefixtures("silent")
-def test_a_server_killed_inside_a_node_or_between_two_goes_on_to_the_same_end(messages: Any, tmp_path: Path) -> None:
+def test_a_server_killed_inside_a_round_or_between_two_goes_on_to_the_same_end(messages: Any, tmp_path: Path) -> None:
     study = course_study(tmp_path)
     for message in messages:
         killed_at(study, message)
@@ -200,7 +193,7 @@ def test_killed_in_the_last_farewell_it_is_said_again(tmp_path: Path) -> None:
     killed_at(study, 102)
     kept = [kept_bytes(study, peer) for peer in range(CLIENTS)]
     assert kept[0] < min(kept[1:])
-    with pytest.raises(SessionEndedError, match="the course ended after 3 nodes"):
+    with pytest.raises(SessionEndedError, match="the course ended after 3 rounds"):
         FolderNet(study).run()
     assert [kept_bytes(study, peer) for peer in range(1, CLIENTS)] < kept[1:]
 
@@ -211,20 +204,20 @@ def kept_bytes(study: CourseStudy, peer: int) -> int:
 
 
 @pytest.mark.usefixtures("silent")
-def test_a_node_that_is_given_up_ends_without_a_sum_and_the_course_goes_on(tmp_path: Path) -> None:
+def test_a_round_that_is_given_up_ends_without_a_sum_and_the_course_goes_on(tmp_path: Path) -> None:
     study = course_study(tmp_path, rounds(rounds=2, retries=1, model="distributed"))
-    with pytest.raises(NothingToResumeError, match="no node of the course is on"):
+    with pytest.raises(NothingToResumeError, match="no round of the course is on"):
         Host.open(study.host).give_up()
     killed_at(study, 45)
-    assert Host.open(study.host).give_up().startswith("course, node 1: this session ended on ")
+    assert Host.open(study.host).give_up().startswith("course, round 1: this session ended on ")
     net = FolderNet(study)
     found = net.ended()
     assert exact(study, found.releases) == [EVERYBODY, None, EVERYBODY, EVERYBODY]
-    assert found.sentence == "the course ended after 4 nodes, 1 without a sum: host/nodes/{0,2,3}/release.safetensors"
+    assert found.sentence == "the course ended after 4 rounds, 1 without a sum: host/nodes/{0,2,3}/release.safetensors"
     assert study.account(0).entries[0].begun == (0, 1, 2, 3)
 
 
-def test_the_journal_of_a_node_that_was_put_back_names_the_folder_that_the_command_takes(
+def test_the_journal_of_a_round_that_was_put_back_names_the_folder_that_the_command_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def put_back(*_: Any, **__: Any) -> Any:
@@ -236,11 +229,11 @@ def test_the_journal_of_a_node_that_was_put_back_names_the_folder_that_the_comma
 
 
 @pytest.mark.usefixtures("silent")
-def test_a_sum_that_is_not_released_is_a_node_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sum_that_is_not_released_is_a_round_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study, real = course_study(tmp_path), ps.session.check_plausible
 
     def implausible(plan: Any, vector: Any) -> None:
-        if plan.published is not None and len(Host.open(study.host).folder.nodes) == 2:
+        if plan.published is not None and len(Host.open(study.host).folder.rounds) == 2:
             raise AggregationError("unmask", "implausible", "an entry is beyond what honest clients can give")
         real(plan, vector)
 
@@ -250,22 +243,22 @@ def test_a_sum_that_is_not_released_is_a_node_without_one(tmp_path: Path, monkey
 
 
 @pytest.mark.usefixtures("silent")
-def test_a_session_that_fails_is_a_node_without_a_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_fails_is_a_round_without_a_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = course_study(tmp_path)
     real: Any = server.unmask
 
     def unmask(*arguments: Any, **named: Any) -> Any:
-        if Host.open(study.host).folder.nodes == (0, 1):
+        if Host.open(study.host).folder.rounds == (0, 1):
             raise AggregationError("unmask", "implausible", "not today")
         return real(*arguments, **named)
 
     monkeypatch.setattr(server, "unmask", unmask)
     net = FolderNet(study)
     assert exact(study, net.ended().releases) == [EVERYBODY, None, EVERYBODY]
-    assert "course, node 1: aggregation aborted at step 'unmask' (implausible): not today" in net.lines
+    assert "course, round 1: aggregation aborted at step 'unmask' (implausible): not today" in net.lines
 
 
-def test_a_central_server_marks_its_nodes_and_draws_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_central_server_marks_its_rounds_and_draws_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = course_study(tmp_path, rounds())
     open_account(study.host)
     draws: list[int] = []
@@ -279,7 +272,7 @@ def test_a_central_server_marks_its_nodes_and_draws_each_once(tmp_path: Path, mo
     FolderNet(study).ended()
     assert len(draws) == 3
     folder = Host.open(study.host).folder
-    assert folder.node(0).release_charge() == CHARGED_BEFORE  # asked again, as after a kill, it marks nothing again
+    assert folder.round(0).release_charge() == CHARGED_BEFORE  # asked again, as after a kill, it marks nothing again
     account = folder.ledger.account(DATASET)
     assert account.entries[0].begun == (0, 1, 2)
     assert account.mu == pytest.approx(study.course.mu)
@@ -288,9 +281,9 @@ def test_a_central_server_marks_its_nodes_and_draws_each_once(tmp_path: Path, mo
 def test_a_central_server_whose_journal_is_gone_draws_no_second_noise(tmp_path: Path) -> None:
     study = course_study(tmp_path, rounds())
     open_account(study.host)
-    killed_at(study, 32)  # in the farewell of the first node: all is on the disk
+    killed_at(study, 32)  # in the farewell of the first round: all is on the disk
     node = study.host / "nodes" / "0"
-    assert Host.open(study.host).folder.node(0).begun
+    assert Host.open(study.host).folder.round(0).begun
     (node / "ended.json").unlink()
     shutil.rmtree(node / "journal")
     (node / "release.safetensors").unlink()

@@ -20,9 +20,9 @@ from privstats.dp import Ledger
 from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Ended, Host, Waiting
-from privstats.engines.network.node_party import KEPT_SECONDS
-from privstats.engines.network.node_transport import OutgoingAnnouncement
 from privstats.engines.network.party import Party, answer
+from privstats.engines.network.round_party import KEPT_SECONDS
+from privstats.engines.network.round_transport import OutgoingAnnouncement
 from privstats.engines.network.transport import OK
 from privstats.errors import LedgerError
 from privstats.schema.public_values import Published, Values, beside
@@ -33,7 +33,7 @@ from tests.engines.network.fake import FolderNet
 
 
 def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[ps.Plan], ps.Plan], at: int = 1) -> None:
-    """A server whose course leads it elsewhere at one node; it signs what it sends, and its own checks are off."""
+    """A server whose course leads it elsewhere at one round; it signs what it sends, and its own checks are off."""
     real = Folder.keep
 
     def keep(folder: Folder, place: int, plan: ps.Plan) -> Any:
@@ -51,11 +51,11 @@ def test_a_server_that_sends_another_weight_is_refused_by_each_party_by_name(
     found = net.run()
     assert isinstance(found, Waiting)
     assert found.sentence.startswith(
-        "course, node 1: step advertise: 0 of 5 answered, the plan needs 4; missing: 0 (Aachen)"
+        "course, round 1: step advertise: 0 of 5 answered, the plan needs 4; missing: 0 (Aachen)"
     )
-    refused = [line for line in net.lines if "refuses a node" in line]
+    refused = [line for line in net.lines if "refuses a round" in line]
     assert refused == [
-        f"course, node 1: party {peer} refuses a node that does not follow from the course and its releases: its "
+        f"course, round 1: party {peer} refuses a round that does not follow from the course and its releases: its "
         "operator has the reason"
         for peer in range(CLIENTS)
     ]
@@ -97,8 +97,8 @@ class Desk:
         return Host.open(self.study.host)
 
     def outgoing(self, node: int, /, **changes: Any) -> OutgoingAnnouncement:
-        """What the server says of a node whose plan lies in its folder."""
-        outgoing = self.host._announcing(self.host.folder.node(node))
+        """What the server says of a round whose plan lies in its folder."""
+        outgoing = self.host._announcing(self.host.folder.round(node))
         said = {name: getattr(outgoing.announcement, name) for name in RoundAnnouncement.__struct_fields__}
         return replace(outgoing, announcement=RoundAnnouncement(**{**said, **changes}))
 
@@ -106,7 +106,7 @@ class Desk:
         self, signed: SignedAnnouncement | None, place: int = 0, kind: str = "hello", data: bytes | None = None
     ) -> str:
         """The code that the party answers."""
-        header = self.host.folder.node(place).header.encode() if data is None else data
+        header = self.host.folder.round(place).header.encode() if data is None else data
         envelope = Envelope(place, kind, header, signed)  # type: ignore[arg-type]
         return self.tell("node", envelope.encode())
 
@@ -116,7 +116,7 @@ class Desk:
 
 @pytest.fixture(scope="module")
 def under_way(tmp_path_factory: pytest.TempPathFactory) -> CourseStudy:
-    """A course whose first node is released without our party, and whose second has a plan."""
+    """A course whose first round is released without our party, and whose second has a plan."""
     study = course_study(tmp_path_factory.mktemp("under way"))
     net = FolderNet(study)
     net.goes = {100: 0.0}
@@ -136,13 +136,13 @@ def desk(under_way: CourseStudy, tmp_path: Path) -> Desk:
     return Desk(replace(under_way, place=tmp_path))
 
 
-def test_a_node_is_admitted_with_what_was_released_before_it(desk: Desk) -> None:
+def test_a_round_is_admitted_with_what_was_released_before_it(desk: Desk) -> None:
     outgoing = desk.outgoing(1)
     assert desk.ask(outgoing.signed(whole=False), 1) == OK
     folder = Folder.open(desk.home)
-    assert folder.nodes == (1,)
+    assert folder.rounds == (1,)
     assert folder.release(0) == desk.host.folder.release(0)
-    assert folder.node(1).plan == desk.host.folder.node(1).plan
+    assert folder.round(1).plan == desk.host.folder.round(1).plan
     assert desk.lines == []
     assert sorted(path.name for path in folder.path(1).iterdir()) == ["plan.toml", "plan.values"]
     assert {path.stat().st_mode & 0o77 for path in folder.home.rglob("*") if "nodes" in path.parts} == {0}
@@ -157,7 +157,7 @@ def test_a_party_that_lacks_releases_says_so_and_is_sent_all(desk: Desk) -> None
     assert desk.ask(outgoing.signed(whole=True), 1) == OK
 
 
-def test_a_second_plan_for_a_node_is_refused_though_it_follows_from_what_is_shown_now(desk: Desk) -> None:
+def test_a_second_plan_for_a_round_is_refused_though_it_follows_from_what_is_shown_now(desk: Desk) -> None:
     """Two releases that a server has made up, and both lead to plans that follow: the first is kept to."""
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == OK
     shown = desk.host.folder.release(0)
@@ -170,14 +170,14 @@ def test_a_second_plan_for_a_node_is_refused_though_it_follows_from_what_is_show
     plan.published.save(beside(second))
     second.write_text(plan.to_toml())
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
-    assert desk.lines[-1].startswith("the server showed another release of node 0 before; compare")
-    desk.home = desk.study.home(1)  # took part in node 0, and has been shown nothing of it
+    assert desk.lines[-1].startswith("the server showed another release of round 0 before; compare")
+    desk.home = desk.study.home(1)  # took part in round 0, and has been shown nothing of it
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
 
 
 def test_a_second_plan_that_follows_within_rounding_is_refused_too(desk: Desk) -> None:
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == OK
-    plan = desk.host.folder.node(1).plan
+    plan = desk.host.folder.round(1).plan
     assert plan.published is not None
     values = dict(plan.published.read())
     weights = values["W"].integers.copy()
@@ -188,10 +188,10 @@ def test_a_second_plan_that_follows_within_rounding_is_refused_too(desk: Desk) -
     other.published.save(beside(second))  # type: ignore[union-attr]
     second.write_text(other.to_toml())
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
-    assert desk.lines[-1].startswith("the server sent another plan for node 1 before; compare")
+    assert desk.lines[-1].startswith("the server sent another plan for round 1 before; compare")
 
 
-def test_a_release_of_another_plan_than_the_nodes_is_refused(tmp_path: Path) -> None:
+def test_a_release_of_another_plan_than_the_rounds_is_refused(tmp_path: Path) -> None:
     desk = Desk(course_study(tmp_path))
     net = FolderNet(desk.study)
     assert isinstance(net.run(), Ended)
@@ -199,10 +199,10 @@ def test_a_release_of_another_plan_than_the_nodes_is_refused(tmp_path: Path) -> 
     (Folder.open(desk.home).path(1) / "release.safetensors").unlink()
     folder = Folder.open(desk.home)
     (folder.path(2) / "plan.toml").unlink()
-    other = replace(folder.node(1).plan, cohort=ps.Cohort(CLIENTS, 3, 600))
+    other = replace(folder.round(1).plan, cohort=ps.Cohort(CLIENTS, 3, 600))
     (folder.path(1) / "plan.toml").write_text(other.to_toml())
     assert desk.ask(desk.outgoing(2).signed(whole=True), 2) == "not_next"
-    assert desk.lines[-1].startswith("what is shown as the release of node 1 is of another plan; compare")
+    assert desk.lines[-1].startswith("what is shown as the release of round 1 is of another plan; compare")
 
 
 def test_a_release_that_the_server_on_the_roster_did_not_sign_is_refused(desk: Desk) -> None:
@@ -214,14 +214,14 @@ def test_a_release_that_the_server_on_the_roster_did_not_sign_is_refused(desk: D
     assert not Folder.open(desk.home).told(0)
 
 
-def test_a_node_without_a_sum_stays_one(desk: Desk) -> None:
-    """Who has heard that a node had no sum is not shown one afterwards."""
+def test_a_round_without_a_sum_stays_one(desk: Desk) -> None:
+    """Who has heard that a round had no sum is not shown one afterwards."""
     nothing = desk.outgoing(1, outcomes=(b"",))
     assert desk.ask(nothing.signed(whole=False), 1) == "not_next"  # the course ends without its first release
     assert "the course has ended" in desk.lines[-1]
     assert Folder.open(desk.home).shown(0) is None
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
-    assert "showed another release of node 0 before" in desk.lines[-1]
+    assert "showed another release of round 0 before" in desk.lines[-1]
 
 
 @pytest.mark.parametrize(
@@ -229,13 +229,13 @@ def test_a_node_without_a_sum_stays_one(desk: Desk) -> None:
     [
         ("course", b"c" * 32, "wrong_course", "the server runs another course \\(63636363...\\), ours is"),
         ("roster", b"r" * 32, "wrong_roster", "the server runs another roster \\(72727272...\\), ours is"),
-        ("place", 2, "damaged", "what came as node 1 of the course is none of its nodes"),
-        ("outcomes", (b"", b""), "damaged", "what came as node 1 of the course is none of its nodes"),
+        ("place", 2, "damaged", "what came as round 1 of the course is none of its rounds"),
+        ("outcomes", (b"", b""), "damaged", "what came as round 1 of the course is none of its rounds"),
         ("plan", "[plan", "not_next", "TOML"),
         ("values", b"v" * 32, "damaged", "the published values are not those that the server signed"),
     ],
 )
-def test_what_is_no_node_of_this_course_is_refused(desk: Desk, field: str, value: Any, code: str, said: str) -> None:
+def test_what_is_no_round_of_this_course_is_refused(desk: Desk, field: str, value: Any, code: str, said: str) -> None:
     assert desk.ask(desk.outgoing(1, **{field: value}).signed(whole=True), 1) == code
     assert re.search(said, desk.lines[-1]), desk.lines
 
@@ -245,10 +245,10 @@ def test_values_that_are_none_are_refused(desk: Desk) -> None:
     assert desk.ask(outgoing.signed(whole=True), 1) == "not_next"
     missing = replace(desk.outgoing(1, values=b""), values=b"")
     assert desk.ask(missing.signed(whole=True), 1) == "not_next"
-    assert Folder.open(desk.home).nodes == ()
+    assert Folder.open(desk.home).rounds == ()
 
 
-def test_a_node_past_the_end_of_the_course_is_none(desk: Desk) -> None:
+def test_a_round_past_the_end_of_the_course_is_none(desk: Desk) -> None:
     outgoing = desk.outgoing(1, place=3, outcomes=(b"",) * 3)
     envelope = Envelope(3, "hello", bytes(64), outgoing.signed(whole=True))
     assert desk.tell("node", envelope.encode()) == "damaged"
@@ -257,11 +257,11 @@ def test_a_node_past_the_end_of_the_course_is_none(desk: Desk) -> None:
 def test_what_the_server_did_not_sign_is_not_looked_at(desk: Desk) -> None:
     outgoing = replace(desk.outgoing(1), identity=Identity(b"\x05" * 32))
     assert desk.ask(outgoing.signed(whole=True), 1) == "damaged"
-    assert desk.lines == ["the server on the roster did not sign what came as a node of its course"]
+    assert desk.lines == ["the server on the roster did not sign what came as a round of its course"]
     good = desk.outgoing(1).signed(whole=True)
     garbled = SignedAnnouncement(b"\xc1", desk.study.server.sign(_said(b"\xc1")), good.values, good.releases)
     assert desk.ask(garbled, 1) == "damaged"
-    assert desk.lines[-1].startswith("what the server signed is no node of a course")
+    assert desk.lines[-1].startswith("what the server signed is no round of a course")
     for data in (b"", b"\xc1", b"\x93\x00\x00\x00", good.announcement):
         assert desk.tell("node", data) == "damaged"
 
@@ -270,7 +270,7 @@ def _said(announcement: bytes) -> bytes:
     return b"privstats/flower/1/brief\0" + sha256(announcement).digest()
 
 
-def test_messages_of_a_session_without_a_node(desk: Desk) -> None:
+def test_messages_of_a_session_without_a_round(desk: Desk) -> None:
     assert desk.ask(None, 1, "hello") == "damaged"
     assert desk.ask(None, 1, "step", b"x") == "lost"
     assert desk.lines[-1] == "party 0/nodes/1 is gone, or was never told of here"
@@ -280,12 +280,12 @@ def test_messages_of_a_session_without_a_node(desk: Desk) -> None:
     assert desk.ask(None, 1, "step", b"x") in {"lost", "damaged"}
 
 
-def test_a_node_that_was_marked_and_lost_is_sat_out_by_name(desk: Desk) -> None:
-    """Killed between mark and noise: the party says so, and is in the next node."""
+def test_a_round_that_was_marked_and_lost_is_sat_out_by_name(desk: Desk) -> None:
+    """Killed between mark and noise: the party says so, and is in the next round."""
     folder = Folder.open(desk.home)
     folder.ledger.mark_started(folder.entry(DATASET), 1)
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1, "open") == "begun"
-    assert desk.lines[-1] == "node 1 was begun here and cut short before it was on disk: it is lost"
+    assert desk.lines[-1] == "round 1 was begun here and cut short before it was on disk: it is lost"
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1, "hello") == OK
 
 
@@ -312,7 +312,7 @@ def test_what_check_and_join_do_before_anything_is_sent_spends_nothing(tmp_path:
     assert desk.study.account(0).entries == ()
 
 
-def test_last_answers_are_given_up_with_the_next_node_and_after_a_month(tmp_path: Path) -> None:
+def test_last_answers_are_given_up_with_the_next_round_and_after_a_month(tmp_path: Path) -> None:
     study = course_study(tmp_path)
     net = FolderNet(study)
     net.dropped = {"over"}

@@ -15,9 +15,9 @@ from privstats.course import RecordRegistry, Stream
 from privstats.dp import Ledger
 from privstats.engines.network.announcement import EndStatements, Envelope
 from privstats.engines.network.between import waiting
-from privstats.engines.network.folder import NodeFolder
+from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.host import Host, Waiting
-from privstats.engines.network.session_history import KeptWords
+from privstats.engines.network.session_history import KeptStatements
 from privstats.engines.network.streams import RecordInbox
 from privstats.engines.network.transport import Reply
 from privstats.errors import SessionEndedError
@@ -95,7 +95,7 @@ def killed_at(ward: Ward, message: int) -> None:
 def test_a_party_killed_at_any_write_loses_no_record_and_sends_none_twice(
     at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes back and answers, or sits the node out and sends with the next; the ledger's writes are among these."""
+    """It comes back and answers, or sits the round out and sends with the next; the ledger's writes are among these."""
     ward = Ward(tmp_path, exact(2))
     ward.bring_all()
     fuse = Fuse(monkeypatch, "pathlib.Path.replace", "privstats.dp.ledger_file.Log.append")
@@ -129,7 +129,7 @@ def test_an_epoch_with_too_few_waits_and_given_up_its_records_go_with_the_next(t
     ward.net.goes = dict.fromkeys((101, 102, 103), 0.0)
     found = ward.net.run()
     assert isinstance(found, Waiting)
-    assert found.sentence.startswith("course, node 0: step advertise: 2 of 5 answered")
+    assert found.sentence.startswith("course, round 0: step advertise: 2 of 5 answered")
     assert "without a sum: it was given up" in Host.open(ward.study.host).give_up()
     assert ward.epoch() == (None, EVERYBODY)
     assert np.array_equal(ward.total(), ward.afresh())
@@ -204,7 +204,7 @@ def test_a_vector_lost_on_its_way_is_sent_again_by_the_words_of_those_who_were_i
     ward.bring_all()
     assert ward.epoch() == (EVERYBODY,)
     assert np.array_equal(ward.total(), ward.afresh())
-    assert "node 0: our upload is in no sum, by proof: its records go with the next node" in ward.net.logs[104]
+    assert "round 0: our upload is in no sum, by proof: its records go with the next round" in ward.net.logs[104]
 
 
 def test_without_anybodys_words_what_left_stays_out(tmp_path: Path) -> None:
@@ -228,8 +228,8 @@ def test_the_list_of_a_central_server_is_proof_enough(tmp_path: Path) -> None:
 
 
 def lied_about(ward: Ward) -> None:
-    """The server says that party 4 was not in node 0, whose list all others have signed."""
-    host, node = Host.open(ward.study.host).folder, Host.open(ward.study.host).folder.node(0)
+    """The server says that party 4 was not in round 0, whose list all others have signed."""
+    host, node = Host.open(ward.study.host).folder, Host.open(ward.study.host).folder.round(0)
     release = ward.releases()[0]
     shutil.copy(node.home / "release.safetensors", node.home / "true")
     ps.Release(release.plan, release.vector, (0, 1, 2, 3)).save(node.home / "release.safetensors", host.identity)
@@ -283,7 +283,7 @@ def test_attack_a_server_asks_for_an_epoch_again_with_another_cohort(
             if forgetful:
                 for party in range(4):
                     shutil.rmtree(ward.study.home(party) / "nodes" / "0" / "sessions")
-                patch.setattr(NodeFolder, "begun", False)
+                patch.setattr(RoundFolder, "begun", False)
                 patch.setattr(RecordRegistry, "_take", lambda *_: None)
                 patch.setattr(RecordRegistry, "_leave", lambda *_: None)
                 patch.setattr(RecordRegistry, "_due", everything_again)
@@ -366,7 +366,7 @@ def test_attack_records_that_leave_hide_a_sum_of_more_records_than_the_ring_is_m
 
 
 def test_a_party_that_brought_more_than_an_epoch_has_room_for_sends_it_in_parts(tmp_path: Path) -> None:
-    """Refused when the node is opened, it would be in no epoch any more, and one record would decide."""
+    """Refused when the round is opened, it would be in no epoch any more, and one record would decide."""
     ward = Ward(tmp_path, exact(4))
     ward.bring_all()
     ward.bring(4, 250)
@@ -388,7 +388,7 @@ def test_what_waits_for_the_next_epoch_is_counted_before_and_after_the_first(tmp
     assert waiting(ward.party(0).folder) == 3
 
 
-def test_who_misses_the_end_keeps_no_answer_beyond_the_next_node(tmp_path: Path) -> None:
+def test_who_misses_the_end_keeps_no_answer_beyond_the_next_round(tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(2), helpers=2)
     ward.party(5).prepare()  # a helper brings nothing
     push = ward.net.push
@@ -410,7 +410,7 @@ def test_who_misses_the_end_keeps_no_answer_beyond_the_next_node(tmp_path: Path)
     assert np.array_equal(ward.total(), ward.afresh())
 
 
-def test_records_of_a_node_that_every_helper_abandoned_go_with_the_next(tmp_path: Path) -> None:
+def test_records_of_a_round_that_every_helper_abandoned_go_with_the_next(tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(3), helpers=2)
     ward.bring_all()
 
@@ -425,11 +425,11 @@ def test_records_of_a_node_that_every_helper_abandoned_go_with_the_next(tmp_path
     ward.net.meanwhile = lambda *_: None
     ward.bring_all()
     assert isinstance(ward.net.run(), Waiting)  # one helper's word is not every helper's
-    assert not KeptWords(ward.study.host / "nodes" / "0").proof
-    assert ward.epoch(away=(2,)) == ((0, 1, 3, 4),)  # who was away hears of it with the node after
+    assert not KeptStatements(ward.study.host / "nodes" / "0").proof
+    assert ward.epoch(away=(2,)) == ((0, 1, 3, 4),)  # who was away hears of it with the round after
     assert ward.epoch() == (EVERYBODY,)
     assert np.array_equal(ward.total(), ward.afresh())
-    assert "node 0: our upload is in no sum, by proof: its records go with the next node" in ward.net.logs[102]
+    assert "round 0: our upload is in no sum, by proof: its records go with the next round" in ward.net.logs[102]
 
 
 def test_words_that_are_none_are_declined_and_free_nothing(tmp_path: Path) -> None:
@@ -444,4 +444,4 @@ def test_words_that_are_none_are_declined_and_free_nothing(tmp_path: Path) -> No
     assert ward.book(4).outstanding == (0, 1)
     assert any("is no proof that our records are in no sum: what is said" in line for line in ward.net.logs[104])
     words.write_bytes(b"no words")  # damage in the server's folder stops nobody
-    assert KeptWords(words.parent).proof == b""
+    assert KeptStatements(words.parent).proof == b""

@@ -1,7 +1,7 @@
-"""The server's side of one session: a journaled server, its run over a transport, the release, and what is left of it.
+"""The server's side of one session: a journaled server, its run over a transport, the release, and its final state.
 
-It makes or resumes the session, hands it to the loop, and writes what came of it. Whether others come before or after
-it is the business of ``host``, which is above.
+It makes or resumes the session, hands it to the loop, and writes the outcome. ``host``, above, knows whether other
+rounds come before or after it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from privstats.engines.network.driver import (
     gather,
 )
 from privstats.engines.network.farewell import say_ended
-from privstats.engines.network.folder import RELEASE, NodeFolder
+from privstats.engines.network.folder import RELEASE, RoundFolder
 from privstats.engines.network.membership import NodeRegistry
-from privstats.engines.network.session_history import EndedSession, KeptWords, NodeMap, SessionHistory
+from privstats.engines.network.session_history import EndedSession, KeptStatements, NodeMap, SessionHistory
 from privstats.engines.network.transport import Deadlines, Transport
 from privstats.engines.records import overwrite
 from privstats.errors import (
@@ -50,17 +50,17 @@ from privstats.secagg.machines import Aggregator
 from privstats.secagg.protocols import protocol_of
 from privstats.session.accounting import Charging
 
-__all__ = ["Carrying", "Ended", "NodeHost", "Waiting", "today"]
+__all__ = ["Carrying", "Ended", "RoundHost", "Waiting", "today"]
 
 _NONCE_BYTES = 32
 
 
 @dataclass(frozen=True)
 class Ended:
-    """All that was to be run has ended.
+    """The whole run has ended.
 
     Attributes:
-        releases: of every node, in order; None for one that ended without a sum.
+        releases: of every round, in order; None for one that ended without a sum.
         sentence: for the operator.
     """
 
@@ -70,10 +70,10 @@ class Ended:
 
 @dataclass(frozen=True)
 class Waiting:
-    """The time was up with too few; nothing is lost, and the next run goes on from here.
+    """A deadline passed with too few answers; nothing is lost, and the next run continues here.
 
     Attributes:
-        sentence: who is missing, and what to do.
+        sentence: the missing parties, and the remedy.
     """
 
     sentence: str
@@ -81,13 +81,13 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Carrying:
-    """What a session is carried with.
+    """The tools with which a session is carried.
 
     Attributes:
-        transport: who carries messages.
+        transport: carries messages.
         deadlines: the seconds of a step.
-        clock, sleep: seconds that go forward, and a wait.
-        say: told a line per step and per refusal.
+        clock, sleep: monotonic seconds, and a wait.
+        say: called with a line per step and per refusal.
     """
 
     transport: Transport
@@ -97,8 +97,8 @@ class Carrying:
     say: Say
 
 
-class _NoPanel(Exception):  # noqa: N818 - from under a lock to whoever holds it
-    """Helpers that have not offered their keys in time."""
+class _NoPanel(Exception):  # noqa: N818 - raised inside the lock, caught by its holder
+    """Some helpers have not offered their keys in time."""
 
     def __init__(self, missing: list[int]) -> None:
         self.missing = missing
@@ -106,19 +106,19 @@ class _NoPanel(Exception):  # noqa: N818 - from under a lock to whoever holds it
 
 
 @dataclass(frozen=True)
-class NodeHost:
+class RoundHost:
     """The server's folder of one session."""
 
-    folder: NodeFolder
+    folder: RoundFolder
 
     def run(self, carrying: Carrying) -> Ended | Waiting:
-        """Carry the session from wherever it stands: from nothing, from a journal, or from a release not yet written.
+        """Carry the session from its current state: from its start, from a journal, or from a release not yet written.
 
         Raises:
-            SessionEndedError: it has ended before; a new one needs a roster with a new run name.
-            AggregationError: it ends now, without a sum; or the sum is one that is not released, and then the journal
-                stays, and the next run says so again.
-            PrivstatsError: another process is at it, or a file cannot be read or written; nothing is lost.
+            SessionEndedError: it ended before; a new session needs a roster with a new run name.
+            AggregationError: it ends now, without a sum; or its sum is refused for release, and then the journal stays,
+                and the next run raises the same error.
+            PrivstatsError: another process runs it, or a file cannot be read or written; nothing is lost.
         """
         nodes = NodeMap(self.folder.home, self._session)
         plan = self.folder.plan
@@ -144,15 +144,15 @@ class NodeHost:
             return self._carried(server, context, carrying.deadlines)
 
     def give_up(self) -> str:
-        """End the session on purpose; its clients are told by the next run.
+        """End the session on purpose; the next run notifies its clients.
 
         Returns:
-            What to tell the operator.
+            A sentence for the operator.
 
         Raises:
-            SessionEndedError: it has ended before.
+            SessionEndedError: it ended before.
             NothingToResumeError: it has not begun.
-            LocalProtocolError: a run is at it now.
+            LocalProtocolError: another process runs it now.
         """
         ended_session = SessionHistory(self.folder.home).of(self._session)
         if ended_session is not None:
@@ -181,7 +181,7 @@ class NodeHost:
         )
 
     def _make_room(self, nodes: NodeMap) -> None:
-        """Refuse what would be lost by a new session; take away what one that has ended has left."""
+        """Refuse to overwrite an unfinished session; remove the files of one that has ended."""
         journal, history = self.folder.home / "journal", SessionHistory(self.folder.home)
         if (journal / "snapshot").exists() and nodes.session not in ("", self._session):
             if history.of(nodes.session) is None:
@@ -196,11 +196,11 @@ class NodeHost:
         if release.exists() and _digest(release) in {ended_session.release for ended_session in history.all()}:
             raise PrivstatsError(f"{self._name}/{RELEASE} is of a session that has ended: move it away first")
         if nodes.session != self._session:
-            KeptWords(self.folder.home).forget()
+            KeptStatements(self.folder.home).forget()
             nodes.store({})
 
     def _server(self, make: Callable[[], Aggregator], *, restored: bool = False) -> JournaledServer:
-        """The journaled session, locked; ``make`` makes it where there is none."""
+        """The journaled session, locked; ``make`` creates it where there is none."""
         folder = self.folder
         try:
             return JournaledServer.resume_or_create(
@@ -221,10 +221,10 @@ class NodeHost:
             ) from None
 
     def _made(self, context: SessionContext, deadlines: Deadlines) -> Aggregator:
-        """A fresh machine; where the plan has a panel, once all its helpers have offered their keys for this run."""
+        """A fresh machine; with a panel, after all its helpers have offered their keys for this run."""
         folder = self.folder
         ended_session = SessionHistory(folder.home).of(self._session)
-        if ended_session is not None:  # by a run that ended between the first look and the lock
+        if ended_session is not None:  # by a run that ended between the first check and the lock
             raise SessionEndedError(self._ended(ended_session))
         if not folder.plan.panel:
             return self._machine(identity=folder.identity)
@@ -240,14 +240,14 @@ class NodeHost:
         return self._machine(keys=keys, panel=panel)
 
     def _machine(self, **named: Any) -> Aggregator:
-        """The server's machine, fresh; where sums are weighed first, one that owes no noise and keeps its sum."""
+        """The server's machine, fresh; where sums are weighed first, one that draws no noise and keeps its sum."""
         plan, roster = self.folder.plan, self.folder.roster
         if self.folder.totals is None:
             return session.server(plan, roster, **named)
         return protocol_of(plan.masking).server(plan.masking, roster=roster, noise_due=False, **named)
 
     def _opening(self, server: JournaledServer) -> bytes:
-        """What every client is sent at first: the panel's offers, or else the message that is alike for all."""
+        """The first message to every client: the panel's offers, or else the one that is the same for all."""
         head = self.folder.header.encode()
         if server.panel is not None:
             return head + b"".join(offer.encode() for offer in server.panel.offers)
@@ -262,7 +262,7 @@ class NodeHost:
             raise
         if outcome.shortfall is not None:
             return Waiting(self._short(outcome.shortfall, context.registry))
-        if server.step == "failed":  # it was killed between its end and the word of it
+        if server.step == "failed":  # it was killed between its end and the record of it
             why = "it failed, or was given up"
             self._fail(server, context, why)
             raise SessionEndedError(self._ended(self._ended_session(why)))
@@ -274,7 +274,7 @@ class NodeHost:
         return Ended((release,), ended_session.sentence(self._name))
 
     def _released(self, server: JournaledServer, context: SessionContext) -> Release:
-        """What is released of the sum, or of it and those before it: the same whenever it is asked for."""
+        """The release of the sum, or of it and those before it; repeated calls give the same release."""
         folder, totals = self.folder, self.folder.totals
         if totals is None:
             return server.release(folder.plan, self._charge(server, context))
@@ -283,7 +283,7 @@ class NodeHost:
         return totals.weighed(server.result, before)
 
     def _charge(self, server: JournaledServer, context: SessionContext) -> Charging:
-        """The server's own account where it is the one who draws the noise; the parties keep theirs in every case."""
+        """The server's own account, where the server draws the noise; the parties always keep theirs."""
         folder = self.folder
         if folder.plan.noise is None:
             return None
@@ -304,10 +304,10 @@ class NodeHost:
         say_ended(self.folder, context, self._keep_end(server, self._ended_session(why)))
 
     def _keep_end(self, server: JournaledServer, ended_session: EndedSession) -> EndedSession:
-        """First what others signed, while the journal has it, and that it has ended; then that nothing is resumed."""
+        """Keep signed statements while the journal holds them, then the session's end; only then remove the journal."""
         offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
-        if len(ended_session.survivors) < len(self.folder.roster):  # somebody may be in no sum
-            KeptWords(self.folder.home).add(server.statements, offers)
+        if len(ended_session.survivors) < len(self.folder.roster):  # some client may be in no sum
+            KeptStatements(self.folder.home).add(server.statements, offers)
         if not ended_session.release:
             ended_session = structs.replace(ended_session, panel=tuple(offer.hex() for offer in offers))
         SessionHistory(self.folder.home).add(ended_session)
@@ -344,5 +344,5 @@ def _digest(path: Path) -> str:
 
 
 def today() -> str:
-    """The day, ISO 8601, UTC."""
+    """Today's date, ISO 8601, UTC."""
     return datetime.now(UTC).date().isoformat()

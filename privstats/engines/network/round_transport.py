@@ -1,7 +1,7 @@
-"""The transport of one node's session: every message in an envelope that says which node it is of.
+"""The transport of one round's session: it puts every message into an envelope with the round's number.
 
-The loop and the folders of a session do not know that there are others. What a party lacks of earlier nodes goes to it
-when it says so. Over any transport, under ``host``.
+The loop and the folders of a session need no knowledge of other rounds. A party that lacks earlier releases reports it,
+and is sent them. Works over any transport; ``host`` makes it.
 """
 
 from __future__ import annotations
@@ -16,41 +16,42 @@ from privstats.engines.network.status_codes import FAILED, VERSION
 from privstats.engines.network.transport import Kind, Reply, Transport
 from privstats.secagg import Identity
 
-__all__ = ["BEHIND", "NodeTransport", "OutgoingAnnouncement"]
+__all__ = ["BEHIND", "OutgoingAnnouncement", "RoundTransport"]
 
 BEHIND = "behind"
-"""The code of a party that lacks releases of earlier nodes."""
+"""The code of a party that lacks releases of earlier rounds."""
 
 
 @dataclass(frozen=True)
 class OutgoingAnnouncement:
-    """What is told of a node.
+    """The announcement of a round, with its files.
 
     Attributes:
-        announcement: the node.
+        announcement: of the round.
         identity: the server's.
         values: the file of its published values; empty where there are none.
-        releases: the release files of the nodes before it that have one.
-        words: what others signed of the nodes before it, where that is of use.
+        releases: the release files of the rounds before it that have one.
+        ended: signed statements about earlier rounds, where they can prove an exclusion.
     """
 
     announcement: RoundAnnouncement
     identity: Identity
     values: bytes
     releases: Mapping[int, bytes]
-    words: Mapping[int, bytes] = field(default_factory=dict)
+    ended: Mapping[int, bytes] = field(default_factory=dict)
 
     def signed(self, *, whole: bool) -> SignedAnnouncement:
-        """The node with the last release, which everybody lacks, or with all of them; and with words as of these.
+        """The signed announcement, with statements and the last release, which every party lacks, or all of them.
 
-        Nobody notices that it lacks a release where there was no sum, so words of such nodes always go along.
+        A party cannot notice that it lacks the outcome of a round without a sum, so statements about such rounds are
+        always sent.
         """
         if whole:
-            return SignedAnnouncement.of(self.announcement, self.identity, self.values, self.releases, self.words)
-        last = {*list(self.releases)[-1:], *list(self.words)[-1:]}
+            return SignedAnnouncement.of(self.announcement, self.identity, self.values, self.releases, self.ended)
+        last = {*list(self.releases)[-1:], *list(self.ended)[-1:]}
         releases = {place: file for place, file in self.releases.items() if place in last}
-        words = {place: said for place, said in self.words.items() if place in last or place not in self.releases}
-        return SignedAnnouncement.of(self.announcement, self.identity, self.values, releases, words)
+        ended = {place: said for place, said in self.ended.items() if place in last or place not in self.releases}
+        return SignedAnnouncement.of(self.announcement, self.identity, self.values, releases, ended)
 
 
 @dataclass(frozen=True)
@@ -62,19 +63,19 @@ class _Sent:
     digest: bytes = b""  # of the envelope
 
 
-class NodeTransport:
-    """A transport for the session of one node.
+class RoundTransport:
+    """A transport for the session of one round.
 
     Args:
-        transport: what carries the course.
-        outgoing: what parties are told of the node.
-        publics: everybody's public key by place.
+        transport: carries the course.
+        outgoing: the announcement of the round.
+        publics: all public keys by place.
     """
 
     def __init__(self, transport: Transport, outgoing: OutgoingAnnouncement, publics: Sequence[bytes]) -> None:
         self._transport, self._announcing, self._publics = transport, outgoing, publics
         self._sent: dict[str, _Sent] = {}
-        self._again: dict[str, str] = {}  # a message, and the one that was sent in its place with all releases
+        self._again: dict[str, str] = {}  # a message, and the one sent in its place with all releases
 
     def online(self) -> Sequence[int]:
         """As the transport below."""
@@ -89,7 +90,7 @@ class NodeTransport:
         return self._pushed(_Sent(node, kind, data, ttl), whole=False)
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """The reply; a party that lacks releases is sent all of them, and its reply to that is waited for."""
+        """The reply; a party that lacks releases is sent all of them, and its reply to that counts."""
         reply, sent = self._transport.pull(self._again.get(message, message), most), self._sent.get(message)
         if reply is None or sent is None:
             return reply
@@ -99,7 +100,7 @@ class NodeTransport:
         return Reply(VERSION) if self._is_old(sent, reply) else reply
 
     def _is_old(self, sent: _Sent, reply: Reply) -> bool:
-        """Whether a party has signed its failure over the envelope: one that knows none, because it is older."""
+        """Whether a party signed its failure over the envelope: an older version, which has no envelopes."""
         return reply.code == FAILED and bool(read_signed_reply(reply.data, sent.digest, FAILED, self._publics))
 
     def _pushed(self, sent: _Sent, *, whole: bool) -> str:

@@ -1,7 +1,7 @@
-"""A party in one session: an answer to every message of it; only codes and what the machines say leave it.
+"""A party in one session: an answer to every message; only codes and the machines' answers leave it.
 
-It lets the role act, and turns whatever goes wrong into a code for the server and a sentence for its own operator.
-``party`` hands the messages in, once it has found the session to be one of its folder's.
+The role acts, and an error becomes a code for the server and a sentence for the party's own operator. ``party`` passes
+the messages in, once it has found that the session is one of its folder's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import ClassVar
 from privstats.engines.journal.client_file import forget_answer
 from privstats.engines.journal.helper import forget_ended
 from privstats.engines.network import statements
-from privstats.engines.network.folder import NodeFolder
+from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.measuring import Records
 from privstats.engines.network.roles import SESSION_ENDED, ClientRole, Role, require_role, role_of
 from privstats.engines.network.status_codes import FAILED, VERSION, Declined, short
@@ -33,31 +33,31 @@ from privstats.errors import (
     SessionEndedError,
 )
 
-__all__ = ["ANOTHER_VERSION", "KEPT_SECONDS", "NodeParty", "code_of_error", "logged", "passing_code", "reason_of"]
+__all__ = ["ANOTHER_VERSION", "KEPT_SECONDS", "RoundParty", "code_of_error", "logged", "passing_code", "reason_of"]
 
 ANOTHER_VERSION = "the server speaks another version of this engine: install the same privstats"
-"""What a party's operator reads of a message that is none."""
+"""A party's operator reads this for a message that cannot be parsed."""
 
 KEPT_SECONDS = 30 * 24 * 3600.0
-"""How long a last answer is kept for a server that never says that the session is over."""
+"""Seconds for which a last answer is kept for a server that never sends the end of the session."""
 _PASSING = {sqlite3.SQLITE_BUSY: "busy", sqlite3.SQLITE_FULL: "disk", sqlite3.SQLITE_IOERR: "disk"}
 
 
 @dataclass(frozen=True)
-class NodeParty:
+class RoundParty:
     """A party's folder of one session.
 
     Args:
         folder: the folder.
-        say: told what went wrong, in a sentence, or whole where it was not foreseen.
+        say: called with each error: one sentence, or the whole traceback of an unforeseen one.
     """
 
-    folder: NodeFolder
+    folder: RoundFolder
     say: Callable[[str], None]
 
     @property
     def role(self) -> Role:
-        """Its side of the session.
+        """Its role in the session.
 
         Raises:
             Declined: its identity is not on the roster.
@@ -65,15 +65,15 @@ class NodeParty:
         return require_role(self.folder)
 
     def prepare(self, *, anew: bool = False, progress: bool = False) -> Records | None:
-        """What ``check`` and ``join`` do before anything is sent: find the role, and measure.
+        """Find the role and measure, as ``check`` and ``join`` do before anything is sent.
 
         Args:
-            anew: measure also where the sums of an earlier call are kept.
+            anew: measure even if the sums of an earlier call are kept.
             progress: show a bar on the terminal.
 
         Returns:
-            The records of a client; None for a helper, which has none, and in a stream, whose records are measured as
-            they are due.
+            The records of a client; None for a helper, which has none, and in a stream, whose records are measured when
+            they are sent.
 
         Raises:
             PrivstatsError: the identity is not on the roster, or the records cannot be measured or charged.
@@ -82,14 +82,14 @@ class NodeParty:
         return role.part.prepare(anew=anew, progress=progress) if isinstance(role, ClientRole) else None
 
     def withdraw(self) -> tuple[str, ...]:
-        """End this folder's session here and have back what it cost, where nothing has left.
+        """End this folder's session here, and refund its spend if nothing was sent.
 
         Returns:
-            The accounts that have it back; none where nothing was spent.
+            The accounts that were refunded; none where nothing was spent.
 
         Raises:
-            LedgerError: the upload has left; or this is a helper, which spends nothing.
-            PrivstatsError: the folder's process is at the session now, or a file cannot be read or written.
+            LedgerError: the upload was sent; or this is a helper, which spends nothing.
+            PrivstatsError: the folder's process answers a message now, or a file cannot be read or written.
         """
         role = self.role
         if not isinstance(role, ClientRole):
@@ -103,7 +103,7 @@ class NodeParty:
             if act is None:
                 raise Declined(VERSION, ANOTHER_VERSION)
             return Answer(OK, act(self, data))
-        except Exception as error:  # only a code leaves, whatever it is
+        except Exception as error:  # only a code leaves, for every error
             code = code_of_error(error)
             self._tell(code, error)
             return Answer(code, self._signed(code, data))
@@ -111,11 +111,11 @@ class NodeParty:
     def _hello(self, data: bytes) -> bytes:
         self._checked(data)
         role = self.role
-        return self._word(role.place, data, OK, role.greeting())
+        return self._reply(role.place, data, OK, role.greeting())
 
     def _open(self, data: bytes) -> bytes:
         role, opening = self.role, self._checked(data)
-        return self._word(role.place, data, OK, role.opened(opening))
+        return self._reply(role.place, data, OK, role.opened(opening))
 
     def _step(self, data: bytes) -> bytes:
         return self.role.stepped(data)
@@ -130,7 +130,7 @@ class NodeParty:
             raise Declined("damaged", "the server on the roster did not say that this session is over")
         return self.role.session_ended(beside)
 
-    _acts: ClassVar[Mapping[str, Callable[[NodeParty, bytes], bytes]]] = {
+    _acts: ClassVar[Mapping[str, Callable[[RoundParty, bytes], bytes]]] = {
         "hello": _hello,
         "open": _open,
         "step": _step,
@@ -139,7 +139,7 @@ class NodeParty:
     }
 
     def _checked(self, data: bytes) -> bytes:
-        """What stands behind the header of an opening, if that is of this folder's session."""
+        """The opening without its header, which must be that of this folder's session."""
         try:
             theirs, rest = statements.Header.read(data)
         except LocalProtocolError as error:
@@ -154,13 +154,13 @@ class NodeParty:
                 )
         return rest
 
-    def _word(self, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
+    def _reply(self, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
         return statements.sign_reply(self.folder.identity, place, question, code, payload)
 
     def _signed(self, code: str, question: bytes) -> bytes:
-        """Who says so, where the code is about a party of this roster."""
+        """The party's signature over a code, where it is on this roster."""
         role = role_of(self.folder)
-        return b"" if role is None else self._word(role.place, question, code)
+        return b"" if role is None else self._reply(role.place, question, code)
 
     def _tell(self, code: str, error: Exception) -> None:
         session = f"sessions/{self.folder.session}"
@@ -174,9 +174,9 @@ class NodeParty:
         self.say(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
 
     def forget_old(self) -> None:
-        """Remove last answers that nobody has asked for in a month, and box keys whose time is up.
+        """Remove last answers that were not requested for a month, and expired box keys.
 
-        What cannot be removed hinders no other session; what is of this session the journals see to themselves.
+        A failure to remove them does not affect other sessions; the journals remove this session's files themselves.
         """
         limit = time.time() - KEPT_SECONDS
         for path in (self.folder.home / "sessions").glob("*"):
@@ -191,7 +191,7 @@ class NodeParty:
 
 
 def code_of_error(error: Exception) -> str:
-    """The code of what went wrong, which is all that leaves."""
+    """The code of an error; only the code is sent."""
     if isinstance(error, Declined):
         return error.code
     if passing := passing_code(error):
@@ -209,7 +209,8 @@ def code_of_error(error: Exception) -> str:
 
 
 def passing_code(error: Exception) -> str:
-    """The code where a ledger is locked or cannot grow, which passes: the server asks again; empty otherwise."""
+    """The code for a ledger that is locked or cannot grow, after which the server asks again; empty for other
+    errors."""
     cause = error.__cause__ if isinstance(error, LedgerError) else None
     return _PASSING.get(cause.sqlite_errorcode & 0xFF, "") if isinstance(cause, sqlite3.Error) else ""
 
@@ -226,13 +227,13 @@ def _why(error: Exception) -> str:
 
 
 def reason_of(error: Exception) -> str:
-    """One sentence where it was foreseen; the whole of it, with where it happened, where it was not."""
+    """One sentence for a foreseen error; the whole traceback for any other."""
     if isinstance(error, PrivstatsError):
         return str(error)
     return "".join(traceback.format_exception(error)).rstrip()
 
 
 def logged(line: str) -> None:
-    """Tell the folder's operator, on standard error."""
+    """Write a line for the folder's operator to standard error."""
     sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} privstats: {line}\n")
     sys.stderr.flush()

@@ -1,0 +1,85 @@
+"""A course in a ledger: its whole price, spent before the first round, and the charge of each round.
+
+``base`` has the plans; a server and a party that keep ledgers use this module. A stream's rounds are charged by
+``record_registry``.
+"""
+
+from __future__ import annotations
+
+from privstats.course.base import Apart, Course, Releases, verify_next
+from privstats.dp import Cost, Ledger, Spend
+from privstats.dp.ledger_records import ApartBy
+from privstats.dp.privacy import Adjacency
+from privstats.errors import LedgerError, PlanError
+from privstats.plan import Plan
+from privstats.session.accounting import NodeCharge
+
+__all__ = ["authorize", "spend"]
+
+
+def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only: bool = False) -> Spend:
+    """Charge everything that the course can cost, before its first round; each is then marked, ``ledger.mark_started``.
+
+    Asked again for the same run before anything was finished it gives the same entry, with the rounds that have begun.
+    The rounds of a stream begin by ``RecordRegistry.charge`` alone: the entry says that its price rests on a record
+    registry.
+
+    Args:
+        course, ledger, dataset, run: what is spent where.
+        sums_only: the ledger is a server's, which releases sums of parties and has no records. Of a stream, each
+            party's own record registry keeps the records apart then.
+
+    Raises:
+        LedgerError: no such account, the cap would be passed, or the run's name was used for something else.
+        PlanError: the course prices fewer rounds than it has, and nothing keeps their records apart.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> course, ledger = ps.course.Single(plan), ps.dp.Ledger.create("ledger.sqlite")
+        >>> entry = ps.course.spend(course, ledger, "clinic", run=os.urandom(16))
+        >>> entry.nodes, entry.begun
+        (1, ())
+    """
+    many: dict[Adjacency, float] = {}
+    sessions = 1
+    apart: ApartBy = ""
+    if isinstance(course, Apart):
+        many = {"add-remove": course.multiplicity("add-remove"), "replace-one": course.multiplicity("replace-one")}
+        sessions, apart = course.most, "parties" if sums_only else "holding"
+    elif len(course.priced) < course.most:
+        raise PlanError(
+            f"the course has up to {course.most} rounds and prices {len(course.priced)}; give priced one plan per round"
+        )
+    costs = [
+        Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, many) for plan in course.priced
+    ]
+    return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart)
+
+
+def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Spend) -> NodeCharge:
+    """Verify that a plan is the course's next (:func:`privstats.course.verify_next`), and return its round's charge.
+
+    Args:
+        course, plan, releases: as for :func:`privstats.course.verify_next`.
+        ledger, entry: where :func:`spend` wrote the course down.
+
+    Raises:
+        PlanError: it is not; nothing is marked then, nor by this call at all: ``session`` does.
+        LedgerError: the entry is another course's, or the course is a stream, whose rounds a registry enters.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> course, ledger = ps.course.Single(plan), ps.dp.Ledger.create("ledger.sqlite")
+        >>> entry = ps.course.spend(course, ledger, "clinic", run=os.urandom(16))
+        >>> ps.course.authorize(course, plan, [], ledger, entry).node
+        0
+    """
+    if isinstance(course, Apart):
+        raise LedgerError(
+            "the rounds of this course are priced for different records, and only a registry sees whether they are: "
+            "take the charge of every round from RecordRegistry.open(stream, ledger, entry, secret).charge"
+        )
+    if entry.plan != course.digest:
+        raise LedgerError("this entry is another course's; give the one that course.spend returned for this course")
+    node = verify_next(course, plan, releases)
+    return NodeCharge(ledger, entry, node.place, plan.digest)

@@ -1,0 +1,97 @@
+"""The deliberate bugs of what is charged: ledger, run names, refunds. Rows as in ``catalogue``, which takes them over.
+
+The audits of one plan measure noise and see none of them; the unit tests do, and of courses the audit named here.
+"""
+
+from __future__ import annotations
+
+from privstats import dp
+from privstats.session.accounting import NodeCharge
+from tests.mutation import bugs
+from tests.mutation.mutant import Mutant
+from tests.mutation.planting import both, member, name_in
+
+__all__ = ["LEDGER_MUTANTS"]
+
+_SESSION = "tests/session/test_session.py::"
+_RUNS = "tests/dp/test_ledger_runs.py::"
+_WITHDRAWN = "tests/test_withdrawn.py::"
+_NODES = "tests/course/test_nodes.py::"
+_COURSE = "tests/threat_models/audits/test_course.py::"
+
+LEDGER_MUTANTS: dict[str, Mutant] = {
+    "wrong adjacency in the ledger": Mutant(
+        "the ledger charges an account under the adjacency that it does not have",
+        name_in("privstats.dp.ledger_rules", "joint_mu", bugs.charged_by_the_other),
+        "shares",
+        ("tests/dp/test_ledger.py::test_another_adjacency_is_charged_what_it_costs_here",),
+        (),
+    ),
+    "ledger keeps the largest": Mutant(
+        "the ledger counts the dearest release instead of all of them",
+        name_in("privstats.dp.accounts", "compose", lambda right: lambda mus: max(mus, default=0.0)),
+        "shares",
+        ("tests/dp/test_ledger.py::test_totals_compose_like_gaussians_and_by_statistic",),
+        (),
+    ),
+    "charge skipped": Mutant(
+        "sessions and releases never ask the ledger that they are given",
+        both(
+            name_in("privstats.session.machines", "register_run", lambda right: lambda plan, account, roster: None),
+            name_in("privstats.session", "charged", lambda right: bugs.never_charged),
+        ),
+        "shares",
+        (
+            _SESSION + "test_the_ledger_is_told_before_the_masked_vector_leaves",
+            _SESSION + "test_a_hundred_releases_of_one_total_leave_a_tenth_of_the_noise_and_are_stopped_by_the_cap",
+        ),
+        (),
+    ),
+    "run name not checked": Mutant(
+        "a run's name is good for a second upload and for another plan",
+        both(
+            name_in("privstats.dp.ledger", "same_spend", lambda right: lambda earlier, *asked: earlier),
+            name_in("privstats.dp.ledger", "check_nothing_left", lambda right: lambda accounts, run: None),
+        ),
+        "shares",
+        (
+            _RUNS + "test_a_retry_after_the_upload_has_left_is_a_second_release",
+            _RUNS + "test_one_run_name_serves_one_plan",
+        ),
+        (),
+    ),
+    "counter not checked": Mutant(
+        "the ledger accepts any number of a run",
+        member(dp.Ledger, "accept_counter", lambda ledger, members, counter, run: None),
+        "shares",
+        (
+            _RUNS + "test_a_run_number_is_accepted_only_if_it_is_the_next",
+            _SESSION + "test_run_names_cannot_be_ground_because_a_ledger_takes_only_the_next_number",
+        ),
+        (),
+    ),
+    "node mark missing": Mutant(
+        "a party takes part in a node of a course as often as it is asked",
+        member(NodeCharge, "spend", lambda charge, plan, run: charge.entry),
+        "shares",
+        (
+            _NODES + "test_two_invented_releases_for_one_node_and_the_second_is_refused_although_its_digest_is_new",
+            _COURSE + "test_a_canary_over_a_whole_course_ends_at_or_below_the_claim",
+        ),
+        (),
+    ),
+    "withdrawn although it left": Mutant(
+        "a ledger gives back what was spent for an upload that has left",
+        name_in("privstats.dp.ledger", "check_waiting", lambda right: lambda entry: None),
+        "shares",
+        (_WITHDRAWN + "test_what_has_left_is_not_withdrawn",),
+        (),
+    ),
+    "upload after its withdrawal": Mutant(
+        "an upload leaves under a spend that was given back",
+        name_in("privstats.dp.ledger", "check_unsent", lambda right: lambda entry: None),
+        "shares",
+        (_WITHDRAWN + "test_a_second_machine_of_a_withdrawn_run_never_speaks",),
+        (),
+    ),
+}
