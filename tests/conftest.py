@@ -40,13 +40,13 @@ class Finished:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes():
-    """Workers are measured by pytest-cov alone: what coverage starts in a child would displace it, and dies unsaved."""
+    """Let pytest-cov alone measure the workers: what coverage starts in a child displaces it, and dies unsaved."""
     os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop():
-    """What .ci/run adds is for this run and its workers, which have read it by now, and for no pytest that a test starts."""
+    """Drop the options that .ci/run adds, once the workers have read them: no pytest that a test starts takes them."""
     os.environ.pop("PYTEST_ADDOPTS", None)
 
 
