@@ -68,7 +68,7 @@ def panel(title: str, rows: Rows, theme: Theme) -> Any:
     axes.set_xticks([float(epsilon) for epsilon in epsilons], epsilons)
     axes.minorticks_off()
     axes.set_title(title, loc="left", fontsize=_TEXT, color=theme.ink)
-    axes.set(xlabel="epsilon of one record, at delta 1e-5 (stronger privacy to the left)", ylabel="test accuracy, %")
+    axes.set(xlabel="epsilon of one record, at delta 1e-5", ylabel="test accuracy, %")
     axes.set_ylim(0, 100)
     dressed(axes, theme)
     axes.legend(loc="lower right", fontsize=_TEXT - 2, frameon=False, labelcolor=theme.ink)
