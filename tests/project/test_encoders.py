@@ -1,7 +1,7 @@
 """The recipes of docs/encoders.md run letter by letter; only what would be downloaded is replaced.
 
-They need packages that no extra brings (timm, sentence-transformers, datasets, and MiniLM as a package): where these are
-missing a recipe is skipped.
+They need packages that no extra brings (timm, sentence-transformers, datasets, and MiniLM as a package): a recipe is
+skipped where these are missing.
 """
 
 import csv
@@ -29,7 +29,7 @@ def notes(tmp_path, monkeypatch):
     load = encoders.SentenceTransformer
     monkeypatch.setattr(encoders, "SentenceTransformer", lambda name: load(str(minilm.MODEL_DIR), device="cpu"))
     monkeypatch.chdir(tmp_path)
-    with open("notes.csv", "w", newline="", encoding="utf-8") as file:
+    with Path("notes.csv").open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["text", "topic"])
         rows.writerows([f"{TEXTS[k % 2]}, case {k}", ("billing", "delivery")[k % 2]] for k in range(80))

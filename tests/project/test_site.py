@@ -57,7 +57,8 @@ def test_a_link_to_nothing_is_found(tmp_path):
 @pytest.mark.ci
 def test_the_documentation_builds_without_a_warning_and_every_link_leads_somewhere(tmp_path):
     needs("sphinx")
-    line = re.search(r"^python (-m sphinx .*) docs/_build$", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE)
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    line = re.search(r"^python (-m sphinx .*) docs/_build$", page, re.MULTILINE)
     command = [sys.executable, *line[1].split(), str(tmp_path)]
     assert "-W" in command
     done = subprocess.run(command, cwd=ROOT, env=untraced(), capture_output=True, text=True)
