@@ -74,7 +74,7 @@ def findings(demo: Demo) -> list[str]:
         f"scikit-learn {demo.task.peer} without noise: {_score(demo, demo.peer)} on all records in one place, "
         f"{_score(demo, demo.peer_survivors)} without the {lost} records of the vanished",
         f"refinement rounds: {fewest if fewest == most else f'{fewest} to {most}'} more sums of the same clients after "
-        "the release, all of them together at the epsilon shown",
+        "a release, all of it together at the epsilon shown",
         *([_OF_DESCENT] if DESCENT in demo.curves else []),
         f"each client sent {_range(finished)} bytes in all {len(demo.plan.masking.steps)} steps of the one release, "
         f"{demo.plan.ring.wire_bytes:,} of them masked sums with noise",
