@@ -48,7 +48,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "min_reported_time": 3600,
     "show_signature": False,
-    "download_all_examples": False,
+    "download_all_examples": True,
     "abort_on_example_error": True,
 }
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from benchmarks.measuring import Row
 
-__all__ = ["SOURCE", "THEMES", "Theme", "digest", "draw", "figure", "titled"]
+__all__ = ["SOURCE", "THEMES", "Theme", "digest", "draw", "dressed", "figure", "titled"]
 
 EXACT, PRIVATE = "without differential privacy: ", "under differential privacy: "
 _SHOWN = ("banking77 whole", "cifar10", "fmnist", "digits")
@@ -77,7 +77,7 @@ def figure(document: Document, theme: Theme) -> Any:
     _against_epsilon(below, titled(document, f"{PRIVATE}digits"), theme)
     for axes, what in ((above, f"{_NAMES.get(name, name)}, no noise"), (below, "digits, with noise")):
         axes.set_title(what, loc="left", fontsize=_TEXT, color=theme.ink)
-        _dressed(axes, theme)
+        dressed(axes, theme)
     return made
 
 
@@ -136,7 +136,8 @@ def _colour(row: Row, theme: Theme) -> str:
     return theme.ours if name.startswith("privstats") else theme.pooled if "pooled" in name else theme.theirs
 
 
-def _dressed(axes: Any, theme: Theme) -> None:
+def dressed(axes: Any, theme: Theme) -> None:
+    """Axes in the colours of a page."""
     axes.set_facecolor(theme.ground)
     axes.tick_params(colors=theme.ink, labelsize=_TEXT - 2)
     for label in (axes.xaxis.label, axes.yaxis.label):

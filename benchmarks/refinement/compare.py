@@ -2,6 +2,7 @@
 
     python -m benchmarks.refinement.compare --save
     python -m benchmarks.refinement.compare --save --keep  # go on with a run that was stopped
+    python -m benchmarks.refinement.compare --figures docs/images  # draw the saved results
 
 Central model except where a row says otherwise, record level, add-remove, delta 1e-5, rows of norm 1. Peers are tuned
 for each cell on held-out records at no charge to their budget, in one way for all data sets; everything of privstats
@@ -41,10 +42,16 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--draws", type=int, default=10, help="of the noise, in every cell")
     parser.add_argument("--keep", action="store_true", help="go on with the saved run; refused if this is another one")
+    parser.add_argument("--figures", type=Path, help="draw the saved results into this folder, and stop")
 
 
 def tables(options: argparse.Namespace) -> Tables:
     """The run, then a table per data set, again after every cell that was added."""
+    if options.figures is not None:
+        from benchmarks.refinement.story import draw
+
+        draw(options.json or RESULTS / "refinement.compare.json", options.figures)
+        return
     if options.quick:
         options.models, options.epsilons, options.draws = list(QUICK), [1.0], 2
     run = {"commit": _commit(), "draws": options.draws, "search": peers.SEARCH}

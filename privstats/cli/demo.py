@@ -39,17 +39,18 @@ def demo(
     ] = None,
 ) -> None:
     """Run the whole way of the data on a bundled data set, with real masking and real noise."""
+    from threadpoolctl import threadpool_limits
+
     from privstats.cli.parts.output import prepare, progress_bar
-    from privstats.workflows.demo import TASKS, Settings, run_demo, show
-    from privstats.workflows.score import EPSILONS
+    from privstats.workflows.demo import TASKS, Settings, run_demo, show, ticks
 
     settings = Settings(clients=clients, alpha=alpha, drop=drop, seed=seed, repeats=repeats)
     if out is not None:
         prepare(out)
     console = Console()
-    total = 1 + len(EPSILONS) * repeats
-    with progress_bar("aggregating", total) as tick:
-        found = run_demo(TASKS[task.value], settings, tick)
+    chosen = TASKS[task.value]
+    with progress_bar("aggregating", ticks(chosen, settings)) as tick, threadpool_limits(1):  # products are small here
+        found = run_demo(chosen, settings, tick)
     show(found, console)
     if out is not None:
         _write(found, out)
@@ -60,13 +61,12 @@ def demo(
 
 def _write(found: Demo, out: Path) -> None:
     from privstats.workflows import report
-    from privstats.workflows.demo.show import findings, scores
+    from privstats.workflows.demo.show import findings, header, scores
     from privstats.workflows.score import WITHOUT_NOISE, heading
 
-    curve = report.Curve("privstats with noise (± one standard deviation)", found.points)
     chart = report.Chart(
         found.task.metric,
-        [curve],
+        [report.Curve(name, points) for name, points in found.curves.items()],
         lines=[
             (f"scikit-learn {found.task.peer}, centralised", found.peer),
             (f"privstats, {heading(WITHOUT_NOISE)}", found.without_dp),
@@ -75,7 +75,7 @@ def _write(found: Demo, out: Path) -> None:
     page = report.Page(
         title=f"privstats demo: {found.task.title}",
         chart=chart,
-        header=("model", found.task.metric),
+        header=header(found),
         scores=scores(found),
         facts=findings(found),
         plan=found.plan,

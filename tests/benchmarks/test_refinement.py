@@ -5,13 +5,16 @@ import pytest
 
 import privstats as ps
 from benchmarks.data import private_tasks
-from benchmarks.refinement import exactness, gradient, least_squares, peers, regression
+from benchmarks.measuring import results
+from benchmarks.refinement import exactness, gradient, least_squares, peers, regression, story
 from benchmarks.refinement.kept import Records
 from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, course_of, played
 from benchmarks.refinement.prototype import class_release
+from benchmarks.tables import DOCS
 from privstats.dp.gaussian import gaussian_mu
 from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
 from privstats.randomness import seeded
+from privstats.workflows.demo.gradient_descent import Descent, descend
 
 
 @pytest.fixture(scope="module")
@@ -159,3 +162,43 @@ def test_problems_keep_their_bounds_and_cut_little(problem):
     assert (np.linalg.norm(raw, axis=1) > problem.bounds.row).mean() < 0.3
     assert (np.abs(targets) > problem.bounds.target).mean() < 0.05
     assert (X.shape[1], len(X_test)) == (X_test.shape[1], len(y_test))
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_without_noise_the_demo_descends_as_the_definition_does(digits, momentum):
+    X, _, y, _ = digits
+    X, y = X[:200], y[:200]
+    recipe = Descent(rate=4.0, clip=0.3, steps=5, momentum=momentum)
+    rows = np.hstack([X, np.ones((len(X), 1))]).astype(np.float32)
+    W = descend(rows, np.eye(10, dtype=np.float32)[y], recipe, 0.0, [seeded(0)])
+    np.testing.assert_allclose(W[0].T, descended(X, y, recipe), atol=2e-5)
+
+
+def under_privacy(data):
+    return results("refinement.compare")[f"accuracy under differential privacy, %: {data}"]
+
+
+def test_the_figures_of_the_first_page_are_of_the_committed_results(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    rows = {
+        data: results("refinement.compare")[f"accuracy under differential privacy, %: {data}"] for data in story.PANELS
+    }
+    for data in story.PANELS:
+        for theme in story.THEMES:
+            with image.open(DOCS / "images" / f"epsilon-{data.partition(' ')[0]}-{theme}.png") as picture:
+                assert picture.text[story.SOURCE] == story.digest(rows[data])
+    (axes,) = story.panel("digits", rows["digits"], story.THEMES["light"]).axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "privstats, with refinement rounds",
+        "privstats, one release",
+        "DP-SGD (Opacus, tuned)",
+        "DP-GD (tuned)",
+    ]
+
+
+def test_what_the_first_page_says_of_its_figures_is_so():
+    for data in story.PANELS:
+        at = {row["model"]: row for row in under_privacy(data)}
+        for epsilon in ("0.1", "0.3", "1", "3"):
+            rivals = (at[model][f"eps {epsilon}"] for model in ("LDA", "Opacus DP-SGD", "full-batch DP-GD"))
+            assert at["refined"][f"eps {epsilon}"] > max(rivals)

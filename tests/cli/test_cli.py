@@ -104,6 +104,8 @@ def test_demo_runs_and_writes_what_it_says(privstats, tmp_path, task):
     )
     assert done.returncode == 0, done.stderr
     assert "unmasked sum == the survivors' sum" in done.stdout
+    assert "R refinement rounds" in done.stdout
+    assert ("x DP-GD" in done.stdout) == (task == "classes")
     release = ps.Release.load(tmp_path / "out" / "release.safetensors")
     assert ps.Plan.read(tmp_path / "out" / "plan.toml") == release.plan
     html = (tmp_path / "out" / "report.html").read_text()

@@ -58,7 +58,7 @@ WITHOUT = {
     "privstats.errors.RestoredError": "needs a journal that was put back: tests/engines/test_journal_restored.py",
     "privstats.errors.SessionEndedError": "needs a session that has ended: tests/engines/test_journal_ends.py",
 }
-GIVEN = {"np": np, "os": os, "ps": ps}  # docs/reference.md says so
+GIVEN = {"np": np, "os": os, "ps": ps}  # docs/reference/index.md says so
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 

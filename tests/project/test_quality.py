@@ -39,12 +39,6 @@ def test_imports_only_go_downwards():
     run(tool("lint-imports"), "--no-cache")
 
 
-@pytest.mark.ci
-def test_the_documentation_builds_without_a_warning(tmp_path):
-    needs("sphinx")
-    run(sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(tmp_path))
-
-
 def test_there_is_no_attribute_but_the_public_ones():
     with pytest.raises(AttributeError, match="no attribute 'magic'"):
         _ = privstats.magic

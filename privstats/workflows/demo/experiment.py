@@ -1,24 +1,26 @@
-"""The demo's measurements: one exact run without DP, then noisy runs at each epsilon.
+"""The demo's measurements: masked sessions, then draws of releases, courses and a rival at each epsilon.
 
 Pure apart from the simulation it drives; showing the numbers is ``show``'s work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
+from typing import Any
 
+from privstats.course import Course, Single
 from privstats.plan import Plan
-from privstats.randomness import seeded
 from privstats.release import Release
 from privstats.workflows.demo.tasks import Settings, Task
-from privstats.workflows.score import EPSILONS, WITHOUT_NOISE, Point, noise_draw, scored
-from privstats.workflows.simulate import Run, run
+from privstats.workflows.demo.trial import Trial
+from privstats.workflows.score import EPSILONS, WITHOUT_NOISE, Point, scored
 
-__all__ = ["SHOWN_EPSILON", "Demo", "run_demo"]
+__all__ = ["SHOWN_EPSILON", "Demo", "run_demo", "ticks"]
 
 SHOWN_EPSILON = 1.0
+ONE_RELEASE, ROUNDS, DESCENT = "one release", "refinement rounds", "DP-GD"
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,15 @@ class Demo:
         peer: score of the centralised scikit-learn model on all training records.
         peer_survivors: the same model on the survivors' records only, the fair comparison.
         without_dp: our score from the unmasked sums without noise.
-        points: our scores with noise.
-        exact: every run's unmasked total equalled its survivors' sum.
-        runs: how many runs that was.
+        curves: scores with noise by name: one release, refinement rounds, and gradient descent under the same promise
+            by one trusted holder of all records, where the task has recipes for it.
+        exact: every masked session's total equalled its survivors' sum.
+        runs: how many sessions that was.
+        rounds: fewest and most rounds that followed the release in a course.
         survivors: clients in the total.
         records: training records, and those of the survivors.
         bytes_sent: bytes each client sent.
-        seconds: mean wall time per stage of one run.
+        seconds: mean wall time per stage of one masked session.
     """
 
     task: Task
@@ -47,50 +51,65 @@ class Demo:
     peer: float
     peer_survivors: float
     without_dp: float
-    points: tuple[Point, ...]
+    curves: Mapping[str, tuple[Point, ...]]
     exact: bool
     runs: int
+    rounds: tuple[int, int]
     survivors: tuple[int, ...]
     records: tuple[int, int]
     bytes_sent: tuple[int, ...]
     seconds: Mapping[str, float]
 
 
+def ticks(task: Task, settings: Settings) -> int:
+    """How often :func:`run_demo` calls its ``tick``."""
+    return 1 + (1 + 2 * settings.repeats) * len(EPSILONS) + settings.repeats * len(task.descents)
+
+
 def run_demo(task: Task, settings: Settings, tick: Callable[[], None]) -> Demo:
-    """Run the demo; ``tick`` is called after each of ``1 + len(EPSILONS) * repeats`` runs."""
-    X_train, X_test, y_train, y_test = task.load(settings.seed)
-    rows = task.shards(settings, y_train, seeded(settings.seed))
-    shards = [(X_train[index], y_train[index]) for index in rows]
-    records = len(y_train)
+    """Run the demo: a session through the protocol at each epsilon, and ``repeats`` draws of the same sums in clear.
 
-    def once(epsilon: float, repeat: int) -> Run:
-        rng = noise_draw(settings.seed, repeat)
-        plan = task.plan(settings, records, epsilon)
-        done = run(plan, shards, settings.dropouts(plan), rng)
-        tick()
-        return done
-
-    def score(done: Run) -> float:
-        return float(task.head().fit_release(done.release).score(X_test, y_test))
-
-    open_run = once(WITHOUT_NOISE, 0)
-    noisy = {epsilon: [once(epsilon, repeat) for repeat in range(settings.repeats)] for epsilon in EPSILONS}
-    runs = [open_run, *(done for group in noisy.values() for done in group)]
-    survivors = open_run.release.survivors
-    mine = [i for index in survivors for i in rows[index]]
+    ``tick`` is called :func:`ticks` times.
+    """
+    trial = Trial.of(task, settings, tick)
+    runs = {epsilon: trial.masked(epsilon) for epsilon in (WITHOUT_NOISE, *EPSILONS)}
+    exact = runs[WITHOUT_NOISE]
+    survivors = exact.release.survivors
+    everything, mine = trial.joined(range(settings.clients)), trial.joined(survivors)
+    courses = {epsilon: trial.course(epsilon) for epsilon in EPSILONS}
+    scores = {
+        ONE_RELEASE: {e: _drawn(trial, task.head(), Single(trial.plan(e)), survivors) for e in EPSILONS},
+        ROUNDS: {e: _drawn(trial, task.refined(), courses[e], survivors) for e in EPSILONS},
+        DESCENT: {e: trial.descents(e, everything) for e in task.descents},
+    }
     return Demo(
         task=task,
         settings=settings,
-        plan=noisy[SHOWN_EPSILON][0].release.plan,
-        release=noisy[SHOWN_EPSILON][0].release,
-        peer=float(task.fit_peer(X_train, y_train).score(X_test, y_test)),
-        peer_survivors=float(task.fit_peer(X_train[mine], y_train[mine]).score(X_test, y_test)),
-        without_dp=score(open_run),
-        points=tuple(scored(task.name, epsilon, [score(done) for done in group]) for epsilon, group in noisy.items()),
-        exact=all(done.exact for done in runs),
+        plan=trial.plan(SHOWN_EPSILON),
+        release=runs[SHOWN_EPSILON].release,
+        peer=trial.score(task.fit_peer(*everything)),
+        peer_survivors=trial.score(task.fit_peer(*mine)),
+        without_dp=trial.score(task.head().fit_release(exact.release)),
+        curves={name: _curve(name, of) for name, of in scores.items() if of},
+        exact=all(done.exact for done in runs.values()),
         runs=len(runs),
+        rounds=_span([course.rounds for course in courses.values()]),
         survivors=survivors,
-        records=(records, len(mine)),
-        bytes_sent=open_run.bytes_sent,
-        seconds={stage: mean(done.seconds[stage] for done in runs) for stage in open_run.seconds},
+        records=(trial.records, len(mine[1])),
+        bytes_sent=exact.bytes_sent,
+        seconds={stage: mean(done.seconds[stage] for done in runs.values()) for stage in exact.seconds},
     )
+
+
+def _drawn(trial: Trial, head: Any, course: Course, survivors: Sequence[int]) -> list[float]:
+    """Scores of a head of every release of a course, one for each draw of the noise."""
+    draws = (trial.releases(course, survivors, repeat) for repeat in range(trial.settings.repeats))
+    return [trial.score(head.fit_releases(found) if len(found) > 1 else head.fit_release(found[0])) for found in draws]
+
+
+def _curve(name: str, scores: Mapping[float, Sequence[float]]) -> tuple[Point, ...]:
+    return tuple(scored(name, epsilon, drawn) for epsilon, drawn in scores.items())
+
+
+def _span(counts: Sequence[int]) -> tuple[int, int]:
+    return min(counts), max(counts)

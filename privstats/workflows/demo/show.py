@@ -9,43 +9,49 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from privstats.workflows.demo.experiment import Demo
+from privstats.workflows.demo.experiment import DESCENT, Demo
+from privstats.workflows.demo.picture import drawn
 from privstats.workflows.demo.tasks import DELTA
-from privstats.workflows.score import WITHOUT_NOISE, heading, shown
+from privstats.workflows.score import WITHOUT_NOISE, Point, heading, shown
 
-__all__ = ["findings", "scores", "show"]
+__all__ = ["findings", "header", "scores", "show"]
+
+
+_OF_DESCENT = (
+    "DP-GD: full-batch private gradient descent of a linear softmax. One trusted holder sees all records, those of the "
+    "vanished too; its recipe is what a search on held-out digits found best, at no charge to its epsilon"
+)
 
 
 def show(demo: Demo, console: Console) -> None:
-    """Print budget, scores, exactness, bytes and seconds."""
+    """Print budget, scores, their picture, exactness, bytes and seconds."""
     console.print(demo.plan.budget())
     console.print()
     console.print(f"[bold]task:[/] {demo.task.title}", highlight=False)
     console.print(_score_table(demo))
+    for line in drawn(demo.curves):
+        console.print(line, highlight=False, no_wrap=True, crop=True)
+    console.print()
     for finding in findings(demo):
         console.print(f"- {finding}", highlight=False)
     console.print(_stage_table(demo))
 
 
-def scores(demo: Demo) -> list[tuple[str, str]]:
-    """Rows of the score table: who, and how well."""
-    task = demo.task
-    lost = demo.records[0] - demo.records[1]
-    return [
-        (f"scikit-learn {task.peer}, all records in one place", _score(demo, demo.peer)),
-        (
-            f"scikit-learn {task.peer}, without the {lost} records of the vanished",
-            _score(demo, demo.peer_survivors),
-        ),
-        (f"privstats, {heading(WITHOUT_NOISE)}", _score(demo, demo.without_dp)),
-        *(
-            (
-                f"privstats, {heading(point.epsilon)}",
-                f"{_score(demo, point.mean)} ± {_score(demo, point.spread)}",
-            )
-            for point in demo.points
-        ),
-    ]
+def header(demo: Demo) -> list[str]:
+    """Of the score table: what is scored, and how a model came about."""
+    return [demo.task.metric, *demo.curves]
+
+
+def scores(demo: Demo) -> list[list[str]]:
+    """Rows of the score table: an epsilon, and how well each model does at it."""
+    rows = [[heading(WITHOUT_NOISE), _score(demo, demo.without_dp), *["-"] * (len(demo.curves) - 1)]]
+    for points in zip(*demo.curves.values(), strict=True):
+        rows.append([heading(points[0].epsilon), *(_with_spread(demo, point) for point in points)])
+    return rows
+
+
+def _with_spread(demo: Demo, point: Point) -> str:
+    return f"{_score(demo, point.mean)} ± {_score(demo, point.spread)}"
 
 
 def findings(demo: Demo) -> list[str]:
@@ -57,16 +63,24 @@ def findings(demo: Demo) -> list[str]:
     )
     verdict = "==" if demo.exact else "!= (this is a bug: please report it)"
     finished = [count for client, count in enumerate(sent) if not any(client in g for g in dropouts.values())]
+    fewest, most = demo.rounds
+    lost = demo.records[0] - demo.records[1]
     return [
-        f"unmasked sum {verdict} the survivors' sum, on every integer, in {demo.runs} of {demo.runs} runs"
+        f"unmasked sum {verdict} the survivors' sum, on every integer, in {demo.runs} of {demo.runs} masked sessions"
         if demo.exact
         else f"unmasked sum {verdict} the survivors' sum",
         f"{settings.clients} clients, Dirichlet({settings.alpha:g}) skew; vanished: {gone or 'nobody'}; "
         f"{len(demo.survivors)} clients' records are in the sum",
-        f"each client sent {_range(finished)} bytes in all {len(demo.plan.masking.steps)} steps together, "
+        f"scikit-learn {demo.task.peer} without noise: {_score(demo, demo.peer)} on all records in one place, "
+        f"{_score(demo, demo.peer_survivors)} without the {lost} records of the vanished",
+        f"refinement rounds: {fewest if fewest == most else f'{fewest} to {most}'} more sums of the same clients after "
+        "a release, all of it together at the epsilon shown",
+        *([_OF_DESCENT] if DESCENT in demo.curves else []),
+        f"each client sent {_range(finished)} bytes in all {len(demo.plan.masking.steps)} steps of the one release, "
         f"{demo.plan.ring.wire_bytes:,} of them masked sums with noise",
-        f"scores: mean ± standard deviation over {settings.repeats} draws of the noise; delta {DELTA:g}, "
-        "one record, add-remove; demo noise comes from --seed, a real client draws it from the operating system",
+        f"scores: mean ± standard deviation over {settings.repeats} draws of the noise, of sums added without masks, "
+        f"which cancel to the last bit; delta {DELTA:g}, one record, add-remove; demo noise comes from --seed, a real "
+        "client draws it from the operating system",
     ]
 
 
@@ -77,10 +91,10 @@ def _range(counts: list[int]) -> str:
 
 def _score_table(demo: Demo) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("model")
-    table.add_column(demo.task.metric, justify="right")
-    for name, value in scores(demo):
-        table.add_row(name, value)
+    for place, name in enumerate(header(demo)):
+        table.add_column(name, justify="right" if place else "left")
+    for row in scores(demo):
+        table.add_row(*row)
     return table
 
 

@@ -1,0 +1,107 @@
+"""The documentation as a reader gets it: it builds, every link leads somewhere, no page is huge, notebooks run."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import pytest
+
+from tests.lacking import needs
+from tests.project.test_examples import ROOMS
+from tests.untraced import untraced
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+LARGEST = 700_000  # bytes of a page; the reference was one of 2.6 million
+
+
+class Page(HTMLParser):
+    """The anchors of a page, and what it links to or shows."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.ids, self.links = set(), []
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        self.ids |= {value for name, value in attrs if name in ("id", "name")}
+        self.links += [value for name, value in attrs if name in ("href", "src") and value]
+
+
+def dead_links(site: Path) -> set[str]:
+    """Links to a file, or to a place on a page, that is not there."""
+    pages = {path.resolve(): Page(path) for path in site.rglob("*.html")}
+    dead = set()
+    for path, page in pages.items():
+        for link in page.links:
+            if re.match(r"[a-z]+:", link):
+                continue
+            file, place = urldefrag(link)
+            target = (path.parent / unquote(file.partition("?")[0])).resolve() if file else path
+            if not target.exists() or (place and target in pages and unquote(place) not in pages[target].ids):
+                dead.add(f"{path.name}: {link}")
+    return dead
+
+
+def test_a_link_to_nothing_is_found(tmp_path):
+    (tmp_path / "a.html").write_text('<a href="b.html#here"></a><a href="b.html#no"></a><a href="c.html"></a>')
+    (tmp_path / "b.html").write_text('<p id="here"></p><a href="https://x.y"></a><a href="#"></a>')
+    assert dead_links(tmp_path) == {"a.html: b.html#no", "a.html: c.html"}
+
+
+@pytest.mark.ci
+def test_the_documentation_builds_without_a_warning_and_every_link_leads_somewhere(tmp_path):
+    needs("sphinx")
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    line = re.search(r"^python (-m sphinx .*) docs/_build$", page, re.MULTILINE)
+    command = [sys.executable, *line[1].split(), str(tmp_path)]
+    assert "-W" in command
+    done = subprocess.run(command, cwd=ROOT, env=untraced(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert dead_links(tmp_path) == set()
+    assert {path.name: size for path in tmp_path.rglob("*.html") if (size := path.stat().st_size) > LARGEST} == {}
+    examples = {path.stem for path in (DOCS / "gallery").glob("plot_*.py")}
+    assert {path.stem for path in (tmp_path / "_downloads").rglob("*.ipynb")} == examples
+
+
+def test_every_public_room_has_its_page():
+    pages = "\n".join(path.read_text("utf-8") for path in (DOCS / "reference").glob("*.md"))
+    shown = set(re.findall(r"automodule:: (\S+)", pages))
+    assert set(ROOMS) - shown - NOT_SHOWN == set()
+    assert shown & NOT_SHOWN == set()
+
+
+NOT_SHOWN = {
+    "privstats",  # the names of the other rooms
+    *(f"privstats.files.{room}" for room in ("atomic", "envelope", "jsonable", "signing")),
+    *(f"privstats.{room}" for room in ("notebook", "plain", "estimates.bures", "estimates.score")),
+    *(f"privstats.workflows.{room}" for room in ("checkpoint", "unread")),
+    "privstats.testing.transport",  # its names are those of privstats.testing
+}
+
+
+def test_the_notebooks_are_valid_and_one_runs(tmp_path, monkeypatch):
+    pytest.importorskip("sphinx_gallery")
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    spec = importlib.util.spec_from_file_location("notebooks", DOCS / "notebooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made = {path.stem: json.loads(path.read_text("utf-8")) for path in module.write(tmp_path)}
+    assert set(made) == {path.stem for path in (DOCS / "gallery").glob("plot_*.py")}
+    for notebook in made.values():
+        assert (notebook["nbformat"], notebook["metadata"]["kernelspec"]["language"]) == (4, "python")
+        assert [cell["cell_type"] for cell in notebook["cells"]][:2] == ["markdown", "code"]
+        assert all({"cell_type", "metadata", "source"} <= cell.keys() for cell in notebook["cells"])
+        assert all({"outputs", "execution_count"} <= c.keys() for c in notebook["cells"] if c["cell_type"] == "code")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for cell in made["plot_ledger"]["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), "plot_ledger.ipynb", "exec"), namespace)
+    assert namespace["together"][0] == pytest.approx(1.0)
