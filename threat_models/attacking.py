@@ -1,6 +1,6 @@
 """What surrounds a run of attacks: its records, its effort, a bar, and its report on the terminal and in a folder.
 
-JSON alone on standard output, progress on standard error.
+JSON alone on standard output; a bar on standard error, where that is a terminal.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from privstats.errors import DataError, MissingExtraError
 from privstats.files.atomic import atomic_write
 from privstats.plan import Plan
+from privstats.progress import progress_bar
 from threat_models.chance import named
 from threat_models.data import bundled, from_file
 from threat_models.evaluate import Effort
@@ -62,13 +62,13 @@ def effort_of(trials: int, records: int, seed: int | None, out: Path | None, tic
 class Pace:
     """Trials done and the time they took, and what more of them would take."""
 
-    def __init__(self, progress: Progress, bar: TaskID) -> None:
-        self._progress, self._bar, self._done, self._start = progress, bar, 0, time.monotonic()
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self._advance, self._done, self._start = advance, 0, time.monotonic()
 
     def tick(self, count: int) -> None:
         """Trials that were done."""
         self._done += count
-        self._progress.advance(self._bar, count)
+        self._advance(count)
 
     def takes(self, report: LeakageReport) -> str:
         """The time of a run with as many trials as the report needs; empty where this one was read from a file."""
@@ -81,10 +81,9 @@ class Pace:
 
 @contextmanager
 def bar(total: int | None) -> Iterator[Pace]:
-    """A bar on standard error."""
-    columns = (TextColumn("attacking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        yield Pace(progress, progress.add_task("attacking", total=total))
+    """A bar on a terminal."""
+    with progress_bar("attacking", total) as advance:
+        yield Pace(advance)
 
 
 def finish(report: LeakageReport, what: str, out: Path | None, json: bool, pace: Pace) -> None:

@@ -39,7 +39,8 @@ def demo(
     ] = None,
 ) -> None:
     """Run the whole way of the data on a bundled data set, with real masking and real noise."""
-    from privstats.cli.parts.output import prepare, progress_bar
+    from privstats.cli.parts.output import prepare
+    from privstats.progress import progress_bar
     from privstats.workflows.demo import TASKS, Settings, run_demo, show
     from privstats.workflows.score import EPSILONS
 
@@ -48,8 +49,8 @@ def demo(
         prepare(out)
     console = Console()
     total = 1 + len(EPSILONS) * repeats
-    with progress_bar("aggregating", total) as tick:
-        found = run_demo(TASKS[task.value], settings, tick)
+    with progress_bar("aggregating", total) as advance:
+        found = run_demo(TASKS[task.value], settings, lambda: advance(1))
     show(found, console)
     if out is not None:
         _write(found, out)

@@ -22,6 +22,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
 from privstats.notebook import html_facts, html_table
 from privstats.plan import Plan
+from privstats.progress import progress_bar
 from privstats.release import Release
 from privstats.session.accounting import NodeCharge
 
@@ -216,8 +217,10 @@ def run(course: Course, release: Callable[[Node], Release | None]) -> list[Relea
         [[0.5, 0.0], [0.0, 0.25]]
     """
     releases: list[Release | None] = []
-    for node in nodes(course, releases):
-        releases.append(release(node))
+    with progress_bar("rounds", course.most) as advance:
+        for node in nodes(course, releases):
+            releases.append(release(node))
+            advance(1)
     return releases
 
 

@@ -69,9 +69,9 @@ class Party:
         """Its side of the first node, which is known beforehand."""
         return self.at(self.folder.keep(0, self.folder.course.first))
 
-    def prepare(self, *, anew: bool = False, progress: bool = False) -> Records | None:
+    def prepare(self, *, anew: bool = False) -> Records | None:
         """What ``check`` and ``join`` do before anything is sent, for the first node; see :meth:`NodeParty.prepare`."""
-        return self.first.prepare(anew=anew, progress=progress)
+        return self.first.prepare(anew=anew)
 
     def of(self, plan: str | Path | None, roster: str | Path | None) -> NodeParty:
         """Its side of an earlier session, by the files that the folder had then; of its own where none are given.
