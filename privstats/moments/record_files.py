@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats import optional_dependencies
 from privstats.errors import DataError
 from privstats.moments.arrays import listed
+from privstats.optional_dependencies import load, require
 
 __all__ = ["RecordFile", "Records", "read_archive"]
 
@@ -167,9 +167,9 @@ def _of_frame(frame: Any, file: RecordFile, names: tuple[str, ...] | None) -> Re
 
 
 def _frame(path: Path) -> Any:
-    pandas = optional_dependencies.load("pandas", by=f"a {path.suffix} file")
+    pandas = load("pandas", by=f"a {path.suffix} file")
     if path.suffix.lower() == ".parquet":
-        optional_dependencies.require("pyarrow", by="a .parquet file")
+        require("pyarrow", by="a .parquet file")
     try:
         return getattr(pandas, _READERS[path.suffix.lower()])(path)
     except (OSError, ValueError, UnicodeError):  # pandas' own errors of parsing are ValueErrors

@@ -150,8 +150,9 @@ def measured(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
     moments: list[Moments] = []
     with progress_bar("measuring", len(shards)) as advance:
         for shard in shards:
-            known = isinstance(shard, Moments)
-            moments.append(shard if known else measure(plan.schema, *shard, published=plan.published))
+            if not isinstance(shard, Moments):
+                shard = measure(plan.schema, *shard, published=plan.published)
+            moments.append(shard)
             advance(1)
     records = sum(each.records or 0 for each in moments)
     if records > plan.cohort.max_records:
