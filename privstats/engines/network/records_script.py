@@ -6,6 +6,7 @@ It reads the file once, so that a column that does not fit is found before a ses
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,12 +18,8 @@ from privstats.moments import RecordFile
 
 __all__ = ["Named", "name_file"]
 
-_TEXT = """from privstats.moments import RecordFile
-
-
-def load():
-    return RecordFile({arguments})
-"""
+_BEFORE, _BEHIND = "from privstats.moments import RecordFile\n\n\ndef load():\n    return RecordFile(", ")\n"
+_WRITTEN = re.compile(rf"{re.escape(_BEFORE)}[^\n]*{re.escape(_BEHIND)}")
 
 
 @dataclass(frozen=True)
@@ -56,14 +53,19 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     if folder.kind.part != "records":
         raise PlanError(f"{folder.home} is of a stream: bring what enters and leaves with `privstats stream bring`")
     script = folder.home / SCRIPT
-    text = _TEXT.format(arguments=_arguments(file, folder.home)).encode()
-    if script.exists() and read_whole(script, DataError, "privstats flower new") not in (untouched, text):
+    if script.exists() and not _replaceable(script, untouched):
         raise DataError(f"{script} was edited; name the file in its load(), or move it away first")
     names = folder.course.first.schema.feature_names
     whole = len(file.whole(names).X)
     summed = len(file.read(names).X)
-    atomic_write(script, text)
+    atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())
     return Named(script, summed, whole - summed)
+
+
+def _replaceable(script: Path, untouched: bytes) -> bool:
+    """Whether no party has written in it: it is the template, or names a file and says no more."""
+    text = read_whole(script, DataError, "privstats flower new")
+    return text == untouched or _WRITTEN.fullmatch(text.decode("utf-8", "replace")) is not None
 
 
 def _arguments(file: RecordFile, home: Path) -> str:

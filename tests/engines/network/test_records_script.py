@@ -109,8 +109,9 @@ def test_a_file_that_changed_its_columns_later_is_the_same_sentence_at_the_party
 def test_a_script_that_was_edited_is_kept(tmp_path: Path) -> None:
     study = study_of(tmp_path, schema=SCHEMA)
     file = RecordFile(csv_of(study, 0, study.home(0) / "patients.csv"), "outcome")
-    first = named(study, 0, file)
-    assert named(study, 0, file) == first  # the same once more is no change
+    first = named(study, 0, replace(file, split=0.5))
+    assert first.held_out == 4
+    assert named(study, 0, file).held_out == 0  # another choice replaces what the command wrote
     first.script.write_text("dataset = 'wards'\n" + first.script.read_text())
     with pytest.raises(DataError, match=r"records.py was edited; name the file in its load\(\), or move it away"):
         named(study, 0, file)
