@@ -205,10 +205,10 @@ def test_only_what_publishes_may_sign() -> None:
 def test_hooks_run_the_tools_of_the_environment() -> None:
     (local,) = read(ROOT / ".pre-commit-config.yaml")["repos"]
     assert local["repo"] == "local"
-    tools = [hook["entry"].split()[:3] for hook in local["hooks"]]
+    tools = {hook["entry"].split()[0] for hook in local["hooks"]}
     assert [hook["id"] for hook in local["hooks"]] == ["ruff", "ruff-format", "mypy"]
     wanted = {re.split("[>=]", line)[0] for line in PROJECT["project"]["optional-dependencies"]["dev"]}
-    assert all(words[:2] == ["python", "-m"] and words[2] in wanted for words in tools)
+    assert tools <= wanted
     assert all(hook["language"] == "system" for hook in local["hooks"])
 
 
