@@ -31,6 +31,12 @@ class Records:
     Attributes:
         X: ``(n, features)``.
         y: ``(n,)``; of an archive ``(n,)`` or ``(n, targets)``.
+
+    Example:
+        >>> from privstats.moments import Records
+        >>> learned, scored = Records(np.eye(8), np.arange(8) % 2).split(0.25, seed=0)
+        >>> len(learned.X), len(scored.y)
+        (6, 2)
     """
 
     X: NDArray[Any]

@@ -47,11 +47,13 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
 
     Raises:
         PlanError: the folder is of a stream, whose records are brought epoch by epoch.
-        DataError: the file cannot be read or does not fit the plan's columns, or ``records.py`` was edited; nothing is
-            written then.
+        DataError: the folder is no client's, the file cannot be read or does not fit the plan's columns, or
+            ``records.py`` was edited; nothing is written then.
     """
     if folder.kind.part != "records":
         raise PlanError(f"{folder.home} is of a stream: bring what enters and leaves with `privstats stream bring`")
+    if folder.identity.public not in folder.roster.publics:
+        raise DataError(f"{folder.home} brings no records: its identity.pem is a helper's, or not on roster.toml")
     script = folder.home / SCRIPT
     if script.exists() and not _replaceable(script, untouched):
         raise DataError(f"{script} was edited; name the file in its load(), or move it away first")

@@ -122,3 +122,10 @@ def test_a_stream_is_brought_and_not_named(tmp_path: Path) -> None:
     study = course_study(tmp_path, Stream(plan_of(model="distributed"), 2))
     with pytest.raises(PlanError, match="is of a stream: bring what enters and leaves with `privstats stream bring`"):
         named(study, 0, RecordFile(tmp_path / "patients.csv", "outcome"))
+
+
+def test_a_helper_brings_no_records(tmp_path: Path) -> None:
+    study = study_of(tmp_path, "split", schema=SCHEMA)
+    with pytest.raises(DataError, match="party 5 brings no records: its identity.pem is a helper's, or not on roster"):
+        named(study, 5, RecordFile(csv_of(study, 0, tmp_path / "patients.csv"), "outcome"))
+    assert not (study.home(5) / "records.py").exists()
