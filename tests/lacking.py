@@ -15,7 +15,10 @@ from privstats import optional_dependencies
 
 __all__ = ["absent", "needs", "skipped_where_lacking"]
 
-_DEVELOPMENT = ("mpmath", "opendp", "pandas", "mypy", "ruff", "grimp", "importlinter", "sphinx", "hatchling")
+_DEVELOPMENT = (
+    *("mpmath", "opendp", "pandas", "mypy", "ruff", "grimp", "importlinter", "sphinx", "hatchling"),
+    *("yaml", "reuse", "cyclonedx_py"),
+)
 _OPTIONAL = frozenset(optional_dependencies._INSTALL) | frozenset(_DEVELOPMENT)
 
 

@@ -1,6 +1,6 @@
 """The ``privstats attack`` commands; plugged into the library's command line through an entry point.
 
-Reads a plan and data, runs attacks, prints the report. JSON alone on standard output, progress on standard error.
+Reads a plan and data, runs attacks, prints the report. JSON alone on standard output.
 """
 
 from __future__ import annotations

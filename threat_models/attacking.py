@@ -1,7 +1,7 @@
 """A run of attacks for the command line: its records, its effort, a progress bar, and its report.
 
-The report goes to the terminal and to a folder; with JSON, standard output holds JSON alone and progress goes to
-standard error.
+The report goes to the terminal and to a folder; with JSON, standard output holds JSON alone. The bar goes to standard
+error, where that is a terminal.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from privstats.errors import DataError, MissingExtraError
 from privstats.files.atomic import atomic_write
 from privstats.plan import Plan
+from privstats.progress import progress_bar
 from threat_models.chance import named
 from threat_models.data import bundled, from_file
 from threat_models.evaluate import Effort
@@ -63,13 +63,13 @@ def effort_of(trials: int, records: int, seed: int | None, out: Path | None, tic
 class Pace:
     """Trials done and the time they took, and what more of them would take."""
 
-    def __init__(self, progress: Progress, bar: TaskID) -> None:
-        self._progress, self._bar, self._done, self._start = progress, bar, 0, time.monotonic()
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self._advance, self._done, self._start = advance, 0, time.monotonic()
 
     def tick(self, count: int) -> None:
         """Trials that were done."""
         self._done += count
-        self._progress.advance(self._bar, count)
+        self._advance(count)
 
     def takes(self, report: LeakageReport) -> str:
         """The time of a run with as many trials as the report needs; empty where this one was read from a file."""
@@ -82,10 +82,9 @@ class Pace:
 
 @contextmanager
 def bar(total: int | None) -> Iterator[Pace]:
-    """A bar on standard error."""
-    columns = (TextColumn("attacking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        yield Pace(progress, progress.add_task("attacking", total=total))
+    """A bar on a terminal."""
+    with progress_bar("attacking", total) as advance:
+        yield Pace(advance)
 
 
 def finish(report: LeakageReport, what: str, out: Path | None, json: bool, pace: Pace) -> None:

@@ -41,7 +41,8 @@ def demo(
     """Run the whole way of the data on a bundled data set, with real masking and real noise."""
     from threadpoolctl import threadpool_limits
 
-    from privstats.cli.parts.output import prepare, progress_bar
+    from privstats.cli.parts.output import prepare
+    from privstats.progress import progress_bar
     from privstats.workflows.demo import TASKS, Settings, run_demo, show, ticks
 
     settings = Settings(clients=clients, alpha=alpha, drop=drop, seed=seed, repeats=repeats)
@@ -49,8 +50,8 @@ def demo(
         prepare(out)
     console = Console()
     chosen = TASKS[task.value]
-    with progress_bar("aggregating", ticks(chosen, settings)) as tick, threadpool_limits(1):  # products are small here
-        found = run_demo(chosen, settings, tick)
+    with progress_bar("aggregating", ticks(chosen, settings)) as advance, threadpool_limits(1):  # products are small
+        found = run_demo(chosen, settings, lambda: advance(1))
     show(found, console)
     if out is not None:
         _write(found, out)

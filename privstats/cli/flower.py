@@ -1,4 +1,4 @@
-"""``privstats flower new | certificates | key | serve | check | join | withdraw | give-up``."""
+"""``privstats flower new | certificates | key | serve | records | check | join | withdraw | give-up``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.table import Table
 
 import privstats as ps
 from privstats.cli.ledger import standing
+from privstats.cli.parts.options import Target
 from privstats.errors import PrivstatsError
 from privstats.files.jsonable import json_text
 
@@ -74,6 +75,27 @@ def node_key(
 
 
 @app.command()
+def records(
+    home: PartyFolder,
+    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, or an npz file with X and y.", metavar="FILE")],
+    target: Target = None,
+    split: Annotated[
+        float | None, typer.Option(help="The share of the records to keep out of every sum, to score on, 0 to 1.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Fixes which ones these are.")] = 0,
+) -> None:
+    """Say which file holds this party's records: read it once against the plan, and write records.py that names it."""
+    from privstats.engines.network.party import Party
+    from privstats.engines.network.records_script import name_file
+    from privstats.moments import RecordFile
+
+    template = files("privstats.engines.flower").joinpath("template", "party", "records.py").read_bytes()
+    named = name_file(Party.open(home).folder, RecordFile(file, target, split, seed), template)
+    kept = f", {named.held_out:,} held out" if named.held_out else ""
+    typer.echo(f"wrote {named.script}: {named.summed:,} records of {file.name}{kept}")
+
+
+@app.command()
 def check(
     home: PartyFolder,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -82,7 +104,7 @@ def check(
     from privstats.engines.network.party import Party
 
     party = Party.open(home)
-    facts = _facts(party, party.prepare(anew=True, progress=not as_json))
+    facts = _facts(party, party.prepare(anew=True))
     if as_json:
         typer.echo(json_text(facts))
         return
@@ -107,7 +129,7 @@ def join(
     from privstats.engines.flower import launch
     from privstats.engines.network.party import Party
 
-    Party.open(home).prepare(progress=True)
+    Party.open(home).prepare()
     _ended(launch.join(home, superlink=superlink, root_certificates=root_certificates, key=key, say=typer.echo))
 
 

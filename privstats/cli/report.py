@@ -82,11 +82,8 @@ def _write(statement: pages.Statement, out: Path | None, registry: Path | None) 
 
 
 def _found(name: str, find: pages.Finder, plan: ps.Plan, seed: int | None, trials: int | None) -> list[pages.Finding]:
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
+    from privstats.progress import progress_bar
     from privstats.workflows.report import Search
 
-    columns = (SpinnerColumn(), TextColumn(f"{name}: {{task.completed}} done"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task(name, total=None)
-        return list(find(plan, Search(seed, trials, lambda: progress.advance(bar))))
+    with progress_bar(name) as advance:
+        return list(find(plan, Search(seed, trials, lambda: advance(1))))

@@ -52,6 +52,7 @@ def sweep(
 ) -> None:
     """Score heads over axes of plans on data that you may look at, for choosing before a deployment, or for a paper."""
     from privstats.cli.parts import sweeping
+    from privstats.moments import RecordFile
     from privstats.workflows.score import EPSILONS
     from privstats.workflows.sweep import Axes
 
@@ -66,5 +67,5 @@ def sweep(
         epsilon=epsilon or EPSILONS,
         records_per_client=records_per_client,
     )
-    records = sweeping.RecordFile(data, target, split)
+    records = RecordFile(data, target, split, seed)
     sweeping.run(plan, records, head, axes, repeats=repeats, seed=seed, jobs=jobs, with_baselines=baselines, out=out)

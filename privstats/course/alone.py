@@ -69,7 +69,7 @@ def private_release(
         run: a name for this release: a call that crashed before it returned may be repeated under it at no cost.
         rng: a generator of test randomness; the operating system's when omitted.
         allow_reproducible: accept a generator whose stream others may know; the release is marked with it.
-        progress: show a progress bar on the terminal while measuring.
+        progress: as in :func:`privstats.measure`.
 
     Guarantee:
         The release is (epsilon, delta)-DP for one record under ``privacy.adjacency``, everything in it together. The

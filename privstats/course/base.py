@@ -21,6 +21,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.notebook import html_facts, html_table
 from privstats.plan import Plan
+from privstats.progress import progress_bar
 from privstats.release import Release
 
 __all__ = [
@@ -212,8 +213,10 @@ def run(course: Course, release: Callable[[Node], Release | None]) -> list[Relea
         [[0.5, 0.0], [0.0, 0.25]]
     """
     releases: list[Release | None] = []
-    for node in nodes(course, releases):
-        releases.append(release(node))
+    with progress_bar("rounds", course.most) as advance:
+        for node in nodes(course, releases):
+            releases.append(release(node))
+            advance(1)
     return releases
 
 

@@ -39,7 +39,7 @@ class FisherMix(ClassHead):
             synthetic samples.
         random_state: seed of the samples.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
-        progress: show a progress bar.
+        progress: show a progress bar at once; else a terminal has one after two seconds.
 
     The authors stop long before convergence and take tau = 1. Where classes hardly overlap, as on BANKING77, a larger
     tau is better; cifar10 features overlap by themselves and keep tau = 1.

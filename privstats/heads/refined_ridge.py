@@ -29,6 +29,7 @@ from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_paramet
 from privstats.heads.regressor import LinearRegressor
 from privstats.heads.release_list import arrays, present, row_count
 from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
+from privstats.progress import progress_bar
 from privstats.transforms import Transform
 
 __all__ = ["RefinedRidge"]
@@ -171,11 +172,13 @@ class RefinedRidge(LinearRegressor):
         sums = NoisyGram(G=X.T @ X, h=(X.T @ y)[:, None], q=float(y @ y), records=float(n), **levels)
         whitening = regression.RidgeWhitening.of(recipe, sums)
         state, U = regression.ridge_started(recipe, sums, whitening), whitening.rows(X)
-        for _ in range(self.rounds):
-            residuals = y - X @ whitening.published(state.weights)
-            gradient = np.clip(residuals, -state.clip, state.clip) @ U
-            within = float((np.abs(residuals) <= state.clip).sum())
-            state = regression.ridge_refined(recipe, whitening, state, gradient, within, (0.0, 0.0))
+        with progress_bar("rounds", self.rounds) as advance:
+            for _ in range(self.rounds):
+                residuals = y - X @ whitening.published(state.weights)
+                gradient = np.clip(residuals, -state.clip, state.clip) @ U
+                within = float((np.abs(residuals) <= state.clip).sum())
+                state = regression.ridge_refined(recipe, whitening, state, gradient, within, (0.0, 0.0))
+                advance(1)
         self.rounds_, self.clip_ = self.rounds, state.clip
         return whitening.published(state.weights)
 

@@ -33,6 +33,7 @@ from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import NONE, PRIORS, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import arrays, present, row_count
 from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy
+from privstats.progress import progress_bar
 from privstats.transforms import Transform, UnitNorm, steps_of
 
 __all__ = ["RefinedSoftmax"]
@@ -187,9 +188,11 @@ class RefinedSoftmax(ClassHead):
         recipe = softmax.SoftmaxRecipe(C, d, n, math.inf, rounds)
         whitening = softmax.SoftmaxWhitening.of(sums)
         state, U = softmax.started(recipe, sums, whitening), whitening.rows(X)
-        for _ in range(rounds if C > 1 else 0):
-            g, kappa = _gradient(U, index, whitening.published(state.weights))
-            state = softmax.refined(recipe, sums, whitening, state, g, kappa, 0.0)
+        with progress_bar("rounds", rounds) as advance:
+            for _ in range(rounds if C > 1 else 0):
+                g, kappa = _gradient(U, index, whitening.published(state.weights))
+                state = softmax.refined(recipe, sums, whitening, state, g, kappa, 0.0)
+                advance(1)
         discriminant = head_class("LDA")().fit(X, index)
         return self._settle(whitening, state.weights, discriminant, sums.N, rounds)
 

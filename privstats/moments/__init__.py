@@ -8,6 +8,7 @@ from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments
 from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.measure import measure, quantize, warn_if_empty
 from privstats.moments.moments_delta import MomentsDelta
+from privstats.moments.record_files import RecordFile, Records
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
 from privstats.moments.sites import RealSiteMoments, SiteMoments
 from privstats.moments.within import RealWithinMoments, WithinMoments
@@ -26,6 +27,8 @@ __all__ = [
     "RealRidgeMoments",
     "RealSiteMoments",
     "RealWithinMoments",
+    "RecordFile",
+    "Records",
     "RidgeMoments",
     "SiteMoments",
     "WithinMoments",

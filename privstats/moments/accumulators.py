@@ -8,7 +8,6 @@ of records have modules of their own. One ``measure`` call owns each accumulator
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,25 +20,14 @@ from privstats.moments.class_moments import ClassMoments, ClassSums
 from privstats.moments.clip_report import NORM_EDGES, ClipReport, no_records, norm_histogram
 from privstats.moments.exact_sum import exact_rows, require_known, require_room
 from privstats.moments.grid import Grid, GridChunk, feature_grid, target_grid
-from privstats.moments.input_validation import Tile, count_of, tiles, tiles_of_batches
+from privstats.moments.input_validation import count_of, tiles, tiles_of_batches
 from privstats.moments.ridge_moments import RidgeMoments, RidgeSums, fold_of_key, key_weights
 from privstats.moments.sparse_grid import quantized
+from privstats.progress import progress_bar
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema
 from privstats.transforms import apply
 
-__all__ = ["CpuAccumulator", "DeviceAccumulator", "SparseAccumulator", "chunk_rows", "measured", "show_progress"]
-
-
-def show_progress(tiles: Iterable[Tile], total: int | None) -> Iterator[Tile]:
-    """Pass tiles on and draw a progress bar of their records, out of ``total`` where that is known."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns) as bar:
-        task = bar.add_task("records", total=total)
-        for tile in tiles:
-            yield tile
-            bar.advance(task, tile[0].shape[0])
+__all__ = ["CpuAccumulator", "DeviceAccumulator", "SparseAccumulator", "chunk_rows", "measured"]
 
 
 _CHUNK_BYTES = 16 << 20
@@ -287,11 +275,13 @@ def measured(schema: ClassSchema | RidgeSchema, X: Any, y: Any, progress: bool =
     """
     parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y, sparse=True)
     used: dict[type[Any], Any] = {}
-    for rows, targets in show_progress(parts, count_of(X) if y is not None else None) if progress else parts:
-        kind = _accumulator_of(rows)
-        if kind not in used:
-            used[kind] = kind(schema)
-        used[kind].add(rows, targets)
+    with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
+        for rows, targets in parts:
+            kind = _accumulator_of(rows)
+            if kind not in used:
+                used[kind] = kind(schema)
+            used[kind].add(rows, targets)
+            advance(rows.shape[0])
     found = [each.moments() for each in used.values()] or [CpuAccumulator(schema).moments()]
     total: ClassMoments | RidgeMoments = sum(found[1:], found[0])
     return total

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.moments.accumulators import show_progress
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import Mapped, residual_map, softmax_map
 from privstats.moments.grid import feature_grid, target_grid
 from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
+from privstats.progress import progress_bar
 from privstats.schema import ClassSchema, GradientSchema, RecordSchema, RidgeSchema, Schema
 from privstats.schema.public_values import Values
 from privstats.transforms import apply
@@ -77,7 +77,7 @@ def measured_gradients(
     Args:
         schema, X, y: as for ``measure``.
         values: published, admitted by ``schema.check_values``.
-        progress: show a progress bar.
+        progress: as in ``measure``.
 
     Guarantee:
         Of the map alone: every record adds r u' with |r| |u| <= 2**(2 f) and 0 <= kappa <= 2**f, in whole numbers, for
@@ -108,12 +108,12 @@ def pieces(read: RecordSchema, X: Any, y: Any, progress: bool) -> Iterator[tuple
         DataError: arrays that are no records of the schema.
     """
     parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
-    if progress:
-        parts = show_progress(parts, None if y is None else count_of(X))
-    for rows, targets in parts:
-        for start in range(0, len(rows), _ROWS):
-            part = slice(start, start + _ROWS)
-            yield dense(rows[part]), dense(targets[part])
+    with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
+        for rows, targets in parts:
+            for start in range(0, len(rows), _ROWS):
+                part = slice(start, start + _ROWS)
+                yield dense(rows[part]), dense(targets[part])
+            advance(len(rows))
 
 
 def _map(

@@ -146,7 +146,8 @@ def count_of(X: Any) -> int | None:
     """Number of records in ``X``, where it is an array, or a file whose header gives it."""
     if isinstance(X, str | os.PathLike):
         return file_rows(X, "X").shape[0]
-    return X.shape[0] if len(getattr(X, "shape", ())) == 2 else None
+    shape = getattr(X, "shape", None)
+    return shape[0] if isinstance(shape, tuple) and len(shape) == 2 and isinstance(shape[0], int) else None
 
 
 def dense(tile: Any) -> NDArray[np.generic]:

@@ -55,7 +55,7 @@ def measure(
             an iterable of ``(X, y)`` batches of these, for example a generator or a torch ``DataLoader``.
         y: class labels ``(n,)``, whole numbers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``.
         published: values that the schema reads (``schema.needs``): give ``plan.published``.
-        progress: show a progress bar on the terminal.
+        progress: show a progress bar at once; else a terminal has one after two seconds.
 
     Raises:
         DataError: records that do not fit the schema.

@@ -251,6 +251,8 @@ flower new two.toml folder --roster roster.toml
 flower new two.toml nowhere/study --roster roster.toml
 flower withdraw nowhere
 flower withdraw folder
+flower records nowhere table.csv --target y
+flower records folder
 flower check nowhere
 flower check folder
 flower check plan.toml

@@ -79,6 +79,21 @@ def test_what_a_party_writes_is_five_lines() -> None:
     assert len([line for line in script.splitlines() if line.strip()]) <= 5
 
 
+def test_a_party_that_names_a_file_writes_no_line(privstats, tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    study = study_of(tmp_path)
+    (study.home(0) / "patients.csv").write_text("a,b,c,ill\n" + "0.5,0.1,0.2,1\n0.1,0.2,0.3,0\n" * 4)
+    named = ("flower", "records", "study/party 0", "study/party 0/patients.csv", "--target")
+    done = privstats(*named, "ill", "--split", "0.25", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.replace("\n", "").endswith("records.py: 6 records of patients.csv, 2 held out")
+    facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout)
+    assert facts["records"] == 6
+    wrong = privstats(*named, "sick", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "has no column 'sick': say with --target" in " ".join(wrong.stderr.split())
+
+
 @pytest.mark.parametrize("peer", [0, 5])
 def test_check_prints_what_would_be_sent_and_sends_nothing(privstats, tmp_path: Path, peer: int) -> None:
     study = study_of(tmp_path, "split", privacy=PRIVACY)

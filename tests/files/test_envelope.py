@@ -104,6 +104,12 @@ def joined(header, body):
     return struct.pack("<Q", len(encoded)) + encoded + body
 
 
+@pytest.fixture
+def written_then(monkeypatch):
+    """A release's file names the version of the package that wrote it, and the vectors are 0.1.0's."""
+    monkeypatch.setattr("privstats.release.__version__", "0.1.0")
+
+
 def test_every_format_has_a_sample_and_every_version_a_vector():
     """Formats register themselves, so none of them, and no version, can be forgotten here."""
     for path in PACKAGE.rglob("*.py"):
@@ -115,6 +121,7 @@ def test_every_format_has_a_sample_and_every_version_a_vector():
     assert wanted == set(OLD.iterdir())
 
 
+@pytest.mark.usefixtures("written_then")
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_a_vector_of_every_version_is_read_and_written_again_as_it_was(kind, tmp_path):
     newest = max(FORMATS[kind].readers)
@@ -258,6 +265,18 @@ def test_a_release_of_format_1_is_read_and_its_signature_still_counts():
     assert release.reproducible
 
 
+def test_only_the_name_of_the_version_tells_a_release_written_today_from_one_of_0_1_0(tmp_path):
+    old = OLD / "release-1.safetensors"
+    release = ps.Release.load(old)
+    release.save(tmp_path / "r", signer=SIGNER)
+    (before, body), (after, again) = parts(old.read_bytes()), parts((tmp_path / "r").read_bytes())
+    before, after = (json.loads(each["__metadata__"]["manifest"]) for each in (before, after))
+    assert (before.pop("privstats"), after.pop("privstats")) == ("0.1.0", ps.__version__)
+    assert (before, body) == (after, again)
+    assert ps.Release.load(tmp_path / "r").digest == release.digest
+
+
+@pytest.mark.usefixtures("written_then")
 def test_what_a_release_signs_is_what_format_1_signed(tmp_path):
     old = (OLD / "release-1.safetensors").read_bytes()
     subject("privstats-release").save(tmp_path / "r", signer=SIGNER)

@@ -222,7 +222,7 @@ def test_a_progress_bar_changes_nothing(tmp_path, capsys):
     assert ps.measure(SCHEMA, X, y, progress=True) == whole
     assert ps.measure(SCHEMA, tmp_path / "X.npy", y, progress=True) == whole
     assert ps.measure(SCHEMA, iter([(X, y)]), progress=True) == whole
-    assert "50/50" in capsys.readouterr().out
+    assert "50/50" in capsys.readouterr().err
 
 
 def test_masked_ragged_and_too_wide_containers_are_refused():

@@ -88,14 +88,15 @@ def _public(public: Path, labels: Path | None, target: str | None, plan: ps.Plan
     """Features, and their labels or None."""
     import numpy as np
 
-    from privstats.cli.parts.record_tables import is_table, read_table
+    from privstats.moments import RecordFile
     from privstats.moments.files import file_rows
 
-    if not is_table(public):
+    file = RecordFile(public, target)
+    if not file.is_table:
         return file_rows(public, "public")[:], file_rows(labels, "labels")[:] if labels else None
     if labels is not None:
         raise PlanError("--labels go with an array: of a table, name the column of its labels with --target")
-    records = read_table(public, target, None if plan is None else plan.schema.feature_names)
+    records = file.whole(None if plan is None else plan.schema.feature_names)
     classes = records.y.dtype.kind in "biuU"  # others are targets of a regression, which have no accuracy
     return records.X, np.unique(records.y, return_inverse=True)[1] if classes else None
 

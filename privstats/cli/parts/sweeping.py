@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from privstats.cli.parts.heads import spelled
-from privstats.cli.parts.output import prepare, progress_bar
-from privstats.cli.parts.record_tables import Records, is_table, read_archive, read_table
+from privstats.cli.parts.output import prepare
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
 from privstats.heads.registry import head_class, named
+from privstats.moments import RecordFile, Records
+from privstats.moments.record_files import read_archive
 from privstats.plan import Plan
 from privstats.schema import predicted
 from privstats.workflows import report
@@ -29,48 +29,13 @@ from privstats.workflows.sweep import (
     drawn,
     means,
     over_epsilon,
-    steps,
     study,
     table,
 )
 
-__all__ = ["RecordFile", "heads_named", "run"]
+__all__ = ["heads_named", "run"]
 
 _DONE = "sweep.json"
-
-
-@dataclass(frozen=True)
-class RecordFile:
-    """The file that a sweep learns and scores on.
-
-    Attributes:
-        path: an npz file, or a table.
-        target: of a table, the column that is predicted.
-        split: of one set of records, the share to score on.
-    """
-
-    path: Path
-    target: str | None = None
-    split: float | None = None
-
-    def sets(self, plan: Plan, seed: int) -> tuple[Records, Records]:
-        """What to learn on and what to score on.
-
-        Raises:
-            DataError: the file cannot be read, or has to be split and nothing says how.
-        """
-        if is_table(self.path):
-            whole = read_table(self.path, self.target, plan.schema.feature_names)
-        else:
-            arrays = read_archive(self.path, "X_train y_train X_test y_test", "X y")
-            if "X" not in arrays:
-                return Records(arrays["X_train"], arrays["y_train"]), Records(arrays["X_test"], arrays["y_test"])
-            whole = Records(arrays["X"], arrays["y"])
-        if self.split is None:
-            raise DataError(
-                f"{self.path} holds one set of records; say with --split which share of it to score on, such as 0.25"
-            )
-        return whole.split(self.split, seed)
 
 
 def run(
@@ -91,30 +56,28 @@ def run(
         DataError: the data set, a head's name or the folder will not do, or no head could be scored.
     """
     subject = Plan.read(plan)
-    train, test = data.sets(subject, seed)
+    train, test = _sets(data, subject)
     chosen = heads_named(head, subject)
     if out is not None:
         prepare(out)
         _refuse_overwriting(out)
-    with progress_bar("sweeping", steps(subject, axes, repeats)) as tick:
-        found = study(
-            subject,
-            (train.X, train.y),
-            (test.X, test.y),
-            chosen,
-            axes,
-            repeats=repeats,
-            seed=seed,
-            jobs=jobs,
-            with_baselines=with_baselines,
-            kept=None if out is None else out / KEPT,
-            tick=tick,
-        )
+    found = study(
+        subject,
+        (train.X, train.y),
+        (test.X, test.y),
+        chosen,
+        axes,
+        repeats=repeats,
+        seed=seed,
+        jobs=jobs,
+        with_baselines=with_baselines,
+        kept=None if out is None else out / KEPT,
+    )
     if not len(found.draws):
         raise DataError("no head could be scored; let the plan's schema send the statistics that a head needs")
     _show(found)
     if out is not None:
-        _write(found, out, data.path)
+        _write(found, out, Path(data.path))
 
 
 def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], Any]]:
@@ -126,6 +89,15 @@ def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], A
     """
     usual = named(predicted(plan.schema), trained=False)
     return {name: head_class(name) for name in spelled(names or usual)}
+
+
+def _sets(data: RecordFile, plan: Plan) -> tuple[Records, Records]:
+    """What to learn on and what to score on."""
+    if not data.is_table:
+        arrays = read_archive(data.path, "X_train y_train X_test y_test", "X y")
+        if "X" not in arrays:
+            return Records(arrays["X_train"], arrays["y_train"]), Records(arrays["X_test"], arrays["y_test"])
+    return data.parts(plan.schema.feature_names)
 
 
 def _refuse_overwriting(out: Path) -> None:

@@ -23,14 +23,17 @@ from privstats.engines.network.folder import RoundFolder, account_of
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
-from privstats.moments import ClipReport, Moments, measure
+from privstats.moments import ClipReport, Moments, RecordFile, measure
 from privstats.secagg.wire import Unshown
 from privstats.session import Charge, NodeCharge
 from privstats.session.validation import require_moments
 
-__all__ = ["Records", "charge_of", "clip_report_of", "records_of"]
+__all__ = ["SCRIPT", "Records", "charge_of", "clip_report_of", "records_of"]
 
-_SCRIPT, _MOMENTS = "records.py", "moments"
+SCRIPT = "records.py"
+"""What a party writes."""
+
+_MOMENTS = "moments"
 
 
 class _Kept(Unshown, msgspec.Struct, frozen=True):
@@ -66,13 +69,12 @@ class Records:
         return self.folder.charge(self.dataset, self.again)
 
 
-def records_of(folder: RoundFolder, *, anew: bool = False, progress: bool = False) -> Records:
+def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
     """The kept sums, if they belong to this plan, account and ``records.py``; else measured now.
 
     Args:
         folder: the party's.
         anew: measure in every case, because the data behind ``records.py`` may have changed.
-        progress: show a bar on the terminal.
 
     Raises:
         DataError: ``records.py`` is missing, fails, or returns records that do not fit the schema.
@@ -91,7 +93,7 @@ def records_of(folder: RoundFolder, *, anew: bool = False, progress: bool = Fals
     said = _run(folder)
     dataset, again = _named(said)
     account = account_of(folder, dataset)
-    moments = _measured(folder, said, progress)
+    moments = _measured(folder, said)
     require_moments(folder.plan, moments)  # kept sums fit the plan by their mark
     report = clip_report_of(moments)
     clips = None if report is None else asdict(report)
@@ -133,14 +135,14 @@ def _mark(folder: RoundFolder, account: str) -> bytes:
 
 
 def _source(folder: RoundFolder) -> bytes:
-    return read_whole(folder.base / _SCRIPT, DataError, "privstats flower new")
+    return read_whole(folder.base / SCRIPT, DataError, "privstats flower new")
 
 
 def _named(said: Mapping[str, Any]) -> tuple[str | None, bool]:
     """The script's settings: the account, and whether exact sums may be released again."""
     dataset, again = said.get("dataset"), said.get("allow_second_exact_release", False)
     if not (dataset is None or isinstance(dataset, str)) or not isinstance(again, bool):
-        raise DataError(f"in {_SCRIPT}, dataset is a name and allow_second_exact_release True or False, or left out")
+        raise DataError(f"in {SCRIPT}, dataset is a name and allow_second_exact_release True or False, or left out")
     return dataset, again
 
 
@@ -149,26 +151,29 @@ def _run(folder: RoundFolder) -> dict[str, Any]:
     _source(folder)
     with _inside(folder.base):
         try:
-            return runpy.run_path(str(folder.base / _SCRIPT))
+            return runpy.run_path(str(folder.base / SCRIPT))
         except (Exception, SystemExit) as error:  # of which the second would end the node's program without an answer
-            raise DataError(f"{_SCRIPT} does not run: {type(error).__name__}: {error}") from error
+            raise DataError(f"{SCRIPT} does not run: {type(error).__name__}: {error}") from error
 
 
-def _measured(folder: RoundFolder, said: Mapping[str, Any], progress: bool) -> Moments:
+def _measured(folder: RoundFolder, said: Mapping[str, Any]) -> Moments:
     load = said.get("load")
     if not callable(load):
-        raise DataError(f"{_SCRIPT} must define load(), which returns X and y")
+        raise DataError(f"{SCRIPT} must define load(), which returns X and y, or a RecordFile")
     with _inside(folder.base):
         try:
             found = load()
         except PrivstatsError:
             raise
         except (Exception, SystemExit) as error:
-            raise DataError(f"load() in {_SCRIPT} failed: {type(error).__name__}: {error}") from error
+            raise DataError(f"load() in {SCRIPT} failed: {type(error).__name__}: {error}") from error
         if isinstance(found, Moments):
             return found  # measured by other means, for example by engines.dask
+        if isinstance(found, RecordFile):
+            records = found.read(folder.plan.schema.feature_names)
+            found = records.X, records.y
         X, y = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
-        return measure(folder.plan.schema, X, y, published=folder.plan.published, progress=progress)
+        return measure(folder.plan.schema, X, y, published=folder.plan.published)
 
 
 @contextlib.contextmanager

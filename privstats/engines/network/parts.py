@@ -54,7 +54,7 @@ REMEDY = "keep only the one that is meant in it"
 class Part(Protocol):
     """A client's part of one session."""
 
-    def prepare(self, *, anew: bool, progress: bool) -> Records | None:
+    def prepare(self, *, anew: bool) -> Records | None:
         """Prepare before anything is sent; returns the records, where they are measured then."""
         ...
 
@@ -81,9 +81,9 @@ class RecordsPart:
     def __init__(self, folder: RoundFolder) -> None:
         self._folder = folder
 
-    def prepare(self, *, anew: bool, progress: bool) -> Records | None:
+    def prepare(self, *, anew: bool) -> Records | None:
         """Measure them."""
-        return records_of(self._folder, anew=anew, progress=progress)
+        return records_of(self._folder, anew=anew)
 
     def contribution(self) -> tuple[Moments, Charge | NodeCharge]:
         """Their sums, measured once."""
@@ -124,7 +124,7 @@ class ChangesPart:
     def __init__(self, folder: RoundFolder) -> None:
         self._folder, self._above, self._at = folder, folder.above, folder.place
 
-    def prepare(self, *, anew: bool, progress: bool) -> None:  # noqa: ARG002  measured as brought
+    def prepare(self, *, anew: bool) -> None:  # noqa: ARG002  measured as brought
         """Read the batches in the inbox."""
         inbox_of(self._above).batches()
 

@@ -69,10 +69,10 @@ class Party:
         """Its side of the first round, whose plan is in the folder."""
         return self.at(self.folder.keep(0, self.folder.course.first))
 
-    def prepare(self, *, anew: bool = False, progress: bool = False) -> Records | None:
+    def prepare(self, *, anew: bool = False) -> Records | None:
         """Prepare the first round, as ``check`` and ``join`` do before anything is sent; see
         :meth:`RoundParty.prepare`."""
-        return self.first.prepare(anew=anew, progress=progress)
+        return self.first.prepare(anew=anew)
 
     def of(self, plan: str | Path | None, roster: str | Path | None) -> RoundParty:
         """Its side of an earlier session, given the files of that time; of the current session where none are given.

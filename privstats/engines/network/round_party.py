@@ -64,12 +64,11 @@ class RoundParty:
         """
         return require_role(self.folder)
 
-    def prepare(self, *, anew: bool = False, progress: bool = False) -> Records | None:
+    def prepare(self, *, anew: bool = False) -> Records | None:
         """Find the role and measure, as ``check`` and ``join`` do before anything is sent.
 
         Args:
             anew: measure even if the sums of an earlier call are kept.
-            progress: show a bar on the terminal.
 
         Returns:
             The records of a client; None for a helper, which has none, and in a stream, whose records are measured when
@@ -79,7 +78,7 @@ class RoundParty:
             PrivstatsError: the identity is not on the roster, or the records cannot be measured or charged.
         """
         role = self.role
-        return role.part.prepare(anew=anew, progress=progress) if isinstance(role, ClientRole) else None
+        return role.part.prepare(anew=anew) if isinstance(role, ClientRole) else None
 
     def withdraw(self) -> tuple[str, ...]:
         """End this folder's session here, and refund its spend if nothing was sent.

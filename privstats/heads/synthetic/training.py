@@ -6,12 +6,12 @@ Deterministic on one device: the samples are seeded and L-BFGS draws nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from privstats.errors import DataError
+from privstats.progress import progress_bar
 
 if TYPE_CHECKING:
     import torch
@@ -73,28 +73,16 @@ def converge(
         return loss
 
     best, kept, since, rounds = math.inf, [p.detach().clone() for p in parameters], 0, 0
-    with _bar(title, max_rounds, progress) as advance:
+    with progress_bar(title, max_rounds, at_once=progress) as advance:
         while rounds < max_rounds and since < patience:
             optimiser.step(closure)
             with torch.no_grad():
                 loss = float(validation_loss())
             rounds, since = rounds + 1, since + 1
-            advance()
+            advance(1)
             if math.isfinite(loss) and (best == math.inf or loss < best - _WORTHWHILE * abs(best)):
                 best, kept, since = loss, [p.detach().clone() for p in parameters], 0
     with torch.no_grad():
         for parameter, value in zip(parameters, kept, strict=True):
             parameter.copy_(value)
     return Convergence(rounds, best, since >= patience)
-
-
-@contextmanager
-def _bar(title: str, total: int, show: bool) -> Iterator[Callable[[], None]]:
-    if not show:
-        yield lambda: None
-        return
-    from rich.progress import Progress
-
-    with Progress(transient=True) as progress:
-        task = progress.add_task(title, total=total)
-        yield lambda: progress.advance(task)

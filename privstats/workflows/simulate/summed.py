@@ -20,6 +20,7 @@ from privstats.engines import loopback
 from privstats.errors import DataError, PlanError
 from privstats.moments import Moments, measure
 from privstats.plan import Plan
+from privstats.progress import progress_bar
 from privstats.randomness import Generator, uniform
 from privstats.session.vector import Contribution
 from privstats.stopwatch import Stopwatch
@@ -119,7 +120,9 @@ def summed(plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Gene
         ]
     with watch.timing("secagg: all"):
         cast = session.local_parties(plan, contributions, rng)
-        outcome = loopback.run(cast.server, cast.clients, helpers=cast.helpers, dropouts=dropouts)
+        with progress_bar("messages") as advance:
+            given: Any = {"helpers": cast.helpers, "dropouts": dropouts}
+            outcome = loopback.run(cast.server, cast.clients, progress=lambda *_: advance(1), **given)
         watch.seconds.update({f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()})
     noisy = plan.noise is not None and plan.noise.members > 1
     exact = None if noisy else _is_sum(outcome.total, [contributions[index] for index in outcome.survivors])
@@ -144,10 +147,13 @@ def measured(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
                 f"shards[{index}] must be (X, y) or moments, got {type(shard).__name__}; {_MEANT}, or with "
                 "ps.measure(plan.schema, columns) in place of (X, y)"
             )
-    moments = [
-        shard if isinstance(shard, Moments) else measure(plan.schema, *shard, published=plan.published)
-        for shard in shards
-    ]
+    moments: list[Moments] = []
+    with progress_bar("measuring", len(shards)) as advance:
+        for shard in shards:
+            if not isinstance(shard, Moments):
+                shard = measure(plan.schema, *shard, published=plan.published)
+            moments.append(shard)
+            advance(1)
     records = sum(each.records or 0 for each in moments)
     if records > plan.cohort.max_records:
         raise DataError(

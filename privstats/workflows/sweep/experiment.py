@@ -28,6 +28,7 @@ from privstats.files.jsonable import json_text
 from privstats.moments import measure
 from privstats.moments.arrays import ordered_columns
 from privstats.plan import Plan
+from privstats.progress import progress_bar
 from privstats.version import __version__
 from privstats.workflows.checkpoint import ResultCache
 from privstats.workflows.score import metric
@@ -200,9 +201,12 @@ def study(
     open_ = [job for job in every if store.get(f"{about} {job}") is None]
     for _ in range(len(every) - len(open_)):
         tick()
-    for job, draws in _done(subject, open_, jobs):
-        store.put(f"{about} {job}", draws)
-        tick()
+    with progress_bar("sweeping", len(every)) as advance:
+        advance(len(every) - len(open_))
+        for job, draws in _done(subject, open_, jobs):
+            store.put(f"{about} {job}", draws)
+            advance(1)
+            tick()
     found = [draw for job in every for draw in store.get(f"{about} {job}") or ()]
     return Study(
         plan=plan,

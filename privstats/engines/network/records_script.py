@@ -1,0 +1,79 @@
+"""A party's ``records.py``, written for it where its records are one file: no line to write, and still one to read.
+
+It reads the file once, so that a column that does not fit is found before a session. Under the command line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from privstats.engines.network.folder import Folder
+from privstats.engines.network.measuring import SCRIPT
+from privstats.errors import DataError, PlanError
+from privstats.files.atomic import atomic_write, read_whole
+from privstats.moments import RecordFile
+
+__all__ = ["Named", "name_file"]
+
+_BEFORE, _BEHIND = "from privstats.moments import RecordFile\n\n\ndef load():\n    return RecordFile(", ")\n"
+_WRITTEN = re.compile(rf"{re.escape(_BEFORE)}[^\n]*{re.escape(_BEHIND)}")
+
+
+@dataclass(frozen=True)
+class Named:
+    """What came of naming a file.
+
+    Attributes:
+        script: the file that was written.
+        summed: records that will be summed.
+        held_out: records that the split leaves out of every sum.
+    """
+
+    script: Path
+    summed: int
+    held_out: int
+
+
+def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
+    """Write the ``records.py`` of a party that brings a file.
+
+    Args:
+        folder: the party's.
+        file: as it is named from here; the script names it from the party's folder.
+        untouched: the text of a ``records.py`` that no party has changed, which may be replaced.
+
+    Raises:
+        PlanError: the folder is of a stream, whose records are brought epoch by epoch.
+        DataError: the folder is no client's, the file cannot be read or does not fit the plan's columns, or
+            ``records.py`` was edited; nothing is written then.
+    """
+    if folder.kind.part != "records":
+        raise PlanError(f"{folder.home} is of a stream: bring what enters and leaves with `privstats stream bring`")
+    if folder.identity.public not in folder.roster.publics:
+        raise DataError(f"{folder.home} brings no records: its identity.pem is a helper's, or not on roster.toml")
+    script = folder.home / SCRIPT
+    if script.exists() and not _replaceable(script, untouched):
+        raise DataError(f"{script} was edited; name the file in its load(), or move it away first")
+    names = folder.course.first.schema.feature_names
+    whole = len(file.whole(names).X)
+    summed = len(file.read(names).X)
+    atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())
+    return Named(script, summed, whole - summed)
+
+
+def _replaceable(script: Path, untouched: bytes) -> bool:
+    """Whether no party has written in it: it is the template, or names a file and says no more."""
+    text = read_whole(script, DataError, "privstats flower new")
+    return text == untouched or _WRITTEN.fullmatch(text.decode("utf-8", "replace")) is not None
+
+
+def _arguments(file: RecordFile, home: Path) -> str:
+    """The call's, with the path as it is found from the party's folder."""
+    path = Path(file.path).absolute()
+    near = path.relative_to(home) if path.is_relative_to(home) else path
+    given = {"target": file.target, "split": file.split, "seed": file.seed if file.split is not None else None}
+    named = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    return ", ".join([repr(os.fspath(near)), *named])

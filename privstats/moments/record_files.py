@@ -1,0 +1,182 @@
+"""Records as people have them: CSV and Parquet files with a column to predict, and archives of arrays.
+
+It reads and splits; what the numbers mean is the schema's. pandas is asked for where a table is given, and not before.
+For commands and for the parties of a session; beside ``measure``, which takes what it gives.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.moments.arrays import listed
+from privstats.optional_dependencies import load, require
+
+__all__ = ["RecordFile", "Records", "read_archive"]
+
+_READERS = {".csv": "read_csv", ".parquet": "read_parquet"}
+
+
+@dataclass(frozen=True, repr=False)
+class Records:
+    """Features and what is predicted of them.
+
+    Attributes:
+        X: ``(n, features)``.
+        y: ``(n,)``; of an archive ``(n,)`` or ``(n, targets)``.
+
+    Example:
+        >>> from privstats.moments import Records
+        >>> learned, scored = Records(np.eye(8), np.arange(8) % 2).split(0.25, seed=0)
+        >>> len(learned.X), len(scored.y)
+        (6, 2)
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+
+    def split(self, share: float, seed: int) -> tuple[Records, Records]:
+        """Two parts, of which the second has this share of the records, drawn by the seed.
+
+        Raises:
+            DataError: a part would be empty, or X and y have different numbers of records.
+        """
+        if len(self.X) != len(self.y):
+            raise DataError(f"X has {len(self.X)} rows but y has {len(self.y)}; give one label or target per row")
+        held = round(share * len(self.X)) if 0 < share < 1 else 0
+        if not 0 < held < len(self.X):
+            raise DataError(
+                f"a split of {share:g} leaves one part of {len(self.X)} records empty; give a share between 0 and 1, "
+                "such as 0.25"
+            )
+        order = np.random.default_rng(seed).permutation(len(self.X))
+        scored, learned = order[:held], order[held:]
+        return Records(self.X[learned], self.y[learned]), Records(self.X[scored], self.y[scored])
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """A file of records, by its name: nothing is read before it is asked for.
+
+    ``load()`` in a party's ``records.py`` may return one. The plan says then which columns are features.
+
+    Args:
+        path: a CSV file, a Parquet file, or an npz file with ``X`` and ``y``.
+        target: of a table, the column that is predicted.
+        split: the share of the records that stays out of every sum, between 0 and 1; None for none. Which ones follows
+            from ``seed`` and their number alone.
+        seed: fixes the split.
+
+    Example:
+        >>> from privstats.moments import RecordFile
+        >>> X, y = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]), np.array([0, 1, 0, 1])
+        >>> np.savez("trees.npz", X=X, y=y)
+        >>> learned, scored = RecordFile("trees.npz", split=0.25).parts()
+        >>> learned.X.shape, scored.y.shape
+        ((3, 2), (1,))
+    """
+
+    path: str | os.PathLike[str]
+    target: str | None = None
+    split: float | None = None
+    seed: int = 0
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the file's name says that it is a table."""
+        return Path(self.path).suffix.lower() in _READERS
+
+    def read(self, names: tuple[str, ...] | None = None) -> Records:
+        """What may be summed: all records, or those that the split leaves.
+
+        Args:
+            names: the plan's ``feature_names``: these columns in this order, and the file may have others; None: all
+                columns but the target, as they stand.
+
+        Raises:
+            DataError: the file cannot be read, lacks a column, or has texts or gaps in one that is asked for.
+            MissingExtraError: pandas, or pyarrow for Parquet, is not installed.
+        """
+        return self.whole(names) if self.split is None else self.parts(names)[0]
+
+    def parts(self, names: tuple[str, ...] | None = None) -> tuple[Records, Records]:
+        """What may be summed, and what is held out to score on; raises as :meth:`read` does, and without a split."""
+        if self.split is None:
+            raise DataError(
+                f"{self.path} holds one set of records; say with --split (in Python split=) which share of it to score "
+                "on, such as 0.25"
+            )
+        return self.whole(names).split(self.split, self.seed)
+
+    def whole(self, names: tuple[str, ...] | None = None) -> Records:
+        """Every record of the file; raises as :meth:`read` does."""
+        if self.is_table:
+            return _of_frame(_frame(Path(self.path)), self, names)
+        arrays = read_archive(self.path, "X y")
+        return Records(arrays["X"], arrays["y"])
+
+
+def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDArray[Any]]:
+    """Arrays of an npz file; the first set of names that is there whole.
+
+    Args:
+        path: the file.
+        wanted: sets of names, each with spaces between.
+
+    Raises:
+        DataError: not an npz file, or no set is whole in it.
+    """
+    sets = " or ".join(", ".join(names.split()) for names in wanted)
+    try:
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise DataError(f"{path} holds one array; give {sets}, so write it with numpy.savez")
+        with archive:
+            for names in wanted:
+                if set(names.split()) <= set(archive):
+                    return {name: archive[name] for name in names.split()}
+            missing = [name for name in wanted[0].split() if name not in archive]
+            raise DataError(f"{path} lacks {', '.join(missing)}; give {sets}")
+    except (OSError, ValueError, EOFError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
+
+
+def _of_frame(frame: Any, file: RecordFile, names: tuple[str, ...] | None) -> Records:
+    """The target's column and the features, each checked; columns that nobody asks for are not looked at."""
+    path, target = file.path, file.target
+    if target is None or target not in frame.columns:
+        asked = "say with --target" if target is None else f"has no column {target!r}: say with --target"
+        has = ", ".join(map(str, frame.columns))
+        raise DataError(f"{path} {asked} (in Python target=) which column is predicted; it has {has}")
+    features = frame.drop(columns=[target])
+    if names is not None:
+        lacking = [name for name in names if name not in features.columns]
+        if lacking:
+            raise DataError(f"{path} lacks {listed(lacking)} of the plan's feature_names; name its columns like these")
+        features = features[list(names)]
+    missing = [str(name) for name in (*features.columns, target) if frame[name].isna().any()]
+    if missing:
+        raise DataError(f"{path} has missing values in {', '.join(missing)}; leave out or impute these records first")
+    texts = [str(name) for name in features.columns if features[name].dtype.kind not in "biuf"]
+    if texts:
+        raise DataError(f"{path} holds no numbers in {', '.join(texts)}; encode these columns, or leave them out")
+    return Records(np.asarray(features, np.float64), np.asarray(frame[target].tolist()))
+
+
+def _frame(path: Path) -> Any:
+    pandas = load("pandas", by=f"a {path.suffix} file")
+    if path.suffix.lower() == ".parquet":
+        require("pyarrow", by="a .parquet file")
+    try:
+        return getattr(pandas, _READERS[path.suffix.lower()])(path)
+    except (OSError, ValueError, UnicodeError):  # pandas' own errors of parsing are ValueErrors
+        raise DataError(f"cannot read {path} as a table with a row of names and a column per feature") from None

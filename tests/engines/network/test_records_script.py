@@ -1,0 +1,131 @@
+"""A party that names a file brings what it would bring with a function of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.course import Stream
+from privstats.engines.network.folder import Folder
+from privstats.engines.network.host import Ended
+from privstats.engines.network.measuring import records_of
+from privstats.engines.network.party import Party
+from privstats.engines.network.records_script import Named, name_file
+from privstats.errors import DataError, PlanError
+from privstats.moments import RecordFile
+from tests.course.cases import plan_of
+from tests.engines.network.courses.study import course_study
+from tests.engines.network.fake import RECORDS, FolderNet, Study, study_of
+from tests.engines.network.fake import records_of as arrays_of
+
+pandas = pytest.importorskip("pandas")
+
+COLUMNS = ("age", "dose", "mass")
+NUMBERED = ps.ClassSchema(2, 3, "NA", clip_norm=2.0, feature_names=COLUMNS)
+SCHEMA = replace(NUMBERED, class_names=("well", "ill"))
+TEMPLATE = RECORDS.encode()
+
+
+def csv_of(study: Study, peer: int, path: Path) -> Path:
+    """A party's records as its hospital has them: other columns, in another order, and words for the classes."""
+    X, y = arrays_of(peer)
+    table = pandas.DataFrame(X, columns=COLUMNS).assign(outcome=np.array(["well", "ill"])[y], name="somebody")
+    table[["outcome", "mass", "name", "age", "dose"]].to_csv(path, index=False)
+    return path
+
+
+def named(study: Study, peer: int, file: RecordFile) -> Named:
+    return name_file(Folder.open(study.home(peer)), file, TEMPLATE)
+
+
+def test_a_session_of_files_sums_what_a_session_of_arrays_sums(tmp_path: Path) -> None:
+    net = FolderNet(study_of(tmp_path, schema=SCHEMA))
+    for peer in range(5):
+        beside = net.study.home(peer) if peer else tmp_path  # the first party's lies outside of its folder
+        named(net.study, peer, RecordFile(csv_of(net.study, peer, beside / "patients.csv"), "outcome"))
+        (net.study.home(peer) / "records.npz").unlink()
+    assert "RecordFile('patients.csv', target='outcome')" in (net.study.home(1) / "records.py").read_text()
+    assert f"RecordFile('{tmp_path / 'patients.csv'}'," in (net.study.home(0) / "records.py").read_text()
+    assert isinstance(net.run(), Ended)
+    release = ps.Release.load(net.study.host / "release.safetensors")
+    parts = [ps.measure(NUMBERED, *arrays_of(peer)) for peer in range(5)]
+    whole = sum(parts[1:], parts[0]).real()
+    np.testing.assert_array_equal(release.moments.N, whole.N)
+    np.testing.assert_array_equal(release.moments.A, whole.A)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
+def test_what_a_split_holds_out_is_not_measured(kind: str, tmp_path: Path) -> None:
+    study = study_of(tmp_path, schema=NUMBERED)
+    X, y = arrays_of(0)
+    path = study.home(0) / f"patients.{kind}"
+    table = pandas.DataFrame(X, columns=COLUMNS).assign(outcome=y)
+    if kind == "csv":
+        table.to_csv(path, index=False)
+    elif kind == "parquet":
+        pytest.importorskip("pyarrow")
+        table.to_parquet(path)
+    else:
+        np.savez(path, X=X, y=y)
+    file = RecordFile(path, None if kind == "npz" else "outcome", split=1 / 3, seed=5)
+    found = named(study, 0, file)
+    assert (found.summed, found.held_out) == (6, 3)
+    assert "split=0.3333333333333333, seed=5)" in found.script.read_text()
+    learned, held_out = file.parts(COLUMNS)
+    assert len(held_out.X) == 3
+    folder = Folder.open(study.home(0)).node(0)
+    assert records_of(folder).moments == ps.measure(NUMBERED, learned.X, learned.y)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"age": "years"}, r"patients.csv lacks 'age' of the plan's feature_names; name its columns like these"),
+        ({"outcome": "state"}, r"has no column 'outcome'.* which column is predicted; it has state, mass, name"),
+    ],
+)
+def test_columns_that_do_not_fit_are_one_sentence_and_nothing_is_written(change, words: str, tmp_path: Path) -> None:
+    study = study_of(tmp_path, schema=SCHEMA)
+    path = csv_of(study, 0, study.home(0) / "patients.csv")
+    pandas.read_csv(path).rename(columns=change).to_csv(path, index=False)
+    with pytest.raises(DataError, match=words):
+        named(study, 0, RecordFile(path, "outcome"))
+    assert (study.home(0) / "records.py").read_text() == RECORDS
+
+
+def test_a_file_that_changed_its_columns_later_is_the_same_sentence_at_the_party(tmp_path: Path) -> None:
+    study = study_of(tmp_path, schema=SCHEMA)
+    path = csv_of(study, 0, study.home(0) / "patients.csv")
+    named(study, 0, RecordFile(path, "outcome"))
+    pandas.read_csv(path).drop(columns="dose").to_csv(path, index=False)
+    with pytest.raises(DataError, match=r"^patients.csv lacks 'dose' of the plan's feature_names"):
+        Party.open(study.home(0)).prepare()
+
+
+def test_a_script_that_was_edited_is_kept(tmp_path: Path) -> None:
+    study = study_of(tmp_path, schema=SCHEMA)
+    file = RecordFile(csv_of(study, 0, study.home(0) / "patients.csv"), "outcome")
+    first = named(study, 0, replace(file, split=0.5))
+    assert first.held_out == 4
+    assert named(study, 0, file).held_out == 0  # another choice replaces what the command wrote
+    first.script.write_text("dataset = 'wards'\n" + first.script.read_text())
+    with pytest.raises(DataError, match=r"records.py was edited; name the file in its load\(\), or move it away"):
+        named(study, 0, file)
+    assert first.script.read_text().startswith("dataset")
+
+
+def test_a_stream_is_brought_and_not_named(tmp_path: Path) -> None:
+    study = course_study(tmp_path, Stream(plan_of(model="distributed"), 2))
+    with pytest.raises(PlanError, match="is of a stream: bring what enters and leaves with `privstats stream bring`"):
+        named(study, 0, RecordFile(tmp_path / "patients.csv", "outcome"))
+
+
+def test_a_helper_brings_no_records(tmp_path: Path) -> None:
+    study = study_of(tmp_path, "split", schema=SCHEMA)
+    with pytest.raises(DataError, match="party 5 brings no records: its identity.pem is a helper's, or not on roster"):
+        named(study, 5, RecordFile(csv_of(study, 0, tmp_path / "patients.csv"), "outcome"))
+    assert not (study.home(5) / "records.py").exists()

@@ -1,0 +1,126 @@
+"""Files of records: what is written is read, what does not fit is one sentence, a split is every record once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.errors import DataError
+from privstats.moments import RecordFile, Records
+
+pandas = pytest.importorskip("pandas")
+
+COLUMNS = ("age", "dose", "mass")
+TREES = np.array(["ash", "elm"])
+Y = np.arange(120) % 2
+X = np.random.default_rng(0).normal(size=(120, 3))
+
+
+def frame(y=Y):
+    return pandas.DataFrame(X, columns=COLUMNS).assign(tree=y)[["mass", "tree", "dose", "age"]]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("y", [Y, TREES[Y], Y * 0.5], ids=["numbers", "texts", "targets"])
+def test_what_is_written_is_read(kind, y, tmp_path):
+    path = tmp_path / f"trees.{kind}"
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+        frame(y).to_parquet(path)
+    else:
+        frame(y).to_csv(path, index=False)
+    found = RecordFile(path, "tree").whole(COLUMNS)
+    np.testing.assert_array_equal(found.X, X)
+    np.testing.assert_array_equal(found.y, y)
+    assert found.y.dtype.kind == np.asarray(y.tolist()).dtype.kind
+    as_it_stands = RecordFile(path, "tree").read()
+    np.testing.assert_array_equal(as_it_stands.X, X[:, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "names", "words"),
+    [
+        (
+            "a,b,y\n1,2,0\n",
+            None,
+            None,
+            r"say with --target .* which column is predicted; it has a, b, y",
+        ),
+        ("a,b,y\n1,2,0\n", "z", None, r"has no column 'z'"),
+        ("a,b,y\n1,,0\n", "y", None, r"missing values in b; leave out or impute"),
+        ("a,b,y\n1,x,0\n", "y", None, r"holds no numbers in b; encode"),
+        ("a,b,y\n1,2,0\n", "y", ("a", "c"), r"t.csv lacks 'c' of the plan's feature_names; name its columns"),
+        ("a,b,y\n1,2,\n", "y", ("a",), r"missing values in y"),
+        ("a,b,y\n1,2,0\n", "a", ("a", "b"), r"lacks 'a'"),
+        ("", "y", None, r"cannot read .* as a table"),
+        ('a,b\n1,2,3,4\n"', "y", None, r"cannot read .* as a table"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_one_sentence(text, target, names, words, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(DataError, match=words):
+        RecordFile(tmp_path / "t.csv", target).read(names)
+
+
+def test_what_is_no_parquet_file_is_one_sentence(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "t.parquet").write_text("a,b")
+    with pytest.raises(DataError, match="cannot read"):
+        RecordFile(tmp_path / "t.parquet", "a").read()
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.5, 1.5, 0.001, 0.999, float("nan")])
+def test_a_split_that_leaves_nothing_is_one_sentence(share):
+    with pytest.raises(DataError, match="leaves one part of 120 records empty"):
+        Records(X, Y).split(share, 0)
+
+
+def test_a_split_is_every_record_once():
+    learned, scored = Records(X, Y).split(0.25, 7)
+    assert (len(learned.X), len(scored.X)) == (90, 30)
+    together = np.r_[learned.X, scored.X]
+    assert sorted(map(tuple, together)) == sorted(map(tuple, X))
+    assert {(*row, label) for row, label in zip(together, np.r_[learned.y, scored.y], strict=True)} == {
+        (*row, label) for row, label in zip(X, Y, strict=True)
+    }
+    again, _ = Records(X, Y).split(0.25, 7)
+    np.testing.assert_array_equal(again.X, learned.X)
+    with pytest.raises(DataError, match="X has 120 rows but y has 119"):
+        Records(X, Y[1:]).split(0.25, 7)
+
+
+def test_columns_that_the_plan_does_not_name_are_not_looked_at(tmp_path):
+    """A patient's name, a gap in what nobody asks for: the file stays as the hospital has it."""
+    noted = frame().assign(name="somebody", smokes=np.nan)
+    noted.to_csv(tmp_path / "t.csv", index=False)
+    np.testing.assert_array_equal(RecordFile(tmp_path / "t.csv", "tree").read(COLUMNS).X, X)
+    with pytest.raises(DataError, match="missing values in smokes"):
+        RecordFile(tmp_path / "t.csv", "tree").read()
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz"])
+def test_what_a_split_holds_out_is_in_no_sum(kind, tmp_path):
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        frame()[[*COLUMNS, "tree"]].to_csv(path, index=False)
+    else:
+        np.savez(path, X=X, y=Y)
+    file = RecordFile(path, "tree", split=0.25, seed=3)
+    learned, held_out = file.parts()
+    np.testing.assert_array_equal(file.read().X, learned.X)
+    assert (len(learned.X), len(held_out.X), len(file.whole().X)) == (90, 30, 120)
+    assert not set(map(tuple, learned.X)) & set(map(tuple, held_out.X))
+    with pytest.raises(DataError, match=r"say with --split \(in Python split=\) which share"):
+        RecordFile(path, "tree").parts()
+
+
+def test_records_show_nothing_of_themselves():
+    assert "0." not in repr(Records(X, Y))
+
+
+def test_a_file_is_measured_like_its_arrays(tmp_path):
+    frame().to_csv(tmp_path / "t.csv", index=False)
+    schema = ps.ClassSchema(2, 3, "NA", 4.0, feature_names=COLUMNS)
+    found = RecordFile(tmp_path / "t.csv", "tree").read(COLUMNS)
+    assert ps.measure(schema, found.X, found.y) == ps.measure(schema, X, Y)

@@ -1,0 +1,228 @@
+"""A release: one version everywhere, a wheel of what is listed, and workflows that say what the project says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import privstats as ps
+from tests.lacking import needs
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text("utf-8")
+FORGE = ROOT / ".github"
+WORKFLOWS = sorted(path.name for path in (FORGE / "workflows").glob("*.yml"))
+FORMS = sorted(path.name for path in (FORGE / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
+DATA = {
+    "privstats/py.typed",
+    "privstats/cli/plan.toml",
+    "privstats/engines/flower/template/app/pyproject.toml",
+    *(f"privstats/workflows/report/{name}.html" for name in ("layout", "page", "parts", "privacy_report")),
+    "threat_models/page.html",
+    "threat_models/py.typed",
+}
+
+
+def read(path: Path) -> Any:
+    return pytest.importorskip("yaml").safe_load(path.read_text("utf-8"))
+
+
+def steps_of(name: str) -> Iterator[dict[str, Any]]:
+    for job in read(FORGE / "workflows" / name)["jobs"].values():
+        yield from job["steps"]
+
+
+def ci(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    given = {**os.environ, "PRIVSTATS_PYTHON": sys.executable, **environment}
+    return subprocess.run([ROOT / ".ci" / words[0], *words[1:]], env=given, capture_output=True, text=True)
+
+
+def test_the_version_is_one() -> None:
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    sections = re.findall(r"^## (.+)$", CHANGELOG, re.MULTILINE)
+    assert sections[0] == "Unreleased"
+    version, _, date = sections[1].partition(" - ")
+    assert version == ps.__version__
+    assert f"\nversion: {version}\ndate-released: {date}\n" in citation
+
+
+def test_a_changelog_has_the_four_kinds_of_lines_and_says_each_once() -> None:
+    parts = re.findall(r"^### (.+)$", CHANGELOG.partition("\n## 0.")[2], re.MULTILINE)
+    assert parts == ["Changed", "Removed", "Fixed", "Added"]
+    lines = [line for line in CHANGELOG.splitlines() if line.startswith("- ")]
+    assert len(lines) == len(set(lines)) > 40
+
+
+def test_a_wheel_holds_the_packages_and_what_they_read_and_nothing_else(tmp_path, monkeypatch) -> None:
+    builders = pytest.importorskip("hatchling.builders.wheel", reason="hatchling is not installed")
+    monkeypatch.chdir(ROOT)
+    (wheel,) = builders.WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    with zipfile.ZipFile(wheel) as packed:
+        names = set(packed.namelist())
+        entries = packed.read(f"privstats-{ps.__version__}.dist-info/entry_points.txt").decode()
+    source = {
+        path.relative_to(ROOT).as_posix()
+        for room in ("privstats", "threat_models")
+        for path in ROOT.glob(f"{room}/**/*.py")
+    }
+    about = {name for name in names if name.startswith(f"privstats-{ps.__version__}.dist-info/")}
+    assert {name.partition("/")[2] for name in about} == {
+        *("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
+    }
+    assert names - about - source == DATA
+    assert source <= names
+    assert "privstats = privstats.cli:main" in entries
+
+
+@pytest.mark.parametrize(
+    ("tag", "words"),
+    [
+        ("v0.0.1", f"the tag is v0.0.1 and privstats/version.py says {ps.__version__}: make them one"),
+        ("", "give the tag"),
+    ],
+)
+def test_a_release_under_another_tag_is_refused(tag: str, words: str) -> None:
+    done = ci("release", tag)
+    assert done.returncode == 1
+    assert words in done.stderr
+
+
+def brought(names: list[str]) -> set[str]:
+    """Distributions that these bring, with themselves, as they are installed here."""
+    needed = (line for name in names for line in metadata.requires(name) or () if ";" not in line)
+    more = [re.split(r"[^\w.-]", line)[0] for line in needed]
+    return {*names, *(brought(more) if more else ())}
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """The interpreter of an environment that has what the wheel brings, by its metadata alone: no index is asked."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    for name in brought([re.split("[>=]", line)[0] for line in PROJECT["project"]["dependencies"]]):
+        about = Path(str(metadata.distribution(name).locate_file(""))) / next(
+            str(file.parent) for file in metadata.files(name) or () if file.name == "METADATA"
+        )
+        shutil.copytree(about, site / about.name)
+    return tmp_path / "venv" / "bin" / "python"
+
+
+@pytest.mark.ci
+def test_a_bill_of_materials_is_valid_and_of_this_version(tmp_path: Path, installed: Path) -> None:
+    needs("cyclonedx_py")
+    out = tmp_path / "sbom" / "privstats.cdx.json"
+    done = ci("sbom", f"dist/privstats-{ps.__version__}-py3-none-any.whl", str(out), str(installed))
+    assert done.returncode == 0, done.stderr
+    bill = json.loads(out.read_text("utf-8"))
+    subject = bill["metadata"]["component"]
+    assert (bill["bomFormat"], subject["name"], subject["version"]) == ("CycloneDX", "privstats", ps.__version__)
+    (direct,) = [set(each["dependsOn"]) for each in bill["dependencies"] if each["ref"] == subject["bom-ref"]]
+    named = {re.split("[>=]", line)[0].replace("-", "_") for line in PROJECT["project"]["dependencies"]}
+    assert {name.partition("==")[0].replace("-", "_") for name in direct} == named
+    assert direct <= {each["bom-ref"] for each in bill["components"]}
+
+
+@pytest.mark.ci
+def test_every_file_has_a_licence() -> None:
+    needs("reuse")
+    done = subprocess.run([sys.executable, "-m", "reuse", "lint"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_licence_is_there_once_for_people_and_once_for_tools() -> None:
+    assert (ROOT / "LICENSE").read_bytes() == (ROOT / "LICENSES" / "Apache-2.0.txt").read_bytes()
+    (whole,) = tomllib.loads((ROOT / "REUSE.toml").read_text("utf-8"))["annotations"]
+    assert (whole["path"], whole["SPDX-License-Identifier"]) == ("**", PROJECT["project"]["license"])
+
+
+def test_every_supported_python_is_tested() -> None:
+    named = [line.rpartition(" ")[2] for line in PROJECT["project"]["classifiers"] if "Python :: 3." in line]
+    assert read(FORGE / "workflows" / "ci.yml")["jobs"]["test"]["strategy"]["matrix"]["python"] == named
+
+
+def test_the_night_has_every_part() -> None:
+    (parts,) = re.findall(r"PRIVSTATS_PARTS:-([a-z ]+)\}", (ROOT / ".ci" / "nightly").read_text("utf-8"))
+    assert read(FORGE / "workflows" / "nightly.yml")["jobs"]["night"]["strategy"]["matrix"]["part"] == parts.split()
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_what_a_workflow_runs_is_there(name: str) -> None:
+    pinned = (ROOT / "constraints.txt").read_text("utf-8").lower()
+    for command in (step["run"] for step in steps_of(name) if "run" in step):
+        words = command.split()
+        if words[0].startswith(".ci/"):
+            assert os.access(ROOT / words[0], os.X_OK), command
+        elif "install" in words:
+            assert words[words.index("-c") + 1] == "constraints.txt"
+            for package in words[words.index("constraints.txt") + 1 :]:
+                assert package in ("-e", '".[dev]"') or f"\n{package}==" in pinned, command
+        else:
+            assert command in ("python -m venv .venv", "reuse lint"), (
+                f"{name} runs {command!r}: a file of .ci is tried here"
+            )
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_workflow_runs_code_that_is_pinned_and_may_do_no_more_than_it_must(name: str) -> None:
+    text = (FORGE / "workflows" / name).read_text("utf-8")
+    used = [line.partition("uses:")[2].strip() for line in text.splitlines() if "uses:" in line]
+    assert used
+    assert [line for line in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)] == []
+    flow = read(FORGE / "workflows" / name)
+    assert flow["permissions"] == {"contents": "read"}
+    assert all(0 < job["timeout-minutes"] <= 360 for job in flow["jobs"].values())
+    kept = [step["with"]["persist-credentials"] for step in steps_of(name) if "checkout@" in step.get("uses", "")]
+    assert not any(kept)
+    assert "secrets." not in text
+
+
+def test_only_what_publishes_may_sign() -> None:
+    signs = {
+        (name, job)
+        for name in WORKFLOWS
+        for job, said in read(FORGE / "workflows" / name)["jobs"].items()
+        if "write" in said.get("permissions", {}).values()
+    }
+    assert signs == {("release.yml", "build"), ("release.yml", "publish")}
+    publish = read(FORGE / "workflows" / "release.yml")["jobs"]["publish"]
+    assert (publish["environment"], publish["permissions"]) == ("release", {"id-token": "write"})
+    assert not any("run" in step for step in publish["steps"])  # no code of the project beside the right to publish
+
+
+def test_hooks_run_the_tools_of_the_environment() -> None:
+    (local,) = read(ROOT / ".pre-commit-config.yaml")["repos"]
+    assert local["repo"] == "local"
+    tools = {hook["entry"].split()[0] for hook in local["hooks"]}
+    assert [hook["id"] for hook in local["hooks"]] == ["ruff", "ruff-format", "mypy"]
+    wanted = {re.split("[>=]", line)[0] for line in PROJECT["project"]["optional-dependencies"]["dev"]}
+    assert tools <= wanted
+    assert all(hook["language"] == "system" for hook in local["hooks"])
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_is_one_that_a_forge_shows(name: str) -> None:
+    form = read(FORGE / "ISSUE_TEMPLATE" / name)
+    assert {"name", "description", "body"} <= set(form)
+    asked = [part for part in form["body"] if part["type"] != "markdown"]
+    assert {part["type"] for part in asked} <= {"input", "textarea"}
+    assert all(re.fullmatch(r"[a-z]+", part["id"]) and part["attributes"]["label"] for part in asked)
+    assert len({part["id"] for part in asked}) == len(asked)
+    assert any(part["validations"]["required"] for part in asked)
+
+
+def test_the_bug_form_sends_vulnerabilities_elsewhere() -> None:
+    assert "SECURITY.md" in (FORGE / "ISSUE_TEMPLATE" / "bug.yml").read_text("utf-8")
+    assert read(FORGE / "ISSUE_TEMPLATE" / "config.yml") == {"blank_issues_enabled": False}
