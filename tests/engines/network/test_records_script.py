@@ -77,7 +77,7 @@ def test_what_a_split_holds_out_is_not_measured(kind: str, tmp_path: Path) -> No
     assert "split=0.3333333333333333, seed=5)" in found.script.read_text()
     learned, held_out = file.parts(COLUMNS)
     assert len(held_out.X) == 3
-    folder = Folder.open(study.home(0)).node(0)
+    folder = Folder.open(study.home(0)).round(0)
     assert records_of(folder).moments == ps.measure(NUMBERED, learned.X, learned.y)
 
 
