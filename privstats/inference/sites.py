@@ -208,7 +208,7 @@ def mixed(
     cov = ("REML", f"{sites} sites, variance of their levels {group_var:.4g}")
     found = _fields(release, sums, errors, cov, words)
     if place in (0, len(LEVELS) - 1):
-        found["notes"] += ("the variance of the levels is at the end of what is looked through",)
+        found["notes"] += ("the variance of the levels is at the end of the range that is searched",)
     return MixedRegression(**found, rsquared=None, group_var=group_var)
 
 

@@ -85,7 +85,7 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
             LocalProtocolError: a wrong signature, other values, or bytes that are no announcement.
         """
         if not verify(server, self.signature, _statement(self.announcement)):
-            raise LocalProtocolError("the server on the roster did not sign what came as a round of its course")
+            raise LocalProtocolError("the server on the roster did not sign this announcement of a round")
         try:
             announcement = msgspec.msgpack.decode(self.announcement, type=RoundAnnouncement)
         except (msgspec.DecodeError, RecursionError):

@@ -148,6 +148,6 @@ def _proven(folder: Folder, place: int, said: bytes, say: Callable[[str], None])
         require_role(ended).session_ended()  # which leaves the receipt, and nothing that could answer
         take_back(ended, said)
     except (Declined, LedgerError, LocalProtocolError) as error:
-        say(f"round {place}: what others signed is no proof that our records are in no sum: {error}")
+        say(f"round {place}: the signed statements do not prove that our records are in no sum: {error}")
     else:
         say(f"round {place}: our upload is in no sum, by proof: its records go with the next round")

@@ -140,7 +140,7 @@ class ChangesPart:
         if pending.missing:
             raise DataError(
                 f"{pending.missing} records that are due are in no file of {self._above.home.name}/records: bring back "
-                "what was moved away"
+                "the files that were moved away"
             )
         return inbox.change(registry, pending), self._charged(registry, pending)
 

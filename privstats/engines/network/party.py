@@ -150,7 +150,7 @@ class Party:
                 noun, a, b = code.removeprefix("wrong_"), theirs.hex()[:8], ours.hex()[:8]
                 raise Declined(code, f"the server runs another {noun} ({a}...), ours is {b}...: nothing was sent")
         if place != announcement.place or place != len(announcement.outcomes) or place >= folder.course.most:
-            raise Declined("damaged", f"what came as round {place} of the course is none of its rounds")
+            raise Declined("damaged", f"the course has no round {place} with this announcement")
 
     def _followed(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> RoundFolder:
         """Admit a new round, keep its plan, and give up unfinished rounds before it."""
@@ -195,7 +195,7 @@ class Party:
         except ReleaseError as error:
             raise Declined("not_next", str(error)) from None
         if place in folder.rounds and folder.round(place).plan != release.plan:
-            raise Declined("not_next", f"what is shown as the release of round {place} is of another plan; {_LOOK}")
+            raise Declined("not_next", f"the release shown for round {place} is of another plan; {_LOOK}")
         folder.keep_shown(place, file)
 
     def _plan(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> Plan:

@@ -109,7 +109,7 @@ def test_attack_a_stranger_announces_a_session(tmp_path: Path) -> None:
     said = host._announcing(host.folder.round(0)).announcement
     forged = SignedAnnouncement.of(said, Identity(b"\x05" * 32), b"", {})
     code, _, lines = told(study, Envelope(0, "open", opening, forged).encode())
-    assert (code, lines) == ("damaged", ["the server on the roster did not sign what came as a round of its course"])
+    assert (code, lines) == ("damaged", ["the server on the roster did not sign this announcement of a round"])
     assert not (study.home(0) / "sessions").exists()
 
 

@@ -245,7 +245,7 @@ class TestTheEnd:
             assert party.answer("over", statements.session_ended(study.server, party.folder.header)) == Answer("ok")
         for kind in ("open", "step"):
             assert party.answer(kind, opening).code == "over"
-        assert set(said) == {"this session has ended here, nothing is answered any more"}
+        assert set(said) == {"this party has finished this session and will not answer again"}
 
     def test_the_last_answer_is_repeated_until_then(self, tmp_path: Path) -> None:
         """A server killed while the last answers were on their way asks again, and else loses the session."""
@@ -568,7 +568,7 @@ class TestHelpers:
         question = next(data for node, kind, data in reversed(net.pushed) if (node, kind) == (105, "helper"))
         assert party.answer("helper", question).code == "ok"
         assert party.answer("helper", question[:-1]).code == "over"
-        assert set(said) == {"this session has ended here, nothing is answered any more"}
+        assert set(said) == {"this party has finished this session and will not answer again"}
 
     def test_a_helper_that_was_put_back_sits_the_run_out_and_signs_nothing(self, tmp_path: Path) -> None:
         """Its twin has answered here, so nobody may hear that it never did."""
