@@ -1,4 +1,4 @@
-"""``privstats plan init | check | diff | show``."""
+"""``privstats plan init | check | certify | diff | show``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rich.table import Table
 import privstats as ps
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.writing import Force, writable
+from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
 
@@ -150,6 +151,36 @@ def show(path: PlanFile) -> None:
         "upload_bytes": plan.masking.upload_bytes,
     }
     typer.echo(json_text(document))
+
+
+@app.command()
+def certify(
+    path: PlanFile,
+    out: Annotated[Path | None, typer.Option(help="The certificate. [PLAN.certificate.json]", metavar="FILE")] = None,
+    checker: Annotated[
+        Path | None,
+        typer.Option(help="Also write the program that checks it, which needs Python alone.", metavar="FILE.py"),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write what the promise rests on as exact numbers, for a checker that does not trust this library."""
+    from privstats.course.document import is_course
+    from privstats.plan import certificate_checker
+    from privstats.plan.certificate import certificate_text
+
+    if is_course(path):
+        raise PlanError(
+            f"{path} is a course, whose sessions are priced together: a certificate is of one plan, so give the plan "
+            "of a session"
+        )
+    text = certificate_text(ps.Plan.read(path))
+    place = out or path.with_suffix(".certificate.json")
+    writable([place, *([checker] if checker else [])], force)
+    atomic_write(place, text.encode(), shared=True)
+    if checker is not None:
+        atomic_write(checker, Path(certificate_checker.__file__).read_bytes(), shared=True)
+    program = checker or "-m privstats.plan.certificate_checker"
+    typer.echo(f"wrote {place}; check it with: python {program} {path} {place}")
 
 
 def _budget(budget: ps.Budget) -> dict[str, Any]:
