@@ -68,6 +68,11 @@ plan check plan.toml extra
 plan check plan.toml --crosscheck excel
 plan check none.toml --crosscheck zcdp
 plan show nowhere.toml
+plan certify
+plan certify nowhere.toml
+plan certify none.toml
+plan init --yes
+plan init --from nowhere.csv --yes other.toml
 plan diff plan.toml
 plan diff plan.toml nowhere.toml
 plan diff x.npy plan.toml

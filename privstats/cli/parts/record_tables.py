@@ -29,10 +29,12 @@ class Records:
     Attributes:
         X: ``(n, features)``.
         y: ``(n,)``.
+        names: of the features, as a table has them in its own order; none where they have no names.
     """
 
     X: NDArray[Any]
     y: NDArray[Any]
+    names: tuple[str, ...] = ()
 
     def split(self, share: float, seed: int) -> tuple[Records, Records]:
         """Two parts, of which the second has this share of the records, drawn by the seed.
@@ -84,7 +86,7 @@ def read_table(path: Path, target: str | None, names: tuple[str, ...] | None = N
         raise DataError(f"{path} holds no numbers in {', '.join(texts)}; encode these columns, or leave them out")
     columns = ordered_columns(features, names) if names is not None else features
     predicted = np.asarray(frame[target].tolist())
-    return Records(np.asarray(columns, np.float64), predicted)
+    return Records(np.asarray(columns, np.float64), predicted, tuple(map(str, features.columns)))
 
 
 def read_archive(path: Path, *wanted: str) -> Mapping[str, NDArray[Any]]:
