@@ -226,6 +226,7 @@ def _belongs(schema: Table, record: Table) -> bool:
     rows, d = schema.get("classes") or 1, schema.get("features", 0)
     cells = {"classes": rows, "within": rows, "ridge": schema.get("folds", 0)}.get(task, 2)
     fine = 1 <= record["times"] <= 10**12 and 0 <= record["cell"] < cells
+    fine &= all(n.denominator == 1 for n in (record["times"], record["cell"], *record.get("values", {}).values()))
     for variable in schema.get("variables", ()):
         size = len(variable["values"]) if "values" in variable else len(variable["edges"]) - 1
         size += variable.get("other", False) + variable.get("missing", False)
@@ -310,13 +311,12 @@ def _weight(sigma: Table, model: str, honest: Any) -> Fraction:
 def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction) -> Fraction:
     """The part of a bound that a worst case reaches, recomputed from its records."""
     schema, privacy = plan["schema"], plan["privacy"]
-    if schema["task"] == "gaussians":  # no record is promised: the clip of a whole client is the bound
-        return ZERO
     records = row["beside"] + row["gone"] + row["come"]
     require(len(records) <= 8 and all(_belongs(schema, each) for each in records), "pair", "not records of the schema")
     sizes = [sum(record["times"] for record in row[side]) for side in ("gone", "come")]
     beside = schema["task"] in ("sites", "within")
-    fits = sizes == [int(privacy["adjacency"] == "replace-one"), 1 if plan["clip"] else max(plan["held"], 1)]
+    unit = 0 if schema["task"] == "gaussians" else 1 if plan["clip"] else max(plan["held"], 1)  # no record, and a clip
+    fits = sizes == [int(privacy["adjacency"] == "replace-one"), unit]
     require(fits and (not row["beside"] or (beside and not plan["held"])), "pair", "the data sets are not adjacent")
     old, new = (_sums(schema, row["beside"] + row[side]) for side in ("gone", "come"))
     found = {s: sum((new[s][k] - old[s][k]) ** 2 for k in new[s].keys() | old[s].keys()) for s in weights}

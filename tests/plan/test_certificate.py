@@ -208,6 +208,7 @@ FORGED: dict[str, tuple[Callable[[Any], None], str]] = {
     "a worst record of a class that is not there": (put(3, *WORST, "gone", 0, "cell"), "pair"),
     "a worst record with a column that is not there": (put([[5, 4096]], *WORST, "gone", 0, "x"), "pair"),
     "a worst record that is no whole number": (put([[0, 0.5]], *WORST, "gone", 0, "x"), "pair"),
+    "a worst record of half a class": (put(0.5, *WORST, "gone", 0, "cell"), "pair"),
     "a worst case of two records": (put(2, *WORST, "come", 0, "times"), "pair"),
     "a worst case with records beside it": (
         lambda document: document["statistics"]["A"]["worst"].update(
@@ -295,6 +296,23 @@ def test_the_program_ends_with_one_line_and_code_1(tmp_path: Path, text: str | b
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.startswith("refused: ")
     assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("path", [("statistics", "N", "worst"), ("joint", "worst")])
+def test_an_alignment_has_no_worst_records_to_make_up(path: Any) -> None:
+    plan = next(random_plans(1, [KINDS[-1]]))
+    document = json.loads(certificate_text(plan))
+    put("7", *path, "moves", "N")(document)
+    with pytest.raises(Refused, match="^pair: "):
+        check(plan.to_toml(), json.dumps(document))
+
+
+def test_a_cell_of_a_table_is_a_whole_number() -> None:
+    plan = next(random_plans(1, [KINDS[2]]))
+    document = json.loads(certificate_text(plan))
+    put(0.5, "joint", "worst", "come", 0, "values", "age")(document)
+    with pytest.raises(Refused, match="^pair: "):
+        check(plan.to_toml(), json.dumps(document))
 
 
 CLIPPED = {"unit": "client", "max_records_per_client": 50, "client_clip": 5.0}
