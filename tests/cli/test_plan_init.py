@@ -46,7 +46,7 @@ def test_a_person_answers_and_the_plan_says_what_was_answered(init, terminal):
     assert plan.cohort == ps.Cohort(8, 6, 900, 1)
     assert (plan.schema.clip_norm, plan.schema.classes) == (2.5, 3)
     assert all(question.why in done.output for question in QUESTIONS if question.name in plan.to_toml())
-    assert "epsilon = 2.0  # Which epsilon?" in Path("plan.toml").read_text()
+    assert "at it.\nepsilon = 2.0\n# Which delta?" in Path("plan.toml").read_text()
 
 
 def test_what_is_given_is_not_asked(init, terminal):

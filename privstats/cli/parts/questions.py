@@ -211,8 +211,8 @@ def plan_text(answers: Answers, fields: Mapping[str, Any]) -> str:
         lines += ["", f"[{section}]"]
         for key, value in table.items():
             question = asked.get(key)
-            said = f"  # {question.asks} {question.why}" if question else ""
-            lines.append(tomli_w.dumps({key: value}).strip() + said)
+            lines += [f"# {question.asks} {question.why}"] if question else []
+            lines.append(tomli_w.dumps({key: value}).strip())
     return "\n".join(lines) + "\n"
 
 
