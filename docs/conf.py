@@ -46,6 +46,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "remove_config_comments": True,
     "show_memory": False,
+    "thumbnail_size": (640, 448),
     "min_reported_time": 3600,
     "show_signature": False,
     "download_all_examples": True,

@@ -123,7 +123,9 @@ def _roc(figure: Any, rows: Sequence[Row]) -> None:
         axes.step(fpr[told], tpr[told], where="post", color=colour, linewidth=1.5, label=row.attack)
     lowest = max(1e-3, min(_LEAST_ALARMS / max(1, row.worlds) for row in rows) / 2)
     axes.set(xscale="log", yscale="log", xlim=(lowest, 1), ylim=(lowest, 1.05))
-    axes.set(xlabel="false positive rate", ylabel="true positive rate")
+    axes.set(xlabel="strangers taken for members (false positives)", ylabel="members found (true positives)")
+    for side in (axes.xaxis, axes.yaxis):
+        side.set_major_formatter(lambda share, _: f"{100 * share:g} %")
     _finish(axes, loc="lower right")
 
 

@@ -21,7 +21,9 @@ for epsilon, colour in ((0.3, "#0f766e"), (1.0, "#0ea5e9"), (3.0, "#f59e0b"), (1
 plt.plot(alarms, alarms, color="#94a3b8", linestyle=":", label="guessing")
 plt.axvline(0.01, color="#cbd5e1", linewidth=1)
 plt.loglog()
-plt.xlabel("false alarms, as a part of all strangers")
-plt.ylabel("found, as a part of all members")
+for axis in (plt.gca().xaxis, plt.gca().yaxis):
+    axis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+plt.xlabel("false alarms, of all strangers")
+plt.ylabel("found, of all members")
 plt.legend()
 plt.show()

@@ -1,28 +1,23 @@
-"""``privstats identity new | show``."""
+"""``privstats identity new | show | sign | verify``."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import privstats as ps
-from privstats.errors import LocalProtocolError
+from privstats.cli.parts.passphrases import PassphraseFile, asked, first_line, identity_of
+from privstats.cli.parts.verifying import key_of
+from privstats.errors import DataError, LocalProtocolError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Make and show the key that a party, a helper or the server signs with.", no_args_is_help=True)
-
-_MOST_CHARACTERS = 1 << 12
-
-PassphraseFile = Annotated[
-    Path | None, typer.Option(help="A file whose first line is the passphrase, for programs; people are asked.")
-]
 
 
 @app.command()
@@ -41,9 +36,9 @@ def new(
         raise LocalProtocolError(f"the public key would go to {public_path}, which is taken; name another file")
     passphrase = None
     if passphrase_file is not None:
-        passphrase = _first_line(passphrase_file)
+        passphrase = first_line(passphrase_file)
     elif locked:
-        passphrase = _asked(twice=True)
+        passphrase = asked(twice=True)
     identity = ps.secagg.Identity.generate(os.urandom)
     identity.save(path, passphrase)
     atomic_write(public_path, public_pem(identity.public).encode(), shared=True)
@@ -69,31 +64,39 @@ def show(
     typer.echo(public_pem(public) if pem else public.hex(), nl=not pem)
 
 
+@app.command()
+def sign(
+    path: Annotated[Path, typer.Argument(help="A page, or an entry of a registry.", metavar="FILE")],
+    key: Annotated[Path, typer.Option(help="Who signs.", metavar="IDENTITY.PEM")],
+    passphrase_file: PassphraseFile = None,
+) -> None:
+    """Sign a document that was edited, as `report --sign` signs what it writes: beside it, in FILE.sig."""
+    from privstats.files.atomic import read_whole
+    from privstats.files.detached import sign_beside
+
+    data = read_whole(path, DataError, "privstats report")
+    typer.echo(f"signed it in {sign_beside(path, data, identity_of(key, passphrase_file), DataError)}")
+
+
+@app.command()
+def verify(
+    path: Annotated[Path, typer.Argument(help="A page or an entry that `report --sign` signed.", metavar="FILE")],
+    signed_by: Annotated[str, typer.Option(help="The public key of its maker: hex, or a file.", metavar="KEY")],
+) -> None:
+    """Hold a document against the signature beside it; exit code 1 where it is not of this key and these bytes."""
+    from privstats.files.detached import is_signed_by
+
+    key = key_of(signed_by, DataError)
+    if not is_signed_by(path, key, DataError):
+        typer.echo(f"NO: {path} is not as this key signed it: another key did, or it was changed since")
+        raise typer.Exit(1)
+    typer.echo(f"{path} is as {key.hex()} signed it")
+
+
 def _public(path: Path, passphrase_file: Path | None) -> bytes:
     """The public key in a file of any kind; whoever locked a private one is asked for the passphrase."""
     from privstats.files.signing import is_locked, read_public
 
-    locked = is_locked(path, LocalProtocolError)
-    if locked is None:
+    if is_locked(path, LocalProtocolError) is None:
         return read_public(path, LocalProtocolError)
-    if passphrase_file is not None:
-        return ps.secagg.Identity.load(path, _first_line(passphrase_file)).public
-    return ps.secagg.Identity.load(path, _asked() if locked else None).public
-
-
-def _asked(*, twice: bool = False) -> str:
-    if not sys.stdin.isatty():
-        raise LocalProtocolError("nobody is here to be asked for the passphrase; give --passphrase-file")
-    return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True))
-
-
-def _first_line(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8") as file:
-            line = file.readline(_MOST_CHARACTERS).rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise LocalProtocolError(f"cannot read {path}: {why}; name the file that holds the passphrase") from None
-    if not line:
-        raise LocalProtocolError(f"the first line of {path} is empty; write the passphrase there")
-    return line
+    return identity_of(path, passphrase_file).public

@@ -1,4 +1,4 @@
-"""``privstats plan init | check | diff | show``."""
+"""``privstats plan init | check | certify | diff | show``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from rich.markup import escape
 from rich.table import Table
 
 import privstats as ps
+from privstats.cli.parts.options import Target
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.writing import Force, writable
+from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
 
@@ -34,11 +36,58 @@ PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PL
 @app.command()
 def init(
     path: PlanFile = Path("plan.toml"),
+    example: Annotated[bool, typer.Option("--example", help="Write the commented example and ask nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing; refuse where an answer is missing.")] = False,
+    table: Annotated[
+        Path | None, typer.Option("--from", help="Columns and classes of this CSV or Parquet file.", metavar="FILE")
+    ] = None,
+    target: Target = None,
+    task: Annotated[str | None, typer.Option(help="classes or ridge.")] = None,
+    classes: Annotated[int | None, typer.Option(help="How many classes.")] = None,
+    target_bound: Annotated[float | None, typer.Option(help="The largest target of a regression.")] = None,
+    features: Annotated[int | None, typer.Option(help="Numbers in a record.")] = None,
+    clip_norm: Annotated[float | None, typer.Option(help="The longest vector of a record; from public data.")] = None,
+    clients: Annotated[int | None, typer.Option(help="Parties.")] = None,
+    vanish: Annotated[int | None, typer.Option(help="How many parties may vanish.")] = None,
+    colluders: Annotated[int | None, typer.Option(help="How many parties may work with the server.")] = None,
+    max_records: Annotated[int | None, typer.Option(help="Records at most, over all parties.")] = None,
+    model: Annotated[str | None, typer.Option(help="Who adds noise: central, distributed or local.")] = None,
+    unit: Annotated[str | None, typer.Option(help="Who is protected: record or client.")] = None,
+    max_records_per_client: Annotated[int | None, typer.Option(help="With unit client: records of one party.")] = None,
+    adjacency: Annotated[str | None, typer.Option(help="add-remove or replace-one.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The promise.")] = None,
+    delta: Annotated[float | None, typer.Option(help="The promise.")] = None,
     force: Force = False,
 ) -> None:
-    """Write a commented example plan to edit."""
+    """Ask for a plan and write it; where nothing is given and nobody can be asked, write a commented example.
+
+    Each question has one line of explanation, and no choice of privacy has a default. Options answer beforehand.
+    """
+    from privstats.cli.parts.asking import can_ask, plan_from
+
     writable([path], force)
-    atomic_write(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
+    answers = {
+        "task": task,
+        "classes": classes,
+        "target_bound": target_bound,
+        "features": features,
+        "clip_norm": clip_norm,
+        "clients": clients,
+        "vanish": vanish,
+        "colluders": colluders,
+        "max_records": max_records,
+        "model": model,
+        "unit": unit,
+        "adjacency": adjacency,
+        "epsilon": epsilon,
+        "delta": delta,
+        "max_records_per_client": max_records_per_client,
+    }
+    given = {name: value for name, value in answers.items() if value is not None}
+    if example or not (yes or given or table or target or can_ask()):
+        atomic_write(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
+    else:
+        atomic_write(path, plan_from(path, given, table, target, ask=not yes and can_ask()).encode(), shared=True)
     typer.echo(f"wrote {path}; edit it, then run: privstats plan check {path}")
 
 
@@ -150,6 +199,36 @@ def show(path: PlanFile) -> None:
         "upload_bytes": plan.masking.upload_bytes,
     }
     typer.echo(json_text(document))
+
+
+@app.command()
+def certify(
+    path: PlanFile,
+    out: Annotated[Path | None, typer.Option(help="The certificate. [PLAN.certificate.json]", metavar="FILE")] = None,
+    checker: Annotated[
+        Path | None,
+        typer.Option(help="Also write the program that checks it, which needs Python alone.", metavar="FILE.py"),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write what the promise rests on as exact numbers, for a checker that does not trust this library."""
+    from privstats.course.document import is_course
+    from privstats.plan import certificate_checker
+    from privstats.plan.certificate import certificate_text
+
+    if is_course(path):
+        raise PlanError(
+            f"{path} is a course, whose sessions are priced together: a certificate is of one plan, so give the plan "
+            "of a session"
+        )
+    text = certificate_text(ps.Plan.read(path))
+    place = out or path.with_suffix(".certificate.json")
+    writable([place, *([checker] if checker else [])], force)
+    atomic_write(place, text.encode(), shared=True)
+    if checker is not None:
+        atomic_write(checker, Path(certificate_checker.__file__).read_bytes(), shared=True)
+    program = checker or "-m privstats.plan.certificate_checker"
+    typer.echo(f"wrote {place}; check it with: python {program} {path} {place}")
 
 
 def _budget(budget: ps.Budget) -> dict[str, Any]:

@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 
 import privstats as ps
-from privstats.errors import PlanError
+from privstats.cli.parts.passphrases import PassphraseFile, identity_of
+from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
 
@@ -32,6 +33,8 @@ def report(
     release: Annotated[Path | None, typer.Option(help="A release that was made under the plan.")] = None,
     head: Annotated[Path | None, typer.Option(help="A model that was made from it, as its save() wrote it.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="The data owner's ledger.", metavar="LEDGER.DB")] = None,
+    sign: Annotated[Path | None, typer.Option(help="Sign what is written, beside it.", metavar="IDENTITY.PEM")] = None,
+    passphrase_file: PassphraseFile = None,
     audit: Annotated[bool, typer.Option("--audit", help="Run every audit of the plan (seconds).")] = False,
     attack: Annotated[bool, typer.Option("--attack", help="Run every attack on the plan (minutes).")] = False,
     seed: Annotated[int | None, typer.Option(help="Reproduce audits and attacks.")] = None,
@@ -53,6 +56,7 @@ def report(
         raise PlanError(
             "nothing says what to write: name the page's folder with --out, a file with --registry, or both"
         )
+    signer = None if sign is None else identity_of(sign, passphrase_file)
     if out is not None:
         prepare(out, "jinja2")
     made = None if release is None else ps.Release.load(release)
@@ -63,22 +67,31 @@ def report(
     finders = {name: pages.finder(name) for name in names}
     found = [finding for name, find in finders.items() for finding in _found(name, find, subject, seed, trials)]
     statement = pages.Statement(subject, made, accounts, [*model, *found], course=course)
-    _write(statement, out, registry)
+    _write(statement, out, registry, signer)
     if statement.violated:
         raise typer.Exit(1)
 
 
-def _write(statement: pages.Statement, out: Path | None, registry: Path | None) -> None:
-    """The page, and the entry of the registry, each where it is asked for."""
+def _write(
+    statement: pages.Statement, out: Path | None, registry: Path | None, signer: ps.secagg.Identity | None
+) -> None:
+    """The page, and the entry of the registry, each where it is asked for, and signatures beside them."""
+    from privstats.files.detached import sign_beside
     from privstats.workflows.report import TO_WRITE, page_of, registry_entry
 
-    console = Console()
+    texts: list[tuple[Path, str, str]] = []
     if registry is not None:
-        atomic_write(registry, json_text(registry_entry(statement)).encode(), shared=True)
-        console.print(f"wrote {registry}; complete what begins with {TO_WRITE!r}", highlight=False, soft_wrap=True)
+        said = f"wrote {registry}; complete what begins with {TO_WRITE!r}"
+        texts.append((registry, json_text(registry_entry(statement)), said))
     if out is not None:
-        atomic_write(out / "report.html", page_of(statement).encode(), shared=True)
-        console.print(f"wrote report.html to {out}", highlight=False, soft_wrap=True)
+        texts.append((out / "report.html", page_of(statement), f"wrote report.html to {out}"))
+    console = Console()
+    for path, text, said in texts:
+        atomic_write(path, text.encode(), shared=True)
+        console.print(said, highlight=False, soft_wrap=True)
+        if signer is not None:
+            place = sign_beside(path, text.encode(), signer, DataError)
+            console.print(f"signed it in {place}", highlight=False, soft_wrap=True)
 
 
 def _found(name: str, find: pages.Finder, plan: ps.Plan, seed: int | None, trials: int | None) -> list[pages.Finding]:

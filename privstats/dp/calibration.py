@@ -205,9 +205,14 @@ def _check_members(trust: TrustModel, members: int) -> None:
 
 
 def _levels(schema: Schema, privacy: Privacy, shares: Mapping[str, float], mu: float) -> dict[str, float]:
-    """Noise under which one unit is worth ``mu``; a clipped client is worth that many worst records."""
+    """Noise under which one unit is worth ``mu``.
+
+    A clipped client has sum_s share_s ||v_s||^2 / Delta_s^2 <= client_clip^2 and may put all of it into one statistic,
+    also where no record can (a logistic round), so sigma_s = Delta_s client_clip / (mu sqrt(share_s)) alone keeps mu.
+    """
     if privacy.client_clip is not None:
-        return allocate(schema, shares, mu / privacy.client_clip, privacy.adjacency)
+        worth = mu / privacy.client_clip
+        return {s: sensitivity(schema, s, "add-remove") / (worth * math.sqrt(share)) for s, share in shares.items()}
     return allocate(schema, shares, mu, privacy.adjacency, privacy.max_records_per_client)
 
 

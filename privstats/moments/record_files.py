@@ -31,6 +31,7 @@ class Records:
     Attributes:
         X: ``(n, features)``.
         y: ``(n,)``; of an archive ``(n,)`` or ``(n, targets)``.
+        names: of the features, in the order of the columns of X; empty for an archive.
 
     Example:
         >>> from privstats.moments import Records
@@ -41,6 +42,7 @@ class Records:
 
     X: NDArray[Any]
     y: NDArray[Any]
+    names: tuple[str, ...] = ()
 
     def split(self, share: float, seed: int) -> tuple[Records, Records]:
         """Two parts, of which the second has this share of the records, drawn by the seed.
@@ -58,7 +60,10 @@ class Records:
             )
         order = np.random.default_rng(seed).permutation(len(self.X))
         scored, learned = order[:held], order[held:]
-        return Records(self.X[learned], self.y[learned]), Records(self.X[scored], self.y[scored])
+        return (
+            Records(self.X[learned], self.y[learned], self.names),
+            Records(self.X[scored], self.y[scored], self.names),
+        )
 
 
 @dataclass(frozen=True)
@@ -169,7 +174,8 @@ def _of_frame(frame: Any, file: RecordFile, names: tuple[str, ...] | None) -> Re
     texts = [str(name) for name in features.columns if features[name].dtype.kind not in "biuf"]
     if texts:
         raise DataError(f"{path} holds no numbers in {', '.join(texts)}; encode these columns, or leave them out")
-    return Records(np.asarray(features, np.float64), np.asarray(frame[target].tolist()))
+    columns = tuple(map(str, features.columns))
+    return Records(np.asarray(features, np.float64), np.asarray(frame[target].tolist()), columns)
 
 
 def _frame(path: Path) -> Any:

@@ -67,7 +67,7 @@ def from_toml(text: str) -> dict[str, Any]:
     """
     tables = _parsed(text)
     if not tables:
-        raise PlanError("the plan is empty; `privstats plan init` writes a commented example")
+        raise PlanError("the plan is empty; `privstats plan init --example` writes a commented one")
     version = tables.pop("version", None)
     if version is None:
         raise PlanError(f"the plan lacks its format; add the line: version = {FORMAT_VERSION}")
@@ -218,7 +218,7 @@ def _build(cls: type[Any], section: str, table: dict[str, Any]) -> Any:
 def _section(tables: dict[str, Any], name: str) -> dict[str, Any]:
     table = tables.get(name)
     if not isinstance(table, dict):
-        raise PlanError(f"the plan lacks the table [{name}]; `privstats plan init` writes a commented example")
+        raise PlanError(f"the plan lacks the table [{name}]; `privstats plan init --example` writes a commented one")
     return dict(table)
 
 

@@ -68,6 +68,20 @@ plan check plan.toml extra
 plan check plan.toml --crosscheck excel
 plan check none.toml --crosscheck zcdp
 plan show nowhere.toml
+identity sign
+identity sign x.npy
+identity sign nowhere.html --key me.pem
+identity sign x.npy --key nowhere.pem
+identity verify
+identity verify x.npy
+identity verify x.npy --signed-by nonsense
+identity verify nowhere.html --signed-by me.pem
+report plan.toml --out page --sign nowhere.pem
+plan certify
+plan certify nowhere.toml
+plan certify none.toml
+plan init --yes
+plan init --from nowhere.csv --yes other.toml
 plan diff plan.toml
 plan diff plan.toml nowhere.toml
 plan diff x.npy plan.toml

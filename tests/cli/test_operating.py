@@ -14,8 +14,8 @@ from rich.console import Console
 
 import privstats as ps
 from privstats import dp
-from privstats.cli import identity as command
 from privstats.cli.ledger import history, standing
+from privstats.cli.parts import passphrases
 from privstats.secagg import Identity, Roster
 
 PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -75,8 +75,8 @@ def test_a_locked_identity_asks_for_its_passphrase(run, tmp_path, monkeypatch):
         assert options["hide_input"]
         return "correct horse"
 
-    monkeypatch.setattr(command.typer, "prompt", prompt)
-    monkeypatch.setattr(command.sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(passphrases.typer, "prompt", prompt)
+    monkeypatch.setattr(passphrases.sys, "stdin", SimpleNamespace(isatty=lambda: True))
     run("identity", "new", "me.pem", "--locked")
     me = Identity.load(tmp_path / "me.pem", "correct horse")
     assert run("identity", "show", "me.pem").stdout.strip() == me.public.hex()

@@ -91,3 +91,39 @@ def test_what_goes_wrong_is_one_sentence_and_no_page(privstats, folder, words, s
     assert done.returncode == 2
     assert said in done.stderr
     assert not (folder / "x" / "report.html").exists()
+
+
+def test_what_is_written_is_signed_beside_it(privstats, folder):
+    ulm, other = (ps.secagg.Identity(bytes([seed]) * 32) for seed in (1, 2))
+    ulm.save(folder / "ulm.pem")
+    words = ("report", "plan.toml", "--out", ".", "--registry", "entry.json", "--sign", "ulm.pem")
+    done = privstats(*words, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for name in ("report.html", "entry.json"):
+        verified = privstats("identity", "verify", name, "--signed-by", ulm.public.hex(), cwd=folder)
+        assert (verified.returncode, "signed it" in verified.stdout) == (0, True), verified.stderr
+        assert privstats("identity", "verify", name, "--signed-by", other.public.hex(), cwd=folder).returncode == 1
+    (folder / "entry.json").write_text((folder / "entry.json").read_text().replace("Draft", "Final"))
+    changed = privstats("identity", "verify", "entry.json", "--signed-by", ulm.public.hex(), cwd=folder)
+    assert (changed.returncode, "was changed since" in changed.stdout) == (1, True)
+    assert privstats("identity", "sign", "entry.json", "--key", "ulm.pem", cwd=folder).returncode == 0
+    again = privstats("identity", "verify", "entry.json", "--signed-by", ulm.public.hex(), cwd=folder)
+    assert again.returncode == 0
+    (folder / "entry.json.sig").unlink()
+    gone = privstats("identity", "verify", "entry.json", "--signed-by", ulm.public.hex(), cwd=folder)
+    assert (gone.returncode, "cannot read entry.json.sig" in gone.stderr) == (2, True)
+    (folder / "report.html.sig").write_text('{"format": "privstats-signature", "version": 2, "ed25519": ""}')
+    newer = privstats("identity", "verify", "report.html", "--signed-by", ulm.public.hex(), cwd=folder)
+    assert (newer.returncode, "no signature of version 1" in newer.stderr) == (2, True)
+
+
+def test_a_locked_key_signs_with_its_passphrase_and_no_key_writes_nothing(privstats, folder):
+    ps.secagg.Identity(bytes([1]) * 32).save(folder / "ulm.pem", "words")
+    (folder / "words.txt").write_text("words\n")
+    words = ("report", "plan.toml", "--registry", "entry.json", "--sign", "ulm.pem")
+    refused = privstats(*words, cwd=folder)
+    assert (refused.returncode, "give --passphrase-file" in refused.stderr) == (2, True)
+    assert not (folder / "entry.json").exists()
+    done = privstats(*words, "--passphrase-file", "words.txt", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "entry.json.sig").exists()

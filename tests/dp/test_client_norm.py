@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from privstats import ClassSchema, RidgeSchema, measure
 from privstats.dp import calibrate, client_norm, clip_client
-from privstats.encoding import flatten, layout_of
+from privstats.encoding import flatten, layout_of, weighted_square_norm
 from privstats.errors import DataError
 from tests import made
+from tests.schema import samples
 
 SCHEMAS = [
     ClassSchema(3, 4, "NAB", 1.0),
@@ -70,3 +71,17 @@ def test_without_a_clip_nothing_changes_and_a_foreign_shape_is_refused():
     assert clip_client(SCHEMAS[0], promise(None), vector) is vector
     with pytest.raises(DataError, match="shape"):
         clip_client(SCHEMAS[1], promise(), vector)
+
+
+@pytest.mark.parametrize("schema", samples.SCHEMAS)
+def test_a_client_that_puts_all_its_norm_into_one_statistic_is_worth_no_more_than_the_promise(schema):
+    """Of a logistic round one record cannot have both norms at once; a client of many records can."""
+    privacy = promise(20.0)
+    noise, layout = calibrate(schema, privacy, honest_shares=1), layout_of(schema)
+    prices = {statistic: sigma**-2 for statistic, sigma in noise.sigma.items()}
+    for segment, where in zip(layout.segments, layout.slices, strict=True):
+        if segment.size:
+            vector = np.zeros(layout.size, np.int64)
+            vector[where.start] = 1 << 58
+            clipped = clip_client(schema, privacy, vector)
+            assert float(weighted_square_norm(schema, clipped, prices)) ** 0.5 <= noise.mu * (1 + 1e-12), segment.name

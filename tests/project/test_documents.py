@@ -31,13 +31,13 @@ def commands(body: str) -> list[list[str]]:
     ]
 
 
-def python(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], cwd=ROOT, env=untraced(), capture_output=True, text=True)
+def python(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *words], cwd=cwd, env=untraced(), capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_and_shell_snippets_run_in_order(page, privstats, tmp_path, monkeypatch):
-    """All in this process, but for what is run as ``python -m``."""
+    """All in this process, but for ``python -m`` and for programs that the page wrote."""
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for language, body in blocks(page, "python", "bash"):
@@ -48,7 +48,9 @@ def test_python_and_shell_snippets_run_in_order(page, privstats, tmp_path, monke
             assert words[0] in {"privstats", "python"}, (
                 f"{page.name}: {words[0]!r} is no command that the tests can run"
             )
-            done = privstats(*words[1:], cwd=tmp_path) if words[0] == "privstats" else python(*words[1:])
+            run = privstats if words[0] == "privstats" else python
+            place = ROOT if words[:2] == ["python", "-m"] else tmp_path
+            done = run(*words[1:], cwd=place)
             assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}\n{done.stderr}"
 
 

@@ -99,6 +99,9 @@ def full_report():
 
 def test_every_picture_that_the_rows_allow_is_drawn(tmp_path):
     assert set(figures(full_report())) == {"matrix", "roc", "reconstruction"}
+    axes = figures(full_report())["roc"].axes[0]
+    for side in (axes.xaxis, axes.yaxis):
+        assert [side.get_major_formatter()(share, 0) for share in (0.001, 0.1, 1)] == ["0.1 %", "10 %", "100 %"]
     paths = draw_all(full_report(), tmp_path)
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths.values())
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.png" for name in paths}

@@ -23,6 +23,7 @@ from privstats.version import __version__
 from privstats.workflows.report import explanations
 from privstats.workflows.report.findings import Finding
 from privstats.workflows.report.layout import Cell, Table, Text, render
+from privstats.workflows.report.review import review_table
 
 __all__ = ["Statement", "page_of"]
 
@@ -113,6 +114,7 @@ def page_of(statement: Statement) -> str:
         worth=None if plan.noise is None else explanations.worth(plan, plan.noise),
         budget=explanations.budget_table(plan),
         dropouts=explanations.dropouts(plan),
+        review=review_table(plan, statement.mu, **_together(statement)),
         facts=[f"{fact[:1].upper()}{fact[1:]}." for fact in facts(plan)],
         released=None if statement.release is None else _released(statement.release),
         accounts=None if statement.accounts is None else _accounts(statement.accounts),
@@ -121,6 +123,10 @@ def page_of(statement: Statement) -> str:
         violated=statement.violated,
         origin=_origin(plan, at),
     )
+
+
+def _together(statement: Statement) -> dict[str, str]:
+    return {} if statement.course is None else {"releases": "all releases of the course together"}
 
 
 def _released(release: Release) -> list[tuple[str, str]]:

@@ -39,7 +39,7 @@ def test_the_page_says_what_is_and_what_is_not_promised(plan):
     assert "At most 2 of 100 records found at 1 false alarm in 100" in text
     for part in (plan.digest, "2026-03-01 12:30 UTC", f"privstats {ps.__version__}, Python 3", "centre" * 0 + "numpy"):
         assert part in text
-    assert {"collected", "promised", "not-promised", "budget", "dropouts", "facts", "origin"} == ids(page)
+    assert {"collected", "promised", "not-promised", "budget", "dropouts", "review", "facts", "origin"} == ids(page)
     assert "secrets need 7 shares" in text  # the plan's own facts
     assert ps.Plan.from_toml(html.unescape(re.search(r"<pre[^>]*>(.*?)</pre>", page, re.S)[1])) == plan
 

@@ -1,0 +1,72 @@
+"""Ask the questions of ``plan init`` on a terminal, and say what a table gave and must not give."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import typer
+
+from privstats.cli.parts.questions import QUESTIONS, Answers, Question, answered, plan_text, table_facts
+from privstats.errors import PlanError, PrivstatsError
+
+__all__ = ["can_ask", "plan_from"]
+
+
+def can_ask() -> bool:
+    """Whether a person sits at both ends."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def plan_from(path: Path, given: Mapping[str, Any], table: Path | None, target: str | None, *, ask: bool) -> str:
+    """The text of the plan that the answers make.
+
+    Args:
+        path: where it will lie, for the command that repeats the answers.
+        given: answers by option.
+        table: a file whose columns and classes answer, too.
+        target: its column that is predicted.
+        ask: whether a person answers the rest.
+
+    Raises:
+        PrivstatsError: an answer is missing, the table cannot be read, or the answers make no plan.
+    """
+    if target is not None and table is None:
+        raise PlanError("--target names a column of a table: give the table with --from")
+    read, fields = _read(table, target, given) if table is not None else ({}, {})
+    answers = answered({**read, **given}, _ask if ask else None)
+    try:
+        return plan_text(answers, fields)
+    except PrivstatsError:
+        if ask:
+            typer.echo(f"\nyour answers, to correct and run: {_again(path, answers, read)}", err=True)
+        raise
+
+
+def _read(table: Path, target: str | None, given: Mapping[str, Any]) -> tuple[Answers, Answers]:
+    answers, fields, rows = table_facts(table, target, given)
+    classes = f", {answers['classes']} classes" if "classes" in answers else ""
+    typer.echo(
+        f"{table}: {rows:,} rows, {answers['features']} columns beside {target}{classes}. Their names stand in the "
+        "plan, which all parties read: take out what is not public.\n"
+        "Not read from it: clip_norm, the largest target, the number of records, epsilon. Chosen by looking at private "
+        "records they are a leak outside the budget, which no epsilon counts.",
+        err=True,
+    )
+    return answers, fields
+
+
+def _ask(question: Question) -> Any:
+    typer.echo(f"\n{question.why}")
+    kind = click.Choice(question.choices) if question.choices else question.kind
+    return typer.prompt(question.asks, type=kind)
+
+
+def _again(path: Path, answers: Answers, read: Answers) -> str:
+    named = [question for question in QUESTIONS if question.name in answers and question.name not in read]
+    words = [word for question in named for word in (question.option, str(answers[question.name]))]
+    return shlex.join(["privstats", "plan", "init", str(path), "--yes", *words])

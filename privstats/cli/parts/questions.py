@@ -1,0 +1,240 @@
+"""What ``plan init`` asks: the choices behind a plan, one question each, and the plan file that they make.
+
+Of a table it takes the columns, their names and the classes, which then stand in a plan for all to see. No choice of
+privacy has a default, and neither clip norm, target bound nor number of records is taken from data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import tomli_w
+
+import privstats as ps
+from privstats.errors import PlanError
+
+if TYPE_CHECKING:
+    from privstats.moments.record_files import Records
+
+__all__ = ["QUESTIONS", "Answers", "Question", "answered", "plan_text", "table_facts"]
+
+Answers: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One choice.
+
+    Attributes:
+        name: the key of the plan, and of the option ``--name``.
+        asks: the question.
+        why: what hangs on it, in one sentence.
+        kind: of the answer.
+        choices: the answers there are; any where empty.
+        where: an earlier question and the answer to it that this one is about.
+    """
+
+    name: str
+    asks: str
+    why: str
+    kind: type[str] | type[int] | type[float]
+    choices: tuple[str, ...] = ()
+    where: tuple[str, str] | None = None
+
+    @property
+    def option(self) -> str:
+        """How it is answered on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+
+QUESTIONS: tuple[Question, ...] = (
+    Question(
+        "task",
+        "What shall the model predict?",
+        "classes: one of several labels; ridge: a number.",
+        str,
+        ("classes", "ridge"),
+    ),
+    Question(
+        "classes",
+        "How many classes?",
+        "Labels are 0, 1, ... or names; they are public.",
+        int,
+        where=("task", "classes"),
+    ),
+    Question(
+        "target_bound",
+        "What is the largest target?",
+        "Larger ones are cut to it; take it from public knowledge.",
+        float,
+        where=("task", "ridge"),
+    ),
+    Question("features", "How many numbers has a record?", "The columns without the one that is predicted.", int),
+    Question(
+        "clip_norm",
+        "How long may a record's vector be at most?",
+        "Longer ones are shortened. Take it from public data: from private records it is a leak outside the budget.",
+        float,
+    ),
+    Question("clients", "How many parties?", "Hospitals, companies, devices: whoever sends one sum.", int),
+    Question("vanish", "How many of them may vanish?", "If more do, there is no release.", int),
+    Question(
+        "colluders",
+        "How many parties may work with the server?",
+        "The others stay protected against that many; 0 trusts that none does.",
+        int,
+    ),
+    Question(
+        "max_records",
+        "How many records at most, over all parties?",
+        "It sizes the numbers that are sent; take a public upper bound.",
+        int,
+    ),
+    Question(
+        "model",
+        "Who adds the noise?",
+        "central: a trusted server; distributed: the parties together; local: each party all of it, noisiest.",
+        str,
+        ("central", "distributed", "local"),
+    ),
+    Question(
+        "unit",
+        "Who is protected?",
+        "record: one record, and with ten of them less; client: all that one party holds.",
+        str,
+        ("record", "client"),
+    ),
+    Question(
+        "max_records_per_client",
+        "How many records may one party hold?",
+        "Noise grows with it, and a party with more is refused.",
+        int,
+        where=("unit", "client"),
+    ),
+    Question(
+        "adjacency",
+        "What must stay a secret?",
+        "add-remove: whether a record is in the data at all; replace-one: only what is in it.",
+        str,
+        ("add-remove", "replace-one"),
+        where=("unit", "record"),
+    ),
+    Question(
+        "epsilon",
+        "Which epsilon?",
+        "Smaller is safer and noisier: `privstats audit budget` says what the best attacker finds at it.",
+        float,
+    ),
+    Question(
+        "delta",
+        "Which delta?",
+        "The chance that more is learned than epsilon says: well below 1 / records, such as 1e-6.",
+        float,
+    ),
+)
+"""In the order in which they are asked."""
+
+
+def answered(given: Mapping[str, Any], ask: Callable[[Question], Any] | None) -> Answers:
+    """An answer to every question that is open: what is given, and what ``ask`` says.
+
+    Args:
+        given: answers by name; None where there is none.
+        ask: asks a person; None where nobody can be asked.
+
+    Raises:
+        PlanError: an answer is missing and nobody can be asked; or one is given that the others leave no room for.
+    """
+    found: Answers = {}
+    missing = []
+    for question in QUESTIONS:
+        value = given.get(question.name)
+        if question.where is not None and found.get(question.where[0]) != question.where[1]:
+            if value is not None:
+                raise PlanError(f"{question.option} does not go with the other answers; leave it out")
+            continue
+        if value is None and ask is None:
+            missing.append(question.option)
+        found[question.name] = ask(question) if value is None and ask is not None else value
+    if missing:
+        raise PlanError(
+            f"nothing says {', '.join(missing)}: give these, or run the command on a terminal without --yes; no choice "
+            "of privacy has a default"
+        )
+    return found
+
+
+def table_facts(path: Path, target: str | None, given: Mapping[str, Any]) -> tuple[Answers, Answers, int]:
+    """What a table says of a plan: answers, further fields of the schema, and how many rows it has.
+
+    Raises:
+        DataError: the table cannot be read, or holds no numbers beside the target.
+        MissingExtraError: pandas is not installed.
+    """
+    from privstats.moments import RecordFile
+
+    records = RecordFile(path, target=target).whole()
+    task = given.get("task") or ("ridge" if records.y.dtype.kind == "f" else "classes")
+    answers: Answers = {"task": task, "features": records.X.shape[1]}
+    fields: Answers = {"feature_names": records.names}
+    if task == "classes":
+        labels = _labels(records)
+        answers["classes"] = labels if isinstance(labels, int) else len(labels)
+        if not isinstance(labels, int):
+            fields["class_names"] = labels
+    return answers, fields, len(records.y)
+
+
+def _labels(records: Records) -> int | tuple[str, ...]:
+    """Names of the classes; their number where the labels are whole numbers from 0 on."""
+    if records.y.dtype.kind in "biu":
+        return int(records.y.max()) + 1
+    return tuple(sorted({str(label) for label in records.y}))
+
+
+def plan_text(answers: Answers, fields: Mapping[str, Any]) -> str:
+    """The plan file, a comment at every key that was asked for.
+
+    Raises:
+        PrivstatsError: the answers make no plan.
+    """
+    plan = ps.Plan(schema=_schema(answers, fields), cohort=_cohort(answers), privacy=_privacy(answers))
+    asked = {question.name: question for question in QUESTIONS}
+    lines = ["# The plan of one aggregation, as `privstats plan init` was answered; every party reads it beforehand."]
+    for section, table in plan.tables.items():
+        if not isinstance(table, dict):
+            lines.append(tomli_w.dumps({section: table}).strip())
+            continue
+        lines += ["", f"[{section}]"]
+        for key, value in table.items():
+            question = asked.get(key)
+            lines += [f"# {question.asks} {question.why}"] if question else []
+            lines.append(tomli_w.dumps({key: value}).strip())
+    return "\n".join(lines) + "\n"
+
+
+def _schema(answers: Answers, fields: Mapping[str, Any]) -> ps.schema.Schema:
+    size = {"features": answers["features"], "clip_norm": answers["clip_norm"], **fields}
+    if answers["task"] == "ridge":
+        return ps.RidgeSchema(target_bound=answers["target_bound"], **size)
+    if answers["task"] != "classes":
+        raise PlanError(f"task must be 'classes' or 'ridge', got {answers['task']!r}: choose one")
+    return ps.ClassSchema(answers["classes"], statistics="NAB", **size)
+
+
+def _cohort(answers: Answers) -> ps.Cohort:
+    left = answers["clients"] - answers["vanish"]
+    if left < 1 or answers["vanish"] < 0:
+        raise PlanError(
+            f"vanish must be 0 to {answers['clients'] - 1} of {answers['clients']}, got {answers['vanish']}"
+        )
+    return ps.Cohort(answers["clients"], left, answers["max_records"], answers["colluders"])
+
+
+def _privacy(answers: Answers) -> ps.Privacy:
+    names = ("model", "unit", "adjacency", "epsilon", "delta", "max_records_per_client")
+    choices: Any = {"adjacency": "add-remove", **answers}  # the only one that a client can be promised
+    return ps.Privacy(**{name: choices.get(name) for name in names})

@@ -1,0 +1,131 @@
+"""``plan init`` asks on a terminal, reads a table's shape, and has no default for a choice of privacy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import privstats as ps
+from privstats.cli.main import app
+from privstats.cli.parts import asking
+from privstats.cli.parts.questions import QUESTIONS
+
+GIVEN = {
+    "task": "classes", "classes": 3, "features": 4, "clip-norm": 2.5, "clients": 8, "vanish": 2, "colluders": 1,
+    "max-records": 900, "model": "distributed", "unit": "record", "adjacency": "replace-one", "epsilon": 2.0,
+    "delta": 1e-6,
+}  # fmt: skip
+ANSWERS = "\n".join(str(value) for value in GIVEN.values()) + "\n"
+
+
+def options(**changes):
+    named = {**GIVEN, **{name.replace("_", "-"): value for name, value in changes.items()}}
+    return [word for name, value in named.items() if value is not None for word in (f"--{name}", str(value))]
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setattr(asking, "can_ask", lambda: True)
+
+
+@pytest.fixture
+def init(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return lambda *words, **how: CliRunner().invoke(app, ["plan", "init", *words], **how)
+
+
+def test_a_person_answers_and_the_plan_says_what_was_answered(init, terminal):
+    done = init(input=ANSWERS)
+    assert done.exit_code == 0, done.output
+    plan = ps.Plan.read("plan.toml")
+    assert plan.privacy == ps.Privacy(
+        model="distributed", unit="record", adjacency="replace-one", epsilon=2.0, delta=1e-6
+    )
+    assert plan.cohort == ps.Cohort(8, 6, 900, 1)
+    assert (plan.schema.clip_norm, plan.schema.classes) == (2.5, 3)
+    assert all(question.why in done.output for question in QUESTIONS if question.name in plan.to_toml())
+    assert "at it.\nepsilon = 2.0\n# Which delta?" in Path("plan.toml").read_text()
+
+
+def test_what_is_given_is_not_asked(init, terminal):
+    done = init(
+        "--unit", "client", "--max-records-per-client", "50", input=ANSWERS.replace("record\nreplace-one\n", "")
+    )
+    assert done.exit_code == 0, done.output
+    assert "Who is protected?" not in done.output
+    assert ps.Plan.read("plan.toml").privacy.max_records_per_client == 50
+
+
+def test_a_choice_of_privacy_has_no_default(init, terminal):
+    """Enter alone is no answer: the question comes again, and the end of input writes nothing."""
+    done = init(*options(epsilon=None), input="\n\n")
+    assert (done.exit_code, done.output.count("Which epsilon?")) == (1, 3)
+    assert "[" not in done.output.split("Which epsilon?")[1][:4]
+    assert not (Path("plan.toml")).exists()
+
+
+def test_answers_that_make_no_plan_are_not_lost(init, terminal, privstats, tmp_path):
+    done = init(input=ANSWERS.replace("\n2.0\n", "\n1e9\n"))
+    assert isinstance(done.exception, ps.PlanError)
+    assert "privstats plan init plan.toml --yes --task classes" in done.stderr
+    assert "--epsilon 1000000000.0" in done.stderr
+
+
+def test_without_a_terminal_and_answers_the_example_is_written(init):
+    assert init().exit_code == 0
+    assert "# The plan of one aggregation. Every party" in Path("plan.toml").read_text()
+
+
+def test_the_example_is_there_on_a_terminal_too(init, terminal):
+    assert init("--example").exit_code == 0
+    assert ps.Plan.read("plan.toml").schema.classes == 10
+
+
+def test_yes_takes_what_is_given(init):
+    assert init("--yes", *options()).exit_code == 0
+    assert ps.Plan.read("plan.toml").privacy.epsilon == 2.0
+    assert init("--yes", "--force", *options(task="ridge", classes=None, target_bound=9)).exit_code == 0
+    assert ps.Plan.read("plan.toml").schema.target_bound == 9
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--yes"], "nothing says --task, --features, --clip-norm"),
+        (options(epsilon=None, delta=None), "nothing says --epsilon, --delta: .* no choice of privacy has a default"),
+        (options(target_bound=3), "--target-bound does not go with the other answers"),
+        (options(task="trees", classes=None), "task must be 'classes' or 'ridge'"),
+        (options(vanish=8), "vanish must be 0 to 7 of 8"),
+        (options(model="panel"), "protocol"),
+        (options(unit="person", adjacency=None), "unit must be one of"),
+        (["--target", "y"], "give the table with --from"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_one_sentence_and_no_file(init, words, told):
+    done = init(*words)
+    assert isinstance(done.exception, ps.errors.PrivstatsError), done.output
+    with pytest.raises(ps.errors.PrivstatsError, match=told):
+        raise done.exception
+    assert not Path("plan.toml").exists()
+
+
+def test_a_table_gives_columns_and_classes_and_never_a_clip(init, tmp_path):
+    (tmp_path / "ward.csv").write_text("age,bmi,ill\n51,20.5,no\n42,31,yes\n63,25,no\n")
+    words = options(classes=None, features=None, task=None)
+    done = init("--yes", "--from", "ward.csv", "--target", "ill", *words)
+    assert done.exit_code == 0, done.output
+    schema = ps.Plan.read("plan.toml").schema
+    assert (schema.feature_names, schema.class_names) == (("age", "bmi"), ("no", "yes"))
+    assert "a leak outside the budget" in done.stderr
+    refused = init("--yes", "--force", "--from", "ward.csv", "--target", "ill", *options(classes=None, clip_norm=None))
+    assert "--clip-norm" in str(refused.exception)
+
+
+def test_a_table_of_numbers_is_a_regression(init, tmp_path):
+    (tmp_path / "ward.csv").write_text("age,bmi,days\n51,20.5,2.5\n42,31,3\n63,25,1\n")
+    words = options(classes=None, features=None, task=None, target_bound=30)
+    assert init("--yes", "--from", "ward.csv", "--target", "days", *words).exit_code == 0
+    schema = ps.Plan.read("plan.toml").schema
+    assert (schema.task, schema.features, schema.target_bound) == ("ridge", 2, 30)

@@ -1,0 +1,108 @@
+"""Plans by chance, of every kind of schema, trust model, unit and adjacency that a plan takes."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import privstats as ps
+from privstats.errors import PlanError
+from privstats.schema import Schema
+from privstats.schema.public_values import Published
+
+__all__ = ["KINDS", "random_plans"]
+
+PANEL = tuple(ps.secagg.Identity(bytes([seed]) * 32).public.hex() for seed in (1, 2, 3))
+
+
+def _classes(chance: random.Random, common: dict[str, Any]) -> Schema:
+    letters = chance.choice(["NA", "NAB", "NAD", "NAS", "NABD", "NABSD"])
+    return ps.ClassSchema(chance.randint(2, 9), statistics=letters, nonnegative=chance.random() < 0.3, **common)
+
+
+def _ridge(chance: random.Random, common: dict[str, Any]) -> Schema:
+    return ps.RidgeSchema(
+        targets=chance.randint(1, 3), target_bound=chance.uniform(0.1, 50), folds=chance.choice([1, 1, 5]), **common
+    )
+
+
+def _counts(chance: random.Random, common: dict[str, Any]) -> Schema:
+    sex = ps.Categories("sex", ("f", "m"), missing=chance.random() < 0.5)
+    age, ward = ps.Bins("age", (0, 40, 60, 120), closed="right"), ps.Categories("ward", (1, 2, 3), other=True)
+    tables = [("sex",), ("sex", "age"), ("age", "ward"), ("ward",)][: chance.randint(1, 4)]
+    return ps.CountSchema((sex, age, ward), tuple(tables))
+
+
+def _sites(chance: random.Random, common: dict[str, Any]) -> Schema:
+    return ps.SitesSchema(pulls=(chance.choice([0.0, 0.4, 30.0]),), **common)
+
+
+def _within(chance: random.Random, common: dict[str, Any]) -> Schema:
+    pull = chance.choice([0.0, chance.uniform(0.1, 100), 1e8])
+    return ps.WithinSchema(chance.randint(2, 6), pull=pull, n_max=chance.randint(1, 1000), **common)
+
+
+def _score(chance: random.Random, common: dict[str, Any]) -> Schema:
+    if chance.random() < 0.6:
+        return ps.ScoreSchema(**common)
+    return ps.ScoreSchema(family="poisson", target_bound=chance.uniform(1, 30), **common)
+
+
+def _gradients(chance: random.Random, common: dict[str, Any]) -> Schema:
+    course = {"expected_records": 1000, "course_mu": 1.0, "features": common["features"]}
+    if chance.random() < 0.5:
+        return ps.GradientSchema(classes=chance.randint(2, 5), residual_norm=chance.uniform(0.1, 1), **course)
+    return ps.GradientSchema(residual_norm=1.0, target_bound=chance.uniform(0.1, 9), **course)
+
+
+def _gaussians(chance: random.Random, common: dict[str, Any]) -> Schema:
+    return ps.GaussianSchema(shrinkage=0.2, rounds=2, reference=chance.random() < 0.5, **common)
+
+
+KINDS: tuple[Callable[[random.Random, dict[str, Any]], Schema], ...] = (
+    *(_classes, _ridge, _counts, _sites, _within, _score, _gradients, _gaussians),
+)
+
+
+def random_plans(seed: int, kinds: Any = KINDS) -> Iterator[ps.Plan]:
+    """One plan after another, the kinds in turn; what no plan can hold is drawn again."""
+    chance = random.Random(seed)
+    while True:
+        for kind in kinds:
+            yield _plan(chance, kind)
+
+
+def _plan(chance: random.Random, kind: Any) -> ps.Plan:
+    while True:
+        common = {
+            "features": chance.randint(2, 9),
+            "clip_norm": 10 ** chance.uniform(-3, 3),
+            "grid_bits": chance.randint(10, 20),
+        }
+        schema = kind(chance, common)
+        model = chance.choice(["central", "distributed", "local", "panel"])
+        around: dict[str, Any] = {"protocol": "split", "panel": PANEL} if model == "panel" else {}
+        needs = Published("0" * 64) if schema.needs else None
+        clients = chance.randint(5, 40)
+        cohort = ps.Cohort(clients, clients - 1, chance.randint(10, 10_000), chance.randint(0, 2))
+        around["privacy"] = _privacy(chance, schema, model)
+        try:
+            return ps.Plan(schema=schema, cohort=cohort, published=needs, **around)
+        except PlanError:
+            continue
+
+
+def _privacy(chance: random.Random, schema: Schema, model: Any) -> ps.Privacy:
+    unit: dict[str, Any] = {"unit": "record", "adjacency": chance.choice(["add-remove", "replace-one"])}
+    if chance.random() < 0.3 or schema.task == "gaussians":
+        most = chance.randint(1, 200)
+        clip = {"client_clip": chance.uniform(1, most)} if chance.random() < 0.5 or schema.task == "gaussians" else {}
+        unit = {"unit": "client", "adjacency": "add-remove", "max_records_per_client": most, **clip}
+    shares = None
+    if chance.random() < 0.5:
+        parts = {letter: chance.uniform(0.02, 1) for letter in schema.statistics}
+        shares = {letter: part / math.fsum(parts.values()) for letter, part in parts.items()}
+    numbers = {"epsilon": 10 ** chance.uniform(-2, 1.9), "delta": 10 ** chance.uniform(-13, -2)}
+    return ps.Privacy(model=model, shares=shares, **unit, **numbers)

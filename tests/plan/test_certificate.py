@@ -1,0 +1,338 @@
+"""The budget certificate: a checker without the library accepts what is true of a plan, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import pytest
+
+import privstats as ps
+from privstats.dp.exact import gaussian_delta_bounds
+from privstats.errors import PlanError
+from privstats.plan import certificate_checker
+from privstats.plan.certificate import certificate_text
+from privstats.plan.certificate_checker import Refused, bound, check, delta_of
+from tests import made
+from tests.plan.random_plans import KINDS, random_plans
+from tests.schema import samples
+
+CHECKER = Path(certificate_checker.__file__)
+COHORT = ps.Cohort(20, 15, 5000, 2)
+
+
+def plan_of(model: str = "distributed", schema: Any = None, **changes: Any) -> ps.Plan:
+    return made.plan(schema or ps.ClassSchema(3, 5, "NAB", 1.5), COHORT, made.promise(model, **changes))
+
+
+PLAN = plan_of(adjacency="replace-one")
+TEXT = certificate_text(PLAN)
+
+
+def lone(folder: Path, plan: str | bytes, certificate: str | bytes) -> subprocess.CompletedProcess[str]:
+    """The checker as a file of its own, in a folder of its own, without any package."""
+    shutil.copy(CHECKER, folder / "checker.py")
+    for name, text in (("plan.toml", plan), ("certificate.json", certificate)):
+        (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    command = [sys.executable, "-S", "-I", "checker.py", "plan.toml", "certificate.json"]
+    return subprocess.run(command, cwd=folder, env=dict(os.environ), capture_output=True, text=True, timeout=60)
+
+
+def test_the_checker_runs_alone_from_a_folder_without_packages(tmp_path: Path) -> None:
+    done = lone(tmp_path, PLAN.to_toml(), TEXT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"holds: plan {PLAN.digest}, epsilon 1 at delta 1e-05 for one record, replace-one")
+
+
+def test_the_checker_is_short_and_imports_the_standard_library_alone() -> None:
+    source = CHECKER.read_text()
+    tree = ast.parse(source)
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docs = [node.body[0] for node in ast.walk(tree) if isinstance(node, documented) and ast.get_docstring(node)]
+    words = {line for node in docs for line in range(node.lineno, (node.end_lineno or 0) + 1)}
+    lines = enumerate(source.splitlines(), 1)
+    code = [line for number, line in lines if line.strip() and not line.strip().startswith("#") and number not in words]
+    assert len(code) < 300
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "." for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.partition(".")[0] for name in imported} <= set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plan_of_every_kind_is_certified(kind: Any) -> None:
+    for plan in islice(random_plans(11, [kind]), 3):
+        assert check(plan.to_toml(), certificate_text(plan)).startswith("holds")
+
+
+@pytest.mark.nightly
+def test_three_hundred_plans_by_chance_are_certified() -> None:
+    for plan in islice(random_plans(300), 304):
+        assert check(plan.to_toml(), certificate_text(plan)).startswith("holds")
+
+
+@pytest.mark.parametrize("name", ["plan.toml", "shuffled"])
+def test_a_plan_file_as_a_person_writes_it_says_the_same_as_its_tables(name: str, tmp_path: Path) -> None:
+    """Defaults left out, another order of letters, letters that follow from others, comments, whole numbers."""
+    if name == "plan.toml":
+        text = Path(ps.__file__).with_name("cli").joinpath("plan.toml").read_text()
+    else:
+        text = (
+            'version = 1\n[schema]\ntask = "classes"\nclasses = 3\nfeatures = 2\nstatistics = "BSAND"\nclip_norm = 2\n'
+            "[cohort]\nclients = 5\nmin_survivors = 4\nmax_records = 1_000\n"
+            '[privacy]\nmodel = "central"\nunit = "record"\nadjacency = "add-remove"\nepsilon = 1\ndelta = 0.00001\n'
+            "shares = { A = 0.5, S = 0.4000001, N = 0.1 }\n"
+        )
+    assert check(text, certificate_text(ps.Plan.from_toml(text))).startswith("holds")
+
+
+def test_without_a_promise_there_is_nothing_to_certify() -> None:
+    with pytest.raises(PlanError, match="without differential privacy, so there is no budget to certify"):
+        certificate_text(made.plan(PLAN.schema, COHORT))
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("schema", samples.SCHEMAS)
+def test_the_checker_bounds_what_the_library_bounds(schema: Any, adjacency: Any) -> None:
+    """Two programs that share no code: closed forms in float64, and rationals."""
+    if schema.task == "gaussians" and adjacency == "replace-one":
+        return
+    table = json.loads(json.dumps({"task": schema.task, **_fields(schema)}, default=vars))
+    for weights in (dict.fromkeys(schema.statistics, 1.0), {s: 0.5 + 7 * i for i, s in enumerate(schema.statistics)}):
+        grid = {s: Fraction(weight) / Fraction(schema.scale_of(s)) ** 2 for s, weight in weights.items()}
+        mine = ps.dp.joint_mu(schema, {s: weight**-0.5 for s, weight in weights.items()}, adjacency) ** 2
+        assert float(bound(table, grid, adjacency)) == pytest.approx(mine, rel=1e-12)
+
+
+def _fields(schema: Any) -> dict[str, Any]:
+    names = ("grid_bits", "features", "classes", "folds", "nonnegative", "family", "pulls", "pull", "n_max", "tables")
+    return {name: getattr(schema, name) for name in names if hasattr(schema, name)}
+
+
+PLACES = [("1/5000", "1/1000"), ("1", "1"), ("1/4", "1"), ("3", "8"), ("17/2", "100")]
+
+
+@pytest.mark.parametrize(("mu", "epsilon"), PLACES)
+def test_bounds_of_delta_hold_against_eighty_digits(mu: str, epsilon: str) -> None:
+    with mpmath.workdps(300):
+        m, e = (mpmath.mpf(Fraction(x).numerator) / Fraction(x).denominator for x in (mu, epsilon))
+        true = mpmath.ncdf(-e / m + m / 2) - mpmath.exp(e) * mpmath.ncdf(-e / m - m / 2)
+        for bounds in (delta_of, gaussian_delta_bounds):
+            low, high = (mpmath.mpf(x.numerator) / x.denominator for x in bounds(Fraction(mu), Fraction(epsilon)))
+            assert low <= true <= high
+            assert high - low < true * mpmath.mpf(10) ** -40
+
+
+def scaled(factor: Fraction, *path: str) -> Callable[[Any], None]:
+    """Multiply a rational in a certificate, or every rational under a name."""
+
+    def forge(document: Any) -> None:
+        for key in path[:-1]:
+            document = document[key]
+        inner = document[path[-1]]
+        if isinstance(inner, dict):
+            document[path[-1]] = {name: str(Fraction(value) * factor) for name, value in inner.items()}
+        else:
+            document[path[-1]] = str(Fraction(inner) * factor)
+
+    return forge
+
+
+def put(value: Any, *path: Any) -> Callable[[Any], None]:
+    def forge(document: Any) -> None:
+        for key in path[:-1]:
+            document = document[key]
+        document[path[-1]] = value
+
+    return forge
+
+
+def all_sigmas(factor: Fraction) -> Callable[[Any], None]:
+    def forge(document: Any) -> None:
+        for letter in document["statistics"]:
+            scaled(factor, "statistics", letter, "sigma")(document)
+
+    return forge
+
+
+def narrower(*path: str) -> Callable[[Any], None]:
+    """The upper half of an interval alone."""
+
+    def forge(document: Any) -> None:
+        for key in path:
+            document = document[key]
+        document["low"] = str(Fraction(document["high"]) * (1 - Fraction(1, 10**17)))
+
+    return forge
+
+
+def replanned(change: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Another plan's tables with their true digest."""
+
+    def forge(document: Any) -> None:
+        other = ps.Plan.from_toml(PLAN.to_toml().replace("epsilon = 1.0", "epsilon = 2.0"))
+        honest = json.loads(certificate_text(other))
+        document |= {name: honest[name] for name in ("plan", "plan_digest")}
+        change(document)
+
+    return forge
+
+
+def nothing(_: Any) -> None:
+    """What is forged already is enough."""
+
+
+SHORT, LONG = Fraction(9, 10), Fraction(11, 10)
+WORST = ("statistics", "A", "worst")
+FORGED: dict[str, tuple[Callable[[Any], None], str]] = {
+    "one sigma smaller": (scaled(SHORT, "statistics", "A", "sigma"), "sigma"),
+    "one sigma larger": (scaled(LONG, "statistics", "N", "sigma"), "sigma"),
+    "every sigma smaller": (all_sigmas(1 - Fraction(1, 10**6)), "promise"),
+    "every sigma smaller by one part in a thousand million": (all_sigmas(1 - Fraction(1, 10**9)), "promise"),
+    "every sigma larger": (all_sigmas(LONG), "sigma"),
+    "sigma off the diagonal alone": (put({"off": "1000"}, "statistics", "B", "sigma"), "form"),
+    "sigma off the diagonal smaller": (scaled(SHORT, "statistics", "B", "sigma", "off"), "sigma"),
+    "sigma on a grid too coarse for the proof": (put({"all": "3"}, "statistics", "N", "sigma"), "sigma"),
+    "a sensitivity smaller": (scaled(SHORT, "statistics", "A", "sensitivity_squared"), "sensitivity"),
+    "a sensitivity between wide bounds": (put("0", "statistics", "A", "sensitivity_squared", "low"), "sensitivity"),
+    "a worst record outside of the clip": (put([[0, 4097]], *WORST, "gone", 0, "x"), "pair"),
+    "a worst record of a class that is not there": (put(3, *WORST, "gone", 0, "cell"), "pair"),
+    "a worst record with a column that is not there": (put([[5, 4096]], *WORST, "gone", 0, "x"), "pair"),
+    "a worst record that is no whole number": (put([[0, 0.5]], *WORST, "gone", 0, "x"), "pair"),
+    "a worst record of half a class": (put(0.5, *WORST, "gone", 0, "cell"), "pair"),
+    "a worst case of two records": (put(2, *WORST, "come", 0, "times"), "pair"),
+    "a worst case with records beside it": (
+        lambda document: document["statistics"]["A"]["worst"].update(
+            beside=document["statistics"]["A"]["worst"]["gone"]
+        ),
+        "pair",
+    ),
+    "a pair that is not the worst": (put([[1, 4096]], *WORST, "come", 0, "x"), "pair"),
+    "a worst case that moves less": (put("1", *WORST, "moves", "A"), "pair"),
+    "a joint worst case that moves more": (scaled(LONG, "joint", "worst", "moves", "A"), "pair"),
+    "mu smaller": (scaled(SHORT, "joint", "mu_squared"), "mu"),
+    "mu between narrow bounds": (narrower("joint", "mu_squared"), "mu"),
+    "epsilon smaller": (put("1/2", "epsilon"), "epsilon"),
+    "delta smaller": (put("1/1000000", "delta"), "delta"),
+    "delta's interval smaller": (scaled(SHORT, "delta_at_epsilon"), "interval"),
+    "delta's interval narrower": (narrower("delta_at_epsilon"), "interval"),
+    "delta's interval wide": (put("0", "delta_at_epsilon", "low"), "interval"),
+    "delta's interval above the promise": (put("100001/10000000000", "delta_at_epsilon", "high"), "interval"),
+    "another model": (put("central", "model"), "model"),
+    "another unit": (put("client", "unit"), "unit"),
+    "another adjacency": (put("add-remove", "adjacency"), "adjacency"),
+    "more honest shares": (put(14, "honest_shares"), "honest_shares"),
+    "another plan's digest": (put(plan_of().digest, "plan_digest"), "plan_digest"),
+    "another plan": (replanned(nothing), "plan"),
+    "another plan with its epsilon": (replanned(put("2", "epsilon")), "plan"),
+    "a statistic left out": (lambda document: document["statistics"].pop("N") and None, "form"),
+    "a claim left out": (lambda document: document.pop("joint") and None, "form"),
+    "a claim that nobody checks": (put("true", "audited"), "form"),
+    "another version": (put(2, "version"), "form"),
+    "a text in place of a record": (put("worst", *WORST), "form"),
+    "a rational by zero": (put("1/0", "delta_at_epsilon", "high"), "form"),
+    "a power in place of a rational": (put("1e999999999", "delta_at_epsilon", "high"), "form"),
+    "a rational of a million digits": (put("9" * 10**6, "delta_at_epsilon", "high"), "form"),
+}
+TEXTS = {
+    "truncated": TEXT[: len(TEXT) // 2],
+    "empty": "",
+    "a list": "[]",
+    "a key twice": TEXT.replace('"version": 1,', '"version": 1, "version": 1,'),
+    "a huge power": TEXT.replace('"honest_shares": 13', '"honest_shares": 1e999999999'),
+    "a huge number": TEXT.replace('"honest_shares": 13', f'"honest_shares": {"9" * 10**6}'),
+    "no number": TEXT.replace('"honest_shares": 13', '"honest_shares": NaN'),
+    "deep": "[" * 10**6,
+    "long": TEXT + " " * (1 << 23),
+}
+
+
+@pytest.mark.parametrize("lie", FORGED)
+def test_a_forged_claim_is_refused_by_its_name(lie: str) -> None:
+    forge, claim = FORGED[lie]
+    document = json.loads(TEXT)
+    forge(document)
+    with pytest.raises(Refused, match=rf"^{claim}: "):
+        check(PLAN.to_toml(), json.dumps(document))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_that_is_no_certificate_is_refused_at_once(text: str) -> None:
+    with pytest.raises(Refused, match=r"^form: "):
+        check(PLAN.to_toml(), TEXTS[text])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "claim"),
+    [
+        ("epsilon = 1.0", "epsilon = 0.9", "plan"),
+        ("clip_norm = 1.5", "clip_norm = 1.6", "plan"),
+        ("min_survivors = 15", "min_survivors = 14", "plan"),
+        ("epsilon = 1.0", "epsilon = 1e999999999", "form"),
+        ("epsilon = 1.0", f"epsilon = {'9' * 5000}", "form"),
+        ("[privacy]", "[privacy]\n[privacy]", "form"),
+        ("version = 1", "version = 1\nnotes = 'approved'", "plan"),
+    ],
+)
+def test_another_plan_file_is_refused(old: str, new: str, claim: str) -> None:
+    text = PLAN.to_toml()
+    assert old in text
+    with pytest.raises(Refused, match=rf"^{claim}: "):
+        check(text.replace(old, new, 1), TEXT)
+
+
+@pytest.mark.parametrize("text", [TEXTS["truncated"], b"\xff\xfe", TEXTS["long"]])
+def test_the_program_ends_with_one_line_and_code_1(tmp_path: Path, text: str | bytes) -> None:
+    done = lone(tmp_path, PLAN.to_toml(), text)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("refused: ")
+    assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("path", [("statistics", "N", "worst"), ("joint", "worst")])
+def test_an_alignment_has_no_worst_records_to_make_up(path: Any) -> None:
+    plan = next(random_plans(1, [KINDS[-1]]))
+    document = json.loads(certificate_text(plan))
+    put("7", *path, "moves", "N")(document)
+    with pytest.raises(Refused, match="^pair: "):
+        check(plan.to_toml(), json.dumps(document))
+
+
+def test_a_cell_of_a_table_is_a_whole_number() -> None:
+    plan = next(random_plans(1, [KINDS[2]]))
+    document = json.loads(certificate_text(plan))
+    put(0.5, "joint", "worst", "come", 0, "values", "age")(document)
+    with pytest.raises(Refused, match="^pair: "):
+        check(plan.to_toml(), json.dumps(document))
+
+
+CLIPPED = {"unit": "client", "max_records_per_client": 50, "client_clip": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("model", "schema", "changes"),
+    [
+        ("central", ps.ScoreSchema(4, 1.0), CLIPPED),
+        ("local", ps.SitesSchema(5, 1.0), {"adjacency": "replace-one"}),
+        ("distributed", ps.WithinSchema(3, 4, 1.0, pull=1.0, n_max=20), {"adjacency": "replace-one"}),
+        ("central", ps.GradientSchema(4, 3, residual_norm=0.3, expected_records=9, course_mu=1.0), {}),
+        ("central", ps.RidgeSchema(4, clip_norm=1.0, target_bound=3.0, folds=4), {"adjacency": "replace-one"}),
+    ],
+)
+def test_noise_a_millionth_too_small_is_refused_of_every_kind(model: str, schema: Any, changes: Any) -> None:
+    """The bound of each kind is tight to the promise: what floats and margin leave is a part in 10^12."""
+    published = ps.schema.public_values.Published("0" * 64) if schema.needs else None
+    plan = ps.Plan(schema=schema, cohort=COHORT, privacy=made.promise(model, **changes), published=published)
+    document = json.loads(certificate_text(plan))
+    all_sigmas(1 - Fraction(1, 10**6))(document)
+    with pytest.raises(Refused, match=r"^promise: "):
+        check(plan.to_toml(), json.dumps(document))
