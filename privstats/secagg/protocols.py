@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from privstats.encoding import Ring
 from privstats.errors import LocalProtocolError
+from privstats.secagg.interactive import messages as interactive
 from privstats.secagg.interactive.client import Client
-from privstats.secagg.interactive.messages import largest_answer as largest_said
 from privstats.secagg.interactive.non_inclusion import prove_excluded as unlisted
 from privstats.secagg.interactive.opening import check_opening
 from privstats.secagg.interactive.parameters import Parameters
@@ -21,10 +21,10 @@ from privstats.secagg.interactive.server import Server
 from privstats.secagg.keys import Identity
 from privstats.secagg.machines import Aggregator, Masking, OnUpload, Peer
 from privstats.secagg.roster import Roster
+from privstats.secagg.upload import messages as upload
 from privstats.secagg.upload.client import Client as UploadClient
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
-from privstats.secagg.upload.messages import largest_answer as largest_sent
 from privstats.secagg.upload.non_inclusion import prove_excluded as abandoned
 from privstats.secagg.upload.parameters import UploadParameters
 
@@ -108,8 +108,8 @@ class MaskingProtocol:
     ``prove_excluded`` gives the name of an upload that is in no sum and never can be, from the client's ``receipt`` of
     it and what others signed; None where a protocol has no such proof.
 
-    ``largest_answer`` gives the most bytes that a message of a peer to the server can have, so that whoever carries
-    messages takes no more from anybody.
+    ``largest_answer`` gives the most bytes that a message of a peer to the server can have: an engine accepts no larger
+    one. ``largest_request`` gives the same for messages of the server to a peer: a peer refuses a larger one unhashed.
 
     ``check_opening`` refuses a server's first message that a client would not answer; None where clients begin.
     """
@@ -118,6 +118,7 @@ class MaskingProtocol:
     client: PeerKind
     server: AggregatorKind
     largest_answer: Callable[[Any], int]
+    largest_request: Callable[[Any], int]
     helper: Callable[..., Peer] | None = None
     agrees: bool = False
     prove_excluded: Callable[..., bytes] | None = None
@@ -131,9 +132,24 @@ class MaskingProtocol:
 
 PROTOCOLS: Mapping[str, MaskingProtocol] = {
     "interactive": MaskingProtocol(
-        Parameters, Client, Server, largest_said, agrees=True, prove_excluded=unlisted, check_opening=check_opening
+        Parameters,
+        Client,
+        Server,
+        interactive.largest_answer,
+        interactive.largest_request,
+        agrees=True,
+        prove_excluded=unlisted,
+        check_opening=check_opening,
     ),
-    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, largest_sent, Helper, prove_excluded=abandoned),
+    "split": MaskingProtocol(
+        UploadParameters,
+        UploadClient,
+        Leader,
+        upload.largest_answer,
+        upload.largest_request,
+        Helper,
+        prove_excluded=abandoned,
+    ),
 }
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "Labels",
     "Refusal",
     "Unshown",
+    "check_size",
     "index",
     "labelled",
     "members",
@@ -160,6 +161,11 @@ class Codec:
         """The most bytes that a message of type ``kind`` can have in a session with these parameters, exactly."""
         return self._limits(parameters)[kind]
 
+    def largest(self, kinds: Iterable[type[Struct]], parameters: Any) -> int:
+        """The most bytes that a message of any of ``kinds`` can have in a session with these parameters."""
+        limits = self._limits(parameters)
+        return max(limits[kind] for kind in kinds)
+
     def check_header(self, data: memoryview, kind: type[Struct], parameters: Any) -> None:
         """Version, type and size, before anything is parsed.
 
@@ -173,9 +179,7 @@ class Codec:
             raise Refusal("wrong_version", detail)
         if not self.is_kind(data, kind):
             raise Refusal("wrong_type", f"this step waits for {kind.__name__}")
-        limit = self.size_limit(kind, parameters)
-        if len(data) > limit:
-            raise Refusal("too_large", f"such a message has at most {limit} bytes")
+        check_size(data, self.size_limit(kind, parameters))
 
     def is_kind(self, data: bytes | bytearray | memoryview, kind: type[Struct]) -> bool:
         """Whether a message claims to be a ``kind``; what is too short to say so is not."""
@@ -192,6 +196,16 @@ class Codec:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             raise Refusal("malformed", f"not a {kind.__name__}") from None
         return message
+
+
+def check_size(data: memoryview, limit: int) -> None:
+    """Refuse a message of more than ``limit`` bytes: a machine checks this before it hashes or parses anything.
+
+    Raises:
+        Refusal: the message is larger.
+    """
+    if len(data) > limit:
+        raise Refusal("too_large", f"such a message has at most {limit} bytes")
 
 
 def type_of(data: bytes | bytearray | memoryview) -> int:

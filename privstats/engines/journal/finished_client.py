@@ -13,6 +13,7 @@ from typing import ClassVar, NoReturn
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
 from privstats.secagg.machines import Masking
+from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import members
 
 __all__ = ["FinishedClient"]
@@ -62,7 +63,9 @@ class FinishedClient:
         Raises:
             RemoteProtocolError: any other message.
         """
-        if sha256(wire.view_of(data)).digest() == self.question:
+        view = wire.view_of(data)
+        fits = len(view) <= protocol_of(self.parameters).largest_request(self.parameters)
+        if fits and sha256(view).digest() == self.question:
             return [(_SERVER, self.answer)]
         detail = "this client has ended, and only repeats its last answer"
         raise RemoteProtocolError(_SERVER, self.step, "not_expected", detail, proven=False)

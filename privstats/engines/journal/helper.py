@@ -22,6 +22,7 @@ from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters, end_of
 from privstats.secagg.exclusive import exclusive
+from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import Unshown, view_of
 
 __all__ = ["HelperState", "JournaledHelper", "forget_ended"]
@@ -296,8 +297,8 @@ class JournaledHelper(PanelMember):
             return answers
 
     def _repeated(self, data: memoryview) -> bytes:
-        ended = self._ended
-        if ended is not None and ended.question == sha256(data).digest():
+        ended, limit = self._ended, protocol_of(self.parameters).largest_request(self.parameters)
+        if ended is not None and len(data) <= limit and ended.question == sha256(data).digest():
             return ended.message
         raise RemoteProtocolError(_SERVER, self.step, "session_over", "this helper's box key is gone", proven=False)
 

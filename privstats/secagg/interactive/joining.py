@@ -118,7 +118,12 @@ class Joining(Uploader):
         return answers
 
     def _heard(self, view: memoryview) -> list[tuple[str, bytes]]:
-        state, name = self._state, sha256(view).digest()
+        state = self._state
+        try:
+            wire.check_size(view, messages.largest_request(self.parameters))  # before the hash, which reads all of it
+        except Refusal as refusal:
+            raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail, proven=False) from None
+        name = sha256(view).digest()
         if name in state.answered:
             return [(_SERVER, state.answer)] if name == state.answered[-1] else []
         if state.step in ENDS:

@@ -220,7 +220,12 @@ check_header, size_limit = _CODEC.check_header, _CODEC.size_limit
 
 def largest_answer(parameters: Parameters) -> int:
     """The most bytes that any message of a client can have in a session with these parameters."""
-    return max(size_limit(kind, parameters) for kind in get_args(ClientMessage))
+    return _CODEC.largest(get_args(ClientMessage), parameters)
+
+
+def largest_request(parameters: Parameters) -> int:
+    """The most bytes that any message of the server can have in a session with these parameters."""
+    return _CODEC.largest(get_args(ServerMessage), parameters)
 
 
 def _siblings(size: int, known: int) -> int:

@@ -211,6 +211,7 @@ class Helper(Exclusive):
         raise LocalProtocolError("a helper is not saved whole: engines.journal.JournaledHelper keeps what it was sent")
 
     def _heard(self, view: memoryview) -> bytes:
+        wire.check_size(view, messages.largest_request(self.parameters))
         if self._step in ENDS:
             if self._answer and sha256(view).digest() == self._answered:
                 return self._answer

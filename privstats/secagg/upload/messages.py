@@ -223,4 +223,9 @@ is_kind, size_limit = _CODEC.is_kind, _CODEC.size_limit
 
 def largest_answer(parameters: UploadParameters) -> int:
     """The most bytes that any message of a client or a helper can have under these parameters, its offer included."""
-    return max(size_limit(kind, parameters) for kind in (Report, Checked, Reveal, Abandoned))
+    return _CODEC.largest((Report, Checked, Reveal, Abandoned), parameters)
+
+
+def largest_request(parameters: UploadParameters) -> int:
+    """The most bytes that any message of the leader to a helper can have under these parameters."""
+    return _CODEC.largest((Batch, Survivors), parameters)
