@@ -1,7 +1,7 @@
 """The table of masking protocols: by name, the class of its parameters and the classes of its machines.
 
-A plan solves its masking here, ``session`` and the journals make and resume machines here; nobody else needs to know
-which protocols there are. A new one is a row, and the room that the row names.
+A plan solves its masking here, ``session`` and the journals make and resume machines here; no other module depends on
+the list of protocols. A new protocol is a row here and a package of its own.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ParametersKind(Protocol):
         helpers: int,
         noisy_helpers: bool,
     ) -> Masking:
-        """The cheapest parameters that keep the promise for this cohort; ``PlanError`` where there are none."""
+        """The cheapest parameters that keep the promise for this cohort; ``PlanError`` if there are none."""
         ...
 
 
@@ -58,7 +58,7 @@ class PeerKind(Protocol):
         ...
 
     def check_place(self, parameters: Any, *, index: int, identity: Identity, roster: Roster) -> object:
-        """Raise ``LocalProtocolError`` if there can be no such client, before anything is spent on it."""
+        """Raise ``LocalProtocolError`` if such a client is impossible, before any budget is spent on it."""
         ...
 
     def resume(
@@ -81,7 +81,7 @@ class AggregatorKind(Protocol):
     """A class of server machines. ``parameters`` are of the protocol's own class."""
 
     def __call__(self, *args: Any, **named: Any) -> Aggregator:
-        """A fresh machine: ``(parameters, *, roster, noise_due)``, and what else its protocol asks for."""
+        """A fresh machine: ``(parameters, *, roster, noise_due)``, and further arguments of its protocol."""
         ...
 
     def resume(
@@ -100,18 +100,18 @@ class AggregatorKind(Protocol):
 
 @dataclass(frozen=True)
 class MaskingProtocol:
-    """One row: what solves a plan's masking, and what runs it; a protocol with helpers has a panel.
+    """One row: the classes that solve a plan's masking and run it; a protocol with helpers has a panel.
 
-    Where it ``agrees``, a client sees who is in the sum and signs that list before anything is unmasked; its machine
+    If ``agrees`` is set, a client receives the list of survivors and signs it before anything is unmasked; its machine
     then takes ``only``, the one list that it will sign.
 
-    ``prove_excluded`` gives the name of an upload that is in no sum and never can be, from the client's ``receipt`` of
-    it and what others signed; None where a protocol has no such proof.
+    ``prove_excluded`` returns the name of an upload that is in no sum and never can be, from the client's ``receipt``
+    and the signed statements of others; None if a protocol has no such proof.
 
     ``largest_answer`` gives the most bytes that a message of a peer to the server can have: an engine accepts no larger
     one. ``largest_request`` gives the same for messages of the server to a peer: a peer refuses a larger one unhashed.
 
-    ``check_opening`` refuses a server's first message that a client would not answer; None where clients begin.
+    ``check_opening`` refuses a server's first message that a client would not answer; None if clients send first.
     """
 
     parameters: ParametersKind
@@ -126,7 +126,7 @@ class MaskingProtocol:
 
     @property
     def has_panel(self) -> bool:
-        """Whether a plan names a leader and helpers, who open the sum together; without, one server does."""
+        """Whether a plan names a leader and helpers that unmask the sum together; otherwise one server does."""
         return self.helper is not None
 
 
@@ -154,10 +154,10 @@ PROTOCOLS: Mapping[str, MaskingProtocol] = {
 
 
 def protocol_of(masking: Masking) -> MaskingProtocol:
-    """The row that ``masking`` was solved by.
+    """The row of the protocol whose parameters ``masking`` are.
 
     Raises:
-        LocalProtocolError: what is given are no parameters, but a plan for example.
+        LocalProtocolError: ``masking`` is something else, for example a plan.
     """
     row = PROTOCOLS.get(masking.protocol) if hasattr(masking, "upload_step") else None
     if row is None:
