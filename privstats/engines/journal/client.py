@@ -255,7 +255,7 @@ class JournaledClient(JournalBase):
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Like the client's; before this returns, the new state is on disk, and a finished client's secrets are removed.
+        """Like the client's; before it returns, the new state is on disk, and a finished client's secrets are removed.
 
         Raises:
             LocalProtocolError: the answer could not be saved; it is not returned then, and must not be sent.

@@ -99,7 +99,7 @@ class ClientFile:
             OSError: the file could not be written.
         """
         self._mark = self._counter.after(self._mark)
-        marked = msgspec.structs.replace(saved, mark=self._mark) if saved.state else saved  # after the end all copies are equal
+        marked = msgspec.structs.replace(saved, mark=self._mark) if saved.state else saved  # ended: copies are equal
         write_sealed(self.path, self.key, msgspec.msgpack.encode(marked))
         self._counter.keep(self._mark.count)
 
