@@ -130,7 +130,7 @@ def check_names(names: Iterable[str], clients: int) -> tuple[str, ...]:
             f"the roster has {clients} clients and {len(called)} names; give one name each, or none"
         )
     if len(set(called)) != len(called):
-        raise LocalProtocolError("a roster must not give two clients one name: nobody could tell them apart")
+        raise LocalProtocolError("a roster must not give two clients one name: rename one of them")
     return called
 
 

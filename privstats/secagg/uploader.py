@@ -69,7 +69,7 @@ class Uploader(Exclusive):
             self._on_upload(upload)
         elif self._state.charged:
             raise LedgerError(
-                "this client is charged to a ledger, which must hear of its upload before that leaves: resume it with "
+                "this client is charged to a ledger, which must record its upload before it is sent: resume it with "
                 "on_upload=session.on_upload(plan, roster, charge)"
             )
 

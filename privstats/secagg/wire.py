@@ -175,7 +175,7 @@ class Codec:
         if len(data) < HEADER_BYTES:
             raise Refusal("malformed", "shorter than a header")
         if data[0] != self._version:
-            detail = f"a message of version {data[0]}; this machine speaks version {self._version} only"
+            detail = f"a message of version {data[0]}; this machine supports version {self._version} only"
             raise Refusal("wrong_version", detail)
         if not self.is_kind(data, kind):
             raise Refusal("wrong_type", f"this step waits for {kind.__name__}")

@@ -231,7 +231,7 @@ def test_a_charged_client_tells_before_its_report_leaves(tmp_path: Path) -> None
     sealed = client.export(KEY)
     place = {"parameters": uploads.parameters, "index": 0, "identity": uploads.identities[0], "roster": uploads.roster}
     deaf = type(client).resume(sealed, KEY, **place)
-    with pytest.raises(LedgerError, match="must hear of its upload"):
+    with pytest.raises(LedgerError, match="must record its upload"):
         deaf.start()
     assert deaf.answer == b""
     again = type(client).resume(sealed, KEY, on_upload=told.append, **place)
@@ -424,7 +424,7 @@ def test_a_part_that_cannot_be_kept_is_not_answered(tmp_path: Path) -> None:
     journals = Journals(tmp_path)
     batch = batch_of(journals.run, 1, (0, 1, 2))
     helper = journals.helper(1)
-    with full_disk(), pytest.raises(LocalProtocolError, match="nothing has left"):
+    with full_disk(), pytest.raises(LocalProtocolError, match="nothing was sent"):
         helper.receive(batch)
     helper.close()
     with journals.helper(1) as again:

@@ -180,7 +180,7 @@ def serve(home: Path, *, certificates: Path, address: str, control_port: int = C
         *("--ssl-ca-certfile", str(certificates / "ca.pem")),
         *("--ssl-certfile", str(certificates / "server.pem"), "--ssl-keyfile", str(certificates / "server.key")),
         *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
-        *("--database", f"{environment['FLWR_HOME']}/superlink.db"),  # else a restart would forget all nodes
+        *("--database", f"{environment['FLWR_HOME']}/superlink.db"),  # else a restart would lose all nodes
     ]
     with _sigterm_is_ctrl_c():
         ending = _watch(words, environment)

@@ -47,7 +47,7 @@ def require_panel(panel: object) -> None:
     """Raise ``LocalProtocolError`` unless ``panel`` is a panel."""
     if not isinstance(panel, Panel):
         raise LocalProtocolError(
-            f"a panel is a secagg.Panel, got {type(panel).__name__}: make it of everybody's offers"
+            f"a panel is a secagg.Panel, got {type(panel).__name__}: make it of all members' offers"
         )
 
 

@@ -168,7 +168,7 @@ class JournaledClient(JournalBase):
         charged = saved.charged or client.charged
         if charged and not client.upload and on_upload is None:
             raise LocalProtocolError(
-                f"the client at {file.path} is charged to a ledger, which must hear of its upload before that leaves: "
+                f"the client at {file.path} is charged to a ledger, which must record its upload before it is sent: "
                 "give on_upload=session.on_upload(plan, roster, charge)"
             )
         if restored:

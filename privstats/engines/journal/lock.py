@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-_NOT_WRITTEN = "could not be written, so nothing has left: mend that, close it and resume"
+_NOT_WRITTEN = "could not be written, so nothing was sent: repair that, close it and resume"
 
 
 class JournalBase(Exclusive):
@@ -65,7 +65,7 @@ class JournalBase(Exclusive):
             self._give_up(_NOT_WRITTEN)
             raise LocalProtocolError(f"the journal {self._place} {self._gone} ({error.strerror})") from error
         except BaseException:
-            self._give_up("was interrupted, so nothing has left: close it and resume")
+            self._give_up("was interrupted, so nothing was sent: close it and resume")
             raise
 
     def _give_up(self, why: str) -> None:

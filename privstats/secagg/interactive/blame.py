@@ -159,11 +159,11 @@ def accusers(failed: Failed, parameters: Parameters) -> tuple[RemoteProtocolErro
 
 def _doubt(holder: int, owners: list[int]) -> RemoteProtocolError:
     names = ", ".join(str(owner) for owner in owners)
-    detail = f"it says that it could not use the shares of clients {names}; whether it lies or they do cannot be told"
+    detail = f"it reports that it could not use the shares of clients {names}; either it lies or they do"
     return RemoteProtocolError(holder, "check", "accuser", detail, proven=False)
 
 
 def _accusation(owner: int, holders: list[int]) -> RemoteProtocolError:
     names = ", ".join(str(holder) for holder in holders)
-    detail = f"its shares could not be used by clients {names}; whether it lies or they do cannot be told"
+    detail = f"its shares could not be used by clients {names}; either it lies or they do"
     return RemoteProtocolError(owner, "share", "accused", detail, proven=False)

@@ -41,7 +41,7 @@ class Graph:
             )
         if not self.parameters.complete and self.roster.counter is None:
             raise LocalProtocolError(
-                "a graph that is not complete needs a run name that nobody can choose or repeat: "
+                "a graph that is not complete needs a run name that no party can choose or repeat: "
                 "make the roster with Roster.numbered(publics, server=..., label=..., counter=...)"
             )
 

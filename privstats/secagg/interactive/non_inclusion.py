@@ -94,7 +94,7 @@ def prove_excluded(
     del panel
     if not parameters.complete:
         raise LocalProtocolError(
-            "where not everybody masks with everybody two lists may be signed, so none proves that an upload is in no "
+            "in a graph that is not complete two lists may be signed, so none proves that an upload is in no "
             "sum: count it as a release"
         )
     receipt, lists = Receipt.decode(report), set[bytes]()
@@ -104,7 +104,7 @@ def prove_excluded(
         statement = survivors_statement(receipt.transcript, bitmap)
         if signer not in listed or not verify(roster.publics[signer], signature, statement):
             raise LocalProtocolError(
-                f"what is said to be client {signer}'s word on who was in this session is not: count it as a release"
+                f"the statement of client {signer} is not its signed list of this session's survivors: count it as a release"
             )
         lists.add(bitmap)
     if len(lists) != 1 or len(statements) < parameters.threshold:

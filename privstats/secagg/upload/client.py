@@ -81,8 +81,8 @@ class Client(Uploader):
     ) -> None:
         if reproducible(entropy) and not allow_reproducible:
             raise RandomnessError(
-                "entropy is a reproducible generator's, so whoever knows its seed lifts the cover; leave it out, or "
-                "pass allow_reproducible=True in a test"
+                "entropy is a reproducible generator's, so any party with its seed can unmask the vector; leave it out, "
+                "or pass allow_reproducible=True in a test"
             )
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
@@ -171,7 +171,7 @@ class Client(Uploader):
             LocalProtocolError: ``data`` is not bytes.
         """
         wire.view_of(data)
-        raise RemoteProtocolError(_SERVER, self._state.step, "not_expected", "nobody sends a client anything")
+        raise RemoteProtocolError(_SERVER, self._state.step, "not_expected", "a client receives no message")
 
     @exclusive
     def discard(self) -> None:

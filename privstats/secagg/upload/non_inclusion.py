@@ -51,8 +51,8 @@ def check_abandoned_by_all(
         >>> ps.secagg.check_abandoned_by_all({}, **run)
         Traceback (most recent call last):
             ...
-        privstats.errors.LocalProtocolError: helper 1 has not said that it abandoned the run, or whom it answered
-        for: count it as a release
+        privstats.errors.LocalProtocolError: helper 1 has signed no statement that it abandoned the run or which list it
+        answered: count the run as a release
     """
     run = _Run(parameters, panel.context(parameters, roster), panel)
     for place in range(1, parameters.helpers + 1):
@@ -110,14 +110,15 @@ def _read(statements: Mapping[int, bytes], place: int, run: _Run, reader: _Reade
     """The reports on a helper's signed list; raises ``LocalProtocolError`` if its statement is missing or invalid."""
     if place not in statements:
         raise LocalProtocolError(
-            f"helper {place} has not said that it abandoned the run, or whom it answered for: count it as a release"
+            f"helper {place} has signed no statement that it abandoned the run or which list it answered: count the "
+            "run as a release"
         )
     try:
         return reader(wire.view_of(statements[place]), place, run)
     except wire.Refusal as refusal:
         raise LocalProtocolError(
-            f"what is said to be helper {place}'s word on the end of this run is not ({refusal.code}): count the run "
-            "as a release"
+            f"the statement of helper {place} is not its signed statement on the end of this run ({refusal.code}): "
+            "count the run as a release"
         ) from None
 
 
@@ -146,5 +147,5 @@ def _name_of(report: bytes, run: _Run) -> bytes:
         return sha256(checks.stated(message, run.parameters)).digest()
     except wire.Refusal as refusal:
         raise LocalProtocolError(
-            f"what is given as the report is none of this run and panel ({refusal.code}): give client.receipt"
+            f"the given report is not of this run and panel ({refusal.code}): give client.receipt"
         ) from None

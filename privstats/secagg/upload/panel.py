@@ -142,7 +142,7 @@ class Panel:
         object.__setattr__(self, "identities", identities)
         object.__setattr__(self, "offers", offers)
         if len(identities) < 2 or len(set(identities)) != len(identities):
-            raise LocalProtocolError("a panel names the leader and at least one helper, and nobody twice")
+            raise LocalProtocolError("a panel names the leader and at least one helper, and no identity twice")
         if [offer.place for offer in offers] != list(range(len(identities))):
             raise LocalProtocolError(f"a panel needs one offer for each of the places 0 to {len(identities) - 1}")
         for offer, identity in zip(offers, identities, strict=True):
@@ -379,7 +379,7 @@ class HelperKeys(Exclusive):
             raise LocalProtocolError("these keys were used: one box key answers in one machine, for one run")
         if self.reproducible and not allow_reproducible:
             raise RandomnessError(
-                "these keys are from a reproducible generator, so whoever knows its seed opens every box; leave "
+                "these keys are from a reproducible generator, so any party with its seed can open every box; leave "
                 "entropy out, or pass allow_reproducible=True in a test"
             )
         private, self._private = self._private, None

@@ -86,7 +86,7 @@ class UploadParameters:
             raise PlanError(
                 f"min_survivors - colluders must be at least 2, or one honest client stands alone in the sum, got "
                 f"{self.min_survivors} - {self.colluders}; colluders counts the whole roster, because the leader "
-                "chooses who is heard"
+                "picks the reports"
             )
         if self.min_survivors > self.clients:
             raise PlanError(f"min_survivors must be at most clients {self.clients}, got {self.min_survivors}")
@@ -154,9 +154,9 @@ def facts(parameters: UploadParameters) -> list[str]:
         f"it trusts that not all of the panel work together: enough that the leader or {one} honest",
         _learned(parameters.noisy_helpers),
         f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
-        f"{parameters.colluders} clients of the whole roster may help, because the leader chooses who is heard",
+        f"{parameters.colluders} clients of the whole roster may help, because the leader picks the reports",
         "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "
-        "ring, unseen: masking proves nothing about inputs, and in split nobody proves the sum to anybody",
+        "ring, undetected: masking proves nothing about inputs, and split has no proof of the sum",
         "a run that is said to have failed may have succeeded for who runs it: a second run over the same data is a "
         "second release",
     ]

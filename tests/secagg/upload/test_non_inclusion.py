@@ -141,9 +141,9 @@ def test_a_list_that_no_helper_answered_frees_nothing(field: str) -> None:
     changed = messages.encode(msgspec.structs.replace(right, **{field: bytes([value[0] ^ 1]) + value[1:]}))
     shorter = messages.encode(msgspec.structs.replace(right, digests=right.digests[32:]))
     for lie in (changed, shorter, told[2], b"", told[1] + b"\0"):
-        with pytest.raises(LocalProtocolError, match="helper 1's word on the end of this run is not"):
+        with pytest.raises(LocalProtocolError, match="helper 1 is not its signed statement on the end of this run"):
             prove_excluded(run.parameters, client.receipt, {**told, 1: lie}, **named)
-    with pytest.raises(LocalProtocolError, match="word on the end of this run is not"):
+    with pytest.raises(LocalProtocolError, match="is not its signed statement on the end of this run"):
         check_abandoned_by_all(told, parameters=run.parameters, **named)
 
 
