@@ -183,7 +183,7 @@ def test_a_forged_statement_frees_nothing(charge: session.Charge) -> None:
 def test_statements_of_another_run_free_nothing(charge: session.Charge, kind) -> None:
     run, other = kind(0), kind(1)
     report, theirs, told = run.sent(charge), other.sent("uncharged"), other.abandoned()
-    with pytest.raises(LocalProtocolError, match="wrong_session|client 1 is not its signed list of this session's survivors"):
+    with pytest.raises(LocalProtocolError, match="wrong_session|client 1 is not its signed list"):
         run.free(charge, report, told)
     with pytest.raises(LedgerError, match="knows no such run"):
         run.free(charge, theirs, told, roster=other.roster, panel=other.panel)

@@ -104,7 +104,8 @@ def prove_excluded(
         statement = survivors_statement(receipt.transcript, bitmap)
         if signer not in listed or not verify(roster.publics[signer], signature, statement):
             raise LocalProtocolError(
-                f"the statement of client {signer} is not its signed list of this session's survivors: count it as a release"
+                f"the statement of client {signer} is not its signed list of survivors of this session: count the "
+                "session as a release"
             )
         lists.add(bitmap)
     if len(lists) != 1 or len(statements) < parameters.threshold:

@@ -81,8 +81,8 @@ class Client(Uploader):
     ) -> None:
         if reproducible(entropy) and not allow_reproducible:
             raise RandomnessError(
-                "entropy is a reproducible generator's, so any party with its seed can unmask the vector; leave it out, "
-                "or pass allow_reproducible=True in a test"
+                "entropy is a reproducible generator's, so any party with its seed can unmask the vector; leave it "
+                "out, or pass allow_reproducible=True in a test"
             )
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
