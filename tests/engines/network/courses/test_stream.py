@@ -259,7 +259,7 @@ def test_attack_a_server_invents_a_list_without_a_party_that_it_counted(
             ward.epoch()
         seen = ward.releases()[1].vector  # type: ignore[union-attr]
         assert np.array_equal(seen, fresh + (mine if believed else 0))
-        said = "what others signed is no proof that our records are in no sum: what is said to be client 1's word"
+        said = "what others signed is no proof that our records are in no sum: the statement of client 1"
         assert any(said in line for line in ward.net.logs[104]) is not believed
 
 
