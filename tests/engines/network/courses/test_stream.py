@@ -442,6 +442,6 @@ def test_words_that_are_none_are_declined_and_free_nothing(tmp_path: Path) -> No
     words.write_bytes(msgspec.msgpack.encode(EndStatements(forged)))
     assert ward.epoch() == (EVERYBODY,)
     assert ward.book(4).outstanding == (0, 1)
-    assert any("is no proof that our records are in no sum: what is said" in line for line in ward.net.logs[104])
+    assert any("is no proof that our records are in no sum: the statement" in line for line in ward.net.logs[104])
     words.write_bytes(b"no words")  # damage in the server's folder stops nobody
     assert KeptWords(words.parent).proof == b""
