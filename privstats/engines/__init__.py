@@ -1,1 +1,1 @@
-"""Shells around the protocol machines: the only code that moves bytes between parties or to disk."""
+"""Engines around the protocol machines: the only code that moves bytes between parties or to disk."""

@@ -1,7 +1,7 @@
-"""One party's records on many machines: each partition is measured where it lies, and the moments are added as a tree.
+"""Moments of one party's records on a Dask cluster: each partition is measured in place, and the moments are added up.
 
-Not a masking engine: nothing here hides anything, and the cluster must be the party's own. What comes back is what
-``measure`` gives of the whole, and goes on to ``session`` like it.
+This engine masks nothing, so the cluster must be the party's own. The result equals ``measure`` of all records and goes
+to ``session`` in the same way.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def measure(schema: RidgeSchema, X: Any, y: Any = None, *, progress: bool = Fals
 def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = False) -> Moments:
     """Exact moments of records that a Dask cluster holds; ``==`` to ``privstats.measure`` of all of them together.
 
-    It runs on the ``distributed.Client`` that is in force, or on Dask's local scheduler. Each partition is one task,
-    and its moments are a value that is added into the tree at one place: a task that is run again, because its worker
-    died or lost its memory, replaces its value, so no record counts twice. Partitions must read the same every time.
+    It runs on the current ``distributed.Client``, or on Dask's local scheduler. Each partition is one task, and its
+    moments are a value at one place of a tree of sums: a task that is run again, because its worker died or lost its
+    memory, replaces its value, so no record counts twice. Partitions must give the same records at every read.
 
     Args:
-        schema: what to measure.
+        schema: the statistics to measure.
         X: a Dask array ``(n, features)``, or a Dask dataframe with one column per feature. Without ``y``: a bag of
             ``(X, y)`` batches, or a list of delayed ``(X, y)`` batches, each as ``privstats.measure`` takes them.
         y: a Dask array or series of labels or targets, in the same partitions; one with a column per target where
@@ -49,11 +49,11 @@ def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = Fal
     Guarantee:
         Integer sums are associative and every record's part of them depends on the record alone (``docs/moments.md``),
         so the result is the same integers for every cut into partitions, every order and every number of retries.
-        Nothing is private inside the cluster: its workers see records, its scheduler runs what it is sent.
+        Nothing is private inside the cluster: its workers see records, its scheduler runs any code that it receives.
 
     Raises:
-        DataError: no Dask collection, other partitions in ``y`` than in ``X``, or records that do not fit the schema:
-            the message names the partition.
+        DataError: an argument is not a Dask collection, ``y`` has other partitions than ``X``, or records do not fit
+            the schema: the message names the partition.
         SchemaError: ``schema`` is not a schema, or not one of sums over records.
         PrivstatsError: the workers that took one partition died one after the other.
         MissingExtraError: Dask is not installed.
@@ -76,7 +76,7 @@ def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = Fal
 
 
 def _measured(schema: RecordSchema, place: int, *part: Any) -> Moments | None:
-    """What one task does: the moments of one partition; None of a bag's partition without a batch."""
+    """One task: the moments of one partition; None for a bag's partition without a batch."""
     try:
         if len(part) == 2:
             return room.measure(schema, *part)
@@ -125,12 +125,12 @@ def _pairs(X: Any, y: Any) -> list[Part]:
 
 
 def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
-    """Both arrays cut along the records only, and ``y`` where ``X`` is, as far as their sizes are known."""
+    """Both arrays cut along the records only, ``y`` at the cuts of ``X`` if their sizes are known."""
     if X.ndim != 2:
         raise DataError(f"X must have shape (records, features), got {X.ndim} dimensions; reshape it")
     if y.ndim not in (1, 2):
         raise DataError(f"y must have shape (records,) or (records, targets), got {y.ndim} dimensions; reshape it")
-    known = all(size == size for size in (*X.chunks[0], *y.chunks[0]))  # NaN where nobody knows
+    known = all(size == size for size in (*X.chunks[0], *y.chunks[0]))  # NaN if unknown
     if known and X.shape[0] != y.shape[0]:
         raise DataError(f"X has {X.shape[0]} rows but y has {y.shape[0]}; give one label or target per row")
     y = y.rechunk({0: X.chunks[0]}) if known else y
@@ -143,7 +143,7 @@ def _delayed(collection: Any) -> list[Any]:
 
 
 def _computed(total: Any, progress: bool) -> Any:
-    """The value of the tree's root, on the client in force or on the local scheduler."""
+    """The value of the tree's root, from the current client or the local scheduler."""
     client = _client()
     if client is None:
         if not progress:
@@ -164,7 +164,7 @@ def _computed(total: Any, progress: bool) -> Any:
 
 
 def _client() -> Any:
-    """The client in force; None where there is none."""
+    """The current client, or None."""
     try:
         return optional_dependencies.load("distributed", by=_BY).get_client()
     except ValueError:
@@ -184,7 +184,7 @@ def _is_frame(value: Any) -> bool:
 
 
 def _is_bag(value: Any) -> bool:
-    """Neither array nor frame, and cut into partitions; a delayed value has every attribute, its type has few."""
+    """Whether it has partitions and is neither array nor frame; a delayed value has every attribute, its type few."""
     return _is_collection(value) and _is_cut(value) and not (_is_array(value) or _is_frame(value))
 
 

@@ -1,7 +1,7 @@
-"""Faults to order: what a network may do to one message between one client and the server.
+"""Fault injection: network faults on single messages between a client and the server.
 
-Data and a function; the loopback engine applies them. They are the network's faults, so none carries a valid tag that
-the sender did not make: lies by either party are the business of the tests of ``secagg``.
+Data and a function; the loopback engine applies them. They are the network's faults, so none makes a valid tag that
+the sender did not make: the tests of ``secagg`` cover lies by either party.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Fault:
 
 
 class Network:
-    """Carries messages, hitting those that a fault is ordered for; remembers what it needs for replays and delays."""
+    """Carries messages and applies the configured faults; stores the messages for replays and delays."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self._faults = {(fault.step, fault.client, fault.direction): fault for fault in faults}
@@ -57,7 +57,7 @@ class Network:
         self._late: list[tuple[Direction, int, bytes]] = []
 
     def carry(self, step: str, client: int, direction: Direction, message: bytes) -> list[bytes]:
-        """What arrives, now, of ``message``."""
+        """The messages that arrive now for ``message``."""
         fault = self._faults.get((step, client, direction))
         previous = self._previous.get((client, direction), b"")
         self._previous[client, direction] = message
@@ -69,7 +69,7 @@ class Network:
         return _arrives(fault, message, previous)
 
     def overdue(self) -> list[tuple[Direction, int, bytes]]:
-        """What was delayed in the step that has ended, handed over once."""
+        """The messages delayed in the step that has ended, returned once."""
         late, self._late = self._late, []
         return late
 

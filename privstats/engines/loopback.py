@@ -1,7 +1,7 @@
-"""Every client and the server in one process, over the real bytes, with faults to order.
+"""Runs all clients and the server of a session in one process, over the real bytes, with fault injection.
 
-For tests, simulations and the demo; nothing leaves the process, so it says nothing about networks. A shell around any
-machines that fit ``secagg.machines``: it delivers, times and counts.
+For tests, simulations and the demo; nothing leaves the process, so its times do not include a network. It runs any
+machines of the interfaces in ``secagg.machines``: it delivers their messages, times steps and counts bytes.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a session ended in.
+    """The result of a session.
 
     Attributes:
         total: the exact sum over ``survivors``.
         survivors: the clients in the sum, in increasing order.
         bytes_sent: bytes that each client sent, by index.
-        bytes_received: bytes that each client was sent, by index.
+        bytes_received: bytes sent to each client, by index.
         seconds: wall time by step, clients and server together.
         client_cpu: processor seconds of each client, by index.
         server_cpu: processor seconds of the server.
         faults: messages that either side refused.
         helper_cpu: processor seconds of each helper, in the order of the panel.
         helper_sent: bytes that each helper sent.
-        helper_received: bytes that each helper was sent.
+        helper_received: bytes sent to each helper.
 
     Example:
         >>> from privstats.engines import loopback
@@ -72,18 +72,18 @@ def run(
     order: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Carry one session from start to sum, and tell whoever was left out on the way that it is over.
+    """Run one session from start to sum, then send its end to the clients that were left out on the way.
 
-    A client that has ended before its upload is discarded, and has back what it cost where a ledger is charged.
+    A client that has ended before its upload is discarded, which gives its spend back if a ledger is charged.
 
     Args:
         server: a fresh server, plain or journaled.
         clients: fresh clients, plain or journaled, ``clients[i]`` at place i of the roster.
-        helpers: of a protocol that has some, fresh; they are the peers after the clients, in the order of the panel.
+        helpers: fresh helpers, if the protocol has any; they are the peers after the clients, in the panel's order.
         dropouts: for each of the server's ``steps`` the clients that vanish before they send that step's message.
-        faults: what happens to single messages on the way.
-        order: the order in which clients are heard in every step; by index when omitted.
-        progress: called with step, clients done and clients in all after each client.
+        faults: faults on single messages.
+        order: the order of the clients in every step; by index when omitted.
+        progress: called with step, clients done and number of clients after each client.
 
     Raises:
         AggregationError: too few clients were left.
@@ -160,14 +160,14 @@ class _Session:
         return seconds
 
     def _dismiss(self) -> None:
-        """The server's last word, to the clients that it heard once and then left out: nobody else will end them."""
+        """Send the server's last message to clients that answered once and were left out, and discard ended ones."""
         if self.server.step in ENDS:
-            self._tell_the_end()
+            self._send_the_end()
         for client in self.peers[: self.clients]:
             if client.step in ENDS and not client.upload:
                 client.discard()
 
-    def _tell_the_end(self) -> None:
+    def _send_the_end(self) -> None:
         farewell = self._server(self.server.abandon)
         for client in sorted(self.waiting.intersection(farewell.clients)):
             message = farewell.to(client)
@@ -175,7 +175,7 @@ class _Session:
             self._client(client, message)
 
     def _step(self, step: str, outbox: Outbox) -> Outbox:
-        """Deliver one step's messages; each answer goes to the server before the next client is woken."""
+        """Deliver one step's messages; each answer goes to the server before the next client's message."""
         self.gone |= set(self.dropouts.get(step, ()))
         self._deliver_late()
         if not self.step:
@@ -196,7 +196,7 @@ class _Session:
         return self.ranks.get(peer, peer)
 
     def _begin(self, step: str) -> None:
-        """What clients send unasked, where the protocol begins with them."""
+        """Deliver the clients' first messages, if the protocol begins with them."""
         self.step = step
         for done, client in enumerate(sorted(range(self.clients), key=self._rank), start=1):
             sent = self._sent(client, self.peers[client].start)
@@ -206,7 +206,7 @@ class _Session:
                 self.progress(step, done, self.clients)
 
     def _ask(self, outbox: Outbox, peer: int) -> None:
-        """Bring one message to one peer, and its answer back."""
+        """Deliver one message to one peer, and its answer to the server."""
         message = self._server(partial(outbox.to, peer))
         self.received[peer] += len(message)
         for arriving in self.network.carry(self.step, peer, "down", message):
@@ -216,17 +216,17 @@ class _Session:
     def _send(self, peer: int, message: bytes) -> None:
         self.sent[peer] += len(message)
         for arriving in self.network.carry(self.step, peer, "up", message):
-            self._hear(peer, arriving)
+            self._deliver_to_server(peer, arriving)
 
     def _deliver_late(self) -> None:
         for direction, client, message in self.network.overdue():
             if direction == "up":
-                self._hear(client, message)
+                self._deliver_to_server(client, message)
             else:
                 self._client(client, message)
 
     def _client(self, client: int, message: bytes) -> list[bytes]:
-        """What a client answers; nothing if it is gone, or refuses."""
+        """A client's answers; none if it has vanished, or refuses."""
         return self._sent(client, partial(self.peers[client].receive, message))
 
     def _sent(self, client: int, action: Callable[[], list[tuple[str, bytes]]]) -> list[bytes]:
@@ -241,7 +241,7 @@ class _Session:
         finally:
             self.client_cpu[client] += time.process_time() - began
 
-    def _hear(self, client: int, message: bytes) -> None:
+    def _deliver_to_server(self, client: int, message: bytes) -> None:
         try:
             following = self._server(lambda: self.server.receive(client, message))
         except RemoteProtocolError as refusal:

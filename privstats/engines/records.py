@@ -1,11 +1,11 @@
-"""Sealed bytes on disk: a file that is replaced whole, and a log whose last record may be torn.
+"""Sealed bytes on disk: a file that is replaced atomically, and a log whose last record may be torn.
 
-Everything is synced before a call returns. Encrypted and authenticated under the caller's key; a record is bound to its
-file and its place, so records cannot be moved, swapped or dropped from the middle. Under the journal.
+Each call syncs its writes before it returns. Encrypted and authenticated under the caller's key; a record is bound to
+its file and its position, so records cannot be moved, swapped or dropped from the middle. The journals use this module.
 
-A record is ``u64 2**63 + length || 8 bytes of SHA-256(place || that number) || nonce || ciphertext``, so that a length
-that was damaged is not taken for the end of a log. Logs of earlier versions have records without the first bit and the
-check, and are read too.
+A record is ``u64 2**63 + length || 8 bytes of SHA-256(place || that number) || nonce || ciphertext``, so that a damaged
+length is not mistaken for the end of a log. Logs of earlier versions have records without the first bit and the check,
+and are read too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHECKED = 1 << 63
 
 
 def check_key(key: object) -> bytes:
-    """The key itself; raises ``LocalProtocolError`` for what is not 32 bytes."""
+    """The key itself; raises ``LocalProtocolError`` unless it is 32 bytes."""
     if not isinstance(key, bytes) or len(key) != _KEY_BYTES:
         got = f"{len(key)}" if isinstance(key, bytes) else f"a {type(key).__name__}"
         raise LocalProtocolError(f"a journal is sealed under a key of {_KEY_BYTES} bytes, got {got}")
@@ -41,13 +41,13 @@ def check_key(key: object) -> bytes:
 
 
 def write_sealed(path: Path, key: bytes, content: bytes) -> None:
-    """Replace ``path`` by sealed ``content``: after a crash it holds the old or the new, never a mixture."""
+    """Replace ``path`` by sealed ``content``: after a crash it holds the old or the new content, never a mixture."""
     nonce = os.urandom(_NONCE_BYTES)
     write_synced(path, nonce, AESGCM(key).encrypt(nonce, content, path.name.encode()))
 
 
 def write_synced(path: Path, *parts: bytes) -> None:
-    """Replace ``path`` by these bytes, as they are, on disk when this returns."""
+    """Replace ``path`` by these bytes, unsealed; on disk when this returns."""
     draft = path.with_name(path.name + ".new")
     with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
         file.writelines(parts)
@@ -58,7 +58,7 @@ def write_synced(path: Path, *parts: bytes) -> None:
 
 
 def overwrite(path: Path) -> None:
-    """Zeros in place of what a file holds, on the disk: removed alone, its blocks would keep it. None is none."""
+    """Overwrite a file with zeros on disk, because removal alone leaves its blocks; do nothing if it is missing."""
     if path.exists():
         with path.open("r+b") as file:
             file.write(bytes(os.fstat(file.fileno()).st_size))
@@ -67,7 +67,7 @@ def overwrite(path: Path) -> None:
 
 
 def read_sealed(path: Path, key: bytes) -> bytes:
-    """What :func:`write_sealed` wrote.
+    """The content that :func:`write_sealed` wrote.
 
     Raises:
         NothingToResumeError: no such file.
@@ -83,7 +83,7 @@ def read_sealed(path: Path, key: bytes) -> bytes:
 
 
 class RecordLog:
-    """Append-only records; a record that was being written when the process died is as if never written."""
+    """Append-only records; a record that a crash interrupted counts as never written."""
 
     def __init__(self, path: Path, key: bytes) -> None:
         self._path, self._cipher = path, AESGCM(key)
@@ -107,12 +107,12 @@ class RecordLog:
             _write_all(self._file, length + self._check(length) + sealed)
             os.fsync(self._file.fileno())
         except OSError:
-            self._file.truncate(before)  # it counts as never written, so the next one takes its place
+            self._file.truncate(before)  # it counts as never written; the next one takes its position
             raise
         self._count += 1
 
     def records(self) -> Iterator[bytes]:
-        """The records so far; what follows the last whole one is cut off, so that new ones append to it.
+        """The records so far; a torn record after the last whole one is cut off, so that new ones append to it.
 
         Raises:
             LocalProtocolError: a whole record, or a whole length, is damaged, of another key, or of another log.
@@ -127,7 +127,7 @@ class RecordLog:
         self._file.seek(end)
 
     def _sealed(self, file: BinaryIO) -> bytes | None:
-        """The next record as it stands there; None where it is torn, or there is none."""
+        """The next record, still sealed; None if it is torn, or there is none."""
         header = file.read(_LENGTH_BYTES)
         length = int.from_bytes(header, "big")
         if len(header) == _LENGTH_BYTES and length >= _CHECKED:

@@ -1,4 +1,4 @@
-"""Secure aggregation: exact sums in a ring, under covers that only enough honest parties together can lift."""
+"""Secure aggregation: exact sums in a ring, of masked vectors that only enough parties together can unmask."""
 
 from privstats.secagg.interactive.client import Client
 from privstats.secagg.interactive.parameters import Parameters

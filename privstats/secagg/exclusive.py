@@ -1,7 +1,7 @@
-"""One call at a time: a machine refuses a second caller, a copy of itself and a forked twin.
+"""Exclusive use of a machine: it refuses a concurrent call, a copy of itself and use in a forked process.
 
-Two calls at once could both pass a check that only one may pass, and add an upload twice or sign two lists. Under the
-machines and their journals; it knows nothing of messages.
+Two concurrent calls could both pass a check that only one may pass, and add an upload twice or sign two lists. The
+machines and their journals derive from this module; it does not depend on messages.
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ M = TypeVar("M", bound="Exclusive")
 class Exclusive:
     """An object that is used by one caller at a time, in the process that made it, and is never copied.
 
-    It does not wait its turn: a caller that comes while another is inside has lost track of the session, and is told
-    (unless it is ``waiting`` to close it).
-    Properties that only look are snapshots and may be read at any time.
+    A concurrent call raises an error and does not block, because its caller has lost track of the session (a caller
+    that is ``waiting`` to close it does block). Read-only properties are snapshots and may be read at any time.
     """
 
     _turn: threading.Lock
     _process: int
 
     def __new__(cls, *_: object, **__: object) -> Self:
-        """The object with its lock, however it goes on to be filled in."""
+        """The object with its lock, which every way of constructing it needs."""
         self = super().__new__(cls)
         self._turn, self._process = threading.Lock(), os.getpid()
         return self

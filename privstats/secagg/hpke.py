@@ -1,7 +1,7 @@
 """HPKE, RFC 9180 in base mode, one message per key: X25519, HKDF-SHA256, AES-256-GCM.
 
-The ephemeral private key is passed in, so that a sender who restarts repeats itself to the byte; ``cryptography`` has
-an HPKE of its own that draws it inside. Bytes in, bytes out; knows nothing of what is sealed.
+The ephemeral private key is passed in, so that a restarted sender repeats its message byte for byte; the HPKE of
+``cryptography`` draws it inside. Bytes in, bytes out; the content is opaque.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ += ["Schedule", "schedule", "seal", "seal_into"]
 
 ENC_BYTES = 32
 OVERHEAD = ENC_BYTES + 16
-"""Bytes that a box has more than what is in it: the encapsulated key and the tag."""
+"""The overhead of a box over its content in bytes: the encapsulated key and the tag."""
 
 AES_128_GCM, AES_256_GCM = 1, 2
 _KEY_BYTES = {AES_128_GCM: 16, AES_256_GCM: 32}
@@ -31,12 +31,12 @@ _NONCE_BYTES = 12
 
 
 class UnopenedError(Exception):
-    """A box that does not open: whatever is wrong with it, it says no more."""
+    """A box does not open; the error carries no reason."""
 
 
 @dataclass(frozen=True, repr=False)
 class Schedule:
-    """What the key schedule gives: the key and the nonce of the first message."""
+    """The output of the key schedule: the key and the nonce of the first message."""
 
     key: bytes
     nonce: bytes
@@ -48,8 +48,8 @@ def seal(public: bytes, ephemeral: bytes, content: bytes | bytearray | memoryvie
     Args:
         public: the receiver's X25519 key, 32 bytes.
         ephemeral: the raw private key of this box alone, 32 secret bytes (no DeriveKeyPair).
-        content: what is sealed.
-        info: what the receiver must know beforehand; a box opens under the same ``info`` only.
+        content: the plaintext.
+        info: context that the receiver must know beforehand; a box opens under the same ``info`` only.
 
     Raises:
         ValueError: ``public`` is a point of low order.
@@ -59,7 +59,7 @@ def seal(public: bytes, ephemeral: bytes, content: bytes | bytearray | memoryvie
 
 
 def seal_into(out: memoryview, public: bytes, ephemeral: bytes, content: Iterable[memoryview], info: bytes) -> None:
-    """As :func:`seal` of all of ``content``, written to ``out``, of :data:`OVERHEAD` bytes more, as it comes.
+    """Like :func:`seal` of all pieces of ``content``, written to ``out``, which has :data:`OVERHEAD` bytes more.
 
     Raises:
         ValueError: ``public`` is a point of low order, or ``out`` has another size.
@@ -74,14 +74,14 @@ def seal_into(out: memoryview, public: bytes, ephemeral: bytes, content: Iterabl
 
 
 def _towards(public: bytes, ephemeral: bytes, info: bytes) -> tuple[bytes, Schedule]:
-    """The encapsulated key, and what seals the one message under it."""
+    """The encapsulated key, and the key schedule for the one message under it."""
     private = X25519PrivateKey.from_private_bytes(ephemeral)
     enc = private.public_key().public_bytes_raw()
     return enc, schedule(encapsulate(agree(private, public), enc, public), info)
 
 
 def open_box(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> bytes:
-    """What :func:`seal` sealed to the owner of ``private``.
+    """The content that :func:`seal` sealed to the owner of ``private``.
 
     Raises:
         UnopenedError: another key, another ``info``, damage, too few bytes, or an encapsulated key of low order.

@@ -1,7 +1,7 @@
-"""Identities, and every key that is derived from a shared secret.
+"""Identities, and the derivation of keys from shared secrets.
 
-Ed25519 signs, X25519 agrees, HKDF-SHA256 derives; each derived key has its own label and is used for one purpose.
-No state, no messages: the protocol machines call these functions.
+Ed25519 for signatures, X25519 for key agreement, HKDF-SHA256 for derivation; each derived key has its own label and is
+used for one purpose. No state, no messages: the protocol machines call these functions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def draw(entropy: Entropy, size: int) -> bytes:
     """``size`` bytes of ``entropy``.
 
     Raises:
-        LocalProtocolError: it gave another number of bytes, which would make a key shorter than it claims to be.
+        LocalProtocolError: it gave another number of bytes, so a key would be shorter than required.
     """
     drawn = entropy(size)
     if len(drawn) != size:
@@ -38,7 +38,7 @@ def draw(entropy: Entropy, size: int) -> bytes:
 
 
 class Identity:
-    """The long-term Ed25519 signing key of a client or of the server. Its repr shows nothing of it.
+    """The long-term Ed25519 signing key of a client or of the server; the repr does not show it.
 
     Raises:
         LocalProtocolError: ``private`` is not 32 bytes.
@@ -68,7 +68,7 @@ class Identity:
 
         Args:
             path: the file, which only its owner may read or write (mode 0600 or less).
-            passphrase: what the file is locked with, if it is.
+            passphrase: decrypts the file, if it is encrypted.
 
         Raises:
             LocalProtocolError: the file cannot be read, others can read it, it holds something else, or the passphrase
@@ -78,15 +78,15 @@ class Identity:
         return cls(key.private_bytes_raw())
 
     def save(self, path: str | os.PathLike[str], passphrase: str | None = None) -> None:
-        """Write the identity to a new file: PKCS #8 in PEM, mode 0600, appearing whole or not at all.
+        """Write the identity to a new file atomically: PKCS #8 in PEM, mode 0600.
 
         Args:
-            path: where to; an existing file stays, because an identity that is overwritten is lost.
-            passphrase: locks the file, so that a stolen copy is useless without it.
+            path: the new file; an existing one is never replaced, because an overwritten identity is lost.
+            passphrase: encrypts the file, so that a stolen copy is useless without it.
 
         Raises:
-            LocalProtocolError: the passphrase is no text, or empty.
-            PrivstatsError: there is a file already, or it cannot be written.
+            LocalProtocolError: the passphrase is not a text, or empty.
+            PrivstatsError: the file exists already, or cannot be written.
         """
         write_private(path, self._key, passphrase, LocalProtocolError)
 
@@ -97,7 +97,7 @@ class Identity:
 
     @property
     def public_pem(self) -> str:
-        """The public key as other programs read it: SubjectPublicKeyInfo in PEM."""
+        """The public key for other programs: SubjectPublicKeyInfo in PEM."""
         return public_pem(self.public)
 
     def sign(self, statement: bytes) -> bytes:
@@ -112,7 +112,7 @@ def require_identity(identity: object) -> Identity:
     """The identity itself.
 
     Raises:
-        LocalProtocolError: it is something else: a path or bare bytes, say.
+        LocalProtocolError: it is not an ``Identity`` but, for example, a path or bare bytes.
     """
     if not isinstance(identity, Identity):
         raise LocalProtocolError(
@@ -122,7 +122,7 @@ def require_identity(identity: object) -> Identity:
 
 
 def verify(public: bytes, signature: bytes, statement: bytes) -> bool:
-    """Whether ``signature`` is ``public``'s over ``statement``; an impossible key verifies nothing."""
+    """Whether ``signature`` is ``public``'s over ``statement``; False for an invalid key."""
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, statement)
     except (InvalidSignature, ValueError):

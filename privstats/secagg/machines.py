@@ -1,9 +1,9 @@
-"""What a plan, an engine or a journal asks of any masking protocol, whatever it is and wherever its state is.
+"""Interfaces that plans, engines and journals use for every masking protocol.
 
-``Masking`` is what a plan asks of a protocol's parameters, ``Peer`` and ``Aggregator`` what an engine asks of its
-machines, and ``Outbox`` the messages of a step, each made when it is taken: held all together, they would be the
-largest thing in the server's memory. Whoever reads thresholds, a graph or the names of steps is inside one protocol's
-room. The protocols are in ``protocols``.
+``Masking`` is a plan's view of a protocol's parameters, ``Peer`` and ``Aggregator`` are an engine's view of its
+machines, and ``Outbox`` holds the messages of a step, each made when it is taken: all together they would be the
+largest object in the server's memory. Thresholds, graphs and the names of steps are details of one protocol.
+:mod:`privstats.secagg.protocols` lists the protocols.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["ENDS", "Aggregator", "Masking", "OnUpload", "Outbox", "Peer", "StepS
 class Outbox:
     """Pairs of a client and its message, in increasing order of clients.
 
-    It has a length, is false when empty, and may be gone through as often as needed: a message is the same bytes every
-    time. It belongs to its step; once that has ended, taking a message raises ``LocalProtocolError``.
+    It has a length, is false when empty, and may be iterated repeatedly: a message is the same bytes every time. It
+    belongs to its step; after the end of the step, taking a message raises ``LocalProtocolError``.
 
     Args:
-        clients: whom there is a message for.
-        make: gives a client's message.
+        clients: the clients with a message.
+        make: returns a client's message.
     """
 
     def __init__(self, clients: Sequence[int] = (), make: Callable[[int], bytes] = lambda _: b"") -> None:
@@ -61,12 +61,12 @@ class Masking(Protocol):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The names of the steps, in order; opaque to everybody else."""
+        """The names of the steps, in order; opaque outside the protocol."""
         ...
 
     @property
     def upload_step(self) -> str:
-        """The step whose answer carries a client's vector: who answers it is in the sum, who vanishes before is not."""
+        """The step whose answer carries a client's vector; a client that vanishes before it is not in the sum."""
         ...
 
     @property
@@ -81,7 +81,7 @@ class Masking(Protocol):
 
     @property
     def ring(self) -> Ring:
-        """What is summed."""
+        """The ring of the summed vectors."""
         ...
 
     @property
@@ -101,12 +101,12 @@ class Masking(Protocol):
 
     @property
     def remedy(self) -> str:
-        """What to change in a plan whose :attr:`failure` is too large, as the end of a sentence."""
+        """The change to a plan whose :attr:`failure` is too large, as the end of a sentence."""
         ...
 
     @property
     def condition(self) -> str:
-        """What the promise holds against only, as the end of a sentence; empty where nothing is assumed."""
+        """The assumption behind the promise, as the end of a sentence; empty if there is none."""
         ...
 
     def facts(self) -> list[str]:
@@ -119,20 +119,22 @@ class Masking(Protocol):
 
 
 ENDS = ("done", "failed")
-"""What a machine's ``step`` is once it has ended; all other steps are the protocol's own."""
+"""The values of a machine's ``step`` after its end; all other steps are the protocol's own."""
 
 OnUpload: TypeAlias = Callable[[bytes], None]
-"""Told the SHA-256 of the message with the masked vector before it leaves; what it raises keeps the vector here.
+"""Called with the SHA-256 of the masked-vector message before it is sent. If it raises, nothing is sent.
 
-Where it has a method ``withdraw``, that is told that a machine was wiped before anything of it left."""
+Its method ``withdraw``, if it has one, is called when a machine is wiped before it sent anything."""
 
 
 def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
-    """Tell who keeps account that a machine was wiped, if nothing of it has left; what it raises changes nothing here.
+    """Call ``withdraw`` of ``on_upload``, if it has one and the wiped machine sent nothing.
+
+    The machine is wiped already: an error of ``withdraw`` reaches the caller and changes no machine.
 
     Args:
-        on_upload: who keeps account.
-        uploaded: what has left, see :attr:`Peer.upload`.
+        on_upload: the callback that accounts for the machine's upload.
+        uploaded: the machine's :attr:`Peer.upload`, empty if nothing was sent.
     """
     withdraw = getattr(on_upload, "withdraw", None)
     if withdraw is not None and not uploaded:
@@ -141,14 +143,14 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
 
 @dataclass(frozen=True)
 class StepStatus:
-    """What closing the step now would mean.
+    """The state of a step, and the consequence of closing it now.
 
     Attributes:
         step: the step whose answers the server waits for.
         answered: the clients whose answer has been accepted, in increasing order.
         waiting_for: the clients whose answer has not arrived, in increasing order.
-        abort: why closing now would end the session without a sum; None if it would go on. Shares that give back
-            nothing are not foreseen: only unmasking itself shows them.
+        abort: why closing now would end the session without a sum; None if it would continue. Shares that reconstruct
+            no secret are not predicted: only unmasking itself detects them.
     """
 
     step: str
@@ -177,12 +179,12 @@ class Peer(Protocol):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """What others did wrong without stopping it."""
+        """Faults of other parties that did not stop it."""
         ...
 
     @property
     def ended(self) -> str:
-        """Why the server ended the session, in its own word; empty unless it did."""
+        """The server's signed reason for ending the session early; empty unless it did."""
         ...
 
     @property
@@ -192,20 +194,20 @@ class Peer(Protocol):
 
     @property
     def charged(self) -> bool:
-        """Whether somebody keeps account of its upload and must be told before it leaves."""
+        """Whether its upload is charged, so that ``on_upload`` must be called before it is sent."""
         ...
 
     @property
     def upload(self) -> bytes:
-        """SHA-256 of the message with the masked vector; empty until that may leave."""
+        """SHA-256 of the masked-vector message; empty until that may be sent."""
         ...
 
     def start(self) -> list[tuple[str, bytes]]:
-        """What it sends before it has heard anything; where the protocol begins with the server, nothing."""
+        """The messages it sends unprompted; an empty list where the protocol begins with the server."""
         ...
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Take one message from the server and give what to send; the same bytes get the same answer."""
+        """Process one message from the server and return what to send; the same bytes get the same answer."""
         ...
 
     def export(self, key: bytes) -> bytes:
@@ -213,12 +215,12 @@ class Peer(Protocol):
         ...
 
     def discard(self) -> None:
-        """Give the session up and wipe what is secret; then whoever keeps account hears that nothing has left."""
+        """End the session and wipe the secrets; then call ``withdraw`` of ``on_upload`` if nothing was sent."""
         ...
 
 
 class Aggregator(Protocol):
-    """The server of one session: messages are recorded as they come, a step is closed by its own call."""
+    """The server of one session: it records messages as they arrive; a call of its own closes a step."""
 
     @property
     def parameters(self) -> Masking:
@@ -227,7 +229,7 @@ class Aggregator(Protocol):
 
     @property
     def roster(self) -> Roster:
-        """Everybody's public identities."""
+        """The public identities of all parties."""
         ...
 
     @property
@@ -257,12 +259,12 @@ class Aggregator(Protocol):
 
     @property
     def accepted(self) -> int:
-        """How many messages this object has taken: it grows with each that must not be lost, so not with a repeat."""
+        """How many messages this object has accepted: it grows with each that must be stored, so not with a repeat."""
         ...
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """What was proved against a client."""
+        """Faults of clients."""
         ...
 
     @property
@@ -279,19 +281,19 @@ class Aggregator(Protocol):
         ...
 
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
-        """Record one answer; what it gives is to be sent, and may always be empty."""
+        """Record one answer and return what to send, which may be empty."""
         ...
 
     def step_status(self) -> StepStatus:
-        """Who has answered, who has not, and whether closing the step now would end the session."""
+        """The clients that have answered, those that have not, and whether closing now would end the session."""
         ...
 
     def end_step(self) -> Outbox:
-        """Close the step with those who answered, and give the messages that open the next."""
+        """Close the step with the clients that answered, and return the messages that open the next."""
         ...
 
     def abandon(self, code: str = ...) -> Outbox:
-        """End the session, if it has not ended, for a reason of the protocol's, and give what tells every client."""
+        """End the session, if it has not ended, with a code of the protocol; return the messages for the clients."""
         ...
 
     def export(self, key: bytes) -> bytes:

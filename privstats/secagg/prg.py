@@ -3,7 +3,7 @@
 A seed's stream for lane L, tile T (65,536 elements) is AES-256 in counter mode from the block
 ``uint32(L) || uint64(T) || uint32(2)``, big-endian: what AES-GCM produces over zeros, which is how it is computed
 because OpenSSL's GCM is more than twice as fast as its CTR. Elements are little-endian. Packed vectors are masked and
-added tile by tile too, so no second unpacked vector ever exists. The noise has another generator (``randomness``).
+added tile by tile too, so no second unpacked vector ever exists. Noise uses another generator (``randomness``).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _mask_tiles(tiles: Sequence[Tile], plus: Sequence[AESGCM], minus: Sequence[A
 
 
 def reference_keystream(seed: bytes, lane: int, tile: int, size: int) -> bytes:
-    """The first ``size`` bytes of a tile's keystream by AES-CTR: what the fast path is tested against."""
+    """The first ``size`` bytes of a tile's keystream by AES-CTR: the reference for tests of the fast path."""
     return ctr_keystream(seed, _nonce(lane, tile) + (2).to_bytes(4, "big"), size)
 
 
@@ -124,7 +124,7 @@ class _Tile(NamedTuple):
 def masked_tiles(vector: RingVector, *, minus: Sequence[bytes], threads: int = 1) -> Iterator[memoryview]:
     """The packed bytes of ``vector`` minus the masks of these seeds, in pieces; the vector is left as it is.
 
-    A piece is good until the next one is asked for.
+    A piece is valid until the next one is requested.
     """
     ciphers = [AESGCM(seed) for seed in minus]
     tiles = list(_tiles(vector.ring))
@@ -137,7 +137,7 @@ def masked_tiles(vector: RingVector, *, minus: Sequence[bytes], threads: int = 1
 
 
 class _Masker:
-    """What masks one tile after another in memory of its own: fresh memory costs as much as a mask."""
+    """Masks one tile after another in a buffer of its own: allocating memory costs as much as a mask."""
 
     def __init__(self, vector: RingVector, ciphers: Sequence[AESGCM], size: int) -> None:
         self._vector, self._masks = vector, TileMasks((), ciphers, size)
@@ -204,7 +204,7 @@ def add_packed(total: RingVector, packed: memoryview) -> None:
 
 
 def reduce(total: RingVector) -> None:
-    """Clear what carries and masks left above each segment's width, in place."""
+    """Clear the bits above each segment's width that carries and masks have set, in place."""
     for lane, (_, bits) in zip(total.lanes, total.ring.segments, strict=True):
         if bits < 8 * lane.itemsize:
             np.bitwise_and(lane, lane.dtype.type((1 << bits) - 1), out=lane)

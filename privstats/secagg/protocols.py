@@ -1,7 +1,7 @@
 """The table of masking protocols: by name, the class of its parameters and the classes of its machines.
 
-A plan solves its masking here, ``session`` and the journals make and resume machines here; nobody else needs to know
-which protocols there are. A new one is a row, and the room that the row names.
+A plan solves its masking here, ``session`` and the journals make and resume machines here; no other module depends on
+the list of protocols. A new protocol is a row here and a package of its own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from privstats.encoding import Ring
 from privstats.errors import LocalProtocolError
+from privstats.secagg.interactive import messages as interactive
 from privstats.secagg.interactive.client import Client
-from privstats.secagg.interactive.messages import largest_answer as largest_said
 from privstats.secagg.interactive.non_inclusion import prove_excluded as unlisted
 from privstats.secagg.interactive.opening import check_opening
 from privstats.secagg.interactive.parameters import Parameters
@@ -21,10 +21,10 @@ from privstats.secagg.interactive.server import Server
 from privstats.secagg.keys import Identity
 from privstats.secagg.machines import Aggregator, Masking, OnUpload, Peer
 from privstats.secagg.roster import Roster
+from privstats.secagg.upload import messages as upload
 from privstats.secagg.upload.client import Client as UploadClient
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
-from privstats.secagg.upload.messages import largest_answer as largest_sent
 from privstats.secagg.upload.non_inclusion import prove_excluded as abandoned
 from privstats.secagg.upload.parameters import UploadParameters
 
@@ -46,7 +46,7 @@ class ParametersKind(Protocol):
         helpers: int,
         noisy_helpers: bool,
     ) -> Masking:
-        """The cheapest parameters that keep the promise for this cohort; ``PlanError`` where there are none."""
+        """The cheapest parameters that keep the promise for this cohort; ``PlanError`` if there are none."""
         ...
 
 
@@ -58,7 +58,7 @@ class PeerKind(Protocol):
         ...
 
     def check_place(self, parameters: Any, *, index: int, identity: Identity, roster: Roster) -> object:
-        """Raise ``LocalProtocolError`` if there can be no such client, before anything is spent on it."""
+        """Raise ``LocalProtocolError`` if such a client is impossible, before any budget is spent on it."""
         ...
 
     def resume(
@@ -81,7 +81,7 @@ class AggregatorKind(Protocol):
     """A class of server machines. ``parameters`` are of the protocol's own class."""
 
     def __call__(self, *args: Any, **named: Any) -> Aggregator:
-        """A fresh machine: ``(parameters, *, roster, noise_due)``, and what else its protocol asks for."""
+        """A fresh machine: ``(parameters, *, roster, noise_due)``, and further arguments of its protocol."""
         ...
 
     def resume(
@@ -100,24 +100,25 @@ class AggregatorKind(Protocol):
 
 @dataclass(frozen=True)
 class MaskingProtocol:
-    """One row: what solves a plan's masking, and what runs it; a protocol with helpers has a panel.
+    """One row: the classes that solve a plan's masking and run it; a protocol with helpers has a panel.
 
-    Where it ``agrees``, a client sees who is in the sum and signs that list before anything is unmasked; its machine
+    If ``agrees`` is set, a client receives the list of survivors and signs it before anything is unmasked; its machine
     then takes ``only``, the one list that it will sign.
 
-    ``prove_excluded`` gives the name of an upload that is in no sum and never can be, from the client's ``receipt`` of
-    it and what others signed; None where a protocol has no such proof.
+    ``prove_excluded`` returns the name of an upload that is in no sum and never can be, from the client's ``receipt``
+    and the signed statements of others; None if a protocol has no such proof.
 
-    ``largest_answer`` gives the most bytes that a message of a peer to the server can have, so that whoever carries
-    messages takes no more from anybody.
+    ``largest_answer`` gives the most bytes that a message of a peer to the server can have: an engine accepts no larger
+    one. ``largest_request`` gives the same for messages of the server to a peer: a peer refuses a larger one unhashed.
 
-    ``check_opening`` refuses a server's first message that a client would not answer; None where clients begin.
+    ``check_opening`` refuses a server's first message that a client would not answer; None if clients send first.
     """
 
     parameters: ParametersKind
     client: PeerKind
     server: AggregatorKind
     largest_answer: Callable[[Any], int]
+    largest_request: Callable[[Any], int]
     helper: Callable[..., Peer] | None = None
     agrees: bool = False
     prove_excluded: Callable[..., bytes] | None = None
@@ -125,23 +126,38 @@ class MaskingProtocol:
 
     @property
     def has_panel(self) -> bool:
-        """Whether a plan names a leader and helpers, who open the sum together; without, one server does."""
+        """Whether a plan names a leader and helpers that unmask the sum together; otherwise one server does."""
         return self.helper is not None
 
 
 PROTOCOLS: Mapping[str, MaskingProtocol] = {
     "interactive": MaskingProtocol(
-        Parameters, Client, Server, largest_said, agrees=True, prove_excluded=unlisted, check_opening=check_opening
+        Parameters,
+        Client,
+        Server,
+        interactive.largest_answer,
+        interactive.largest_request,
+        agrees=True,
+        prove_excluded=unlisted,
+        check_opening=check_opening,
     ),
-    "split": MaskingProtocol(UploadParameters, UploadClient, Leader, largest_sent, Helper, prove_excluded=abandoned),
+    "split": MaskingProtocol(
+        UploadParameters,
+        UploadClient,
+        Leader,
+        upload.largest_answer,
+        upload.largest_request,
+        Helper,
+        prove_excluded=abandoned,
+    ),
 }
 
 
 def protocol_of(masking: Masking) -> MaskingProtocol:
-    """The row that ``masking`` was solved by.
+    """The row of the protocol whose parameters ``masking`` are.
 
     Raises:
-        LocalProtocolError: what is given are no parameters, but a plan for example.
+        LocalProtocolError: ``masking`` is something else, for example a plan.
     """
     row = PROTOCOLS.get(masking.protocol) if hasattr(masking, "upload_step") else None
     if row is None:

@@ -1,7 +1,7 @@
-"""The roster: who takes part, who aggregates, and under what name; agreed on outside the protocol.
+"""The roster: the keys of clients and server and the name of the run, agreed on outside the protocol.
 
-The value, its TOML file with keys in hex, and the digits that people read to each other. Its digest goes into every
-signature and key, so parties with different rosters cannot talk. Below the graph and the two machines.
+This module holds the value, its TOML file with keys in hex, and the fingerprint that people compare by voice. The
+roster's digest goes into every signature and key, so parties with different rosters cannot talk.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ def written(listed: Listed) -> str:
 
 
 def parsed(text: str) -> Listed:
-    """What the text of a roster's file says.
+    """The fields in the text of a roster's file.
 
     Raises:
-        LocalProtocolError: not TOML, another version, or a key that is missing, unknown or of the wrong kind.
+        LocalProtocolError: the text is not TOML, has another version, or a key that is missing, unknown or of the wrong
+            kind.
     """
     tables = _tables(text)
     numbered = "label" in tables or "counter" in tables
@@ -95,10 +96,10 @@ def parsed(text: str) -> Listed:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a roster's file, UTF-8; a byte-order mark is left out.
+    """The text of a roster's file, UTF-8, without a byte-order mark.
 
     Raises:
-        LocalProtocolError: the path is none, or the file cannot be read, is too long, or is no UTF-8 text.
+        LocalProtocolError: the path is not a path, or the file cannot be read, is too long, or is not UTF-8 text.
     """
     if not isinstance(path, str | os.PathLike):
         raise LocalProtocolError(f"Roster.load takes the path of a roster's file, got {type(path).__name__}")
@@ -112,10 +113,11 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def check_names(names: Iterable[str], clients: int) -> tuple[str, ...]:
-    """``names`` as a tuple, after all that people may be shown has been checked.
+    """``names`` as a tuple, checked because people read them in messages.
 
     Raises:
-        LocalProtocolError: not one for each client (none at all will do), not 1 to 64 printable characters, or twice.
+        LocalProtocolError: there is neither one name per client nor none at all, or a name is not of 1 to 64 printable
+            characters or appears twice.
     """
     if isinstance(names, str | bytes) or not isinstance(names, Iterable):
         raise LocalProtocolError(f"names must be a list of texts, one per client, got {type(names).__name__}")
@@ -128,16 +130,16 @@ def check_names(names: Iterable[str], clients: int) -> tuple[str, ...]:
             f"the roster has {clients} clients and {len(called)} names; give one name each, or none"
         )
     if len(set(called)) != len(called):
-        raise LocalProtocolError("a roster must not give two clients one name: nobody could tell them apart")
+        raise LocalProtocolError("a roster must not give two clients one name: rename one of them")
     return called
 
 
 def fingerprint(digest: bytes) -> str:
     """Six groups of five decimal digits that stand for 32 bytes: 32 bytes of scrypt's output, modulo 10^30.
 
-    Guarantee: the digits keep 99 bits, so a person who chooses both of two rosters finds a pair with one fingerprint
+    Guarantee: the digits carry 99 bits, so an attacker who chooses two rosters finds a pair with one fingerprint
     after about 2^50 attempts, and each attempt is one scrypt (N = 2^14, r = 8, p = 1; RFC 7914), which takes 16 MiB and
-    tens of milliseconds; a roster that goes with a *given* fingerprint takes 2^99.
+    tens of milliseconds; a roster with a *given* fingerprint takes 2^99.
     """
     stretched = hashlib.scrypt(digest, salt=b"privstats roster fingerprint", n=1 << 14, r=8, p=1, dklen=32)
     digits = f"{int.from_bytes(stretched, 'big') % 10**_DIGITS:0{_DIGITS}}"
@@ -188,19 +190,20 @@ class Roster:
 
     Args:
         publics: the clients' Ed25519 public keys, 32 bytes each.
-        server: the server's Ed25519 public key: the only one whose opening and abort messages clients heed.
+        server: the server's Ed25519 public key: clients accept opening and abort messages under no other key.
         run: up to 64 bytes that name this aggregation, agreed like the keys and used once. It goes into every
-            signature, so nothing signed in another run counts here. :meth:`numbered` makes one that no party chooses;
-            a graph that is not complete needs that, in the complete one every client checks by itself who takes part.
-        names: what people call the clients, one name each, or none; for messages only, so in no digest.
+            signature, so a signature of another run is invalid here. :meth:`numbered` makes one that no party chooses;
+            a graph that is not complete needs that, in the complete one every client itself checks which clients take
+            part.
+        names: human-readable names of the clients, one each, or none; for messages only, so in no digest.
 
     Attributes:
-        label: what :meth:`numbered` was given; empty otherwise.
+        label: the label that :meth:`numbered` received; empty otherwise.
         counter: likewise; None for a roster that is not numbered.
 
     Raises:
-        LocalProtocolError: something that is not a key of 32 bytes or has low order, a key that appears twice, a run
-            name that is too long, or names that are not one for each client, printable and different.
+        LocalProtocolError: a key is not of 32 bytes, has low order or appears twice, the run name is too long, or the
+            names are not one for each client, printable and different.
 
     Example:
         >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
@@ -239,16 +242,17 @@ class Roster:
         Args:
             publics: as for the class.
             server: as for the class.
-            label: what the run is about, 1 to 255 bytes of UTF-8, agreed like the keys.
-            counter: how many runs these keys have had before, 0 to 2^64 - 1. A client takes only the next one that it
-                has not seen for :attr:`members`; its ledger remembers that.
+            label: the subject of the run, 1 to 255 bytes of UTF-8, agreed like the keys.
+            counter: the number of earlier runs of these keys, 0 to 2^64 - 1. A client accepts only the next number that
+                its ledger has not recorded for :attr:`members`.
             names: as for the class.
 
         Raises:
             LocalProtocolError: as for the class, or label or counter do not fit.
 
         Guarantee: ``run`` is SHA-256 of these four, so a server that wants another run name needs another counter,
-        which clients refuse, or other keys. Who adds the last key can still try many: see ``docs/protocol.md``.
+        which clients refuse, or other keys. The party that adds the last key can still try many: see
+        ``docs/protocol.md``.
         """
         named = _utf8(label)
         if not isinstance(counter, int) or isinstance(counter, bool) or not 0 <= counter < 1 << 64:
@@ -265,7 +269,7 @@ class Roster:
 
     @cached_property
     def members(self) -> bytes:
-        """32 bytes that stand for the clients' keys, their order, and the server's key: what counters are kept for."""
+        """32 bytes that stand for the clients' keys, their order, and the server's key; counters are kept per value."""
         return labelled("members", index(len(self.publics)), *self.publics, self.server)
 
     @cached_property
@@ -275,22 +279,22 @@ class Roster:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Thirty decimal digits that stand for the digest, for people who compare their rosters on the telephone.
+        """Thirty decimal digits that stand for the digest, for people who compare their rosters by telephone.
 
-        Guarantee: two rosters with one fingerprint cost 2^50 evaluations of scrypt (16 MiB each) to find, for a
-        coordinator who chooses both; see ``roster.fingerprint``.
+        Guarantee: a coordinator who chooses both of two rosters needs 2^50 evaluations of scrypt (16 MiB each) to find
+        a pair with one fingerprint; see ``roster.fingerprint``.
         """
         return fingerprint(self.digest)
 
     def called(self, client: int) -> str:
-        """The name of a client in messages: its place on the roster, and its name if it has one."""
+        """A client's label in messages: its place on the roster, and its name if it has one."""
         return f"{client} ({self.names[client]})" if self.names else str(client)
 
     def check_member(self, index: int, identity: Identity) -> None:
-        """Refuse an index that is no place here, and an identity that is not the one at this place.
+        """Check that ``identity`` is the one at place ``index`` of the roster.
 
         Raises:
-            LocalProtocolError: that; or an index or identity that is none.
+            LocalProtocolError: it is not, or the roster has no such place, or an argument is of the wrong kind.
         """
         public = require_identity(identity).public
         if isinstance(index, bool) or not isinstance(index, int):
@@ -302,7 +306,7 @@ class Roster:
         """The same parties under the name of their next run: the next number, or 16 random bytes.
 
         Args:
-            entropy: where the random bytes come from; a numbered roster needs none.
+            entropy: source of the random bytes; a numbered roster needs none.
 
         Raises:
             LocalProtocolError: the roster has no next number, or ``entropy`` gave too little.
@@ -322,8 +326,8 @@ class Roster:
         """The roster that :meth:`to_toml` wrote.
 
         Raises:
-            LocalProtocolError: not TOML, another version, a key that is missing, unknown or of the wrong kind; or as
-                for the class.
+            LocalProtocolError: the text is not TOML, has another version, or a key that is missing, unknown or of the
+                wrong kind; or as for the class.
         """
         listed = parsed(text)
         if listed.counter is None:
@@ -333,7 +337,7 @@ class Roster:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`to_toml` to a file, whole; an existing one is replaced.
+        """Write :meth:`to_toml` to a file atomically; an existing one is replaced.
 
         Raises:
             PrivstatsError: the file cannot be written.
@@ -354,7 +358,7 @@ def require_roster(roster: object) -> Roster:
     """The roster itself.
 
     Raises:
-        LocalProtocolError: it is something else: a path or a list of keys, say.
+        LocalProtocolError: it is not a ``Roster`` but, for example, a path or a list of keys.
     """
     if not isinstance(roster, Roster):
         raise LocalProtocolError(

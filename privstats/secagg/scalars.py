@@ -1,8 +1,8 @@
 """Whole numbers modulo the order of Curve25519, and the proof that one of them is the private key of a public one.
 
 A key pair here is an X25519 one and an Ed25519 one at once, as in XEdDSA, so that a Schnorr proof over it *is* an
-Ed25519 signature and is checked by ``cryptography``. No group operation is written here. Python's whole numbers are not
-constant in time. Under the sharing and the dealings; knows no parties.
+Ed25519 signature and ``cryptography`` verifies it. This module implements no group operation. Arithmetic on Python's
+integers does not run in constant time.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def to_bytes(scalar: int) -> bytes:
 
 
 def scalar_of(data: bytes) -> int:
-    """The scalar that 32 bytes write.
+    """The scalar that 32 bytes encode.
 
     Raises:
-        ValueError: the number is not below ORDER, so that it is another one's second form.
+        ValueError: the number is not below ORDER, so it would be a second encoding of another scalar.
     """
     scalar = int.from_bytes(data, "little")
     if scalar >= ORDER:
@@ -92,12 +92,12 @@ def scalar_of(data: bytes) -> int:
 
 
 def canonical(scalar: int) -> bytes:
-    """The 32 bytes that stand for ``scalar`` and for ORDER - ``scalar``, which one X25519 key cannot tell apart."""
+    """One encoding, 32 bytes, for ``scalar`` and ORDER - ``scalar``, which have the same X25519 key."""
     return to_bytes(min(scalar, ORDER - scalar))
 
 
 def exchange(scalar: int, public: bytes) -> bytes:
-    """The X25519 shared secret of ``scalar``, whatever it is, and a public key.
+    """The X25519 shared secret of any ``scalar`` and a public key.
 
     X25519 clamps its private keys: it takes multiples of 8 in [2^254, 2^255), which are one of s and ORDER - s for all
     scalars but a few below 2^128. Those are cut into two factors.

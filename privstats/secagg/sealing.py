@@ -1,7 +1,7 @@
-"""A machine's state as sealed bytes: encrypted and authenticated under the caller's key, bound to its place.
+"""Sealing of a machine's state: encrypted and authenticated under the caller's key, bound to its place.
 
-What is bound (role, parameters, roster, index) must match at the return, so a state cannot be resumed elsewhere. Its
-owner could still keep an old copy: whoever stores states must replace them, as ``engines.journal`` does.
+The bound values (role, parameters, roster, index) must match when it is opened, so a state cannot be resumed elsewhere.
+Sealing does not prevent the reuse of an old copy: a store of states must replace them, as ``engines.journal`` does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def unseal_state(sealed: bytes, key: bytes, kind: type[S], *, role: str, place: 
     """The state that :func:`seal_state` sealed.
 
     Raises:
-        LocalProtocolError: another key, place, version, or damage; nothing says which.
+        LocalProtocolError: another key, place, version, or damage; the error does not reveal which.
     """
     nonce, box = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
     try:

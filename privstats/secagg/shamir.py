@@ -1,6 +1,6 @@
 """Shamir secret sharing over the whole numbers modulo the order of Curve25519, for whole neighbourhoods at once.
 
-It does not check that shares are honest: the dealings do. Between the scalars and the protocol. Not constant in time.
+This module does not verify shares: the dealings do. The arithmetic does not run in constant time.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ MAX_HOLDERS = 255
 def split(polynomials: Sequence[Sequence[int]], holders: int) -> NDArray[np.object_]:
     """The values of polynomials at x = 1 .. ``holders``: Python's whole numbers, shape ``(holders, polynomials)``.
 
-    Any t values of a polynomial with t coefficients give the one at 0 back; fewer are independent of it if the other
+    Any t values of a polynomial with t coefficients determine the one at 0; fewer are independent of it if the other
     coefficients are uniform.
 
     Args:
         polynomials: their coefficients, equally many of each; the secret, which is the value at 0, first.
-        holders: values made, at most 255.
+        holders: the number of values, at most 255.
 
     Raises:
         ValueError: more than 255 holders, or no coefficients.
@@ -54,10 +54,10 @@ def combine(points: Sequence[int], values: Sequence[int]) -> int:
 
 
 def checks(holders: int, coefficients: Sequence[int]) -> list[int]:
-    """Weights at x = 0 .. ``holders`` under which every polynomial of low degree sums to zero, and little else does.
+    """Weights at x = 0 .. ``holders`` of a random test for low degree: polynomials of low degree sum to zero.
 
-    Low means at most ``holders - len(coefficients)``. Where the coefficients are uniform and unknown to whoever chose
-    the values, other values sum to zero with a chance of 1 in 2^252.
+    Low means at most ``holders - len(coefficients)``. If the coefficients are uniform and unknown to the party that
+    chose the values, other values sum to zero with a probability of 1 in 2^252.
 
     Source: the dual of a Reed-Solomon code, as in SCRAPE (Cascudo and David 2017, lemma 1).
     """

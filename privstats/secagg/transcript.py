@@ -1,7 +1,7 @@
-"""One hash for everything that was advertised, which a client can compute from its neighbours' part and a short proof.
+"""A Merkle tree over all advertisements: a client computes the root from its neighbours' part and a short proof.
 
-A Merkle tree over all places of the roster, padded to a power of two; a place without an advertisement holds zeros. Two
-clients that were shown different advertisements of anybody end up with different roots, and no box opens between them.
+The tree covers all places of the roster, padded to a power of two; a place without an advertisement holds zeros. Two
+clients that received different advertisements of any client compute different roots, and no box opens between them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MerkleTree:
 
     @property
     def root(self) -> bytes:
-        """The hash of everything."""
+        """The hash of all leaves."""
         return self.levels[-1][0]
 
     def proof(self, known: frozenset[int]) -> bytes:

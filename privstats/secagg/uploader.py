@@ -1,6 +1,7 @@
-"""What a client of any protocol does with its one upload: who is told before it leaves, and how it is kept.
+"""Handling of a client's one upload, common to all protocols: the callback before it is sent, and its saved state.
 
-The upload is released when it may leave, whether it arrives or not. What it is and when it is made is the protocol's.
+The upload counts as released as soon as it may be sent, even if it never arrives. The protocol defines its content
+and when it is made.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ __all__ = ["Uploader"]
 
 
 class Uploader(Exclusive):
-    """A client as far as its upload goes; its state has ``vector``, ``answer``, ``upload``, ``uploaded``, ``charged``.
+    """A client with one upload; its state has ``vector``, ``answer``, ``upload``, ``uploaded``, ``charged``.
 
-    In the state ``upload`` names what was made and ``uploaded`` what may leave; ``vector`` is filled in for sealing
-    only.
+    In the state ``upload`` names the upload that was made and ``uploaded`` the one that may be sent; ``vector`` is
+    filled in for sealing only.
     """
 
     parameters: Masking
@@ -34,41 +35,41 @@ class Uploader(Exclusive):
 
     @abstractmethod
     def _saved(self) -> tuple[str, bytes]:
-        """The state made ready for sealing, as role and place that it is bound to; raises where none may be kept."""
+        """Prepare the state for sealing; return the role and place that it is bound to, or raise if it has ended."""
 
     @property
     def answer(self) -> bytes:
-        """The last answer, to be sent again where it may not have arrived; empty where there is none that may leave."""
+        """The last answer, to be sent again if it may not have arrived; empty if none may be sent."""
         state = self._state
-        answer: bytes = state.answer  # before the comparison: what may not leave is named before it is kept
+        answer: bytes = state.answer  # read first: ``upload`` names an answer before ``answer`` holds it
         return answer if state.uploaded == state.upload else b""
 
     @property
     def upload(self) -> bytes:
-        """A SHA-256 that names the upload; empty until it may leave, and the contribution counts as released."""
+        """A SHA-256 that names the upload; empty until it may be sent and counts as released."""
         uploaded: bytes = self._state.uploaded
         return uploaded
 
     @property
     def charged(self) -> bool:
-        """Whether somebody keeps account of this client's upload and must be told before it leaves."""
+        """Whether this client's upload is charged, so that ``on_upload`` must be called before it is sent."""
         charged: bool = self._state.charged
         return charged
 
     def _release(self) -> None:
-        """Let what was made leave: whoever keeps account is told first, and again where that failed."""
+        """Allow the upload to be sent, after ``on_upload``, which is called again if it failed before."""
         state = self._state
         if state.uploaded != state.upload:
             self._leaving(state.upload)
             state.uploaded = state.upload
 
     def _leaving(self, upload: bytes) -> None:
-        """Called before the upload leaves; what it raises keeps the vector here."""
+        """Called before the upload is sent. If it raises, nothing is sent."""
         if self._on_upload is not None:
             self._on_upload(upload)
         elif self._state.charged:
             raise LedgerError(
-                "this client is charged to a ledger, which must hear of its upload before that leaves: resume it with "
+                "this client is charged to a ledger, which must record its upload before it is sent: resume it with "
                 "on_upload=session.on_upload(plan, roster, charge)"
             )
 
@@ -77,7 +78,7 @@ class Uploader(Exclusive):
         """This client's state, sealed under 32 bytes of ``key``; save it before sending an answer, and only the newest.
 
         Raises:
-            LocalProtocolError: the client has ended: what has sent its last word must not come back.
+            LocalProtocolError: the client has ended, and must not be resumed after its last message.
         """
         state, (role, place) = self._state, self._saved()
         state.vector = self._vector.pack() if self._vector is not None else b""
@@ -87,7 +88,7 @@ class Uploader(Exclusive):
             state.vector = b""
 
     def _go_on(self, state: Any, on_upload: OnUpload | None) -> None:
-        """Take up a saved state where it stood."""
+        """Continue from a saved state."""
         self._state, self._on_upload = state, on_upload
         self._vector = self.parameters.ring.unpack(state.vector) if state.vector else None
         state.vector = b""

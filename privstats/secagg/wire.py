@@ -1,9 +1,9 @@
-"""What every protocol's messages have in common: labels, lists of clients, headers, lengths and refusals.
+"""The wire format that all protocols share: labels, lists of clients, headers, size limits and refusals.
 
 A message is ``version || msgpack array``, whose first two elements are its type and the 32 bytes that name its session.
-Header and size are checked before anything is parsed. Every hash, signature and derived key names its purpose, and the
-version with it. A list of clients travels as a bitmap, least significant bit first. Under the ``messages`` of each
-protocol.
+Header and size are checked before anything is parsed. Every hash, signature and derived key carries a label of its
+purpose and the version. A list of clients is a bitmap, least significant bit first. The ``messages`` module of each
+protocol builds on this one.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ __all__ = [
     "Labels",
     "Refusal",
     "Unshown",
+    "check_size",
     "index",
     "labelled",
     "members",
@@ -53,7 +54,7 @@ PROTOCOL = "privstats/secagg/2/"
 
 @dataclass(frozen=True)
 class Labels:
-    """The purposes of everything that one version of a protocol hashes, signs and derives.
+    """Labels for the hashes, signatures and derived keys of one version of a protocol.
 
     Attributes:
         protocol: name and version, in front of each purpose.
@@ -62,7 +63,7 @@ class Labels:
     protocol: str
 
     def prefix(self, purpose: str) -> bytes:
-        """What a statement for ``purpose`` begins with; no purpose is a prefix of another: each ends with a zero."""
+        """The first bytes of a statement for ``purpose``; each ends with a zero, so none is a prefix of another."""
         return (self.protocol + purpose).encode() + b"\0"
 
     def labelled(self, purpose: str, *parts: bytes | memoryview) -> bytes:
@@ -116,9 +117,9 @@ _decoder = cache(msgspec.msgpack.Decoder)
 
 
 class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a named error at once
-    """Bytes or contents that are refused; the machine that refuses adds the peer and the step.
+    """Refused bytes or contents; the refusing machine adds the peer and the step.
 
-    ``proven`` is False where an honest peer could have sent the same because somebody else lied to it.
+    ``proven`` is False if an honest peer could have sent the same because another party lied to it.
     """
 
     def __init__(self, code: str, detail: str = "", *, proven: bool = True) -> None:
@@ -127,7 +128,7 @@ class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a 
 
 
 class Unshown:
-    """For structs of which no printer shows more than the name: some hold secrets, and none needs to show any field."""
+    """A struct whose repr shows its name only: some hold secrets, and none needs to show a field."""
 
     __slots__ = ()
 
@@ -135,16 +136,16 @@ class Unshown:
         return f"{type(self).__name__}(...)"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Nothing, in place of msgspec's own, which hands every field to ``rich``."""
+        """Hide the fields: msgspec's own method gives every field to ``rich``."""
         return []
 
 
 class Codec:
-    """The messages of one version of a protocol: how they are written, what size they may have, how they are read.
+    """Encoder, size limits and decoder for the messages of one version of a protocol.
 
     Args:
-        version: the only one that is spoken.
-        limits: from the parameters of a session to the most bytes that a message of each type can have.
+        version: the only supported version.
+        limits: maps the parameters of a session to the most bytes that a message of each type can have.
     """
 
     def __init__(self, version: int, limits: Callable[[Any], Mapping[type[Struct], int]]) -> None:
@@ -160,8 +161,13 @@ class Codec:
         """The most bytes that a message of type ``kind`` can have in a session with these parameters, exactly."""
         return self._limits(parameters)[kind]
 
+    def largest(self, kinds: Iterable[type[Struct]], parameters: Any) -> int:
+        """The most bytes that a message of any of ``kinds`` can have in a session with these parameters."""
+        limits = self._limits(parameters)
+        return max(limits[kind] for kind in kinds)
+
     def check_header(self, data: memoryview, kind: type[Struct], parameters: Any) -> None:
-        """Version, type and size, before anything is parsed.
+        """Check version, type and size, before anything is parsed.
 
         Raises:
             Refusal: another version, another type, or more bytes than such a message can have.
@@ -169,16 +175,14 @@ class Codec:
         if len(data) < HEADER_BYTES:
             raise Refusal("malformed", "shorter than a header")
         if data[0] != self._version:
-            detail = f"a message of version {data[0]}; this machine speaks version {self._version} only"
+            detail = f"a message of version {data[0]}; this machine supports version {self._version} only"
             raise Refusal("wrong_version", detail)
         if not self.is_kind(data, kind):
             raise Refusal("wrong_type", f"this step waits for {kind.__name__}")
-        limit = self.size_limit(kind, parameters)
-        if len(data) > limit:
-            raise Refusal("too_large", f"such a message has at most {limit} bytes")
+        check_size(data, self.size_limit(kind, parameters))
 
     def is_kind(self, data: bytes | bytearray | memoryview, kind: type[Struct]) -> bool:
-        """Whether a message claims to be a ``kind``; what is too short to say so is not."""
+        """Whether the header claims the type ``kind``; False if the message is shorter than a header."""
         return len(data) >= HEADER_BYTES and type_of(data) == kind.__struct_config__.tag
 
     def decode(self, data: memoryview, kind: type[_Struct]) -> _Struct:
@@ -194,18 +198,28 @@ class Codec:
         return message
 
 
+def check_size(data: memoryview, limit: int) -> None:
+    """Refuse a message of more than ``limit`` bytes: a machine checks this before it hashes or parses anything.
+
+    Raises:
+        Refusal: the message is larger.
+    """
+    if len(data) > limit:
+        raise Refusal("too_large", f"such a message has at most {limit} bytes")
+
+
 def type_of(data: bytes | bytearray | memoryview) -> int:
     """The type that a message of at least :data:`HEADER_BYTES` claims, from its place in the header."""
     return data[2]
 
 
 def session_of(data: memoryview) -> bytes:
-    """The session that a message claims, from its place in the header, before anything vouches for it."""
+    """The session that a message claims in its header, unauthenticated."""
     return bytes(data[HEADER_BYTES - 32 : HEADER_BYTES])
 
 
 def view_of(data: object) -> memoryview:
-    """The bytes that a machine was handed; raises ``LocalProtocolError`` for anything else."""
+    """A view of the received bytes; raises ``LocalProtocolError`` for an argument that is not bytes."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise LocalProtocolError(f"a message is bytes as they came from the network, got {type(data).__name__}")
     view = memoryview(data)
@@ -215,13 +229,13 @@ def view_of(data: object) -> memoryview:
 
 
 def require_sender(sender: object) -> None:
-    """Raise ``LocalProtocolError`` for what is no number of a peer: it is remembered, and must be what can be saved."""
+    """Raise ``LocalProtocolError`` unless ``sender`` is an int: it is stored in the state, which must stay savable."""
     if type(sender) is not int:
         raise LocalProtocolError(f"a sender is a peer's place, an int, got {type(sender).__name__}")
 
 
 def require_word(code: object, words: Collection[str]) -> None:
-    """Raise ``LocalProtocolError`` for what is none of the words that a session is abandoned with."""
+    """Raise ``LocalProtocolError`` unless ``code`` is one of the codes that a session can be abandoned with."""
     if not isinstance(code, str) or code not in words:
         raise LocalProtocolError(f"a session is abandoned with one of {', '.join(words)}, got {code!r:.40}")
 

@@ -1,7 +1,7 @@
 """Charges a session to a ledger: the spend before noise is drawn, its end before anything is sent.
 
-It joins plan, run name and ledger; no arithmetic (``dp`` has it) and no bytes. Under ``session``, through which every
-client and every release is made.
+It joins plan, run name and ledger; the arithmetic is in ``dp``. ``session``, which makes every client and every
+release, calls it.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ Charging: TypeAlias = Charge | NodeCharge | Literal["uncharged"] | None
 """The account to charge; None is for plans without DP."""
 
 CHARGED_BEFORE: Final = "uncharged"
-"""Said of a release that a ledger holds already, because its node was marked, or it is charged around the call."""
+"""The charge of a release that a ledger holds already: its round was marked, or the caller charges it."""
 
 
 def charge_of(plan: Plan, charge: Charging) -> Charge | NodeCharge | None:

@@ -281,7 +281,7 @@ def test_a_client_resumes_before_every_message_and_repeats_its_answer(tmp_path: 
     assert np.array_equal(total.lift(), cohort.sum_over(survivors))
 
 
-def test_a_client_that_has_unmasked_repeats_its_answer_and_gives_no_other(tmp_path: Path) -> None:
+def test_a_client_that_has_unmasked_repeats_its_answer_and_gives_no_other(tmp_path: Path, monkeypatch) -> None:
     """A server that was killed while the last answers were on their way asks again."""
     cohort = cohort_of()
     outbox = play_until(cohort, "unmask")
@@ -296,6 +296,10 @@ def test_a_client_that_has_unmasked_repeats_its_answer_and_gives_no_other(tmp_pa
             for other in (outbox[1], outbox[0][:-1], b""):
                 with pytest.raises(RemoteProtocolError, match="only repeats its last answer"):
                     client.receive(other)
+            with monkeypatch.context() as patch:
+                patch.setattr("privstats.engines.journal.finished_client.sha256", lambda _: pytest.fail("hashed"))
+                with pytest.raises(RemoteProtocolError, match="only repeats its last answer"):
+                    client.receive(bytes(messages.largest_request(cohort.parameters) + 1))
             with pytest.raises(LocalProtocolError, match="no state to save"):
                 client.export(KEY)
     with pytest.raises(LocalProtocolError, match="already holds a client"):

@@ -108,10 +108,10 @@ def test_an_answer_that_cannot_be_kept_does_not_leave(role: Role) -> None:
     """Nor can it be fetched; after a restart with room on the disk the act is done."""
     with role.open() as machine:
         before = getattr(machine, "answer", b"")
-        with full_disk(), pytest.raises(LocalProtocolError, match="could not be written|nothing has left"):
+        with full_disk(), pytest.raises(LocalProtocolError, match="could not be written|nothing was sent"):
             role.act(machine)
         assert not getattr(machine, "answer", b"")
-        with pytest.raises(LocalProtocolError, match="close it and resume|nothing has left"):
+        with pytest.raises(LocalProtocolError, match="close it and resume|nothing was sent"):
             role.act(machine)
     with role.open() as machine:
         assert getattr(machine, "answer", b"") == before
@@ -122,7 +122,7 @@ def test_an_act_that_was_interrupted_is_done_after_a_restart(role: Role) -> None
     with role.open() as machine:
         with interrupted("os.fsync"):
             role.act(machine)
-        with pytest.raises(LocalProtocolError, match="was interrupted|nothing has left"):
+        with pytest.raises(LocalProtocolError, match="was interrupted|nothing was sent"):
             role.act(machine)
     with role.open() as machine:
         assert role.act(machine)

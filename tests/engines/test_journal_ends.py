@@ -111,7 +111,7 @@ def test_a_helper_that_was_cut_short_in_its_answer_ends_as_one_that_gave_none(ru
         helper.receive(listed)
     days(31)
     for call in (lambda: helper.receive(listed), helper.abandon, lambda: helper.bind(run.panel)):
-        with pytest.raises(LocalProtocolError, match="was interrupted, so nothing has left"):
+        with pytest.raises(LocalProtocolError, match="was interrupted, so nothing was sent"):
             call()
     helper.close()
     with run.again(1) as helper:

@@ -60,7 +60,7 @@ def test_an_answer_that_did_not_reach_the_disk_is_made_again_with_the_same_draw(
     question, helper = list_of(journals.run, (0, 1, 2, 3)), shown(journals)
     with monkeypatch.context() as patch:
         patch.setattr("privstats.engines.records.os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "no space")))
-        with pytest.raises(LocalProtocolError, match="nothing has left"):
+        with pytest.raises(LocalProtocolError, match="nothing was sent"):
             helper.receive(question)
     helper.close()
     with journals.helper(1) as again:

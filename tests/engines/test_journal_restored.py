@@ -374,14 +374,14 @@ def test_a_count_that_cannot_be_written_keeps_the_answer_here(path: Path) -> Non
         counts = Counter.of(path.parent, path.name).path
         counts.unlink()
         counts.mkdir()
-        with pytest.raises(LocalProtocolError, match="nothing has left.*Is a directory: .*folder.counts"):
+        with pytest.raises(LocalProtocolError, match="nothing was sent.*Is a directory: .*folder.counts"):
             client.receive(outbox[0])
     counts.rmdir()
     with resumed_client(cohort, path, 0) as client:
         assert client.step == "check"
 
 
-NOT_WRITTEN = "could not be written.*mend that.*Is a directory: .*counts"
+NOT_WRITTEN = "could not be written.*repair that.*Is a directory: .*counts"
 
 
 def blocked(counts: Path) -> None:

@@ -27,6 +27,7 @@ from privstats.errors import (
     RemoteProtocolError,
 )
 from privstats.secagg import Helper, Panel
+from privstats.secagg.upload import messages
 from privstats.secagg.upload.leader import Leader
 from tests.faults import full_disk, interrupted
 from tests.secagg.upload.cohorts import answer_of, batch_of, body_of, list_of, refused, uploads_of
@@ -230,7 +231,7 @@ def test_a_charged_client_tells_before_its_report_leaves(tmp_path: Path) -> None
     sealed = client.export(KEY)
     place = {"parameters": uploads.parameters, "index": 0, "identity": uploads.identities[0], "roster": uploads.roster}
     deaf = type(client).resume(sealed, KEY, **place)
-    with pytest.raises(LedgerError, match="must hear of its upload"):
+    with pytest.raises(LedgerError, match="must record its upload"):
         deaf.start()
     assert deaf.answer == b""
     again = type(client).resume(sealed, KEY, on_upload=told.append, **place)
@@ -313,6 +314,18 @@ def test_after_the_answer_there_is_no_key_on_disk_and_the_answer_is_repeated(tmp
                 helper.bind(journals.panel)
             with pytest.raises(LocalProtocolError, match="is not exported"):
                 helper.export(KEY)
+
+
+def test_a_helper_that_has_answered_hashes_no_larger_message_than_it_could_have_answered(
+    tmp_path: Path, monkeypatch
+) -> None:
+    journals = Journals(tmp_path)
+    with shown(journals) as helper:
+        helper.receive(list_of(journals.run, (0, 1, 2, 3)))
+    with journals.helper(1) as helper:
+        monkeypatch.setattr("privstats.engines.journal.helper.sha256", lambda _: pytest.fail("hashed"))
+        with refused("session_over"):
+            helper.receive(bytes(messages.largest_request(journals.run.parameters) + 1))
 
 
 def test_an_abandoned_run_says_so_after_every_restart(tmp_path: Path) -> None:
@@ -411,7 +424,7 @@ def test_a_part_that_cannot_be_kept_is_not_answered(tmp_path: Path) -> None:
     journals = Journals(tmp_path)
     batch = batch_of(journals.run, 1, (0, 1, 2))
     helper = journals.helper(1)
-    with full_disk(), pytest.raises(LocalProtocolError, match="nothing has left"):
+    with full_disk(), pytest.raises(LocalProtocolError, match="nothing was sent"):
         helper.receive(batch)
     helper.close()
     with journals.helper(1) as again:

@@ -195,7 +195,7 @@ def test_keys_that_can_be_drawn_again_are_refused_unless_a_test_allows_them() ->
             kind(masking, keys=keys, **common)
     place = {"index": 0, "identity": parties.identities[0], "entropy": seeded(5).bytes, **common}
     vector = masking.ring.zeros()
-    with pytest.raises(RandomnessError, match="lifts the cover"):
+    with pytest.raises(RandomnessError, match="can unmask the vector"):
         UploadClient(masking, vector, **place)
     assert UploadClient(masking, vector, allow_reproducible=True, **place).step == "report"
     assert session.server(parties.plan, keys=parties.keys[0], allow_reproducible=True, **common).step == "report"

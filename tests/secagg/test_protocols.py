@@ -170,7 +170,9 @@ class OpenServer:
 @pytest.fixture
 def open_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
-        PROTOCOLS, "interactive", MaskingProtocol(OpenParameters, OpenClient, OpenServer, lambda it: it.upload_bytes)
+        PROTOCOLS,
+        "interactive",
+        MaskingProtocol(OpenParameters, OpenClient, OpenServer, lambda it: it.upload_bytes, lambda it: len(b"send it")),
     )
 
 

@@ -160,7 +160,7 @@ def test_one_helper_that_has_not_spoken_could_still_answer(charge: session.Charg
     run = Run(0)
     report, told = run.sent(charge), run.abandoned()
     del told[missing]
-    with pytest.raises(LocalProtocolError, match=f"helper {missing} has not said"):
+    with pytest.raises(LocalProtocolError, match=f"helper {missing} has signed no statement"):
         run.free(charge, report, told)
     assert still_charged(charge)
 
@@ -174,7 +174,7 @@ def test_a_forged_statement_frees_nothing(charge: session.Charge) -> None:
         b"privstats/upload/1/abandoned\0" + run.panel.context(run.plan.masking, run.roster) + b"\2"
     )
     for lie in (forged, told[2][:-1] + bytes([told[2][-1] ^ 1]), told[1], b"", bytes(1 << 20)):
-        with pytest.raises(LocalProtocolError, match=r"helper 2's word .* is not"):
+        with pytest.raises(LocalProtocolError, match=r"helper 2 is not its signed statement"):
             run.free(charge, report, {1: told[1], 2: lie})
     assert still_charged(charge)
 
@@ -183,7 +183,7 @@ def test_a_forged_statement_frees_nothing(charge: session.Charge) -> None:
 def test_statements_of_another_run_free_nothing(charge: session.Charge, kind) -> None:
     run, other = kind(0), kind(1)
     report, theirs, told = run.sent(charge), other.sent("uncharged"), other.abandoned()
-    with pytest.raises(LocalProtocolError, match="wrong_session|client 1's word on who was in this session is not"):
+    with pytest.raises(LocalProtocolError, match="wrong_session|client 1 is not its signed list"):
         run.free(charge, report, told)
     with pytest.raises(LedgerError, match="knows no such run"):
         run.free(charge, theirs, told, roster=other.roster, panel=other.panel)
@@ -203,7 +203,7 @@ def test_a_second_panel_of_the_same_run_that_is_abandoned_frees_nothing(charge: 
     told = run.abandoned()
     with pytest.raises(LocalProtocolError, match="wrong_session"):
         run.free(charge, report, told, panel=first)
-    with pytest.raises(LocalProtocolError, match="none of this run and panel"):
+    with pytest.raises(LocalProtocolError, match="not of this run and panel"):
         run.free(charge, report, told)
     with pytest.raises(LedgerError, match="is another upload"):
         run.free(charge, _report_of(run), told)
@@ -262,7 +262,7 @@ def test_what_others_wrote_under_the_wrong_name_or_not_at_all_frees_nothing(char
     report, told = run.sent(charge), run.abandoned()
     first = min(told)
     for lie in (b"", bytes(1 << 12), told[first][:-1] + bytes([told[first][-1] ^ 1]), told[first + 1]):
-        with pytest.raises(LocalProtocolError, match=r"'s word .* is not"):
+        with pytest.raises(LocalProtocolError, match="is not its signed"):
             run.free(charge, report, {**told, first: lie})
     assert still_charged(charge)
 

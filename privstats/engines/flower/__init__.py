@@ -1,7 +1,7 @@
-"""The folders of ``engines.network`` as nodes of Flower: grid, apps, guard, launcher and template.
+"""Runs the folders of ``engines.network`` as nodes of Flower: grid, apps, guard, launcher and template.
 
-No protocol, no cryptography and no session: Flower's transport is not trusted for the sum, the roster is. It needs the
-extra ``flower``; nothing below it does.
+It contains no protocol, cryptography or session: the sum depends on the roster and not on Flower's transport. Only this
+package needs the extra ``flower``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The files that TLS needs: an authority's certificate, the server's and its key; and a node's pair of keys.
+"""Certificates for TLS: an authority's certificate, the server's certificate and key; and a node's key pair.
 
-The authority's own key signs once and is dropped, so no other server can be signed with it. When the certificates
-end, all three files are made anew, and every party is given the new ``ca.pem``.
+The authority's own key signs once and is discarded, so it can sign no other server. When the certificates expire, make
+all three files anew and send every party the new ``ca.pem``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from privstats.files.atomic import write_new
 __all__ = ["MOST_DAYS", "write_certificates", "write_node_key"]
 
 MOST_DAYS = 825
-"""Longer than this no certificate of a server lasts: some TLS libraries refuse those that do."""
+"""The longest lifetime of a server's certificate: some TLS libraries refuse longer ones."""
 
 _LOOPBACK = ("localhost", "127.0.0.1")
 _SKEW = timedelta(hours=1)
@@ -33,13 +33,14 @@ def write_certificates(folder: Path, hosts: Sequence[str], *, days: int, now: da
     """Write ``ca.pem``, ``server.pem`` and ``server.key`` into a new folder.
 
     Args:
-        folder: it must not exist; only its owner can read it.
+        folder: a new folder, which only its owner can read.
         hosts: the names or addresses by which parties reach the server; localhost and 127.0.0.1 are always added.
-        days: how long the certificates last.
-        now: when they begin, for tests.
+        days: the lifetime of the certificates.
+        now: the start of their lifetime, for tests.
 
     Raises:
-        PrivstatsError: the folder exists, no host is given, one is no name, or the days are out of range.
+        PrivstatsError: the folder exists, no host is given, a host is not a name or address, or the days are out of
+            range.
 
     Example:
         >>> from pathlib import Path
@@ -65,7 +66,7 @@ def write_certificates(folder: Path, hosts: Sequence[str], *, days: int, now: da
 
 
 def write_node_key(path: Path) -> Path:
-    """Write a node's private key as OpenSSH does, and its public half beside it; returns the path of that.
+    """Write a node's private key in OpenSSH's format and its public half beside it; return the path of the latter.
 
     Args:
         path: a new file, which only its owner can read.

@@ -1,6 +1,6 @@
-"""The app of a party's node: one message in, one answer out, whatever happens.
+"""The app of a party's node: it answers every message with exactly one reply, also after an error.
 
-It holds nothing: what is kept between messages is in the party's folder. Each message has a process of its own, forked
+It has no state: the party's folder stores everything between messages. Each message has a process of its own, forked
 from one that has loaded this module.
 """
 
@@ -22,14 +22,14 @@ from privstats.errors import PrivstatsError
 __all__ = ["PARTIES", "app", "home"]
 
 PARTIES = "PRIVSTATS_PARTIES"
-"""Names, for a simulation, the folder that holds the parties' folders ``0``, ``1``, ...: its nodes have no config."""
+"""For a simulation, the variable that names the folder with the parties' folders ``0``, ``1``, ..."""
 
 app = ClientApp()
 
 
 @app.query("privstats")
 def answer(message: Message, context: Context) -> Message:
-    """Hand the message to the party; Flower would send the text of an exception to the server, so none leaves."""
+    """Pass the message to the party; catch exceptions, because Flower would send their text to the server."""
     return Message(records.pack(*_answer(message, context)), reply_to=message)
 
 
@@ -37,7 +37,7 @@ def home(node_config: Mapping[str, object]) -> Path:
     """The party's folder, from the node's own configuration.
 
     Raises:
-        PrivstatsError: it names none.
+        PrivstatsError: the configuration names no folder.
     """
     named = node_config.get("privstats-home")
     if isinstance(named, str) and Path(named).is_absolute():

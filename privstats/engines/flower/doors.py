@@ -1,8 +1,8 @@
 """The SuperLink's two addresses: parties reach the fleet interface on one, the coordinator all of it on the other.
 
-Flower serves its control interface, which has no login, on the port that parties must reach. Here that port answers
-``/v1/fleet/`` alone, where every request is signed by a node; all else is served on 127.0.0.1, on a port of its own.
-Beside ``entrypoint_guard``, which puts :func:`serve_both` in place of Flower's own server.
+Flower serves its control interface, which has no login, on the port that parties must reach. Here that port serves
+``/v1/fleet/`` alone, where a node signs every request; all other paths are served on 127.0.0.1, on a port of its own.
+``entrypoint_guard`` replaces Flower's own server by :func:`serve_both`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ FLEET_ADDRESS = "PRIVSTATS_FLEET_ADDRESS"
 """The variable of the SuperLink's environment that names the ``HOST:PORT`` for parties."""
 
 LOOPBACK = "127.0.0.1"
-"""Where the coordinator's own commands find the SuperLink."""
+"""The host on which the coordinator's own commands reach the SuperLink."""
 
 MOST_REQUEST = 32 << 20
-"""The most bytes of one request of a node; Flower cuts what it carries into pieces of 5 MiB."""
+"""The most bytes of one request of a node; Flower cuts its content into pieces of 5 MiB."""
 
 _FLEET = "/v1/fleet/"
 _BACKLOG = 2048
@@ -37,21 +37,21 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 @dataclass(frozen=True)
 class FleetOnly:
-    """An ASGI app that is whole on one port of this machine, and the fleet interface alone on every other.
+    """An ASGI app that serves all of Flower on one port of this machine, and the fleet interface alone elsewhere.
 
-    The port is the one that the connection was accepted on, which no header changes; so a proxy on this machine that
-    parties reach opens nothing, as long as it forwards to the fleet's port.
+    It uses the port that accepted the connection, which no header changes; so a proxy on this machine that parties
+    reach exposes nothing more, as long as it forwards to the fleet's port.
 
     Attributes:
-        app: Flower's.
-        control: the port of :data:`LOOPBACK` on which all of it is served.
+        app: Flower's app.
+        control: the port of :data:`LOOPBACK` on which the whole app is served.
     """
 
     app: App
     control: int
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand on what may pass; answer 404 to all else, whether it exists or not."""
+        """Forward permitted requests; answer 404 to all other paths, existing or not."""
         if scope["type"] == "lifespan" or tuple(scope.get("server") or ()) == (LOOPBACK, self.control):
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -70,7 +70,7 @@ async def _refuse(send: Send, status: int) -> None:
 
 
 def _bytes_of(scope: Scope) -> int:
-    """What a request says that its body has, which its server holds it to; too many where it does not say."""
+    """The declared size of a request's body, which its server enforces; above the limit if undeclared."""
     sizes = [value for name, value in scope["headers"] if name == b"content-length"]
     return int(sizes[0]) if len(sizes) == 1 and sizes[0].isdigit() else MOST_REQUEST + 1
 
@@ -79,7 +79,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     """A ``HOST:PORT`` in its parts.
 
     Raises:
-        PrivstatsError: it is none.
+        PrivstatsError: ``address`` has another form.
     """
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
@@ -88,15 +88,15 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def serve_both(fleet: str, *, lifespan_config: Any) -> None:
-    """Serve Flower's app on both addresses, over TLS, until the process is told to end.
+    """Serve Flower's app on both addresses, over TLS, until the process is terminated.
 
     Args:
         fleet: ``HOST:PORT`` for parties.
-        lifespan_config: Flower's; its host and port are the control address.
+        lifespan_config: Flower's configuration; its host and port are the control address.
 
     Raises:
         PrivstatsError: Flower was started on a control address that is not on loopback, or without TLS; or one of the
-            two cannot be listened on.
+            two addresses cannot be bound.
     """
     if lifespan_config.host != LOOPBACK or lifespan_config.ssl_certfile is None:
         raise PrivstatsError(f"the control interface is served on {LOOPBACK} and over TLS only; nothing was started")
@@ -118,7 +118,7 @@ def serve_both(fleet: str, *, lifespan_config: Any) -> None:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket on which clients wait from now on, for an address of either family."""
+    """A listening socket, for an address of either family."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)

@@ -1,7 +1,8 @@
-"""The programs of ours that Flower starts by name: its own mains, with our app in place of whatever was shipped.
+"""The programs that Flower starts by name: Flower's own entry points, with our app in place of any shipped code.
 
-What a run's bundle holds would otherwise be run with the rights of the node, or of the SuperLink. Two guards, each of
-them enough: the loaders are replaced, and no file below Flower's folder can be opened. A misfit stops the program.
+Otherwise the code in a run's bundle would run with the rights of the node, or of the SuperLink. There are two guards,
+each of them sufficient: the loaders are replaced, and no file below Flower's folder can be opened. If a replacement
+does not fit, the program does not start.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from privstats.files.atomic import atomic_write
 __all__ = ["REFUSED", "VERSION", "check_version", "guard", "replace", "write_programs"]
 
 VERSION = "1.41.0"
-"""The one release of Flower whose internal names are known here."""
+"""The only supported release of Flower, because this module replaces internal names."""
 
 REFUSED = (
     "flwr-agentapp",
@@ -37,17 +38,17 @@ REFUSED = (
     "flwr-serverapp",
     "flwr-simulation",
 )
-"""All that Flower's executor may be told to start; the one that belongs is written over its refusal."""
+"""All programs that Flower's executor may start; each refuses, except the one that the node or SuperLink runs."""
 
 _EXECUTOR = "flower-superexec"
 _READING = frozenset({"open", "import", "ctypes.dlopen", "os.exec", "os.posix_spawn", "subprocess.Popen"})
 
 
 def check_version() -> None:
-    """Refuse any release of Flower but the one this engine was made for.
+    """Refuse any other release of Flower than the supported one.
 
     Raises:
-        PrivstatsError: with the line that installs it.
+        PrivstatsError: another release is installed; the message has the command that installs the right one.
     """
     installed = importlib.metadata.version("flwr")
     if installed != VERSION:
@@ -58,10 +59,10 @@ def check_version() -> None:
 
 
 def guard(folder: Path) -> None:
-    """Let no file below ``folder`` be opened, imported or run by this process from now on; it cannot be undone.
+    """Forbid this process to open, import or run any file below ``folder``; this cannot be undone.
 
-    Guarantee: code that was shipped and unpacked there is not run by this process, whichever of Flower's functions asks
-    for it, because Python asks its audit hooks before it opens, imports or executes a file.
+    Guarantee: this process runs no code that was shipped and unpacked there, whichever of Flower's functions requests
+    it, because Python calls its audit hooks before it opens, imports or executes a file.
     """
     sys.addaudithook(_hook(os.path.realpath(folder)))
 
@@ -75,7 +76,7 @@ def _hook(forbidden: str) -> Callable[[str, tuple[Any, ...]], None]:
 
 
 def _paths(event: str, arguments: tuple[Any, ...]) -> Sequence[Any]:
-    """What may be a path among an event's arguments; of an import only the file of a compiled module."""
+    """The possible paths among an event's arguments; for an import only the file of a compiled module."""
     if event == "import":
         return arguments[1:2]
     return arguments[:1] if event == "open" else arguments
@@ -91,11 +92,11 @@ def _below(value: object, folder: str) -> bool:
 
 
 def replace(module: str, names: Mapping[str, object]) -> Any:
-    """Put ours in place of names of one of Flower's modules.
+    """Replace names in one of Flower's modules.
 
     Args:
-        module: its whole name. A package may hold a function of the same name, so it is looked up as a module.
-        names: what stands under which name from now on.
+        module: its full name. A package may hold a function of the same name, so it is looked up as a module.
+        names: the replacement for each name.
 
     Raises:
         PrivstatsError: a name is missing, so that a replacement would do nothing.
@@ -113,15 +114,15 @@ def replace(module: str, names: Mapping[str, object]) -> Any:
 
 
 def write_programs(folder: Path, runs: str) -> None:
-    """Write the one folder of a node's, or a SuperLink's, ``PATH``: nothing else is found by name.
+    """Write the only folder on the ``PATH`` of a node or a SuperLink: no other program is found by name.
 
     Args:
-        folder: readable by its owner only; what else lies in it is removed, and each program is replaced whole, so that
-            a second start does not disturb the first.
+        folder: readable by its owner only; other files in it are removed, and each program is replaced atomically, so
+            that a second start does not disturb the first.
         runs: ``"flwr-clientapp"`` or ``"flwr-serverapp"``; all others of ``REFUSED`` end at once with exit code 1.
 
     Raises:
-        PrivstatsError: it cannot be written.
+        PrivstatsError: the folder cannot be written.
     """
     lines = dict.fromkeys(REFUSED, "exit 1")
     lines |= {name: f'exec {shlex.join(command(name))} "$@"' for name in (_EXECUTOR, runs)}
@@ -138,7 +139,7 @@ def write_programs(folder: Path, runs: str) -> None:
 
 
 def command(name: str) -> list[str]:
-    """The words that start one of the programs of this module."""
+    """The command line that starts one of the programs of this module."""
     return [sys.executable, "-P", "-m", "privstats.engines.flower.entrypoint_guard", name]
 
 
@@ -160,7 +161,7 @@ def pin_client() -> Callable[[], None]:
 
 
 def pin_server() -> Callable[[], None]:
-    """Flower's server program with our app: of the bundle nothing counts but what ``--run-config`` overrides."""
+    """Flower's server program with our app: it uses nothing of the bundle but the overrides of ``--run-config``."""
     module = "flwr.superlink.runtime.run_serverapp"
     run = importlib.import_module(module).run_
     replace(
@@ -181,7 +182,7 @@ def pin_server() -> Callable[[], None]:
 
 
 def _nothing(*_: object, **__: object) -> None:
-    """In place of what unpacks a bundle."""
+    """Replaces the function that unpacks a bundle."""
 
 
 def _load_client_app(*_: object, **__: object) -> Callable[..., object]:
@@ -208,7 +209,7 @@ def _counted(load: Callable[..., Any], object_ids: Any, pull_object_fn: Any) -> 
 
 
 def _one_sentence(record: logging.LogRecord) -> bool:
-    """Let Flower log an error of ours as its sentence: it is meant for people, and a traceback is not."""
+    """A log filter that reduces an error of ours to its sentence, without a traceback."""
     raised = record.exc_info[1] if record.exc_info else None
     if isinstance(raised, PrivstatsError):
         record.msg, record.args, record.exc_info = str(raised), None, None
@@ -221,9 +222,9 @@ def _flower(module: str, name: str) -> Callable[[], None]:
 
 
 def _client() -> Callable[[], None]:
-    """The client program, without the node's, which its package would bring in: a database and a web server.
+    """The client program without the node's program, whose package imports a database and a web server.
 
-    These are a third of what its start costs. Our app is loaded here, before the program is forked for a message.
+    These imports are a third of its start time. Our app is loaded here, before the program is forked for a message.
     """
     node = ModuleType("flwr.supernode.cli.flower_supernode")
     node.__dict__["flower_supernode"] = _nothing
@@ -234,7 +235,7 @@ def _client() -> Callable[[], None]:
 
 
 def _executor() -> Callable[[], None]:
-    """Flower's executor; the program that it starts for each message is forked from one that is loaded."""
+    """Flower's executor; the program that it starts for each message is forked from a loaded one."""
     name = os.environ.get(fork_server.PROGRAM)
     if name is not None:
         programs = fork_server.ForkedPrograms(name)
@@ -243,7 +244,7 @@ def _executor() -> Callable[[], None]:
 
 
 def _supernode() -> Callable[[], None]:
-    """Flower's node, which looks for messages sooner after it has sent one."""
+    """Flower's node, which polls sooner after it has sent a message."""
     main = _child("flwr.supernode.cli.flower_supernode", "flower_supernode")
     replace("flwr.supernode.start_client_internal", {"time": Pauses(time.sleep)})
     return main
@@ -257,7 +258,7 @@ def _child(module: str, name: str) -> Callable[[], None]:
 
 
 def _superlink() -> Callable[[], None]:
-    """Flower's SuperLink, on two addresses; the one for parties stands in the environment."""
+    """Flower's SuperLink, on two addresses; the environment names the one for parties."""
     name = "flwr.superlink.cli.flower_superlink"
     main = _child(name, "flower_superlink")
     replace(name, {"_run_superlink_http_api": partial(doors.serve_both, os.environ[doors.FLEET_ADDRESS])})

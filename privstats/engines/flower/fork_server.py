@@ -1,8 +1,8 @@
-"""A program of Flower's that is loaded once and forks for each task, so that a message costs a fork and not a start.
+"""A fork server for Flower's client program: it is loaded once and forks for each message, which is cheaper.
 
-Flower's executor starts a program for each message. Here it sends the words of that program to a fork server instead: a
+Flower's executor starts a program for each message. Here it sends the program's arguments to a fork server instead: a
 process that has loaded Flower and this library under the guards of ``entrypoint_guard``. The server opens no folder,
-holds no key and no connection, and makes no generator: all of that belongs to the child, which ends with its task.
+holds no key and no connection, and makes no generator: only the child does, which ends with its task.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from privstats.errors import PrivstatsError
 __all__ = ["OPTION", "PROGRAM", "ForkedPrograms", "next_task"]
 
 OPTION = "--fork-server"
-"""The first option of a program that is to wait for tasks, followed by the number of the socket they come from."""
+"""The first option of a program that waits for tasks, followed by the number of the socket that it reads."""
 
 PROGRAM = "PRIVSTATS_FORKED"
-"""Names, in the executor's environment, the one program that is forked; all others are started anew."""
+"""The variable of the executor's environment that names the one forked program; others are started anew."""
 
 _MOST_BYTES = 1 << 16
 
 
 class ForkedPrograms:
-    """What Flower's executor takes for the module ``subprocess``: one program is forked, any other is started.
+    """A replacement for the module ``subprocess`` in Flower's executor: it forks one program and starts any other.
 
-    The server is started at once, before there is a task: the first message does not wait for it. One that has died is
-    started once more when a task comes.
+    The fork server starts at once, before the first task, so the first message does not wait for it. If it has died, it
+    is started once more at the next task.
 
     Args:
         program: a name that is found on ``PATH``.
@@ -51,10 +51,10 @@ class ForkedPrograms:
         self._requests = self._start()
 
     def Popen(self, words: Sequence[str], **options: Any) -> subprocess.Popen[bytes] | None:  # its name
-        """Send the words to the fork server, or start another program as ``subprocess`` does.
+        """Send the arguments to the fork server, or start another program as ``subprocess`` does.
 
         Raises:
-            PrivstatsError: the fork server ends as often as it is started.
+            PrivstatsError: the fork server ended again after a restart.
         """
         name, *task = words
         if name != self._program:
@@ -77,7 +77,7 @@ class ForkedPrograms:
             raise PrivstatsError(f"{self._program} does not stay: {error.strerror}; its own words are above") from None
 
     def close(self) -> None:
-        """End the fork server; the tasks that it has forked go on."""
+        """End the fork server; its forked tasks continue."""
         self._requests.close()
 
     def _start(self) -> socket.socket:
@@ -89,19 +89,19 @@ class ForkedPrograms:
 
 
 def next_task(requests: int) -> list[str]:
-    """Fork for each task that comes; returns in the children alone, with the words of their task.
+    """Fork for each task; returns in the children only, with the arguments of their task.
 
-    The process ends when the executor has closed its end.
+    The process ends when the executor has closed its end of the socket.
 
     Args:
         requests: the number of the socket.
 
     Raises:
-        PrivstatsError: a thread is running, which a child would not have, or the words are none.
+        PrivstatsError: a thread is running, which a child would not have, or a task is malformed.
     """
     if threading.active_count() > 1:
         raise PrivstatsError("a program with threads is not forked: what they hold would stay held in each child")
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # a child that has ended is forgotten
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system reaps ended children
     with socket.socket(fileno=requests) as connection, connection.makefile("rb") as lines:
         while line := lines.readline(_MOST_BYTES):
             if os.fork() == 0:

@@ -1,7 +1,7 @@
-"""A transport over Flower's Grid: which nodes are there, one message to one of them, its answer once it has come.
+"""A transport over Flower's Grid: the online nodes, a message to one of them, and its answer once it has arrived.
 
-Flower loads a reply before anybody can look at its size, so what it loads is counted while it comes. The only user of
-Grid and Message. It knows neither parties nor steps nor what a code means: ``driver`` does.
+Flower loads a reply before its size can be checked, so this module counts the bytes while they are loaded. It is the
+only user of Grid and Message. It does not interpret parties, steps or codes: ``driver`` does.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["GridTransport", "counted"]
 _NOT_TAKEN = ""
 _NODE_UNAVAILABLE = "error:5"
 _AROUND = 1 << 16
-"""Bytes that Flower puts around one array: names, kinds, and the list of its pieces."""
+"""Flower's overhead for one array in bytes: names, kinds, and the list of its pieces."""
 
 T = TypeVar("T")
 
 
 class _Count:
-    """Bytes that one reply may still load, over the threads that load it."""
+    """The bytes that one reply may still load, shared by the threads that load it."""
 
     def __init__(self, left: int) -> None:
         self._left, self._lock, self.session_ended = left, Lock(), False
@@ -48,7 +48,7 @@ _COUNT: ContextVar[_Count | None] = ContextVar("_COUNT", default=None)
 
 @contextmanager
 def _loading(most: int) -> Iterator[_Count]:
-    """Let what Flower loads in this block come to so many bytes at most."""
+    """Limit the bytes that Flower loads in this block."""
     count = _Count(most)
     token = _COUNT.set(count)
     try:
@@ -61,10 +61,10 @@ def _loading(most: int) -> Iterator[_Count]:
 
 
 def counted(pull_objects: Callable[..., T], object_ids: list[str], pull_object_fn: Callable[[str], bytes]) -> T:
-    """In place of Flower's ``pull_objects``: it stops where the pieces of a reply are more than may be loaded.
+    """Replacement for Flower's ``pull_objects`` that stops once a reply exceeds its limit of bytes.
 
     Raises:
-        RemoteProtocolError: they are.
+        RemoteProtocolError: the reply is too large.
     """
     count = _COUNT.get()
 
@@ -78,12 +78,12 @@ def counted(pull_objects: Callable[..., T], object_ids: list[str], pull_object_f
 
 
 class GridTransport:
-    """What ``driver`` asks of a way to reach nodes, over one run of Flower's.
+    """The transport that ``driver`` uses, over one run of Flower.
 
-    Flower loads every reply that it is asked for, so it is asked for one at a time.
+    Flower loads all requested replies at once, so this class requests one at a time.
 
     Args:
-        grid: what Flower hands to a server app.
+        grid: Flower's argument to a server app.
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -102,12 +102,12 @@ class GridTransport:
 
         Args:
             node: the receiver's id.
-            kind: what is asked.
-            data: what a machine said, unchanged.
-            ttl: seconds after which Flower forgets it.
+            kind: the kind of request.
+            data: a machine's message, unchanged.
+            ttl: seconds after which Flower drops it.
 
         Returns:
-            Its id. One that Flower did not take has an id too, and the answer that its node is not there.
+            Its id. A message that Flower did not accept has an id too, and its answer is that the node is unavailable.
         """
         message = Message(records.pack(kind, data), node, records.MESSAGE_TYPE, ttl=ttl)
         taken = next(iter(self._grid.push_messages([message])), None) or _NOT_TAKEN
@@ -115,10 +115,9 @@ class GridTransport:
         return taken
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """The answer to one message, or None as long as there is none.
+        """The answer to one message, or None before it has arrived.
 
-        Flower's own errors come as ``error:`` and Flower's number, what no party of ours sent as ``malformed`` or
-        ``too_large``.
+        Flower's own errors become ``error:`` and Flower's number, invalid records ``malformed`` or ``too_large``.
         """
         if message == _NOT_TAKEN:
             return Reply(_NODE_UNAVAILABLE, b"")

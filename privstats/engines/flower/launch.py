@@ -1,7 +1,7 @@
-"""``join`` and ``serve``: Flower's node and Flower's SuperLink as children, so started that only our code runs in them.
+"""``join`` and ``serve``: run Flower's node and Flower's SuperLink as child processes that execute only our code.
 
-Supervision only: what they start by name is in ``entrypoint_guard``, what is said in a session elsewhere. A node that
-is refused is started again; a child goes down with this process.
+Supervision only: ``entrypoint_guard`` holds the programs that they start by name. A node that is refused is started
+again; a child ends with this process.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from privstats.system import require_posix
 __all__ = ["CONTROL_PORT", "Ending", "join", "next_step", "serve"]
 
 CONTROL_PORT = 8001
-"""The port of 127.0.0.1 on which the coordinator's ``flwr`` finds the SuperLink, unless told otherwise."""
+"""The default port of 127.0.0.1 on which the coordinator's ``flwr`` reaches the SuperLink."""
 
 AGAIN_SECONDS = 10.0
-"""Between two starts of a node that the SuperLink refused, or that was lost."""
+"""The pause between two starts of a node that the SuperLink refused, or that ended."""
 
 _STILL_REFUSED_SECONDS = 90.0
 _GRACE_SECONDS = 20.0
@@ -50,13 +50,13 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ending:
-    """How a node ended, from its exit code and what it printed.
+    """How a node ended, from its exit code and its output.
 
     Attributes:
         code: the exit code.
         online: whether the SuperLink had given it an id.
-        refused: whether the SuperLink refused it by name.
-        bad_certificate: whether it did not trust the SuperLink.
+        refused: whether the SuperLink refused it explicitly.
+        bad_certificate: whether it did not trust the SuperLink's certificate.
     """
 
     code: int
@@ -66,11 +66,11 @@ class Ending:
 
 
 def next_step(ending: Ending, refused_for: float) -> tuple[bool, str]:
-    """Whether to start a node again, and the sentence that its operator reads.
+    """Whether to start a node again, and the sentence for its operator.
 
     Args:
         ending: how it ended.
-        refused_for: seconds since the SuperLink first refused it without a break.
+        refused_for: seconds since the first of its uninterrupted refusals.
     """
     if ending.refused:
         return True, _HELD if refused_for < _STILL_REFUSED_SECONDS else _UNKNOWN
@@ -91,13 +91,13 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
         superlink: its ``HOST:PORT``.
         root_certificates: the PEM file that signs the SuperLink's certificate.
         key: the node's private key (OpenSSH), whose public half is registered at the SuperLink.
-        say: what is told about starts and ends; the node's own log goes to stderr.
+        say: called with messages about starts and ends; the node's own log goes to stderr.
 
     Returns:
         0 after Ctrl-C, 1 when the node cannot be started.
 
     Raises:
-        PrivstatsError: another Flower, a file is missing, or a path that Flower cannot be told.
+        PrivstatsError: another version of Flower is installed, a file is missing, or Flower cannot take a path.
     """
     require_posix("privstats flower join")
     entrypoint_guard.check_version()
@@ -121,7 +121,7 @@ def _keep(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Start a node again for as long as that may help; ``start`` gives None after Ctrl-C."""
+    """Restart a node as long as :func:`next_step` says so; ``start`` returns None after Ctrl-C."""
     refused_since: float | None = None
     while (ending := start()) is not None:
         now = clock()
@@ -147,16 +147,17 @@ def serve(home: Path, *, certificates: Path, address: str, control_port: int = C
         home: the host's folder.
         certificates: a folder with ``ca.pem``, ``server.pem`` and ``server.key``; ``server.pem`` names both the host
             that parties use and 127.0.0.1, over which Flower's own programs reach it.
-        address: ``HOST:PORT`` on which parties reach the fleet interface, and nothing else.
-        control_port: the port of 127.0.0.1 on which ``flwr`` reaches the rest. It has no login: whoever has an account
-            on this machine may use it.
-        say: what is told at the start; the SuperLink's own log goes to stderr.
+        address: ``HOST:PORT`` on which parties reach the fleet interface, and no other.
+        control_port: the port of 127.0.0.1 on which ``flwr`` reaches the rest. It has no login: any user with an
+            account on this machine may use it.
+        say: called with messages about the start; the SuperLink's own log goes to stderr.
 
     Returns:
         0 after Ctrl-C, else the SuperLink's exit code.
 
     Raises:
-        PrivstatsError: another Flower, a file is missing, no address, or one port for both.
+        PrivstatsError: another version of Flower is installed, a file is missing, the address is invalid, or both
+            interfaces have one port.
     """
     require_posix("privstats flower serve")
     entrypoint_guard.check_version()
@@ -179,7 +180,7 @@ def serve(home: Path, *, certificates: Path, address: str, control_port: int = C
         *("--ssl-ca-certfile", str(certificates / "ca.pem")),
         *("--ssl-certfile", str(certificates / "server.pem"), "--ssl-keyfile", str(certificates / "server.key")),
         *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
-        *("--database", f"{environment['FLWR_HOME']}/superlink.db"),  # else a restart would forget all nodes
+        *("--database", f"{environment['FLWR_HOME']}/superlink.db"),  # else a restart would lose all nodes
     ]
     with _sigterm_is_ctrl_c():
         ending = _watch(words, environment)
@@ -188,8 +189,8 @@ def serve(home: Path, *, certificates: Path, address: str, control_port: int = C
 
 @contextmanager
 def _sigterm_is_ctrl_c() -> Iterator[None]:
-    """In this block SIGTERM, by which systemd and containers stop a program, does what Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():  # where Python takes no signals
+    """Treat SIGTERM, with which systemd and containers stop a program, like Ctrl-C in this block."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread handles signals
         yield
         return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -205,7 +206,7 @@ def _must_exist(what: str, path: Path) -> None:
 
 
 def _quoted(home: Path) -> str:
-    """A path as Flower's node configuration takes it: a literal string of TOML."""
+    """A path in the syntax of Flower's node configuration: a literal string of TOML."""
     text = str(home)
     if "'" in text or not text.isprintable():
         raise PrivstatsError("the party's folder must have a path without quotes and line breaks: move it")
@@ -213,7 +214,7 @@ def _quoted(home: Path) -> str:
 
 
 def _environment(home: Path, runs: str) -> dict[str, str]:
-    """What the child sees: one folder of programs, and a folder of its own for what Flower writes."""
+    """The child's environment: one folder of programs, and a folder of its own for Flower's files."""
     if not home.is_dir():
         raise PrivstatsError(f"there is no folder {home}")
     programs, flower = home / ".programs", home / ".flower"
@@ -235,7 +236,7 @@ def _environment(home: Path, runs: str) -> dict[str, str]:
 
 
 def _write_connection(flower: Path, name: str, port: int, authority: Path) -> None:
-    """What ``flwr`` reads to find this SuperLink by name."""
+    """Write the configuration by which ``flwr`` finds this SuperLink by name."""
     connection = {"address": f"{doors.LOOPBACK}:{port}", "root-certificates": str(authority)}
     atomic_write(flower / "config.toml", tomli_w.dumps({"superlink": {"default": name, name: connection}}).encode())
 
@@ -249,7 +250,7 @@ def _free_port() -> int:
 
 
 def _watch(words: list[str], environment: Mapping[str, str], log: TextIO | None = None) -> Ending | None:
-    """Run a child to its end, pass on what it prints, and end what it left behind; None after Ctrl-C."""
+    """Run a child to its end, forward its output, and end its remaining programs; None after Ctrl-C."""
     child = subprocess.Popen(  # noqa: S603  # our own interpreter and words, no shell
         words,
         env=dict(environment),
@@ -282,14 +283,14 @@ def _pass_on(lines: TextIO, log: TextIO, seen: set[str]) -> None:
 
 
 def _stop(child: subprocess.Popen[str]) -> None:
-    """Let a child take its leave, so that the SuperLink lets it come back at once."""
+    """Let a child disconnect, so that the SuperLink accepts it again at once."""
     child.send_signal(signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         child.wait(_GRACE_SECONDS)
 
 
 def _kill_group(child: subprocess.Popen[str]) -> None:
-    """End the programs that the child had started: they outlive it for a moment, and hold its port."""
+    """End the child's programs, which outlive it for a moment and hold its port."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()

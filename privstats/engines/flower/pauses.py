@@ -1,7 +1,7 @@
-"""How long a node of Flower's waits before it looks for a message again.
+"""The polling intervals of a Flower node.
 
-Flower's node sleeps 3 s whenever it finds none (``flwr/supernode/start_client_internal.py``). A step of a session then
-waits for the slowest of n such sleeps. Here the first wait after a message is short, and each one doubles the last.
+Flower's node sleeps 3 s whenever it finds no message (``flwr/supernode/start_client_internal.py``). A step of a session
+then waits for the slowest of n such sleeps. Here the first wait after a message is short, and each further one doubles.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Callable
 __all__ = ["Pauses"]
 
 _IDLE_SECONDS = 3.0
-"""What Flower sleeps where it found no message; any other sleep of that module waits for an answer of our own."""
+"""Flower's sleep after it found no message; any other sleep of that module waits for an answer of our own."""
 
 _FIRST_SECONDS = 0.1
 _ANSWER_SECONDS = 0.05
 
 
 class Pauses:
-    """What Flower's node takes for the module ``time``: its sleeps, shortened while a session goes on.
+    """A replacement for the module ``time`` in Flower's node, which shortens its sleeps during a session.
 
     Args:
-        sleep: waits so many seconds.
-        longest: seconds between two looks at a server that has had nothing to say for a while.
+        sleep: waits for a number of seconds.
+        longest: the longest polling interval in seconds, for a server without messages.
 
     Example:
         >>> waited = []
@@ -40,7 +40,7 @@ class Pauses:
         self._next = _FIRST_SECONDS
 
     def sleep(self, seconds: float) -> None:
-        """Wait in place of Flower's ``time.sleep``."""
+        """Replacement for Flower's ``time.sleep``."""
         if seconds != _IDLE_SECONDS:
             self._next = _FIRST_SECONDS
             self._sleep(min(seconds, _ANSWER_SECONDS))

@@ -1,6 +1,6 @@
-"""A word and some bytes as one record of Flower's, and back.
+"""Encoding of a word and a machine's message as one record of Flower, and back.
 
-Down, the word is what is asked; up, it is a code. Nothing else travels beside what a machine said, and no sentence.
+In a request the word is its kind; in a reply it is a status code. A record holds nothing else, and no sentence.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from privstats.errors import RemoteProtocolError
 __all__ = ["MESSAGE_TYPE", "MOST_BYTES", "pack", "unpack"]
 
 MESSAGE_TYPE = "query.privstats"
-"""Flower's name for our messages: a category of its own, and ours."""
+"""Flower's type of our messages: the category of queries and our name."""
 
 MOST_BYTES = UPLOAD_LIMIT + (1 << 20)
-"""The most that a party takes of its server in one message; what a server takes of a party follows from the plan."""
+"""The most bytes that a party accepts in one message; the plan determines the server's limit."""
 
 _NAME = "privstats"
 _MOST_WORD = 32
@@ -24,17 +24,17 @@ _SERIAL = "privstats.bytes"
 
 
 def pack(word: str, data: bytes) -> RecordDict:
-    """``data`` as an array of uint8 named ``word``: Flower cuts arrays into pieces of 5 MB, and bytes it does not."""
+    """``data`` as an array of uint8 named ``word``: Flower cuts arrays into pieces of 5 MB, but not bytes."""
     return RecordDict({_NAME: ArrayRecord({word: Array("uint8", (len(data),), _SERIAL, bytes(data))})})
 
 
 def unpack(record: RecordDict, sender: int | str, most: int = MOST_BYTES) -> tuple[str, bytes]:
-    """The word and the bytes of a record that anybody may have made; its size is looked at first, nothing is decoded.
+    """The word and the bytes of an untrusted record; its size is checked first, and nothing is decoded.
 
     Args:
-        record: what came.
-        sender: who is named in the error.
-        most: bytes that are admitted.
+        record: the received record.
+        sender: the sender, for the error.
+        most: the most bytes that are accepted.
 
     Raises:
         RemoteProtocolError: code ``malformed``, or ``too_large``.

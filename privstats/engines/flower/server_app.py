@@ -1,6 +1,6 @@
-"""The app of the coordinator's SuperLink: the host's folder on one side, Flower's grid on the other.
+"""The app of the coordinator's SuperLink: it connects the host's folder with Flower's grid.
 
-It decides nothing: ``driver`` runs the session, ``Host`` keeps it. A run of it goes on where the last one ended.
+``driver`` runs the session, ``Host`` stores it. A run of the app continues where the last one ended.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from privstats.errors import PlanError, PrivstatsError
 __all__ = ["HOME", "app", "deadlines"]
 
 HOME = "PRIVSTATS_HOME"
-"""Names the host's folder in the SuperLink's environment."""
+"""The variable of the SuperLink's environment that names the host's folder."""
 
 app = ServerApp()
 
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Run the session, or every session of the course, or what is left.
+    """Run the session, or every session of the course, or the remaining ones.
 
     Raises:
-        PrivstatsError: it has not ended, so that Flower shows the run as failed, with the reason.
+        PrivstatsError: the session has not ended; Flower then shows the run as failed, with the reason.
     """
     if HOME not in os.environ:
         raise PrivstatsError('no host\'s folder is named: start the SuperLink with "privstats flower serve"')
@@ -43,7 +43,7 @@ def deadlines(run_config: Mapping[str, object]) -> Deadlines:
     """The times that ``--run-config`` may change, in seconds.
 
     Raises:
-        PlanError: one is no number, or too short.
+        PlanError: a time is not a number, or too short.
     """
     standing = Deadlines()
     return Deadlines(

@@ -1,4 +1,4 @@
-"""Machines that survive being killed: what was accepted is on disk, sealed, before anything leaves the process."""
+"""Crash-safe machines: every accepted message is on disk, sealed, before the process sends anything."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""A client that can be killed at any moment.
+"""A crash-safe client: it can be killed at any moment and resumed.
 
-One file holds its sealed state and is replaced before an answer leaves; after the end it holds the last answer, until
-that is given up too. Wraps the machine of ``secagg``; moves no bytes itself.
+One file holds its sealed state and is replaced before an answer is sent; after the end it holds the last answer, until
+the client is discarded. Wraps the machine of ``secagg``; sends no bytes itself.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["JournaledClient"]
 
 
 class JournaledClient(JournalBase):
-    """A :class:`~privstats.secagg.Client` that can be killed at any moment.
+    """A :class:`~privstats.secagg.Client` that can be killed at any moment and resumed.
 
-    Its state is on disk before an answer leaves. Before its last answer leaves, the state is gone from disk and the
-    answer itself is there, with the hash of what it answers: resumed, the client gives the same bytes to the same
-    message and nothing to any other, so it can be asked again and never be made to unmask twice. :meth:`discard`
-    removes the answer, once the server is known to have it. A journal that was restored from a backup, or copied, is
-    detected and refused until the client has ended; a disk that was restored whole is not.
+    Its state is on disk before an answer is sent. Before its last answer is sent, the state is removed from disk and
+    replaced by the answer, with the hash of the answered message: resumed, the client sends the same bytes for the same
+    message and refuses any other, so it can repeat its answer and never unmasks twice. Call :meth:`discard` to remove
+    the answer, once the server has it. A journal that was restored from a backup, or copied, is detected and refused
+    until the client has ended; a disk that was restored whole is not.
 
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
 
@@ -58,13 +58,13 @@ class JournaledClient(JournalBase):
         Args:
             path: one file, sealed under ``key``.
             key: 32 bytes.
-            client: the machine; nobody else may use it from here on.
-            on_upload: what to tell, a ledger for example, before the masked vector leaves; what it raises keeps the
-                vector here.
+            client: the machine, which only the journal may use from now on.
+            on_upload: called, for a ledger for example, before the masked vector is sent. If it raises, nothing is
+                sent.
 
         Raises:
-            LocalProtocolError: the file exists, because one journal serves one session; or is in use; or what is given
-                is no client, or nothing that can be told.
+            LocalProtocolError: the file exists, because one journal serves one session; or is in use; or an argument is
+                not a client or not a function.
         """
         require_peer(client)
         _require_told(on_upload)
@@ -87,19 +87,19 @@ class JournaledClient(JournalBase):
         on_upload: OnUpload | None = None,
         restored: bool = False,
     ) -> JournaledClient:
-        """The client as it stood after its last answer, which is in :attr:`answer` to be sent again.
+        """The client at the state of its last answer, which is in :attr:`answer` to be sent again.
 
-        After the end :attr:`step` is ``"done"``, and the client repeats its last answer to the message that it is of.
+        After the end :attr:`step` is ``"done"``, and the client repeats its last answer to the same message only.
         With ``restored=True`` its operator confirms that it was restored or copied, and that no other copy of it has
-        answered since: of two answers to two lists single clients can be read.
+        answered since: two answers to two lists reveal the vectors of single clients.
 
         Raises:
             NothingToResumeError: there is no journal.
-            SessionEndedError: the client was discarded or failed, or heard that the session is over; or the box keys
-                that its report is sealed to have ended, and it is removed.
-            RestoredError: it was restored from a backup, or copied, and is not known to be the only one.
-            LocalProtocolError: somebody still runs it and could sign another list; or another key, plan or place, or
-                damage; or what must be on disk before it goes on could not be written.
+            SessionEndedError: the client was discarded or failed, or received the abort of the session; or the box keys
+                that its report is sealed to have ended, and the report is removed.
+            RestoredError: it was restored from a backup, or copied, and may not be the only copy.
+            LocalProtocolError: another process or object runs it and could sign another list; or another key, plan or
+                place, or damage; or the journal could not be written before it continues.
         """
         machine = _Machine(parameters, index, identity, roster, threads)
         _require_told(on_upload)
@@ -121,14 +121,14 @@ class JournaledClient(JournalBase):
         on_upload: OnUpload | None = None,
         restored: bool = False,
     ) -> JournaledClient:
-        """What a restarted process calls: the client that is journaled, or else a new one.
+        """For a restarted process: the client in the journal, or a new one if there is no journal.
 
-        ``make`` is called only where there is no journal, and while nobody else can make one: what it spends and draws
-        is not spent and drawn again by a restart.
+        ``make`` is called only if there is no journal, and under the lock: a restart does not spend and draw again what
+        ``make`` has spent and drawn.
 
         Raises:
             SessionEndedError, RestoredError: as for :meth:`resume`; ``make`` is not called.
-            LocalProtocolError: as for :meth:`resume`, or ``make`` gave a client of another place or plan.
+            LocalProtocolError: as for :meth:`resume`, or ``make`` returned a client of another place or plan.
         """
         machine = _Machine(parameters, index, identity, roster, threads)
         _require_told(on_upload)
@@ -157,7 +157,7 @@ class JournaledClient(JournalBase):
             raise SessionEndedError(f"the report at {file.path} is removed: the box keys that open it have ended")
         if not saved.state and not saved.answer:
             raise SessionEndedError(f"the client at {file.path} has ended and must not come back: it may have unmasked")
-        if not saved.state:  # a copy of it repeats the same answer, so none is refused
+        if not saved.state:  # copies repeat the same answer, so a copy is not refused
             kept = FinishedClient(
                 machine.parameters, machine.index, saved.question, saved.answer, saved.receipt, saved.agreement
             )
@@ -168,7 +168,7 @@ class JournaledClient(JournalBase):
         charged = saved.charged or client.charged
         if charged and not client.upload and on_upload is None:
             raise LocalProtocolError(
-                f"the client at {file.path} is charged to a ledger, which must hear of its upload before that leaves: "
+                f"the client at {file.path} is charged to a ledger, which must record its upload before it is sent: "
                 "give on_upload=session.on_upload(plan, roster, charge)"
             )
         if restored:
@@ -178,7 +178,7 @@ class JournaledClient(JournalBase):
 
     @property
     def parameters(self) -> Masking:
-        """What all parties agreed on."""
+        """The public parameters that all parties agreed on."""
         return self._client.parameters
 
     @property
@@ -203,21 +203,21 @@ class JournaledClient(JournalBase):
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The clients over which it helped to unmask the sum; empty before, and for a protocol without lists.
+        """The survivors whose sum it helped to unmask; empty before, and for a protocol without lists.
 
-        Whoever needs it in the next round of an alignment writes it down before the client is discarded.
+        A caller that needs it in the next round of an alignment must save it before it discards the client.
         """
         listed: tuple[int, ...] = getattr(self._client, "agreed", ())
         return listed
 
     @property
     def agreement(self) -> dict[int, bytes]:
-        """Who signed the list over which it helped to unmask, and the list; empty before, and without lists."""
+        """By signer, the list over which it helped to unmask and the signature; empty before, and without lists."""
         return dict(getattr(self._client, "agreement", {}))
 
     @property
     def receipt(self) -> bytes:
-        """What says later which upload was its own, for ``session.free``; empty until that may leave."""
+        """Identifies its upload later, for ``session.free``; empty until the upload may be sent."""
         said: bytes = getattr(self._client, "receipt", b"")
         return said
 
@@ -233,15 +233,15 @@ class JournaledClient(JournalBase):
 
     @property
     def answer(self) -> bytes:
-        """The last answer, to be sent again where it may not have arrived; empty where none may leave."""
+        """The last answer, to be sent again if it may not have arrived; empty if none may be sent."""
         return b"" if self._gone else self._answer
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """As the client's: what it sends unasked is on disk, as it leaves, before this returns.
+        """Like the client's; the returned messages are on disk before this returns.
 
         Raises:
-            LocalProtocolError: it could not be kept; then it must not leave, and does not.
+            LocalProtocolError: a message could not be saved; it is not returned then, and must not be sent.
         """
         with self._acting():
             before, uploaded = self._client.step, self._client.upload
@@ -255,10 +255,10 @@ class JournaledClient(JournalBase):
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """As the client's; what it returns may be sent, because what must be on disk is, and what must not is gone.
+        """Like the client's; before it returns, the new state is on disk, and a finished client's secrets are removed.
 
         Raises:
-            LocalProtocolError: the answer could not be kept; then it must not leave, and does not.
+            LocalProtocolError: the answer could not be saved; it is not returned then, and must not be sent.
         """
         with self._acting():
             before, uploaded = self._client.step, self._client.upload
@@ -276,19 +276,20 @@ class JournaledClient(JournalBase):
 
     @exclusive
     def export(self, key: bytes) -> bytes:
-        """As the client's."""
+        """Like the client's."""
         with self._acting():
             return self._client.export(key)
 
     @exclusive
     def discard(self) -> None:
-        """Give the session up, for good: state and last answer are gone from disk, where it now says so.
+        """End the session for good: remove state and last answer from disk, and record that the client has ended.
 
-        Where nothing has left, the ledger hears of that next, and gives back what was spent.
+        If nothing was sent, the spend is then withdrawn from the ledger.
 
         Raises:
             LocalProtocolError: the journal could not be written.
-            LedgerError: the ledger could not be told; the journal is wiped all the same, see ``session.withdraw_run``.
+            LedgerError: the ledger could not record that; the journal is wiped all the same, see
+                ``session.withdraw_run``.
         """
         with self._acting():
             try:
@@ -298,14 +299,14 @@ class JournaledClient(JournalBase):
                 self._let_go()
 
     def _keep(self, question: bytes | bytearray | memoryview) -> None:
-        """What a message has changed, on disk; where it has ended the client before its upload, the ledger hears it."""
+        """Save the state after a message; withdraw the spend if the message ended the client before its upload."""
         self._save(question)
         self._answer = self._client.answer
         if self._client.step in ENDS and not self._client.upload:
             self._wiped()
 
     def _wiped(self) -> None:
-        """Nothing on the disk can come back: wipe the machine too, and say what never left."""
+        """Wipe the machine, after its state on disk, and withdraw the spend if nothing was sent."""
         self._client.discard()
         give_back(self._on_upload, self._client.upload)
 
@@ -323,7 +324,7 @@ class JournaledClient(JournalBase):
 
 @dataclass(frozen=True)
 class _Machine:
-    """What a client is resumed with, beside its saved state."""
+    """The arguments for resuming a client, beside its saved state."""
 
     parameters: Masking
     index: int

@@ -1,6 +1,6 @@
-"""What a client leaves on the disk: one sealed file that is replaced whole, and its count outside of it.
+"""The files of a client's journal: one sealed file that is replaced atomically, and its counter outside of it.
 
-Knows no machine. Under the client's journal, and what others do to a journal without its machine.
+Independent of the machine: the client's journal uses it, and functions that change a journal without its machine.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["ClientFile", "Saved", "forget_answer", "left_by", "never"]
 
 
 class Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
-    """A client's sealed state; without one the client has ended, and may be left with its last answer.
+    """A client's sealed state; without a state the client has ended, and its last answer may remain.
 
-    What says which upload was its own, and who signed the list that it is on, stay for good: neither is secret. A
-    report that has left is of no use from ``until`` on, when the box keys end that it is sealed to. ``charged`` says
-    that somebody must be told before an upload leaves, the machine's own or :meth:`JournaledClient.create`'s; where an
-    older privstats wrote the file, the machine says so. ``mark`` says which of its copies this is.
+    ``receipt`` and ``agreement`` stay for good: neither is secret. A report that was sent is useless from ``until`` on,
+    when the box keys end that it is sealed to. ``charged`` marks a client whose ``on_upload``, of the machine or of
+    :meth:`JournaledClient.create`, must be called before an upload is sent; if an older privstats wrote the file, the
+    machine's own flag decides. ``mark`` identifies this copy.
     """
 
     state: bytes
@@ -42,21 +42,21 @@ class Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing of it is needed any more but what stays for good."""
+        """Whether only the permanent fields are still needed."""
         return not self.state or 0 < self.until <= time.time()
 
     def kept(self) -> Saved:
-        """What stays for good."""
+        """The permanent fields alone."""
         return Saved(b"", receipt=self.receipt, agreement=self.agreement)
 
 
 class ClientFile:
-    """The file of one client's journal. Made with :meth:`held` by whoever keeps it.
+    """The file of one client's journal; a journal makes it with :meth:`held`.
 
     Args:
-        path: where it is.
-        key: 32 bytes that it is sealed under.
-        lock: a handle that holds its lock; none while it is only read, or is held briefly.
+        path: the file.
+        key: 32 bytes under which it is sealed.
+        lock: a handle that holds its lock; -1 while it is only read, or is locked briefly.
     """
 
     def __init__(self, path: Path, key: bytes, lock: int = -1) -> None:
@@ -66,11 +66,11 @@ class ClientFile:
     @classmethod
     @contextmanager
     def held(cls, path: object, key: bytes) -> Iterator[Self]:
-        """The file against every other process and object; let go of if the block fails.
+        """Lock the file against every other process and object; unlock it if the block fails.
 
         Raises:
-            InUseError: somebody holds it.
-            LocalProtocolError: ``path`` is no path, or ``key`` not 32 bytes; or the lock cannot be made.
+            InUseError: another process or object holds the lock.
+            LocalProtocolError: ``path`` is not a path, or ``key`` not 32 bytes; or the lock cannot be made.
         """
         place = path_of(path)
         check_key(key)
@@ -78,7 +78,7 @@ class ClientFile:
             yield cls(place, key, lock)
 
     def read(self) -> Saved:
-        """What is in it, whether or not that is the newest.
+        """The content of the file, without a rollback check.
 
         Raises:
             NothingToResumeError: there is no journal.
@@ -93,13 +93,13 @@ class ClientFile:
         self._counter.require_newest(self._mark, self.path, "client", "it was written")
 
     def replace(self, saved: Saved) -> None:
-        """Replace what is there, and make every copy of it an older one; on disk when this returns.
+        """Replace the content, so that every existing copy becomes an older one; on disk when this returns.
 
         Raises:
-            OSError: it could not be written.
+            OSError: the file could not be written.
         """
         self._mark = self._counter.after(self._mark)
-        marked = msgspec.structs.replace(saved, mark=self._mark) if saved.state else saved  # ended, any copy is as good
+        marked = msgspec.structs.replace(saved, mark=self._mark) if saved.state else saved  # ended: copies are equal
         write_sealed(self.path, self.key, msgspec.msgpack.encode(marked))
         self._counter.keep(self._mark.count)
 
@@ -110,11 +110,11 @@ def _lock_of(path: Path) -> Path:
 
 
 def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
-    """Remove the last answer of a client that has ended, or a report whose panel has; another one is left as it is.
+    """Remove the last answer of a client that has ended, or a report whose panel has ended; do nothing otherwise.
 
     Raises:
         NothingToResumeError: there is no journal.
-        LocalProtocolError: another key, damage, or somebody is at it; or it cannot be written.
+        LocalProtocolError: another key, damage, or another process or object uses it; or it cannot be written.
     """
     place = path_of(path)
     with held_briefly(_lock_of(place)), written(place):
@@ -125,10 +125,10 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
 
 
 def never(path: str | os.PathLike[str], key: bytes) -> None:
-    """Make sure that no client begins here: where there is no journal, leave that of one that has ended.
+    """Prevent any client from starting here: if there is no journal, write that of an ended client.
 
     Raises:
-        InUseError: somebody is making one.
+        InUseError: another process or object is making one.
         LocalProtocolError: it cannot be written.
     """
     place = path_of(path)
@@ -138,7 +138,7 @@ def never(path: str | os.PathLike[str], key: bytes) -> None:
 
 
 def left_by(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:
-    """Receipt and agreement of a client that has ended, however long ago; both empty where it has not, or has none.
+    """Receipt and agreement of a client that ended at any earlier time; both empty if it has not ended or has none.
 
     Raises:
         NothingToResumeError: there is no journal.

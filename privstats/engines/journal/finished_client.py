@@ -1,7 +1,7 @@
-"""What is left of a client that has given its last answer: the same bytes for the same question, and nothing else.
+"""A client after its last answer: it repeats that answer to the same message and refuses any other.
 
-No key, no share, no vector: a message that was made before, and the hash of what it answered. A server that was killed
-while last answers were on their way asks again, and without this its session would be lost with all vectors in it.
+It holds no key, share or vector, only the last answer and the hash of the answered message. A server that was killed
+while last answers were in transit asks again, and without the repeats its session and all its vectors would be lost.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import ClassVar, NoReturn
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
 from privstats.secagg.machines import Masking
+from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import members
 
 __all__ = ["FinishedClient"]
@@ -25,12 +26,12 @@ class FinishedClient:
     """A client after its end, as a :class:`~privstats.secagg.machines.Peer`.
 
     Attributes:
-        parameters: what all parties agreed on.
+        parameters: the public parameters that all parties agreed on.
         index: its place on the roster.
         question: SHA-256 of the message that was answered last.
-        answer: the answer, as it was sealed for the server then.
-        receipt: what says which upload was its own.
-        agreement: who signed the list that it is on.
+        answer: the answer, as it was sealed for the server.
+        receipt: identifies its upload.
+        agreement: by signer, the list that it is on and the signature.
     """
 
     parameters: Masking
@@ -48,27 +49,29 @@ class FinishedClient:
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The clients over which it helped to unmask the sum; empty for a protocol without lists."""
+        """The survivors whose sum it helped to unmask; empty for a protocol without lists."""
         lists = [said[: -wire.SIGNATURE_BYTES] for said in self.agreement.values()]
         return tuple(sorted(members(lists[0], self.parameters.clients))) if lists else ()
 
     def start(self) -> list[tuple[str, bytes]]:
-        """Nothing: it has said all that it had to say."""
+        """Return an empty list: it has sent all its messages."""
         return []
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """The answer, to the question that it was made for.
+        """Repeat the answer to the message that it answered.
 
         Raises:
             RemoteProtocolError: any other message.
         """
-        if sha256(wire.view_of(data)).digest() == self.question:
+        view = wire.view_of(data)
+        fits = len(view) <= protocol_of(self.parameters).largest_request(self.parameters)
+        if fits and sha256(view).digest() == self.question:
             return [(_SERVER, self.answer)]
         detail = "this client has ended, and only repeats its last answer"
         raise RemoteProtocolError(_SERVER, self.step, "not_expected", detail, proven=False)
 
     def export(self, key: bytes) -> NoReturn:  # noqa: ARG002
-        """Refuse: its journal holds all there is.
+        """Refuse: its journal holds the whole state.
 
         Raises:
             LocalProtocolError: always.
@@ -76,4 +79,4 @@ class FinishedClient:
         raise LocalProtocolError("this client has ended: there is no state to save")
 
     def discard(self) -> None:
-        """Nothing here; the journal forgets the answer."""
+        """Do nothing; the journal removes the answer."""

@@ -1,7 +1,7 @@
-"""A helper that can be killed at any moment: it answers as if nothing had been, or has ended and says only that.
+"""A crash-safe helper: killed at any moment and resumed, it continues its run, or repeats how the run ended.
 
-Its journal is the only place where the box key of a run ever is: offered, bound to one panel, and then revealed or
-abandoned, which leaves a marker without a key. Wraps the machine of ``secagg``; moves no bytes itself.
+Its journal is the only place that stores the box key of a run: offered, bound to one panel, and then revealed or
+abandoned, which leaves a marker without a key. Wraps the machine of ``secagg``; sends no bytes itself.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters, end_of
 from privstats.secagg.exclusive import exclusive
+from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import Unshown, view_of
 
 __all__ = ["HelperState", "JournaledHelper", "forget_ended"]
@@ -33,7 +34,7 @@ _SERVER = "server"
 
 
 class _End(Unshown, msgspec.Struct, frozen=True):
-    """What a run left: the message that it ends in, and the hash of the question where that was an answer."""
+    """The record of an ended run: its last message, and the hash of the question if that message was an answer."""
 
     state: HelperState
     place: int
@@ -42,20 +43,19 @@ class _End(Unshown, msgspec.Struct, frozen=True):
 
 
 class JournaledHelper(PanelMember):
-    """A :class:`~privstats.secagg.Helper` that can be killed at any moment.
+    """A :class:`~privstats.secagg.Helper` that can be killed at any moment and resumed.
 
-    Made with :meth:`offer` or :meth:`resume`. Its home is a directory with one place per run, where the markers of
-    ended runs stay: a run that is known is never offered again.
+    Made with :meth:`offer` or :meth:`resume`. Its home is a directory with a subdirectory per run, where the markers of
+    ended runs stay: a known run is never offered again.
 
-    **Keep the home out of backups and machine snapshots.** Restoring or copying it while a run goes on makes
-    two helpers with one box key, and two lists reveal single clients. A home that was restored alone, or copied, is
-    detected and refused once its key is bound; a machine that was restored whole is not. What is sealed here is sealed
-    under a key that is drawn for the run, and overwritten when the run ends; file systems and disks may keep old blocks
-    all the same.
+    **Exclude the home from backups and machine snapshots.** Restoring or copying it during a run makes two helpers with
+    one box key, and answers to two lists reveal single clients. A home that was restored alone, or copied, is detected
+    and refused once its key is bound; a machine that was restored whole is not. The journal is sealed under a key that
+    is drawn for the run and overwritten when the run ends; file systems and disks may keep old blocks all the same.
 
-    Guarantee: an answer leaves after box key and pieces are gone from disk, once; before it leaves, it is on disk, so
-    it is repeated and never made again for another list. From the end that its offer names on it answers no list, and
-    the first call of any kind destroys the box key.
+    Guarantee: an answer is made once, and sent only after box key and pieces are removed from disk; it is on disk
+    before it is sent, so it is repeated and never made for another list. From the end in its offer on it answers no
+    list, and the first call of any kind destroys the box key.
 
     Example:
         >>> from privstats.engines.journal import JournaledHelper
@@ -94,23 +94,23 @@ class JournaledHelper(PanelMember):
         until: int | None = None,
         noise: Callable[[bytes], RingVector] | None = None,
     ) -> JournaledHelper:
-        """A fresh box key for one run, on disk before :attr:`offered` can leave.
+        """Make a fresh box key for one run, on disk before :attr:`offered` can be sent.
 
         Args:
-            home: the helper's directory, the same for all its runs; made if need be.
-            key: 32 bytes that what is in it is sealed under.
+            home: the helper's directory, the same for all its runs; created if it does not exist.
+            key: 32 bytes under which its contents are sealed.
             identity: the signing key that the plan's panel names.
-            parameters: what the run is about: ``plan.masking``.
-            roster: everybody's public identities and the run's name, from the roster's owner.
+            parameters: the public parameters of the run: ``plan.masking``.
+            roster: the public identities of all parties and the run's name, from the roster's owner.
             place: the helper's place on the panel, 1 to h.
-            until: the second since 1970 at which the box key ends and is destroyed, whatever became of the run; 30 days
+            until: the second since 1970 at which the box key ends and is destroyed, in any state of the run; 30 days
                 from now when omitted.
-            noise: what draws the noise of the one answer, where the plan asks every helper for some:
+            noise: draws the noise of the one answer, if the plan requires it of every helper:
                 ``session.helper_noise(plan)``, which is None for every other plan.
 
         Raises:
-            LocalProtocolError: the run is known here, whatever became of it; or it is in use; or the end has passed; or
-                plan and noise do not fit.
+            LocalProtocolError: the run is known here, in any state; or it is in use; or the end has passed; or plan and
+                noise do not fit.
         """
         if not 1 <= place <= require_member(parameters, identity).helpers:
             raise LocalProtocolError(f"a helper's place on the panel is 1 to {parameters.helpers}, got {place}")
@@ -134,20 +134,20 @@ class JournaledHelper(PanelMember):
         restored: bool = False,
         noise: Callable[[bytes], RingVector] | None = None,
     ) -> JournaledHelper:
-        """The helper as it stood, also where its run has ended: then it can repeat its last word and nothing else.
+        """The helper at its last state; if its run has ended, it repeats its last message and refuses any other.
 
         Args:
             home, key, identity, parameters, roster: as for :meth:`offer`.
             threads: processors to use.
-            restored: the home was restored or copied, and its operator knows that no copy of this helper has answered
-                since: two answers to two lists reveal single clients.
-            noise: as for :meth:`offer`. It follows from the box key and the list, so an answer that a kill kept from
-                the disk, and that has not left, is the same when it is made again.
+            restored: the home was restored or copied, and its operator confirms that no copy of this helper has
+                answered since: two answers to two lists reveal single clients.
+            noise: as for :meth:`offer`. It is derived from the box key and the list, so an answer that a kill kept from
+                the disk, and that was not sent, is the same when it is made again.
 
         Raises:
             NothingToResumeError: this run was never offered here.
             RestoredError: the box key was bound to a panel, and the home was restored or copied since.
-            LocalProtocolError: another key, plan or roster, damage, or somebody else is at it.
+            LocalProtocolError: another key, plan or roster, damage, or another process or object uses it.
         """
         with cls._found(home, key, identity, parameters, roster) as found, found._acting():
             found._threads, found._noise = threads, noise
@@ -155,7 +155,7 @@ class JournaledHelper(PanelMember):
         return found
 
     def _take_up(self, *, restored: bool) -> None:
-        """Lock first, then read: the end decides, then the keys."""
+        """Read the state under the lock: the marker of the end takes precedence over the keys."""
         if (self._place / _END).exists():
             self._ended = msgspec.msgpack.decode(read_sealed(self._place / _END, self._key), type=_End)
             self._number = self._ended.place
@@ -169,7 +169,7 @@ class JournaledHelper(PanelMember):
             self._require_newest()
 
     def _expire(self) -> None:
-        """Destroy a box key whose time is up; of a run with a panel it is signed that this helper never answers."""
+        """Destroy a box key that has ended; for a run with a panel, sign that this helper never answers."""
         if self._ended is None and self._box_key is not None and self._box_key.ended:
             copied = self._counter.is_older(self._mark)  # another copy may have answered, so nothing is signed
             told = [] if self._machine is None or copied else self._machine.abandon()
@@ -177,7 +177,7 @@ class JournaledHelper(PanelMember):
 
     @property
     def _happened(self) -> int:
-        """What has happened here: the box key was bound, and so many parts were answered."""
+        """The number of events here: the binding of the box key and the answered parts."""
         return 0 if self._machine is None else 1 + self._machine.parts
 
     def _enter(self, box_key: HpkeKey) -> None:
@@ -187,7 +187,7 @@ class JournaledHelper(PanelMember):
             self._build(box_key, panel)
 
     def _build(self, box_key: HpkeKey, panel: Panel) -> None:
-        """The machine, brought to where it stood by what it was sent."""
+        """Rebuild the machine by replaying the logged messages."""
         keys = box_key.keys(self._identity, self.parameters, self.roster)
         self._machine = Helper(
             self.parameters, keys=keys, roster=self.roster, panel=panel, noise=self._noise, threads=self._threads
@@ -216,7 +216,7 @@ class JournaledHelper(PanelMember):
 
     @exclusive
     def bind(self, panel: Panel) -> None:
-        """Bind the box key to a panel, for good; again with the same panel changes nothing.
+        """Bind the box key to a panel, for good; a second call with the same panel changes nothing.
 
         Raises:
             LocalProtocolError: it is bound to another, or panel and run do not fit.
@@ -239,46 +239,46 @@ class JournaledHelper(PanelMember):
 
     @property
     def step(self) -> str:
-        """``"check"`` until the one answer, then ``"done"``; ``"failed"`` where the run was abandoned."""
+        """``"check"`` until the one answer, then ``"done"``; ``"failed"`` if the run was abandoned."""
         return {"revealed": "done", "abandoned": "failed"}.get(self.state, "check")
 
     @property
     def ended(self) -> str:
-        """Nothing: nobody but its operator ends a helper."""
+        """Always empty: only its operator ends a helper."""
         return ""
 
     @property
     def charged(self) -> bool:
-        """Never: a helper releases nothing of its own."""
+        """Always False: a helper releases no data of its own."""
         return False
 
     @property
     def upload(self) -> bytes:
-        """Nothing: a helper has no vector."""
+        """Always empty: a helper has no vector."""
         return b""
 
     @property
     def answer(self) -> bytes:
-        """The message that the run ended in here, to be sent again; empty before."""
+        """The last message of the ended run, to be sent again; empty before."""
         return b"" if self._ended is None or self._gone else self._ended.message
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """See :attr:`Helper.faults <privstats.secagg.Helper.faults>`; forgotten with the run."""
+        """See :attr:`Helper.faults <privstats.secagg.Helper.faults>`; empty after the run's end."""
         return () if self._machine is None else self._machine.faults
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """Nothing: a helper speaks when it is asked."""
+        """Return an empty list: a helper only answers messages."""
         return []
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """As the helper's; when it returns an answer, what must be on disk is, and what must not is gone.
+        """Like the helper's; before it returns, the state is on disk, and the secrets of an ended run are removed.
 
         Raises:
-            RemoteProtocolError: the message is refused and nothing has changed.
-            LocalProtocolError: the key is not bound yet, or the journal could not be written; nothing leaves then.
+            RemoteProtocolError: the message is refused and the state is unchanged.
+            LocalProtocolError: the key is not bound yet, or the journal could not be written; nothing may be sent then.
         """
         with self._acting():
             self._expire()
@@ -296,17 +296,17 @@ class JournaledHelper(PanelMember):
             return answers
 
     def _repeated(self, data: memoryview) -> bytes:
-        ended = self._ended
-        if ended is not None and ended.question == sha256(data).digest():
+        ended, limit = self._ended, protocol_of(self.parameters).largest_request(self.parameters)
+        if ended is not None and len(data) <= limit and ended.question == sha256(data).digest():
             return ended.message
         raise RemoteProtocolError(_SERVER, self.step, "session_over", "this helper's box key is gone", proven=False)
 
     @exclusive
     def abandon(self) -> list[tuple[str, bytes]]:
-        """Destroy the box key and say so under a signature; when it returns, that is on disk.
+        """Destroy the box key and sign that; the statement is on disk before this returns.
 
         Raises:
-            LocalProtocolError: an answer was given; or the key is bound to no panel, so there is nobody to tell.
+            LocalProtocolError: an answer was given; or the key is bound to no panel, so there is no run to abandon.
         """
         with self._acting():
             if self._ended is not None and self._ended.state == "abandoned":
@@ -321,7 +321,7 @@ class JournaledHelper(PanelMember):
 
     @exclusive
     def discard(self) -> None:
-        """Destroy the box key without a word, and keep that this run was known."""
+        """Destroy the box key without a statement, and keep the record that this run is known."""
         with self._acting():
             if self._ended is None:
                 if self._machine is not None:
@@ -338,7 +338,7 @@ class JournaledHelper(PanelMember):
         raise LocalProtocolError("a helper is not exported: a copy of it could answer a second list")
 
     def _close_run(self, end: _End) -> None:
-        """The end first, because it decides; then no key is left."""
+        """Write the end first, because it takes precedence; then destroy the key."""
         write_sealed(self._place / _END, self._key, msgspec.msgpack.encode(end))
         if self._machine is not None:
             self._counter.keep(self._counter.kept + 1)
@@ -346,7 +346,7 @@ class JournaledHelper(PanelMember):
         self._destroy()
 
     def _destroy(self) -> None:
-        """Nothing of the run is left that opens, or that anything could be answered with."""
+        """Destroy everything of the run that opens a box or allows an answer."""
         if self._log is not None:
             self._log.close()
         self._machine = self._log = self._box_key = None
@@ -354,7 +354,7 @@ class JournaledHelper(PanelMember):
         (self._place / _LOG).unlink(missing_ok=True)
 
     def _give_up(self, why: str) -> None:
-        """Nothing has left: the machine is wiped, and what is on disk is resumed."""
+        """Wipe the machine, which has sent nothing; the state on disk can be resumed."""
         super()._give_up(why)
         if self._machine is not None:
             self._machine.discard()
@@ -366,10 +366,10 @@ class JournaledHelper(PanelMember):
 
 
 def forget_ended(run: Path, key: bytes) -> None:
-    """Destroy the box key of a run, whatever roster it was of, if its time is up; one that lasts is left as it is.
+    """Destroy the box key of a run, of any roster, if it has ended; another one does not change.
 
     Raises:
-        LocalProtocolError: another key, damage, or somebody is at it.
+        LocalProtocolError: another key, damage, or a process or object uses it.
     """
     with held_briefly(run), written(run):
         if HpkeKey.there(run) and not (run / _END).exists() and (box_key := HpkeKey.read(run, key)).ended:

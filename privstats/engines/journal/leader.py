@@ -1,7 +1,7 @@
-"""The box key of a leader, from before its offer leaves until the journal of the run has it.
+"""The journal of a leader's box key, from before its offer is sent until the journal of the run holds it.
 
-Killed at any moment in between, it makes the same offer again and leads the same panel. It serves nobody itself:
-:meth:`JournaledLeader.lead` gives the :class:`JournaledServer` that does.
+Killed at any moment in between, it makes the same offer again and leads the same panel. It answers no messages:
+:meth:`JournaledLeader.lead` returns the :class:`JournaledServer` that does.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ LeaderState: TypeAlias = Literal["offered", "bound", "leading"]
 
 _SERVER, _PANEL = "server", "panel"
 _LEADER = 0
-_LED = 2  # what has happened once a journal of the run has the box key; before it was bound, see ``panel_member``
+_LED = 2  # events once a journal of the run holds the box key; binding is the first, see ``panel_member``
 
 
 class JournaledLeader(PanelMember):
     """A leader's place on the panel of one run, which can be killed at any moment.
 
-    Made with :meth:`offer` or :meth:`resume`. Its home is a directory with one place per run. The box key moves from
-    here into the journal of the run, ``server`` in that place, and is destroyed here when it is there.
+    Made with :meth:`offer` or :meth:`resume`. Its home is a directory with a subdirectory per run. The box key moves
+    from here into the journal of the run, ``server`` in that subdirectory, and is destroyed here once it is there.
 
-    Guarantee: one run has one box key of this leader, however often the process is killed: what helpers and clients
-    were given in its offer stays true, and no report that was sealed to it is lost with a process.
+    Guarantee: one run has one box key of this leader, however often the process is killed: its offer to helpers and
+    clients stays valid, and no report that was sealed to it is lost with a process.
 
     Example:
         >>> from privstats.engines.journal import JournaledLeader
@@ -65,18 +65,18 @@ class JournaledLeader(PanelMember):
         roster: Roster,
         until: int | None = None,
     ) -> JournaledLeader:
-        """A fresh box key for one run, on disk before :attr:`offered` can leave.
+        """Make a fresh box key for one run, on disk before :attr:`offered` can be sent.
 
         Args:
-            home: the leader's directory, the same for all its runs; made if need be.
-            key: 32 bytes that what is in it is sealed under.
+            home: the leader's directory, the same for all its runs; created if it does not exist.
+            key: 32 bytes under which its contents are sealed.
             identity: the signing key that the plan's panel names first.
-            parameters: what the run is about: ``plan.masking``.
-            roster: everybody's public identities and the run's name.
+            parameters: the public parameters of the run: ``plan.masking``.
+            roster: the public identities of all parties and the run's name.
             until: the second since 1970 at which the box key ends; 30 days from now when omitted.
 
         Raises:
-            LocalProtocolError: the run is known here, whatever became of it; or it is in use.
+            LocalProtocolError: the run is known here, in any state; or it is in use.
         """
         end = end_of(until)
         with cls._taken(home, key, identity, parameters, roster) as made:
@@ -94,19 +94,19 @@ class JournaledLeader(PanelMember):
         roster: Roster,
         restored: bool = False,
     ) -> JournaledLeader:
-        """The leader's place as it stood.
+        """The leader's place at its last state.
 
         Args:
             home, key, identity, parameters, roster: as for :meth:`offer`.
-            restored: the home was restored or copied, and its operator knows that no other copy of it has led this run
-                since, here or anywhere: two servers with one box key may end in two sums.
+            restored: the home was restored or copied, and its operator confirms that no other copy of it has led this
+                run since, on any machine: two servers with one box key may end in two sums.
 
         Raises:
             NothingToResumeError: this run was never offered here.
-            RestoredError: the box key was bound to a panel, and the home was restored or copied since; where it was led
-                already, :meth:`lead` raises it.
+            RestoredError: the box key was bound to a panel, and the home was restored or copied since; if the run was
+                led already, :meth:`lead` raises it.
             SessionEndedError: the box key has ended before the run was led, and is destroyed.
-            LocalProtocolError: another key, or damage, or somebody else is at it.
+            LocalProtocolError: another key, or damage, or another process or object uses it.
         """
         with cls._found(home, key, identity, parameters, roster) as found, found._acting():
             if found._leading:
@@ -127,7 +127,7 @@ class JournaledLeader(PanelMember):
 
     @property
     def _leading(self) -> bool:
-        """Whether the journal of the run holds the key: its snapshot is whole or not there."""
+        """Whether the journal of the run holds the key: its snapshot is written atomically."""
         return (self._place / _SERVER / "snapshot").exists()
 
     @property
@@ -142,7 +142,7 @@ class JournaledLeader(PanelMember):
         """The offer of this run's box key, for the panel: the same bytes every time.
 
         Raises:
-            LocalProtocolError: the run is led already, and the panel complete.
+            LocalProtocolError: the run is led already, so its panel is complete.
         """
         if self._box_key is None:
             raise LocalProtocolError(f"the run at {self._place} is led already: its panel is in its journal")
@@ -150,12 +150,12 @@ class JournaledLeader(PanelMember):
 
     @exclusive
     def lead(self, panel: Panel, make: Callable[[HelperKeys], Aggregator], *, threads: int = 1) -> JournaledServer:
-        """Bind the key to a panel, for good, and give the run's journal: the one there is, or a new one.
+        """Bind the key to a panel, for good, and return the run's journal: the existing one, or a new one.
 
         Args:
             panel: leader and helpers, by the identities that the plan names.
             make: makes the machine of the keys: ``lambda keys: session.server(plan, roster, keys=keys, panel=panel)``.
-                Called once in the life of the run, or again where the process died before the machine was on disk.
+                Called once per run, and again only if the process died before the machine was on disk.
             threads: processors to use.
 
         Raises:
@@ -177,14 +177,14 @@ class JournaledLeader(PanelMember):
             return server
 
     def _opened(self, make: Callable[[], Aggregator], threads: int) -> JournaledServer:
-        """The run's journal; its count stands beside this leader's home, where no backup of the home has it."""
+        """The run's journal; its counter is beside this leader's home, so a backup of the home does not contain it."""
         directory, run = made_directory(self._place / _SERVER), self._place
         place = ServerPlace(self.parameters, self.roster, self._identity, threads)
         counter = Counter.of(directory, f"{run.name}.{_SERVER}", beside=run.parent)
         return JournaledServer.opened(directory, self._key, make, place, counter, restored=self._restored)
 
     def _bind(self, panel: Panel) -> None:
-        """The key to the panel, and the panel on disk beside it for when the key has moved."""
+        """Bind the key to the panel, and record the panel's digest for the time after the key has moved."""
         panel.context(self.parameters, self.roster)
         if self._box_key is not None:
             panel.require_open()

@@ -1,7 +1,7 @@
-"""One process at a time for one journal, and none after a write that failed.
+"""Locks of journals: one process at a time, and no further use after a failed write.
 
-The lock is the system's, so it goes when the process goes, however it dies. Under both journaled machines; it knows
-nothing of what they write.
+The operating system holds the lock, so it ends with the process in every case. The journaled machines use this module;
+it does not depend on what they write.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = [
 ]
 
 
-_NOT_WRITTEN = "could not be written, so nothing has left: mend that, close it and resume"
+_NOT_WRITTEN = "could not be written, so nothing was sent: repair that, close it and resume"
 
 
 class JournalBase(Exclusive):
-    """A machine whose state is on disk under a lock; a context manager that lets go of it.
+    """A machine whose state is on disk under a lock; as a context manager it releases the lock.
 
     Args:
         lock: a handle that holds the lock, from :func:`held`.
@@ -51,9 +51,9 @@ class JournalBase(Exclusive):
 
     @contextmanager
     def _acting(self, refused: type[PrivstatsError] = ProtocolError) -> Iterator[None]:
-        """What is on disk and what is in memory part where a step is cut short; then memory is given up, not the disk.
+        """Guard a step: if it is interrupted, the state in memory is invalid and the state on disk stays valid.
 
-        An error of the kind ``refused`` is no such case: it comes before anything has changed.
+        An error of the class ``refused`` invalidates nothing: it is raised before anything has changed.
         """
         if self._gone:
             raise LocalProtocolError(f"the journal {self._place} {self._gone}")
@@ -65,7 +65,7 @@ class JournalBase(Exclusive):
             self._give_up(_NOT_WRITTEN)
             raise LocalProtocolError(f"the journal {self._place} {self._gone} ({error.strerror})") from error
         except BaseException:
-            self._give_up("was interrupted, so nothing has left: close it and resume")
+            self._give_up("was interrupted, so nothing was sent: close it and resume")
             raise
 
     def _give_up(self, why: str) -> None:
@@ -73,7 +73,7 @@ class JournalBase(Exclusive):
 
     @exclusive
     def close(self) -> None:
-        """Let another process resume; this object is of no use afterwards. Welcome more than once."""
+        """Release the lock, so that another process can resume; this object is unusable afterwards. Idempotent."""
         self._let_go()
 
     def _let_go(self) -> None:
@@ -88,17 +88,17 @@ class JournalBase(Exclusive):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._alone(waiting=True):  # for another thread's last call: refused, the lock would stay for good
+        with self._alone(waiting=True):  # waits for another thread's last call: an error here would keep the lock
             self._let_go()
 
 
 @contextmanager
 def held(place: Path) -> Iterator[int]:
-    """A handle that locks a folder, or a file, against every other process and object; let go of if the block fails.
+    """Lock a folder or a file against every other process and object; unlock it if the block fails.
 
     Raises:
-        InUseError: somebody holds it.
-        LocalProtocolError: there is no such place.
+        InUseError: another process or object holds the lock.
+        LocalProtocolError: the folder or file cannot be opened.
     """
     try:
         handle = lock(place)
@@ -115,7 +115,7 @@ def held(place: Path) -> Iterator[int]:
 
 @contextmanager
 def held_briefly(place: Path) -> Iterator[None]:
-    """As :func:`held`, and let go of however the block ends."""
+    """Like :func:`held`, and always unlock at the end of the block."""
     with held(place) as handle:
         yield
     unlock(handle)
@@ -123,10 +123,10 @@ def held_briefly(place: Path) -> Iterator[None]:
 
 @contextmanager
 def written(place: Path) -> Iterator[None]:
-    """While a journal is written before its machine acts: what the disk refuses is one sentence.
+    """Turn a system error, while a journal is written before its machine acts, into one sentence.
 
     Raises:
-        LocalProtocolError: that; its cause is the system's error.
+        LocalProtocolError: a write failed; its cause is the system's error.
     """
     try:
         yield
@@ -135,10 +135,10 @@ def written(place: Path) -> Iterator[None]:
 
 
 def path_of(path: object) -> Path:
-    """The one name of the path that a journal was given, whoever changes folder and whatever links lead there.
+    """The resolved path of a journal, which does not depend on the current folder or on links.
 
     Raises:
-        LocalProtocolError: it is no path.
+        LocalProtocolError: ``path`` is not a path.
     """
     if not isinstance(path, str | os.PathLike):
         raise LocalProtocolError(f"a journal is kept at a path, got {type(path).__name__}")
@@ -146,7 +146,7 @@ def path_of(path: object) -> Path:
 
 
 def made_directory(path: object) -> Path:
-    """The directory at ``path``, made if need be; raises ``LocalProtocolError`` where it cannot be."""
+    """The directory at ``path``, created if it does not exist; raises ``LocalProtocolError`` if that fails."""
     directory = path_of(path)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -156,14 +156,14 @@ def made_directory(path: object) -> Path:
 
 
 def remove_logs(directory: Path, keep: int | None) -> None:
-    """Remove logs that a process left when it died between a snapshot and the removal of the log before it."""
+    """Remove stale logs of a process that died between a snapshot and the removal of the previous log."""
     for stale in set(directory.glob("log.*")) - {directory / f"log.{keep}"}:
         stale.unlink()
 
 
 @dataclass(frozen=True)
 class ServerPlace:
-    """What a server is resumed with, beside its saved state."""
+    """The arguments for resuming a server, beside its saved state."""
 
     parameters: Masking
     roster: Roster

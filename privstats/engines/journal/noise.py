@@ -1,7 +1,7 @@
-"""Where a journaled server's noise comes from: its kept seed, bound to the sum that the noise hides.
+"""The generator of a journaled server's noise: the journal's seed, bound to the sum that the noise hides.
 
-A copy of a journal that ends in another sum draws other noise, and the difference of the two releases is not the
-difference of the sums. Under ``server``; a stream's correlated noise is bound in ``course.weighing``.
+A copy of a journal that ends in another sum draws other noise, so the difference of the two releases is not the
+difference of the sums. ``course.weighing`` binds the correlated noise of a stream.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from privstats.randomness import Generator, bound_to
 
 __all__ = ["noise_of"]
 
-_LABEL = b"privstats/journal/noise/2"  # /1 was the seed itself, whatever the sum
+_LABEL = b"privstats/journal/noise/2"  # /1 was the seed itself, not bound to the sum
 
 
 def noise_of(seed: bytes, plan: Plan, run: bytes, total: RingVector, survivors: tuple[int, ...]) -> Generator:

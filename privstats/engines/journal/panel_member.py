@@ -1,7 +1,7 @@
-"""A panel member's place in one run and its box key on disk: taken once, found again after a crash.
+"""A panel member's directory of one run and its box key on disk: created once, found again after a crash.
 
-The key is kept from before its offer leaves until it is given up: sealed, bound, then destroyed. Under the journals of
-leader and helpers, which hold the lock and say when. It knows no machine and moves no bytes.
+The key is on disk before its offer is sent: sealed, then bound to a panel, then destroyed. The journals of leader and
+helpers, which hold the lock, derive from this module. It is independent of the machines and sends no bytes.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _SEALING, _KEYS = "sealing", "keys"
 
 
 class _Keys(Unshown, msgspec.Struct, frozen=True):
-    """The box key, and the offers of the panel that it is bound to; none before it is bound."""
+    """The box key, and the offers of the panel that it is bound to; no offers before it is bound."""
 
     place: int
     private: bytes
     offers: tuple[bytes, ...] = ()
-    until: int = 0  # a key of an earlier version, which set none, has ended
+    until: int = 0  # a key of an earlier version without an end counts as ended
     folder: int = 0  # where it was bound, see ``rollback``
 
 
 class HpkeKey:
-    """A panel member's box key for one run, as its directory has it; made with :meth:`make` or :meth:`read`.
+    """A panel member's box key for one run, in its directory; made with :meth:`make` or :meth:`read`.
 
-    It is sealed under a key that is drawn for the run and overwritten with it, because file systems and disks keep old
-    blocks of what was removed.
+    It is sealed under a key that is drawn for the run and overwritten at its end, because file systems and disks keep
+    old blocks of removed files.
     """
 
     def __init__(self, run: Path, sealing: bytes, keys: _Keys) -> None:
@@ -51,7 +51,7 @@ class HpkeKey:
 
     @classmethod
     def make(cls, run: Path, key: bytes, place: int, until: int) -> HpkeKey:
-        """A fresh one that ends at a second since 1970, on disk when this returns."""
+        """Make a fresh key that ends at a second since 1970; on disk when this returns."""
         sealing, keys = os.urandom(32), _Keys(place, os.urandom(32), until=until)
         write_sealed(run / _SEALING, key, sealing)
         made = cls(run, sealing, keys)
@@ -60,10 +60,10 @@ class HpkeKey:
 
     @classmethod
     def read(cls, run: Path, key: bytes) -> HpkeKey:
-        """The one in this directory.
+        """Read the key in this directory.
 
         Raises:
-            NothingToResumeError: there is none.
+            NothingToResumeError: there is no key.
             LocalProtocolError: another key, or damage.
         """
         sealing = read_sealed(run / _SEALING, key)
@@ -71,12 +71,12 @@ class HpkeKey:
 
     @staticmethod
     def there(run: Path) -> bool:
-        """Whether the directory holds one, whole enough for an offer to have left."""
+        """Whether the directory holds a complete key, so that an offer may have been sent."""
         return (run / _KEYS).exists()
 
     @staticmethod
     def destroy(run: Path) -> None:
-        """Overwrite what everything of the run is sealed under, then remove that and the key."""
+        """Overwrite the sealing key of the run, then remove it and the box key."""
         overwrite(run / _SEALING)
         for name in (_KEYS, _SEALING):
             (run / name).unlink(missing_ok=True)
@@ -88,12 +88,12 @@ class HpkeKey:
 
     @property
     def ended(self) -> bool:
-        """Whether its time is up: then it answers nothing any more, and is destroyed."""
+        """Whether it has ended: then it answers nothing, and must be destroyed."""
         return time.time() >= self._keys.until
 
     @property
     def sealing(self) -> bytes:
-        """The key of the run that everything else of it is sealed under, too."""
+        """The sealing key of the run, for its other files too."""
         return self._sealing
 
     @property
@@ -111,7 +111,7 @@ class HpkeKey:
         return HelperKeys.from_private(identity, self.place, parameters, roster, private, until=until)
 
     def bound(self, panel: Panel, offer: Offer) -> HpkeKey:
-        """The key bound to a panel for good, on disk when this returns; again to the same panel it is the same.
+        """The key, bound to a panel for good and on disk when this returns; unchanged if already bound to this panel.
 
         Raises:
             LocalProtocolError: it is bound to another panel, or the panel does not hold ``offer`` at its place.
@@ -153,13 +153,13 @@ class PanelMember(JournalBase):
 
     Args:
         place: the run's directory, in the member's home.
-        key: 32 bytes that what is in it is sealed under.
-        identity, parameters, roster: the member, what the run is about, and everybody in it.
+        key: 32 bytes under which its contents are sealed.
+        identity, parameters, roster: the member, the public parameters of the run, and all parties in it.
         lock: a handle that holds the lock.
     """
 
     _LASTS: ClassVar[str]
-    """What stays in the run's directory once its box key is gone, and shows that the run is known."""
+    """The file that stays in the run's directory after its box key and shows that the run is known."""
     _ROLE: ClassVar[str]
     """The member's role, for errors."""
 
@@ -178,14 +178,14 @@ class PanelMember(JournalBase):
 
     @property
     def _mark(self) -> Mark:
-        """What this journal records of itself; a box key that is not bound may be in any folder."""
+        """This journal's mark; a box key that is not bound may be in any folder."""
         return Mark(self._happened, 0 if self._box_key is None else self._box_key.folder)
 
     def _require_newest(self) -> None:
         self._counter.require_newest(self._mark, self._place, self._ROLE, "its box key was bound")
 
     def _vouch(self, box_key: HpkeKey) -> None:
-        """Go on from here: the operator confirms that no other copy of this box key has answered."""
+        """Accept this copy: the operator confirms that no other copy of this box key has answered."""
         if box_key.panel is not None:
             self._box_key = box_key.bound_here()
         self._counter.keep(self._happened)

@@ -1,6 +1,6 @@
-"""What comes out of a journaled session: its exact sum, or one release of it, and what the ledger heard of that.
+"""The outputs of a journaled session: its exact sum, or one release of it, and the record in the ledger.
 
-Each is a decision in the journal before it comes out. Under the server's journal, which holds the lock.
+Each output is a decision in the journal before it is returned. The server's journal, which holds the lock, calls this.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class Releasing:
     """The exact sum and the release of one session.
 
     Args:
-        server: whose sum it is.
+        server: the server that holds the sum.
         files: its journal.
     """
 
     def __init__(self, server: Aggregator, files: ServerFiles) -> None:
         self._server, self._files = server, files
-        self._handed_out = self._released = False  # handed out before a restart; released ever
-        self._by_seed = False  # released by a privstats whose noise did not depend on the sum
-        self._settled = False  # the ledger was told of the release, or its caller had said that there is none
+        self._handed_out = self._released = False  # handed out before a restart; released at any time
+        self._by_seed = False  # released by a version whose noise did not depend on the sum
+        self._settled = False  # the ledger has recorded the release, or the caller named no ledger
 
     def repeat(self, decision: int) -> None:
-        """Take up a decision that is in the journal."""
+        """Restore a decision from the journal."""
         if decision == HANDED_OUT:
             self._handed_out = True
         elif decision in (RELEASED, RELEASED_BY_SEED):
@@ -56,7 +56,7 @@ class Releasing:
         return result
 
     def release(self, plan: Plan, charge: Charging) -> Release:
-        """The release; see :meth:`JournaledServer.release`, which raises what this does."""
+        """The release; see :meth:`JournaledServer.release`, also for the errors."""
         if not isinstance(plan, Plan) or plan.masking != self._server.parameters:
             raise LocalProtocolError("the journal holds a session of another plan: give the plan it was made under")
         self._refuse_second_draw(plan)
@@ -68,15 +68,15 @@ class Releasing:
         try:
             rng = noise_of(self._files.seed, plan, self._run, total, survivors)
             made = session.release(plan, total, survivors, rng, CHARGED_BEFORE)
-        except AggregationError as abort:  # it says something of the sum, so it counts as a release
+        except AggregationError as abort:  # it depends on the sum, so it counts as a release
             made = abort
-        self._settle(plan, account)  # what it raises carries no abort, which would be seen for nothing
+        self._settle(plan, account)  # outside the handler: its error must not carry an abort that is not charged
         if isinstance(made, AggregationError):
             raise made
         return made
 
     def _refuse_second_draw(self, plan: Plan) -> None:
-        """An older privstats made the release, with noise that would not be the same now."""
+        """Refuse a release that an older privstats made: this version would draw other noise."""
         if self._by_seed and plan.noise is not None and plan.noise.trust.at_release:
             raise LocalProtocolError(
                 "an older privstats made the release of this journal, and what this one draws would be a second one: "
@@ -84,10 +84,10 @@ class Releasing:
             )
 
     def _settle(self, plan: Plan, account: session.Charge | session.NodeCharge | None) -> None:
-        """Note that the release was made, here and then in the ledger; the other way round a crash would lose it.
+        """Record the release in the journal, then in the ledger; in the reverse order a crash would lose the release.
 
-        Between the two notes the spend can still be withdrawn. So a third says that the ledger knows, and until that is
-        on the disk every call must name the ledger, which refuses a spend that was withdrawn.
+        Between the two records the spend can still be withdrawn. So a third record marks that the ledger has the
+        release, and until that is on disk every call must name the ledger, which refuses a withdrawn spend.
         """
         if not self._released:
             self._files.append(RELEASED)
@@ -100,5 +100,5 @@ class Releasing:
 
     @property
     def _run(self) -> bytes:
-        """The run's name; of a run without one, a name that is this journal's."""
+        """The run's name; for a run without one, a name of this journal's own."""
         return self._server.roster.run or sha256(b"privstats/journal/run" + self._files.seed).digest()

@@ -1,9 +1,9 @@
 """Rollback detection: whether a journal is an older copy of itself, by a counter outside of it and the folder's inode.
 
-If a machine goes on from a backup, another copy of it may have answered another list. The counter stands beside the
+If a machine resumes from a backup, another copy of it may have answered another list. The counter stands beside the
 folder, in ``<folder>.counts``, and is written after the journal and before anything is sent: no kill makes it larger
 than the journal's own count, and a journal that was restored alone has a smaller one. The inode shows that a journal
-was copied. Neither detects that a whole disk was restored. Under the journals of all roles.
+was copied. Neither detects that a whole disk was restored. The journals of all roles use this module.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = ["Counter", "Mark", "inode_of"]
 
 
 class Mark(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a journal records of itself: how many events it holds, and the inode of its folder.
+    """A journal's own record: its number of events, and the inode of its folder.
 
-    Both are 0 in a journal of a version that kept neither; the inode is also 0 where any folder will do.
+    Both are 0 in a journal of a version that recorded neither; the inode is also 0 if the journal may be in any folder.
     """
 
     count: int = 0
@@ -56,7 +56,7 @@ class Counter:
 
     @property
     def kept(self) -> int:
-        """The count when the machine last sent something; 0 where the file is missing or unreadable."""
+        """The count when the machine last sent a message; 0 if the file is missing or unreadable."""
         try:
             return int(self.path.read_text())
         except (OSError, ValueError):
@@ -66,7 +66,7 @@ class Counter:
         """Write the count, on disk when this returns; called after the journal is written.
 
         Raises:
-            OSError: it cannot be written; it names the file.
+            OSError: the file, which the error names, cannot be written.
         """
         try:
             if not self.path.parent.exists():
@@ -77,7 +77,7 @@ class Counter:
             raise OSError(error.errno, f"{error.strerror}: {self.path}") from None
 
     def after(self, mark: Mark) -> Mark:
-        """The mark for a journal written here and now: its count exceeds every earlier one."""
+        """The mark for a journal that is written now: its count exceeds every earlier one."""
         return Mark(max(mark.count, self.kept) + 1, inode_of(self.folder))
 
     def is_older(self, mark: Mark) -> bool:
@@ -88,9 +88,9 @@ class Counter:
         """Refuse a journal that was restored or copied; write the count that a kill kept from being written.
 
         Args:
-            mark: the journal's.
-            place: where it is, for the error.
-            role: whose journal it is, for the error.
+            mark: the journal's mark.
+            place: its path, for the error.
+            role: its machine's role, for the error.
             since: the event after which it must not be restored, for the error.
 
         Raises:

@@ -1,7 +1,7 @@
-"""A server that can be killed at any moment: it resumes between any two messages and ends in the same sum.
+"""A crash-safe server: it can be killed at any moment, resumes between any two messages and ends in the same sum.
 
-What it is sent and decides is on disk, in ``server_files``, before anything leaves. Wraps the machine of ``secagg``;
-moves no bytes itself.
+Its messages and decisions are on disk, in ``server_files``, before it sends anything. Wraps the machine of ``secagg``;
+sends no bytes itself.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _COUNT = "server"
 
 
 class JournaledServer(JournalBase):
-    """A :class:`~privstats.secagg.Server` that can be killed at any moment.
+    """A :class:`~privstats.secagg.Server` that can be killed at any moment and resumed.
 
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`; after an interruption send :attr:`outbox`
-    again to the clients in :attr:`waiting_for`: they answer as if for the first time, or repeat their answer.
+    again to the clients in :attr:`waiting_for`: they answer for the first time, or repeat their answer.
 
-    Guarantee: the noise that :meth:`release` adds to a sum comes from 32 bytes that are drawn when the journal is
-    made and from the sum itself, so there is one release however often it is asked for, before and after a crash;
-    nobody can draw the noise again until it averages away, and a copy of the journal that ends in another sum has
-    other noise. Whoever holds the key and the directory can read the sum, as a server can.
+    Guarantee: the noise that :meth:`release` adds to a sum is derived from 32 bytes that are drawn when the journal is
+    made and from the sum itself, so all calls return one release, before and after a crash; the noise cannot be drawn
+    repeatedly and averaged away, and a copy of the journal that ends in another sum has other noise. A party with the
+    key and the directory can read the sum, as a server can.
 
     Example:
         >>> from privstats.engines import loopback
@@ -63,9 +63,9 @@ class JournaledServer(JournalBase):
         """Start ``server`` and journal it; :attr:`outbox` holds the opening messages.
 
         Args:
-            path: a directory of its own, made if need be; what is in it is sealed under ``key``.
+            path: a directory of its own, created if it does not exist; its contents are sealed under ``key``.
             key: 32 bytes.
-            server: a fresh machine; nobody else may use it from here on.
+            server: a fresh machine, which only the journal may use from now on.
 
         Raises:
             LocalProtocolError: the directory already holds a session, or is in use.
@@ -90,15 +90,15 @@ class JournaledServer(JournalBase):
         threads: int = 1,
         restored: bool = False,
     ) -> JournaledServer:
-        """The server as it stood after the last message that it accepted, also where the session has ended.
+        """The server at the state after its last accepted message, also if the session has ended.
 
         With ``restored=True`` its operator confirms that the directory was restored or copied, and that no
-        other copy of it went on since: two copies may end in two sums, whose difference is a few clients.
+        other copy of it continued since: two copies may end in two sums, whose difference is a few clients.
 
         Raises:
             NothingToResumeError: there is no journal.
-            RestoredError: it was restored or copied, and is not known to be the only one.
-            LocalProtocolError: another key, plan or roster, a damaged journal, or somebody else is at it.
+            RestoredError: it was restored or copied, and may not be the only copy.
+            LocalProtocolError: another key, plan or roster, a damaged journal, or another process or object uses it.
         """
         directory, place = path_of(path), ServerPlace(parameters, roster, identity, threads)
         check_key(key)
@@ -120,13 +120,13 @@ class JournaledServer(JournalBase):
         threads: int = 1,
         restored: bool = False,
     ) -> JournaledServer:
-        """What a restarted process calls: the server that is journaled, or else a new one.
+        """For a restarted process: the server in the journal, or a new one if there is no journal.
 
-        ``make`` is called only where there is no journal, and while nobody else can make one.
+        ``make`` is called only if there is no journal, and under the lock.
 
         Raises:
             RestoredError: as for :meth:`resume`.
-            LocalProtocolError: as for :meth:`resume`, or ``make`` gave a server of another plan.
+            LocalProtocolError: as for :meth:`resume`, or ``make`` returned a server of another plan.
         """
         check_key(key)
         require_callable("make", make)
@@ -145,7 +145,7 @@ class JournaledServer(JournalBase):
         *,
         restored: bool,
     ) -> JournaledServer:
-        """As :meth:`resume_or_create`, with the count at a place of the caller's, for a leader beside its home."""
+        """Like :meth:`resume_or_create`, with the caller's counter: a leader keeps it beside its home."""
         with held(directory) as lock:
             if (directory / SNAPSHOT).exists():
                 return cls._resumed(directory, key, place, lock, counter, restored)
@@ -182,13 +182,13 @@ class JournaledServer(JournalBase):
             files.close()
             raise
         if journaled.waiting_for and journaled.panel is not None and journaled.panel.ended:
-            journaled.abandon()  # who is waited for can answer no more
+            journaled.abandon()  # the missing members can no longer answer
         return journaled
 
     def _replay(self) -> None:
         for sender, message in self._files.records():
             if sender == END_STEP:
-                with suppress(AggregationError):  # it ended in the same abort before
+                with suppress(AggregationError):  # the replay ends in the same abort
                     self._server.end_step()
             elif sender == ABANDONED:
                 self._server.abandon(message.decode())
@@ -199,17 +199,17 @@ class JournaledServer(JournalBase):
 
     @property
     def parameters(self) -> Masking:
-        """What all parties agreed on."""
+        """The public parameters that all parties agreed on."""
         return self._server.parameters
 
     @property
     def roster(self) -> Roster:
-        """Everybody's public identities."""
+        """The public identities of all parties."""
         return self._server.roster
 
     @property
     def panel(self) -> Panel | None:
-        """Leader and helpers of the run; None where its protocol has none."""
+        """Leader and helpers of the run; None if its protocol has none."""
         return getattr(self._server, "panel", None)
 
     @property
@@ -238,12 +238,12 @@ class JournaledServer(JournalBase):
 
     @property
     def accepted(self) -> int:
-        """How many messages have been taken since this object was made; each is on disk."""
+        """The number of messages accepted since this object was made; each is on disk."""
         return self._server.accepted
 
     @property
     def outbox(self) -> Outbox:
-        """The messages that opened this step; none can be taken before it is on disk that the step has begun."""
+        """The messages that opened this step; they can be taken only once the start of the step is on disk."""
         return self._kept(self._server.outbox)
 
     def _kept(self, outbox: Outbox) -> Outbox:
@@ -260,24 +260,25 @@ class JournaledServer(JournalBase):
 
     @property
     def abandoned(self) -> dict[int, bytes]:
-        """What helpers signed that gave up, by their place, for ``session.free``; empty where there are no helpers."""
+        """The signed statements of helpers that abandoned the run, by place, for ``session.free``."""
         return dict(getattr(self._server, "abandoned", {}))
 
     @property
     def statements(self) -> dict[int, bytes]:
-        """What others signed that proves to a client that its upload is in no sum, for ``session.free``.
+        """Signed statements that prove to a client that its upload is in no sum, for ``session.free``.
 
-        What helpers signed of the run's end, by their place; in the interactive protocol clients' words on who was in.
+        The helpers' statements on the run's end, by place; in the interactive protocol the clients' signed lists of
+        survivors.
         """
         return dict(getattr(self._server, "agreement", None) or getattr(self._server, "statements", {}))
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
-        """See :attr:`Server.result <privstats.secagg.Server.result>`; most want :meth:`release`.
+        """See :attr:`Server.result <privstats.secagg.Server.result>`; use :meth:`release` for a release.
 
         Raises:
-            LocalProtocolError: there is none; or the plan's noise is central, and the exact sum has been released, or
-                was handed out before a restart.
+            LocalProtocolError: there is no result; or the plan's noise is central, and the exact sum has been released,
+                or was handed out before a restart.
         """
         return self._hand_out()
 
@@ -288,17 +289,17 @@ class JournaledServer(JournalBase):
 
     @exclusive
     def release(self, plan: Plan, charge: Charging = None) -> Release:
-        """The release of this session's sum: the same every time, however often the process was killed in between.
+        """The release of this session's sum: the same in every call, also after crashes.
 
         Args:
             plan: the plan of the session.
             charge: as for ``session.release``; it is charged once, under the run's name, and may be left out once a
-                release under it has returned or aborted: a spend of which the ledger never heard that it was released
-                can be withdrawn, so nothing comes out before the ledger has heard.
+                release under it has returned or aborted: a spend without a release in the ledger can be withdrawn, so
+                nothing is returned before the ledger has recorded the release.
 
         Raises:
             LocalProtocolError: there is no sum, or it is not this plan's.
-            AggregationError: as ``session.release``, which is charged too, and then every time the same.
+            AggregationError: as ``session.release``, which is charged too; the same in every call.
             LedgerError, ReleaseError: as ``session.release``.
         """
         with self._acting(PrivstatsError):
@@ -312,11 +313,11 @@ class JournaledServer(JournalBase):
 
     @exclusive
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
-        """As the server's; when it returns, the message is on disk."""
+        """Like the server's; when it returns, the message is on disk."""
         with self._acting():
             accepted = self._server.accepted
             following = self._server.receive(sender, data)
-            if self._server.accepted != accepted:  # a repeat of an earlier message answers nothing
+            if self._server.accepted != accepted:  # a repeat changes nothing
                 self._write(sender, bytes(data))
                 if self._files.is_full:
                     self._compact()
@@ -324,13 +325,13 @@ class JournaledServer(JournalBase):
 
     @exclusive
     def step_status(self) -> StepStatus:
-        """As the server's."""
+        """Like the server's."""
         with self._acting():
             return self._server.step_status()
 
     @exclusive
     def end_step(self) -> Outbox:
-        """As the server's; when it returns, or aborts the session, that is on disk."""
+        """Like the server's; when it returns or aborts the session, that is on disk."""
         with self._acting():
             try:
                 following = self._server.end_step()
@@ -345,10 +346,10 @@ class JournaledServer(JournalBase):
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
-        """As the server's; when it returns, it is on disk that the session has ended, and nobody resumes it.
+        """Like the server's; when it returns, the end of the session is on disk, and it cannot be resumed as running.
 
         Raises:
-            LocalProtocolError: ``code`` is no word of ``messages.ABORTS``.
+            LocalProtocolError: ``code`` is not in ``messages.ABORTS``.
         """
         with self._acting():
             running = self._server.step not in ENDS
@@ -359,7 +360,7 @@ class JournaledServer(JournalBase):
 
     @exclusive
     def export(self, key: bytes) -> bytes:
-        """As the server's."""
+        """Like the server's."""
         with self._acting():
             return self._server.export(key)
 
@@ -371,12 +372,12 @@ class JournaledServer(JournalBase):
 
     @exclusive
     def discard(self) -> None:
-        """Remove the journal: the release has been taken, or the session given up.
+        """Remove the journal, after the release is saved or the session abandoned.
 
         The seed of the noise is overwritten first; file systems and disks may keep old blocks all the same.
 
         Raises:
-            LocalProtocolError: this object has been closed, so the journal may be somebody else's by now.
+            LocalProtocolError: this object has been closed, so another process may hold the journal.
         """
         if self._lock < 0:
             raise LocalProtocolError(f"the journal {self._place} {self._gone}")

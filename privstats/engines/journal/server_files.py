@@ -1,8 +1,8 @@
-"""A server's journal on the disk: the snapshot of its sealed state, the log of what happened since, and their count.
+"""The files of a server's journal: the snapshot of its sealed state, the log of later events, and their counter.
 
 A newer snapshot comes with a log of its own; the rename of the snapshot decides which of the two is the journal. The
-seed of the release's noise has a file of its own that is written once, because what a file held before it was replaced
-cannot be overwritten. Knows no machine. Under the server's journal.
+seed of the release's noise has a file of its own that is written once, because the former content of a replaced file
+cannot be overwritten. This module is independent of the machine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 END_STEP, HANDED_OUT, RELEASED_BY_SEED, ABANDONED, RELEASED, SETTLED = -1, -2, -3, -4, -5, -6
-"""What stands in the place of a sender where a record is no message: then it decides something, and is counted."""
+"""Codes of decisions, in place of a sender, for records that are not messages; only decisions are counted."""
 
 SNAPSHOT = "snapshot"
 _SEED = "seed"
@@ -42,9 +42,9 @@ _LEAST_LIMIT = 1 << 20
 
 
 class Snapshot(Unshown, msgspec.Struct, frozen=True):
-    """A server's sealed state, the seed of the release's noise, and the number of the log that goes on from here.
+    """A server's sealed state, the seed of the release's noise, and the number of the log that continues it.
 
-    ``mark`` says which of its copies this is.
+    ``mark`` identifies this copy.
     """
 
     generation: int
@@ -54,11 +54,11 @@ class Snapshot(Unshown, msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, directory: Path, key: bytes) -> Snapshot:
-        """The one in a directory; an earlier version kept the seed in it, which gets its file here, before it is lost.
+        """Read the snapshot in a directory; a seed in the snapshot of an earlier version moves to its own file.
 
         Raises:
-            NothingToResumeError: there is none.
-            LocalProtocolError: another key, or damage, or the seed is gone.
+            NothingToResumeError: there is no snapshot.
+            LocalProtocolError: another key, or damage, or the seed is missing.
         """
         kept = msgspec.msgpack.decode(read_sealed(directory / SNAPSHOT, key), type=cls)
         if kept.seed:
@@ -69,19 +69,19 @@ class Snapshot(Unshown, msgspec.Struct, frozen=True):
         return msgspec.structs.replace(kept, seed=read_sealed(directory / _SEED, key))
 
     def write(self, directory: Path, key: bytes) -> int:
-        """Replace what is there, and give the size of what was sealed."""
+        """Replace the snapshot and return the size of the sealed content."""
         seedless = msgspec.msgpack.encode(msgspec.structs.replace(self, seed=b""))
         write_sealed(directory / SNAPSHOT, key, seedless)
         return len(seedless)
 
 
 class ServerFiles:
-    """Snapshot and log of one session in a directory of their own; what is written is on disk when a call returns.
+    """Snapshot and log of one session in a directory of their own; every write is on disk when its call returns.
 
     Made with :meth:`new` or :meth:`found`, and used under the directory's lock.
 
-    Counted are snapshots and decisions, and not single messages: a log that was restored within a step lacks answers
-    as if they had not arrived, and their clients repeat them.
+    The counter counts snapshots and decisions, not single messages: a log that was restored within a step lacks
+    answers as if they had not arrived, and their clients repeat them.
     """
 
     def __init__(
@@ -94,12 +94,12 @@ class ServerFiles:
 
     @classmethod
     def new(cls, directory: Path, key: bytes, counter: Counter, largest: int) -> ServerFiles:
-        """Those of a session that begins, with a fresh seed; no journal before :meth:`replace` is called.
+        """The files of a new session, with a fresh seed; there is no journal before :meth:`replace` is called.
 
         Args:
-            directory: where they are.
-            key: 32 bytes that they are sealed under.
-            counter: their count, outside of the directory.
+            directory: the directory of the files.
+            key: 32 bytes under which they are sealed.
+            counter: their counter, outside of the directory.
             largest: the bytes of the session's largest message.
         """
         remove_logs(directory, keep=None)
@@ -109,10 +109,10 @@ class ServerFiles:
 
     @classmethod
     def found(cls, directory: Path, key: bytes, counter: Counter, largest: int, snapshot: Snapshot) -> ServerFiles:
-        """Those of the session that ``snapshot`` was read of; what a kill has left beside them is removed.
+        """The files of the session of ``snapshot``; stale logs that a kill has left are removed.
 
         Raises:
-            LocalProtocolError: the log is gone.
+            LocalProtocolError: the log is missing.
         """
         generation = snapshot.generation
         log = directory / f"log.{generation}"
@@ -126,11 +126,11 @@ class ServerFiles:
 
     @property
     def is_full(self) -> bool:
-        """Whether the log is so long that a newer snapshot is shorter."""
+        """Whether the log is so long that a newer snapshot would be shorter."""
         return self._log.size > self._limit
 
     def records(self) -> Iterator[tuple[int, bytes]]:
-        """Sender and message of what happened since the snapshot; read whole before anything is written."""
+        """Sender and message of each record since the snapshot; read all before any write."""
         for record in self._log.records():
             sender = int.from_bytes(record[:_SENDER_BYTES], "big", signed=True)
             if sender < 0:
@@ -142,27 +142,27 @@ class ServerFiles:
         self._counter.require_newest(self._mark, self._directory, "server", "it was written")
 
     def append(self, sender: int, data: bytes = b"") -> None:
-        """Log one message, or one decision."""
+        """Append one message or one decision to the log."""
         self._log.append(sender.to_bytes(_SENDER_BYTES, "big", signed=True) + data)
         if sender < 0:
             self._mark = self._mark.next
             self._counter.keep(self._mark.count)
 
     def replace(self, state: bytes) -> None:
-        """Replace snapshot and log by a newer snapshot, and make every copy of them an older one."""
+        """Replace snapshot and log by a newer snapshot, so that every existing copy becomes an older one."""
         old, self._generation = self._log, self._generation + 1
         (self._directory / f"log.{self._generation}").unlink(missing_ok=True)
         self._log = RecordLog(self._directory / f"log.{self._generation}", self._key)
         self._mark = self._counter.after(self._mark)
         size = Snapshot(self._generation, self.seed, state, self._mark).write(self._directory, self._key)
         self._counter.keep(self._mark.count)
-        self._limit = max(self._least_limit, size)  # so that no message is written more than a few times
+        self._limit = max(self._least_limit, size)  # so that a message is written only a few times
         old.remove()
 
     def destroy(self) -> None:
-        """Overwrite seed and state, and remove everything; whatever is restored of it from now on is older.
+        """Overwrite seed and state, and remove all files; any copy that is restored later counts as older.
 
-        Who knows the seed takes the noise off the release.
+        A reader of the seed could remove the noise from the release.
         """
         for name in (_SEED, SNAPSHOT):
             overwrite(self._directory / name)

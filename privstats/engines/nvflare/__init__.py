@@ -1,6 +1,6 @@
 """Sessions over NVIDIA FLARE: its server carries a session's messages, its sites answer from their own folders.
 
-Flower's engine beside it does the same over another carrier; what a session is stands in ``engines.network``.
+``engines.flower`` does the same over Flower; ``engines.network`` implements the session.
 """
 
 from __future__ import annotations

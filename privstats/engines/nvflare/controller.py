@@ -1,7 +1,7 @@
-"""FLARE's server of a job: the host's folder on one side, FLARE's sites on the other.
+"""The controller of a FLARE job: it connects the host's folder with FLARE's sites.
 
-It decides nothing: ``network.driver`` runs the session, ``Host`` keeps it. A job that is submitted again goes on where
-the last one ended.
+``network.driver`` runs the session, ``Host`` stores it. A job that is submitted again continues where the last one
+ended.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from privstats.errors import PrivstatsError
 __all__ = ["HOST", "PrivstatsController"]
 
 HOST = "PRIVSTATS_HOST"
-"""Names the host's folder in the environment of FLARE's server: a job never names a path."""
+"""The variable of the FLARE server's environment that names the host's folder: a job never names a path."""
 
 _PULSE = 0.5
 
 
 class PrivstatsController(Controller):
-    """Runs the session, or every session of the course, or what is left of it.
+    """Runs the session, or every session of the course, or the remaining ones.
 
     Args:
         open_seconds: how long the first step waits for parties.
@@ -44,14 +44,14 @@ class PrivstatsController(Controller):
         self.open_seconds, self.step_seconds = open_seconds, step_seconds
 
     def start_controller(self, fl_ctx: FLContext) -> None:
-        """Nothing is prepared: the folder is opened when the flow begins."""
+        """Do nothing: :meth:`control_flow` opens the folder."""
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
-        """Forget tasks that no site has taken."""
+        """Cancel tasks that no site has accepted."""
         self.cancel_all_tasks(fl_ctx=fl_ctx)
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
-        """Carry the session; a job whose session has not ended in a release is shown as failed, with the reason."""
+        """Run the session; if it has not ended in a release, the job fails with the reason."""
         try:
             sentence = self._run(FlareTransport(self, fl_ctx, abort_signal))
         except PrivstatsError as error:

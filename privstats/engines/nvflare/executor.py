@@ -1,6 +1,6 @@
-"""FLARE's executor of a site: one task in, one result out, whatever happens.
+"""The executor of a FLARE site: it answers every task with exactly one result, also after an error.
 
-It holds nothing: what is kept between messages is in the party's folder, which the site's operator names.
+It has no state: the party's folder, which the site's operator names, stores everything between messages.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from privstats.errors import PrivstatsError
 __all__ = ["HOME", "PARTIES", "PrivstatsExecutor", "home_of"]
 
 HOME = "PRIVSTATS_HOME"
-"""Names the party's folder in the environment of the site: a job never names a path."""
+"""The variable of the site's environment that names the party's folder: a job never names a path."""
 
 PARTIES = "PRIVSTATS_PARTIES"
-"""Names, for FLARE's simulator, the folder that holds one folder per site, under the site's name."""
+"""For FLARE's simulator, the variable that names the folder with one folder per site, under the site's name."""
 
 
 class PrivstatsExecutor(Executor):
-    """Hands each task to the party whose folder the environment names.
+    """Passes each task to the party whose folder the environment names.
 
     Example:
         >>> from privstats.engines.nvflare.executor import PrivstatsExecutor  # doctest: +SKIP
@@ -39,7 +39,7 @@ class PrivstatsExecutor(Executor):
     """
 
     def execute(self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal) -> Shareable:  # noqa: ARG002 - its signature
-        """Answer one message; only a code and what the machines say leave the site."""
+        """Answer one message; only a code and the machines' messages leave the site."""
         if task_name != tasks.TASK:
             return make_reply(ReturnCode.TASK_UNKNOWN)
         try:
@@ -55,10 +55,10 @@ def home_of(site: str) -> Path:
     """The party's folder.
 
     Args:
-        site: the site's name, which counts in a simulation only.
+        site: the site's name, used in a simulation only.
 
     Raises:
-        PrivstatsError: the environment names none.
+        PrivstatsError: the environment names no folder.
     """
     if HOME in os.environ:
         return Path(os.environ[HOME])

@@ -24,7 +24,7 @@ def write_job(
         path: a folder that does not exist.
         open_seconds: how long the first step waits for parties.
         step_seconds: how long every other step waits.
-        name: what the job is called.
+        name: the job's name.
 
     Raises:
         PrivstatsError: the folder exists, or cannot be written.

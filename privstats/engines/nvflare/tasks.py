@@ -1,6 +1,7 @@
-"""A word and some bytes as one task of FLARE's, or as its result; and back, with the size looked at first.
+"""Encoding of a word and a machine's message as a FLARE task or its result, and back, with the size checked first.
 
-Down, the word is what is asked; up, it is a code. No sentence travels, and nothing is decoded here.
+In a task the word is the kind of request; in a result it is a status code. No sentence is sent, and nothing is decoded
+here.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from privstats.errors import RemoteProtocolError
 __all__ = ["MOST_BYTES", "TASK", "pack", "unpack"]
 
 TASK = "privstats"
-"""The name of the one kind of task that there is."""
+"""The name of the only kind of task."""
 
 MOST_BYTES = (512 << 20) + (1 << 20)
-"""The most that a site takes of its server in one message: the largest upload, and what stands around it."""
+"""The most bytes that a site accepts in one message: the largest upload and its overhead."""
 
 _WORD, _DATA = "word", "data"
 _MOST_WORD = 32
@@ -27,12 +28,12 @@ def pack(word: str, data: bytes) -> Shareable:
 
 
 def unpack(shareable: Shareable, sender: str, most: int = MOST_BYTES) -> tuple[str, bytes]:
-    """The word and the bytes of what anybody may have made.
+    """The word and the bytes of an untrusted task or result.
 
     Args:
-        shareable: what came.
-        sender: who is named in the error.
-        most: bytes that are admitted.
+        shareable: the received task or result.
+        sender: the sender, for the error.
+        most: the most bytes that are accepted.
 
     Raises:
         RemoteProtocolError: code ``malformed``, or ``too_large``.

@@ -1,6 +1,6 @@
-"""A transport over one job of FLARE's: which sites are there, one task to one of them, its result once it has come.
+"""A transport over one FLARE job: the online sites, a task for one of them, and its result once it has arrived.
 
-It knows neither parties nor steps nor what a code means: ``network.driver`` does.
+It does not interpret parties, steps or codes: ``network.driver`` does.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _UNAVAILABLE = "error:5"
 
 
 class FlareTransport:
-    """What ``driver`` asks of a way to reach nodes, over FLARE's tasks.
+    """The transport that ``driver`` uses, over FLARE's tasks.
 
     A node is a site; its number is its place among the sites in the order in which they were first seen.
 
     Args:
-        controller: FLARE's, which sends tasks.
-        context: what FLARE hands to a controller's flow.
+        controller: FLARE's controller, which sends tasks.
+        context: FLARE's context of the controller's flow.
         aborted: set when an operator aborts the job.
     """
 
@@ -63,9 +63,9 @@ class FlareTransport:
 
         Args:
             node: the receiver's number.
-            kind: what is asked.
-            data: what a machine said, unchanged.
-            ttl: seconds after which FLARE gives it up.
+            kind: the kind of request.
+            data: a machine's message, unchanged.
+            ttl: seconds after which FLARE drops it.
 
         Returns:
             Its name.
@@ -87,9 +87,9 @@ class FlareTransport:
         return name
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """The result of one task, once; None as long as there is none.
+        """The result of one task, once; None before it has arrived.
 
-        What FLARE could not deliver comes as ``error:5``, what no party of ours sent as ``malformed`` or ``too_large``.
+        An undelivered task gives ``error:5``, an invalid result ``malformed`` or ``too_large``.
         """
         with self._lock:
             if message not in self._replies:
@@ -112,7 +112,7 @@ class FlareTransport:
             self._replies.setdefault(name, client_task.result)
 
     def _done(self, name: str, task: Task, fl_ctx: FLContext) -> None:  # noqa: ARG002 - its signature
-        """A task that ends without a result has none to come; one with a result has been pulled, or waits."""
+        """Record that a task ended without a result; a task with a result already has its reply."""
         if not any(each.result_received_time for each in task.client_tasks):
             with self._lock:
                 self._replies.setdefault(name, None)

@@ -1,7 +1,7 @@
-"""Whether a session can go on at the end of a step, and who is named when it cannot.
+"""Decides at the end of a step whether the session can continue, and attributes faults to clients.
 
-Pure functions of what the server has seen; they return who is left or raise ``AggregationError``. Names are of two
-kinds: proven (``server_checks``, ``unmasking``), and accused, where the server cannot tell which of two clients lies.
+Pure functions of what the server has received; they return the remaining clients or raise ``AggregationError``. A fault
+is proven (``checks``, ``unmasking``) or an accusation, where the server cannot decide which of two clients lies.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = [
 ]
 
 Failed = Mapping[int, tuple[int, ...]]
-"""By client: the owners whose shares it says it could not use."""
+"""By client: the owners whose shares it reported as unusable."""
 
 
 def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> None:
-    """Enough clients are left, and each has enough neighbours among them."""
+    """Require that enough clients are left, and that each has enough neighbours among them."""
     here, parameters = frozenset(remaining), graph.parameters
     if len(here) < parameters.min_survivors:
         raise AggregationError(
@@ -43,24 +43,25 @@ def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> N
 
 
 def tolerance(parameters: Parameters) -> int:
-    """The most disputes that a client may have and go on.
+    """The most disputes with which a client may continue.
 
-    A dispute is between an owner and a holder that could not use its shares. One of the two lies, and which cannot be
-    told; whoever has more disputes than there are liars lies. In the complete graph as many may lie as may collude, or
-    one. In a sparse one it is half of the shares that a neighbourhood has to spare.
+    A dispute is between an owner and a holder that could not use its shares. One of the two lies, and the server cannot
+    decide which; a client with more disputes than there are liars lies. In the complete graph as many may lie as may
+    collude, and at least one. In a sparse one it is half of the shares that a neighbourhood has to spare.
     """
     spare = (parameters.neighbours - parameters.threshold) // 2
     return max(1, parameters.colluders if parameters.complete else spare)
 
 
 def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozenset[int]:
-    """Who goes on to mask: those who checked, without whoever has too many disputes or too few good holders.
+    """The clients that continue to the mask step: those that checked, except any with too many disputes.
 
-    One after the other, the one with most disputes first, because disputes end with either of the two.
+    An owner whose disputes leave it too few good holders is removed too. Clients are removed one after the other, the
+    one with most disputes first, because removing either side ends a dispute.
 
     Guarantee: in the complete graph, while at most :func:`tolerance` clients lie and t honest others hold each one's
-    shares, nobody honest is left out; and where more than t go on, t of them can use the shares of everybody who was
-    disputed and goes on (where exactly t do, an owner has only t - 1 others).
+    shares, no honest client is removed; and where more than t continue, t of them can use the shares of every disputed
+    client that continues (where exactly t do, an owner has only t - 1 others).
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}
@@ -81,14 +82,14 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozense
 
 
 def _starved(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> bool:
-    """Whether disputes leave the owner's keys with fewer than t holders who could give them back."""
+    """Whether disputes leave the owner's keys with fewer than t holders that could reconstruct them."""
     holders = [holder for holder in graph.neighbours(owner) if holder in here]
     good = sum(owner not in failed.get(holder, ()) for holder in holders)
     return good < graph.parameters.threshold <= len(holders)
 
 
 def require_dealers(checked: Collection[int], failed: Failed, graph: Graph) -> frozenset[int]:
-    """Who goes on; raises where they are too few, naming the disputes if it is for them."""
+    """The clients that continue; raises if they are too few, and names the disputes if these are the cause."""
     dealers = admitted(checked, failed, graph)
     try:
         require_clients(dealers, "check", graph)
@@ -101,10 +102,10 @@ def require_dealers(checked: Collection[int], failed: Failed, graph: Graph) -> f
 
 
 def signers(survivors: Iterable[int], failed: Failed, graph: Graph) -> list[int]:
-    """The survivors that can agree to the list of all survivors, in increasing order; the others need not be asked.
+    """The survivors that can sign the list of all survivors, in increasing order; the server asks only these.
 
-    A client to which too few of them proved that they take part must refuse the list (:func:`check_proven`), although
-    nobody but the owner of a bad box, or the client itself, is to blame.
+    A client to which too few survivors proved that they take part must refuse the list (:func:`check_proven`). The
+    fault then lies with the owner of a bad box or with the client itself.
     """
     listed = frozenset(survivors)
     willing = [client for client in sorted(listed) if _can_agree(client, listed, failed, graph)]
@@ -127,7 +128,7 @@ def _can_agree(client: int, listed: frozenset[int], failed: Failed, graph: Graph
 def quorums(
     signed: Collection[int], neighbours: Callable[[int], Iterable[int]], parameters: Parameters
 ) -> dict[int, tuple[int, ...]]:
-    """By client, in increasing order: a quorum of neighbours that signed. A signer with fewer cannot unmask."""
+    """By client, in increasing order: a quorum of neighbours that signed; a signer with fewer cannot unmask."""
     shown: dict[int, tuple[int, ...]] = {}
     for client in sorted(signed):
         found = tuple(other for other in neighbours(client) if other in signed)[: parameters.quorum]
@@ -143,13 +144,13 @@ def quorums(
 
 
 def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
-    """One unproven error per owner whose box somebody could not use, with the names of those who say so."""
+    """One unproven error per owner whose box a holder could not use, with the numbers of these holders."""
     owners = sorted({owner for each in failed.values() for owner in each})
     return tuple(_accusation(owner, sorted(holder for holder in failed if owner in failed[holder])) for owner in owners)
 
 
 def accusers(failed: Failed, parameters: Parameters) -> tuple[RemoteProtocolError, ...]:
-    """One unproven error per holder that disputes shares which so few dispute that all of them may lie."""
+    """One unproven error per holder that disputes shares disputed by so few that all of these may lie."""
     votes = Counter(owner for each in failed.values() for owner in each)
     most = tolerance(parameters)
     doubtful = {holder: [owner for owner in failed[holder] if votes[owner] <= most] for holder in sorted(failed)}
@@ -158,11 +159,11 @@ def accusers(failed: Failed, parameters: Parameters) -> tuple[RemoteProtocolErro
 
 def _doubt(holder: int, owners: list[int]) -> RemoteProtocolError:
     names = ", ".join(str(owner) for owner in owners)
-    detail = f"it says that it could not use the shares of clients {names}; whether it lies or they do cannot be told"
+    detail = f"it reports that it could not use the shares of clients {names}; either it lies or they do"
     return RemoteProtocolError(holder, "check", "accuser", detail, proven=False)
 
 
 def _accusation(owner: int, holders: list[int]) -> RemoteProtocolError:
     names = ", ".join(str(holder) for holder in holders)
-    detail = f"its shares could not be used by clients {names}; whether it lies or they do cannot be told"
+    detail = f"its shares could not be used by clients {names}; either it lies or they do"
     return RemoteProtocolError(owner, "share", "accused", detail, proven=False)

@@ -1,8 +1,8 @@
-"""Between one client and the server, after the advertisement: every message is sealed under a key of its own.
+"""The secure channel between one client and the server, after the advertisement: one key per message.
 
-Both ends derive it from the client's signed box key and the server's signed session key, so nobody in between can read,
-change or invent anything. The masked vector alone is only authenticated: it is uniform to whoever lacks the masks.
-What stops the server itself is in the client's checks.
+Both ends derive the keys from the client's signed box key and the server's signed session key, so no third party can
+read, change or forge a message. The masked vector alone is only authenticated, not encrypted: it is uniform to any
+party without the masks. The channel does not restrict the server; the client's checks do.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ __all__ = ["Channel"]
 
 # A key serves one message, so a constant nonce is used once per key. The key is derived from a secret to which both
 # sides bring a fresh part in every session, for one client, one session and one type of message; a type has one
-# direction and one place in the protocol, and each machine makes it once. A repeat is the same bytes: answers follow
-# from the root and from what was received, and whoever resumes a machine resumes the newest state (``Client.export``).
+# direction and one place in the protocol, and each machine makes it once. A repeat is the same bytes: answers are a
+# function of the root and of the messages received, and only the newest state may be resumed (``Client.export``).
 _NONCE = bytes(12)
 _MASK = Mask.__struct_config__.tag
 
@@ -31,7 +31,7 @@ class Channel:
         self._secret, self._session, self._client = secret, session, client
 
     def seal(self, message: bytearray) -> bytes:
-        """Encrypt what follows the header, and append the tag over everything."""
+        """Encrypt all bytes after the header, and append the tag over the whole message."""
         key = self._key(type_of(message))
         if type_of(message) == _MASK:
             message += key.encrypt(_NONCE, b"", message)
@@ -40,7 +40,7 @@ class Channel:
         return header + key.encrypt(_NONCE, message[HEADER_BYTES:], header)
 
     def open(self, data: memoryview) -> memoryview:
-        """Check the tag, and give the message as it was before it was sealed.
+        """Verify the tag and return the message as it was before it was sealed.
 
         Raises:
             Refusal: another session, or the tag does not fit: damaged, forged, or another sender's.

@@ -1,8 +1,8 @@
-"""What client and server check before they act on a message: each function stops one way to lie.
+"""The checks of client and server on each message: each function prevents one kind of lie.
 
-Pure functions of the message and of what the checking machine already knows; they return nothing or raise ``Refusal``.
-A client then ends; the server goes on without the culprit. The tables in ``docs/protocol.md`` say what each is for, and
-each has a test in which an attacker tries exactly that.
+Pure functions of the message and of the checking machine's state; they return nothing or raise ``Refusal``.
+A client then ends; the server continues without the culprit. The tables in ``docs/protocol.md`` give the purpose of
+each check, and each has a test in which an attacker tries that lie.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ += ["check_survivors"]
 
 
 def check_open(message: messages.Open, graph: Graph) -> None:
-    """The roster's server signed it, for the plan, the parameters and the roster that this client was given."""
+    """Require the signature of the roster's server, for this client's plan, parameters and roster."""
     if message.parameters != graph.parameters.digest:
         raise Refusal("wrong_plan", "the server runs another plan or other parameters")
     if message.roster != graph.roster.digest:
@@ -56,7 +56,7 @@ def check_open(message: messages.Open, graph: Graph) -> None:
 
 
 def check_adverts(message: messages.Adverts, graph: Graph, index: int, state: ClientState) -> None:
-    """Keys come from this client's neighbours, signed for this session."""
+    """Require that the keys come from this client's neighbours, signed for this session."""
     _check_clients([advert.sender for advert in message.adverts], graph.neighbours(index))
     _check_quorum(len(message.adverts), graph, "advertised")
     for advert in message.adverts:
@@ -68,7 +68,7 @@ def check_adverts(message: messages.Adverts, graph: Graph, index: int, state: Cl
 
 
 def check_deliver(message: messages.Deliver, graph: Graph, state: ClientState) -> None:
-    """Dealings come from neighbours that advertised, and enough of them shared for masks to be lifted later."""
+    """Require dealings of neighbours that advertised, enough of them that masks can be removed later."""
     count = len(message.sharers)
     _check_clients(message.sharers, state.adverts)
     _check_quorum(count, graph, "shared")
@@ -78,10 +78,10 @@ def check_deliver(message: messages.Deliver, graph: Graph, state: ClientState) -
 
 
 def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
-    """This client goes on with neighbours that shared, and enough of them.
+    """Require that this client continues, with enough neighbours, all of which shared.
 
-    Whom the server leaves out is its own affair: a neighbour that does not mask with this client may not be on its list
-    of survivors either (:func:`check_survivors`), and one that is left out here counts as one that never shared.
+    The server may leave out any neighbour: one that does not mask with this client may not be on its list of
+    survivors either (:func:`check_survivors`), and one that is left out here counts as one that never shared.
     """
     dealers = _members(bitmap, graph)
     here = dealers.intersection(graph.neighbours(index))
@@ -91,11 +91,11 @@ def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -
 
 
 def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
-    """The list holds this client, only clients that went on, enough of them, and isolates nobody.
+    """Require that the list holds this client, only clients that continued, enough of them, and isolates none.
 
-    The last is more than SecAgg+ asks: as t > k/2, a list that leaves everyone t neighbours leaves the ring graph
-    connected, so a server cannot cut a client off by listing its neighbours as dropped. Where another sum over chosen
-    clients was unmasked before, the list is the same or none.
+    The last requirement is stronger than in SecAgg+: as t > k/2, a list that leaves every client t neighbours leaves
+    the ring graph connected, so a server cannot isolate a client by listing its neighbours as dropped. If an earlier
+    sum over chosen clients was unmasked, only the same list is accepted.
     """
     survivors = _members(bitmap, graph)
     if state.only and bitmap != state.only:
@@ -116,13 +116,13 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
 
 
 def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Collection[int]) -> None:
-    """Enough of the list proved to ``index`` that they take part, when the boxes of ``failed`` did not open there.
+    """Require that enough listed clients proved to ``index`` that they take part, without those in ``failed``.
 
-    A neighbour counts only if its box opened: the box is keyed by this client's fresh key, so it proves that its sender
-    takes part in *this* session. An old signed advertisement proves nothing of the kind: a server that repeats its
-    session name and key could show one and pass off a client that is long gone as a survivor. But a neighbour that
-    seals garbage looks just the same, so nobody is accused. The server knows ``failed`` from the check message and asks
-    only those whom this lets sign.
+    The boxes of ``failed`` did not open there. A neighbour counts only if its box opened: the box is keyed by this
+    client's fresh key, so it proves that its sender takes part in *this* session. An old signed advertisement proves no
+    such thing: a server that repeats its session name and key could replay one and pass off a client that has left as a
+    survivor. A neighbour that seals garbage is indistinguishable from that, so the refusal accuses no client. The
+    server knows ``failed`` from the check message and asks only the clients that this check lets sign.
     """
     absent = survivors.intersection(failed)
     neighbours = len(survivors.intersection(graph.neighbours(index)))
@@ -139,7 +139,7 @@ def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Co
 
 
 def check_agreement(message: messages.Agreement, graph: Graph, index: int, state: ClientState) -> None:
-    """A quorum of surviving neighbours signed the very list that this client signed."""
+    """Require that a quorum of surviving neighbours signed the same list as this client."""
     _check_clients(message.signers, _members(state.survivors, graph).intersection(graph.neighbours(index)))
     _check_quorum(len(message.signers), graph, "signed")
     _check_length(message.signatures, wire.SIGNATURE_BYTES * len(message.signers))
@@ -178,7 +178,7 @@ Dealt = Callable[[int, bytes], bool]
 
 
 def check_advertise(message: messages.Advertise, public: bytes, context: bytes, private: X25519PrivateKey) -> None:
-    """The identity on the roster signed these keys for this session, and no key is a point of low order."""
+    """Require that the identity on the roster signed these keys for this session, none of them of low order."""
     statement = advert_statement(context, message.sender, message.box_key, message.mask_key, message.self_key)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature")
@@ -190,24 +190,24 @@ def check_advertise(message: messages.Advertise, public: bytes, context: bytes, 
 
 
 def check_share(message: messages.Share, receivers: int) -> None:
-    """There is one box per receiver; the dealing's public part is checked by ``dealing.verified``."""
+    """Require one box per receiver; ``dealing.verified`` checks the dealing's public part."""
     if len(message.boxes) != receivers * messages.BOX_BYTES:
         raise Refusal("wrong_length")
 
 
 def check_check(message: messages.Check, owners: Collection[int]) -> None:
-    """Shares are called unusable only of those that dealt to this client."""
+    """Require that the client reports only shares of clients that dealt to it as unusable."""
     _check_owners(message.failed, owners)
 
 
 def check_mask(message: messages.Mask, wire_bytes: int) -> None:
-    """The vector has the ring's length."""
+    """Require a vector of the ring's length."""
     if len(message.vector) != wire_bytes:
         raise Refusal("wrong_length")
 
 
 def check_agree(message: messages.Agree, public: bytes, statement: bytes) -> None:
-    """The signature is over the one survivor list of this session."""
+    """Require a signature over the one survivor list of this session."""
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature")
 
@@ -215,10 +215,10 @@ def check_agree(message: messages.Agree, public: bytes, statement: bytes) -> Non
 def check_unmask(
     message: messages.Unmask, *, advert: messages.Advertise, owners: Collection[int], dealt: Dealt
 ) -> None:
-    """The self-mask key is the advertised one, and every share is the one dealt, of the kind the list calls for.
+    """Require the advertised self-mask key, and only shares that were dealt, of the kind that the list requires.
 
-    ``owners`` are those whose shares this client could use, by what it said when it checked: it gives one of each.
-    ``dealt`` says whether a share is an owner's.
+    ``owners`` are the clients whose shares this client did not report as unusable: it must give one share of each.
+    ``dealt`` tells whether a share is the one that an owner dealt.
     """
     size = messages.SECRET_BYTES
     if not _is_key(message.self_key, advert.self_key):

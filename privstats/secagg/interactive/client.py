@@ -1,8 +1,8 @@
-"""The client machine: bytes in, bytes out; it refuses whatever a lying server could use against it.
+"""The client machine of the interactive protocol: bytes in, bytes out; it verifies every message of the server.
 
 No clock, socket or global; randomness is passed in. One instance serves one session, one call at a time, and wipes
-itself after its unmask message. This module is what the messages mean; when they are heard and repeated is
-:mod:`privstats.secagg.interactive.joining`'s.
+itself after its unmask message. This module processes the messages;
+:mod:`privstats.secagg.interactive.joining` parses, repeats and refuses them.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Client(Joining):
     """One client in one aggregation.
 
     Args:
-        parameters: what all parties agreed on.
-        vector: the client's contribution; it is copied when it is masked, never changed.
+        parameters: the public parameters that all parties agreed on.
+        vector: the client's contribution; masking copies it and never changes it.
         index: this client's place on the roster.
         identity: the signing key behind that place.
         roster: the public identities of all parties, the server's among them.
-        entropy: source of 32 uniform bytes, asked once.
+        entropy: source of 32 uniform bytes, read once.
         threads: processors to use for masks.
-        on_upload: told the SHA-256 of the masked vector's message before it leaves, and again if the process was killed
-            in between; what it raises keeps the vector here. A client that has one is :attr:`charged`.
+        on_upload: called with the SHA-256 of the masked-vector message before it is sent, and again if the process was
+            killed in between. If it raises, nothing is sent. A client that has one is :attr:`charged`.
         only: the one list of survivors that it signs, as clients in order; None where the parameters alone decide.
 
     Raises:
@@ -55,7 +55,8 @@ class Client(Joining):
             roster not numbered.
 
     Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but sums
-    over at least ``min_survivors`` clients, even if it lies; ``docs/protocol.md`` has the sparse graph's assumption.
+    over at least ``min_survivors`` clients, even if it lies; ``docs/protocol.md`` states the assumption for sparse
+    graphs.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -91,7 +92,7 @@ class Client(Joining):
 
     @staticmethod
     def check_place(parameters: Parameters, *, index: int, identity: Identity, roster: Roster) -> Graph:
-        """The graph, if there could be such a client, before anything is spent on it; raises as the class does."""
+        """The graph, after the checks of the constructor that need no vector; raises as the class does."""
         graph = Graph(parameters, roster)
         roster.check_member(index, identity)
         return graph
@@ -109,10 +110,10 @@ class Client(Joining):
         threads: int = 1,
         on_upload: OnUpload | None = None,
     ) -> Client:
-        """The client that :meth:`export` sealed, where it stood.
+        """The client that :meth:`export` sealed, at the step where it was.
 
-        ``on_upload`` is told the SHA-256 of the masked vector's message before that leaves, and what it raises keeps
-        the vector here; a client that is charged to a ledger uploads nothing without it.
+        ``on_upload`` is called with the SHA-256 of the masked-vector message before it is sent, and if it raises,
+        nothing is sent; a client that is charged to a ledger uploads nothing without it.
 
         Raises:
             LocalProtocolError: another key, place or plan, or damage.
@@ -133,7 +134,7 @@ class Client(Joining):
     def _advertise(self, message: messages.Open) -> messages.Advertise:
         checks.check_open(message, self._graph)
         state, secrets, me = self._state, self._secrets(), self.index
-        secrets.shared_with(message.server_key)  # refuses a low-order key before anything is remembered
+        secrets.shared_with(message.server_key)  # refuses a low-order key before the state changes
         state.session, state.server_key = message.session, message.server_key
         state.context = said.context_of(self._graph, message.session, message.server_key)
         keys = secrets.box_public, secrets.mask_public, secrets.self_public
@@ -166,7 +167,7 @@ class Client(Joining):
         return messages.Check(state.session, self.index, state.reply_to, failed)
 
     def _keep_shares(self, owner: int, place: int, message: messages.Deliver) -> None:
-        """Keep the owner's shares; a box that does not fit costs only these shares, and who spoilt it is unproven."""
+        """Keep the owner's shares; an invalid box costs only these shares, and its culprit cannot be proved."""
         state, me = self._state, self.index
         try:
             box = part(message.boxes, place, messages.BOX_BYTES)
@@ -212,7 +213,7 @@ class Client(Joining):
         return messages.Agree(state.session, self.index, state.reply_to, signature)
 
     def _unmask(self, message: messages.Agreement) -> messages.Unmask:
-        """The one place where shares leave: which kind follows from the signed list and from nothing else."""
+        """The one place where shares are sent: the signed list alone decides which kind of each."""
         state, half = self._state, messages.SECRET_BYTES
         checks.check_agreement(message, self._graph, self.index, state)
         own = self._identity.sign(said.survivors_statement(state.transcript, state.survivors))  # as before: no nonce

@@ -1,7 +1,7 @@
-"""What a client alone knows, all of it derived from one 32-byte root: keys, coefficients, blinds.
+"""Secrets of one client, all derived from one 32-byte root: keys, coefficients, blinds.
 
-Deriving rather than storing keeps the wipe to one buffer and makes a resumed client repeat itself to the byte, so no
-key meets two different messages. Lives inside the client; never serialised except as the root, sealed.
+Because they are derived and not stored, a wipe overwrites one buffer, and a resumed client repeats its messages byte
+for byte, so no key encrypts two different messages. Only the root is ever serialised, sealed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NONCE = bytes(12)  # every box key seals one box
 
 
 class ClientSecrets:
-    """Secrets of one client in one session. Its repr shows nothing of them."""
+    """Secrets of one client in one session; the repr shows none of them."""
 
     def __init__(self, root: bytes | bytearray) -> None:
         self._root = root
@@ -41,7 +41,7 @@ class ClientSecrets:
     def deal(self, transcript: bytes, owner: int, holders: Sequence[int], threshold: int) -> Dealing:
         """Shares of both keys for the neighbours, and their proof; the same whenever the transcript is the same.
 
-        What blinds the shares depends on the transcript, so that no blind ever serves two challenges, even in a client
+        The blinds of the shares depend on the transcript, so that no blind ever serves two challenges, even in a client
         that was copied and asked twice.
         """
         both = (

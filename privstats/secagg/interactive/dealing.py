@@ -1,4 +1,4 @@
-"""Dealings: shares of a client's two keys, and the public proof that any t of them give back what it advertised.
+"""Dealings: shares of a client's two keys, and the public proof that any t of them reconstruct the advertised keys.
 
 Per key a the dealer shares a with a polynomial f and a nonce r with a polynomial u, commits to every f(x), u(x), and
 publishes z = u + e f at every point, where e = SHA-512(R || A || commitments) is Ed25519's challenge. As z has degree
@@ -28,11 +28,11 @@ KINDS = (b"s", b"k")
 
 @dataclass(frozen=True, repr=False)
 class Secret:
-    """What one key is dealt with.
+    """The secret inputs of one key's dealing.
 
     Attributes:
         key: the key.
-        nonce: what blinds it.
+        nonce: the key pair that blinds it.
         coefficients: those of the key's polynomial above the constant one, uniform.
         blinds: those of the nonce's, uniform and used in this one dealing.
     """
@@ -44,7 +44,7 @@ class Secret:
 
 
 class Public(Unshown, Struct, frozen=True):
-    """What everybody may see of a dealing: pairs, joined, by the neighbours' points; challenges are one pair."""
+    """The public part of a dealing: pairs, joined, by the neighbours' points; challenges are one pair."""
 
     commitments: bytes
     responses: bytes
@@ -53,7 +53,7 @@ class Public(Unshown, Struct, frozen=True):
 
 @dataclass(frozen=True, repr=False)
 class Dealing:
-    """A dealer's own: by the neighbours' points the pairs of shares, joined, and what is public of them."""
+    """A dealer's whole dealing: by the neighbours' points the pairs of shares, joined, and the public part."""
 
     shares: bytes
     commitments: bytes
@@ -91,18 +91,19 @@ def deal(secrets: tuple[Secret, Secret], transcript: bytes, owner: int, holders:
 def verified(
     commitments: bytes, responses: bytes, proofs: bytes, *, advert: Advertise, transcript: bytes, weights: Sequence[int]
 ) -> Public:
-    """The public part of a dealing, if its responses have degree < t and give the proofs of both advertised keys.
+    """The public part of a dealing, after the check that its responses have degree < t and prove both advertised keys.
 
     Args:
         commitments: a pair per neighbour.
         responses: likewise.
-        proofs: of the two keys.
+        proofs: the proofs of the two keys.
         advert: the owner's advertisement.
-        transcript: of the session.
-        weights: of :func:`privstats.secagg.shamir.checks`, unknown to the owner.
+        transcript: the transcript of the session.
+        weights: from :func:`privstats.secagg.shamir.checks`, unknown to the owner.
 
     Raises:
-        Refusal: a length is wrong, a number has a second form, or the owner dealt shares of nothing, or of another key.
+        Refusal: a length is wrong, a number is not below the order of the curve, or the shares are of no polynomial or
+            of another key.
     """
     holders, challenges = len(weights) - 1, b""
     if (len(commitments), len(responses), len(proofs)) != (2 * HASH_BYTES * holders, PAIR_BYTES * holders, PROOF_BYTES):
@@ -135,7 +136,7 @@ def fits_share(
     owner: int,
     holder: int,
 ) -> bool:
-    """Whether ``share`` and the blind that follows from it, z - e f, are what ``owner`` committed to for ``holder``."""
+    """Whether ``owner`` committed for ``holder`` to ``share`` and the blind that it determines, z - e f."""
     f, z = int.from_bytes(share, "little"), int.from_bytes(response, "little")
     blind = to_bytes((z - int.from_bytes(e, "little") * f) % ORDER)
     return f < ORDER and share_commitment(transcript, kind, owner, holder, share, blind) == commitment

@@ -1,7 +1,7 @@
-"""Who exchanges masks with whom: a function of the parameters and the roster alone.
+"""The graph of neighbours that exchange masks: a function of the parameters and the roster alone.
 
-The server has no say in it, so a client cannot be shown a graph of the server's choosing. Complete, or a random
-k-regular Harary graph: a secret-free permutation puts the clients on a ring, neighbours are the k nearest.
+Each client computes it, so the server cannot choose it. It is complete, or a random k-regular Harary graph: a
+permutation derived from public values puts the clients on a ring, neighbours are the k nearest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Graph:
 
     Raises:
         LocalProtocolError: the roster does not fit the parameters, or the graph is not complete and the roster not
-            numbered: far from a client nobody would notice an advertisement of another run, see ``docs/protocol.md``.
+            numbered: a client does not see the distant part of a sparse graph, where advertisements of another run
+            would go unnoticed, see ``docs/protocol.md``.
     """
 
     parameters: Parameters
@@ -40,7 +41,7 @@ class Graph:
             )
         if not self.parameters.complete and self.roster.counter is None:
             raise LocalProtocolError(
-                "a graph that is not complete needs a run name that nobody can choose or repeat: "
+                "a graph that is not complete needs a run name that no party can choose or repeat: "
                 "make the roster with Roster.numbered(publics, server=..., label=..., counter=...)"
             )
 
@@ -80,7 +81,7 @@ def _harary(seed: bytes, clients: int, neighbours: int) -> NDArray[np.int32]:
     """Neighbours by client, shape ``(clients, neighbours)``: those at ring distance up to half the degree.
 
     Place p of the ring goes to the client with the p-th smallest of ``clients`` uint64 drawn from the seed's keystream.
-    Cached because in a simulation every client of a session asks for the same one.
+    Cached, because in a simulation every client of a session computes the same table.
     """
     order = np.argsort(np.frombuffer(reference_keystream(seed, 0, 0, 8 * clients), "<u8"), kind="stable")
     half = neighbours // 2

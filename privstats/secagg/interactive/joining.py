@@ -1,6 +1,6 @@
-"""The hearing half of a client: what is heard, answered, repeated and refused, and how its state comes and goes.
+"""Message handling of a client: parsing, replies, repeats, refusals, and the saving and wiping of its state.
 
-It knows the order of the steps and none of their cryptography, which is that of ``client``. Between the engine that
+This module knows the order of the steps; ``client`` holds their cryptography. It stands between the engine that
 carries the messages and the protocol.
 """
 
@@ -35,7 +35,7 @@ _REASONS = {number: reason for reason, number in messages.ABORTS.items()}
 
 
 class Joining(Uploader):
-    """A client as its engine sees it; its subclass :class:`~privstats.secagg.Client` says what the messages mean."""
+    """The client interface for engines; its subclass :class:`~privstats.secagg.Client` processes the messages."""
 
     parameters: Parameters
     index: int
@@ -53,7 +53,7 @@ class Joining(Uploader):
 
     @abstractmethod
     def _secrets(self) -> ClientSecrets:
-        """What follows from the root."""
+        """The secrets that are derived from the root."""
 
     @property
     def step(self) -> StepName:
@@ -62,20 +62,20 @@ class Joining(Uploader):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """What came wrong from peers without stopping this client: boxes that do not open or do not fit.
+        """Faults of peers that did not stop this client: boxes that do not open, or whose shares do not fit.
 
-        All of them are unproven: the owner may have sealed garbage, or the server may have put it in the box's place.
+        All of them are unproven: the owner may have sealed garbage, or the server may have replaced the box.
         """
         return tuple(self._faults)
 
     @property
     def ended(self) -> str:
-        """Why the server ended the session, a code of ``messages.ABORTS``; empty unless it did so in its own name."""
+        """Why the server ended the session, a code of ``messages.ABORTS``; empty without a signed abort message."""
         return self._ended
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The clients over which it helped to unmask the sum, in order; empty until then, and where it did not."""
+        """The survivors whose sum this client helped to unmask, in order; empty until it has helped."""
         listed = self._state.survivors if self._state.step == "done" else bytes((self.parameters.clients + 7) // 8)
         return tuple(sorted(members(listed, self.parameters.clients)))
 
@@ -83,60 +83,66 @@ class Joining(Uploader):
     def agreement(self) -> dict[int, bytes]:
         """By client, the list of survivors that it signed, which is this client's own, and its signature.
 
-        Enough of them, found good, before this client helped to unmask; empty until then, and where it did not. Anybody
-        may see it: whoever is not on the list can prove with it that its upload is in no sum.
+        This client verified enough of them before it helped to unmask; empty until it has helped. The statements are
+        public: a client that is not on the list can prove with them that its upload is in no sum.
         """
         return dict(self._state.agreement) if self._state.step == "done" else {}
 
     @property
     def receipt(self) -> bytes:
-        """What says later which upload was this client's, for ``session.free``; empty until it may leave."""
+        """Identifies this client's upload later, for ``session.free``; empty until the upload may be sent."""
         state = self._state
         return Receipt(state.transcript, self.index, state.uploaded).encode() if state.uploaded else b""
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """Nothing: the server opens a session."""
+        """Return an empty list: the server opens a session."""
         return []
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Take one message from the server and return what to send: ``[("server", bytes)]``, or nothing at its end.
+        """Process one message from the server and return what to send: ``[("server", bytes)]``, or an empty list.
 
-        An abort message wipes this client and leaves its code in :attr:`ended`. The message that was answered last is a
-        repeat and gets the same bytes again, also after the end; one that was answered before that gets nothing,
+        An abort message wipes this client and leaves its code in :attr:`ended`. A repeat of the message that was
+        answered last gets the same bytes again, also after the end; a repeat of an earlier one gets no answer,
         because the server has closed its step.
 
         Raises:
-            RemoteProtocolError: the message is damaged or comes after the end (then nothing happened, a good one is
-                still welcome), or the server broke the protocol (then this client has failed and wiped itself).
-            LocalProtocolError: another call has not ended.
+            RemoteProtocolError: the message is damaged, too large or comes after the end (the state is unchanged, and a
+                valid message is still accepted), or the server broke the protocol (this client has failed and wiped
+                itself).
+            LocalProtocolError: another call is still running.
         """
-        answers = self._heard(wire.view_of(data))
+        answers = self._receive_message(wire.view_of(data))
         if answers:
             self._release()
         return answers
 
-    def _heard(self, view: memoryview) -> list[tuple[str, bytes]]:
-        state, name = self._state, sha256(view).digest()
+    def _receive_message(self, view: memoryview) -> list[tuple[str, bytes]]:
+        state = self._state
+        try:
+            wire.check_size(view, messages.largest_request(self.parameters))  # before the hash, which reads all of it
+        except Refusal as refusal:
+            raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail, proven=False) from None
+        name = sha256(view).digest()
         if name in state.answered:
             return [(_SERVER, state.answer)] if name == state.answered[-1] else []
         if state.step in ENDS:
-            if messages.is_kind(view, messages.Abort):  # it has ended already, whoever says so
+            if messages.is_kind(view, messages.Abort):  # this client has already ended, so the sender does not matter
                 return []
             detail = f"this client is {state.step}: {_ONE_SESSION}"
             raise RemoteProtocolError(_SERVER, state.step, "not_expected", detail, proven=False)
         try:
             if messages.is_kind(view, messages.Abort):
-                self._hear_abort(view)
+                self._process_abort(view)
                 return []
             message = self._parse(view, STEPS[state.step].opens)
         except Refusal as refusal:
             raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail, proven=False) from None
-        return [(_SERVER, self._answered(name, message))]
+        return [(_SERVER, self._answer_message(name, message))]
 
-    def _answered(self, name: bytes, message: messages.ServerMessage) -> bytes:
-        """Act on a message that was found whole, and remember the answer."""
+    def _answer_message(self, name: bytes, message: messages.ServerMessage) -> bytes:
+        """Process a message that was parsed, and store the answer."""
         state, step, row = self._state, self._state.step, STEPS[self._state.step]
         state.reply_to = name
         try:
@@ -146,11 +152,11 @@ class Joining(Uploader):
             state.answered.append(name)
             state.answer, state.step = answer, row.then
         except Refusal as refusal:
-            if step != "advertise":  # an opening that is refused changes nothing: anybody could have sent it
+            if step != "advertise":  # a refused opening changes nothing: it may come from anyone
                 self._wipe("failed")
             proven = refusal.proven and step != "advertise"
             raise RemoteProtocolError(_SERVER, step, refusal.code, refusal.detail, proven=proven) from None
-        except BaseException:  # half a step is no step to go on from
+        except BaseException:  # a step that was interrupted cannot be continued
             self._wipe("failed")
             raise
         if row.then in ENDS:
@@ -159,17 +165,17 @@ class Joining(Uploader):
 
     @exclusive
     def discard(self) -> None:
-        """Wipe this client: its session is over for whoever runs it. Nothing can be received or exported after.
+        """End the session on this side and wipe this client, which can then receive and export nothing.
 
         Raises:
-            LedgerError: nothing has left, and the ledger could not be told so; the client is wiped all the same.
+            LedgerError: nothing was sent, and the ledger could not record that; the client is wiped all the same.
         """
         if self._state.step not in ENDS:
             self._wipe("failed")
         give_back(self._on_upload, self._state.uploaded)
 
     def _saved(self) -> tuple[str, bytes]:
-        """What has sent its unmask message must not come back."""
+        """Role and place for sealing; a client that has sent its unmask message must not be resumed."""
         if self._state.step in ENDS:
             raise LocalProtocolError(f"this client is {self._state.step}: {_ONE_SESSION}")
         self._state.faults = [(int(fault.peer), fault.step, fault.code) for fault in self._faults]
@@ -179,8 +185,8 @@ class Joining(Uploader):
         messages.check_header(data, kind, self.parameters)
         return messages.decode(data if kind is messages.Open else self._channel().open(data), kind)
 
-    def _hear_abort(self, data: memoryview) -> None:
-        """The server's own word that this session is over; anybody else's, or another session's, does nothing."""
+    def _process_abort(self, data: memoryview) -> None:
+        """End this client if the roster's server signed the abort of this session; any other abort is refused."""
         messages.check_header(data, messages.Abort, self.parameters)
         message = messages.decode(data, messages.Abort)
         if message.session != self._state.session:
@@ -203,9 +209,9 @@ class Joining(Uploader):
         return self._channel_cache
 
     def _wipe(self, end: StepName) -> None:
-        """Overwrite the root and forget everything derived from it, as far as Python lets us.
+        """Overwrite the root and drop everything derived from it, as far as Python allows.
 
-        What was answered last stays after a good end, sealed as it was sent, so that it can be repeated.
+        After a successful end the last answer stays, sealed as it was sent, so that it can be repeated.
         """
         old = self._state
         old.root[:] = bytes(len(old.root))

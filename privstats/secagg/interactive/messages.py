@@ -1,8 +1,8 @@
-"""The wire messages: strict types, and size limits known from the parameters before anything is parsed.
+"""Wire messages of the interactive protocol: strict types, and size limits that are checked before anything is parsed.
 
 A message is ``version || msgpack array || tag``; ``channel`` encrypts what follows the session in most. Unknown types,
 missing or surplus fields, and byte strings of the wrong length do not parse. ``reply_to`` is the SHA-256 of the message
-that is answered. Knows the format, not the rules: those are the machines'.
+that is answered. This module defines the format; the machines enforce the rules.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 
 VERSION = 3
 SECRET_BYTES = 32
-ABORTS = {  # why a session is over; numbers on the wire, so they are never given to another reason
+ABORTS = {  # why a session ended; numbers on the wire, so a number is never reused for another reason
     "finished": 0,
     "abandoned": 1,
     "too_few_clients": 2,
@@ -62,13 +62,13 @@ ABORTS = {  # why a session is over; numbers on the wire, so they are never give
     "misdealt": 7,
 }
 PAIR_BYTES = 2 * SECRET_BYTES
-"""Of whatever there is once for the self-mask key and once, after it, for the mask key."""
+"""The size of a pair of values: one for the self-mask key, then one for the mask key."""
 BOX_BYTES = PAIR_BYTES + TAG_BYTES
 PROOF_BYTES = 2 * SIGNATURE_BYTES
 
 
 class _Message(wire.Unshown, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What all messages begin with."""
+    """The first field of all messages."""
 
     session: Bytes32
 
@@ -83,7 +83,7 @@ class Open(_Message, frozen=True, tag=0):
 
 
 class Advertise(_Message, frozen=True, tag=1):
-    """Client to server: my public keys for this session, signed; those of self-mask and masks will be dealt."""
+    """Client to server: its public keys for this session, signed; the self-mask and mask keys are dealt later."""
 
     sender: Index
     box_key: Bytes32
@@ -93,14 +93,14 @@ class Advertise(_Message, frozen=True, tag=1):
 
 
 class Adverts(_Message, frozen=True, tag=2):
-    """Server to client: what your neighbours advertised, and the proof that leads from there to the transcript."""
+    """Server to client: its neighbours' advertisements, and the Merkle proof from them to the transcript."""
 
     adverts: tuple[Advertise, ...]
     proof: bytes
 
 
 class Share(_Message, frozen=True, tag=3):
-    """Client to server: my dealing. One sealed box per advertised neighbour, in increasing order.
+    """Client to server: its dealing. One sealed box per advertised neighbour, in increasing order.
 
     Commitments and responses, a pair each per neighbour, advertised or not, and the two proofs are public.
     """
@@ -114,7 +114,7 @@ class Share(_Message, frozen=True, tag=3):
 
 
 class Deliver(_Message, frozen=True, tag=4):
-    """Server to client: the neighbours that shared, and what each dealt you, in that order; challenges are theirs."""
+    """Server to client: the neighbours that shared, and each one's dealing to it, in that order, with challenges."""
 
     sharers: tuple[Index, ...]
     boxes: bytes
@@ -124,7 +124,7 @@ class Deliver(_Message, frozen=True, tag=4):
 
 
 class Check(_Message, frozen=True, tag=11):
-    """Client to server: the owners whose shares I could not use."""
+    """Client to server: the owners whose shares it could not use."""
 
     sender: Index
     reply_to: Bytes32
@@ -132,7 +132,10 @@ class Check(_Message, frozen=True, tag=11):
 
 
 class Dealers(_Message, frozen=True, tag=12):
-    """Server to client: who goes on, as a bitmap, least significant bit first; mask with your neighbours among them."""
+    """Server to client: the clients that continue, as a bitmap, least significant bit first.
+
+    The client masks with its neighbours among them.
+    """
 
     dealers: bytes
 
@@ -146,13 +149,13 @@ class Mask(_Message, frozen=True, tag=5):
 
 
 class Survivors(_Message, frozen=True, tag=6):
-    """Server to client: whose vectors are in the sum, as a bitmap, least significant bit first."""
+    """Server to client: the clients whose vectors are in the sum, as a bitmap, least significant bit first."""
 
     survivors: bytes
 
 
 class Agree(_Message, frozen=True, tag=7):
-    """Client to server: my signature over the survivor list that I was shown."""
+    """Client to server: its signature over the survivor list that it received."""
 
     sender: Index
     reply_to: Bytes32
@@ -160,14 +163,14 @@ class Agree(_Message, frozen=True, tag=7):
 
 
 class Agreement(_Message, frozen=True, tag=8):
-    """Server to client: your neighbours' signatures over the survivor list."""
+    """Server to client: its neighbours' signatures over the survivor list."""
 
     signers: tuple[Index, ...]
     signatures: bytes
 
 
 class Unmask(_Message, frozen=True, tag=9):
-    """Client to server: my own self-mask key, and one share per dealer that I hold shares of."""
+    """Client to server: its own self-mask key, and one share per dealer whose shares it holds."""
 
     sender: Index
     reply_to: Bytes32
@@ -220,7 +223,12 @@ check_header, size_limit = _CODEC.check_header, _CODEC.size_limit
 
 def largest_answer(parameters: Parameters) -> int:
     """The most bytes that any message of a client can have in a session with these parameters."""
-    return max(size_limit(kind, parameters) for kind in get_args(ClientMessage))
+    return _CODEC.largest(get_args(ClientMessage), parameters)
+
+
+def largest_request(parameters: Parameters) -> int:
+    """The most bytes that any message of the server can have in a session with these parameters."""
+    return _CODEC.largest(get_args(ServerMessage), parameters)
 
 
 def _siblings(size: int, known: int) -> int:

@@ -1,7 +1,7 @@
-"""When a second upload of the same data is no second release: enough clients signed a list without the first.
+"""Proof that an upload is in no sum, so that a second upload of the same data is no second release.
 
-For a client that vanished, between two sessions. It reads what clients that were in hand out; who is told of it is
-others' business. Beside the machines.
+The proof is a list of survivors without the client, signed by enough clients. It serves a client that vanished,
+between two sessions, and reads the statements that the survivors publish; ``session.free`` records the result.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _RECEIPT_BYTES = 2 * wire.HASH_BYTES + _INDEX_BYTES
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a client knows of its own upload, for later.
+    """Identifies a client's own upload after the session.
 
     Attributes:
         transcript: stands for the session and everything that was advertised in it.
         index: the client's place on the roster.
-        upload: SHA-256 of the message with the masked vector, as a ledger was told it.
+        upload: SHA-256 of the masked-vector message, as a ledger recorded it.
     """
 
     transcript: bytes
@@ -58,7 +58,7 @@ class Receipt:
 
 
 def words_of(listed: bytes, agreement: Agreement, own: Mapping[int, bytes]) -> dict[int, bytes]:
-    """By client, in increasing order, the list and its signature: of an agreement that was found good, and one's own.
+    """By client, in increasing order, the list and its signature: of a verified agreement, and the client's own.
 
     Args:
         listed: the list, as a bitmap.
@@ -73,13 +73,13 @@ def words_of(listed: bytes, agreement: Agreement, own: Mapping[int, bytes]) -> d
 def prove_excluded(
     parameters: Parameters, report: bytes, statements: Mapping[int, bytes], *, roster: Roster, panel: None = None
 ) -> bytes:
-    """The name of an upload that is in no sum and never can be: what a ledger was told when it left.
+    """The name of an upload that is in no sum and never can be: its SHA-256, as a ledger recorded it.
 
     Args:
         parameters: of the session.
         report: ``client.receipt`` of the client's own machine there.
-        statements: by client, the list that it signed there and its signature, as ``client.agreement`` of one that was
-            in holds them; they may come from anybody.
+        statements: by client, the list that it signed there and its signature, as ``client.agreement`` of a survivor
+            holds them; any party may deliver them.
         roster: of the session.
         panel: None, because this protocol has none.
 
@@ -87,14 +87,14 @@ def prove_excluded(
         LocalProtocolError: the statements do not prove it, or the graph is not complete.
 
     Guarantee: a sum is unmasked over a list that t clients have signed, and an honest client signs one list. In the
-    complete graph 2 t > n + c, so with at most c colluders no second list can gather t signatures: where t clients
-    signed one without this client, its self-mask is never lifted and its vector stays uniform to the rest, for ever. In
-    a sparse graph neighbourhoods may sign different lists, so a list proves nothing about another one.
+    complete graph 2 t > n + c, so with at most c colluders no second list can gather t signatures: if t clients
+    signed one without this client, its self-mask is never removed and its vector stays uniform to the rest, for ever.
+    In a sparse graph neighbourhoods may sign different lists, so a list proves nothing about another one.
     """
     del panel
     if not parameters.complete:
         raise LocalProtocolError(
-            "where not everybody masks with everybody two lists may be signed, so none proves that an upload is in no "
+            "in a graph that is not complete two lists may be signed, so none proves that an upload is in no "
             "sum: count it as a release"
         )
     receipt, lists = Receipt.decode(report), set[bytes]()
@@ -104,7 +104,8 @@ def prove_excluded(
         statement = survivors_statement(receipt.transcript, bitmap)
         if signer not in listed or not verify(roster.publics[signer], signature, statement):
             raise LocalProtocolError(
-                f"what is said to be client {signer}'s word on who was in this session is not: count it as a release"
+                f"the statement of client {signer} is not its signed list of survivors of this session: count the "
+                "session as a release"
             )
         lists.add(bitmap)
     if len(lists) != 1 or len(statements) < parameters.threshold:

@@ -1,7 +1,7 @@
-"""Whether a server's first message is one that a client of this run would answer.
+"""Verification of a server's first message before a client exists.
 
-Asked before there is a client, so that nothing is spent and no noise drawn for bytes that anybody could have sent. The
-client asks the same again when it is given the message.
+An engine verifies the opening first, so that no budget is spent and no noise drawn for bytes that any sender could
+make. The client verifies it again when it receives the message.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from privstats.secagg.wire import Refusal
 __all__ = ["check_opening"]
 
 _ANY = X25519PrivateKey.from_private_bytes(bytes(range(32)))
-"""Any private key: what is asked of the server's key holds for all or for none."""
+"""An arbitrary private key: a point of low order gives a zero secret with every private key."""
 
 
 def check_opening(parameters: Parameters, opening: bytes, *, roster: Roster) -> None:

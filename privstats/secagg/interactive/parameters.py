@@ -69,7 +69,7 @@ CERTAIN = FailureBounds(-inf, -inf, -inf, -inf)
 
 @dataclass(frozen=True)
 class SparseGraph:
-    """A degree, a threshold and what can still fail."""
+    """A degree, a threshold and their failure bounds."""
 
     neighbours: int
     threshold: int
@@ -229,12 +229,12 @@ class Parameters:
 
     @property
     def quorum(self) -> int:
-        """How many *others* must answer a client: in the complete graph a client is one of its own t witnesses."""
+        """How many *others* must answer a client: in the complete graph it is itself one of the t witnesses."""
         return self.threshold - 1 if self.complete else self.threshold
 
     @property
     def bounds(self) -> FailureBounds:
-        """What can still go wrong by chance, as log2 of probabilities: nothing in the complete graph."""
+        """The remaining failure probabilities, as log2; minus infinity in the complete graph."""
         if self.complete:
             return CERTAIN
         return failure_bounds(
@@ -277,7 +277,7 @@ class Parameters:
 
     @property
     def condition(self) -> str:
-        """Whom the promise holds against only; empty where that is anybody."""
+        """The only adversary that the promise holds against; empty if it holds against any server."""
         return "" if self.server_may_lie else "against a server that follows the protocol"
 
     def facts(self) -> list[str]:
@@ -296,7 +296,7 @@ class Parameters:
         return [thresholds, *trust, *self._framing(), *_failures(self.bounds, self.server_may_lie)]
 
     def _framing(self) -> list[str]:
-        """That liars within the plan can end a session, where the complete graph has no holders to spare for disputes.
+        """A warning that liars within the plan can end a session, if the complete graph has too few holders.
 
         The disputed shares need t holders beside max(1, c) that lie, see docs/protocol.md, Dealings.
         """

@@ -1,7 +1,7 @@
-"""The server machine: bytes in, bytes out; it learns the sum over the survivors and can name a client that lied.
+"""The server machine of the interactive protocol: bytes in, bytes out; it learns the sum and can name a lying client.
 
-No clock, socket or global; it keeps one running sum, never n vectors. This module is what the messages mean; when they
-are heard and a step is closed is :mod:`privstats.secagg.interactive.serving`'s.
+No clock, socket or global; it keeps one running sum, never n vectors. This module processes the messages;
+:mod:`privstats.secagg.interactive.serving` receives them and closes the steps.
 """
 
 from __future__ import annotations
@@ -53,18 +53,19 @@ class Server(Serving):
     """The aggregator of one session.
 
     Args:
-        parameters: what all parties agreed on.
+        parameters: the public parameters that all parties agreed on.
         roster: the public identities of all parties, the server's among them.
         identity: the signing key behind the roster's ``server``; it signs the opening, and an abort.
         entropy: source of 64 uniform bytes: the session's name and the server's session key.
         threads: processors to use for masks.
-        noise_due: the sum must have noise added before it is published; ``engines.journal`` keeps it to one draw.
+        noise_due: the sum must have noise added before it is published; ``engines.journal`` allows only one draw.
 
     Raises:
         LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.
 
     Guarantee: :attr:`result` is the exact sum over its survivors, or there is none. An honest server trusts no client
-    for that: what a client sends is checked against what it signed. Whether its *input* is honest is not checked.
+    for that: it checks each message against what the client signed. It does not check whether a client's *input* is
+    honest.
 
     Example:
         >>> from privstats.engines import loopback
@@ -107,12 +108,12 @@ class Server(Serving):
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
-        """End the session and return the message that says so; every client that is still in it wipes itself.
+        """End the session and return the signed abort messages; each client still in the session then wipes itself.
 
-        After the end it changes nothing, and the messages say "finished" or why the session failed.
+        After the end the call changes nothing, and the messages carry "finished" or the reason of the failure.
 
         Raises:
-            LocalProtocolError: ``code`` is no word of ``messages.ABORTS``.
+            LocalProtocolError: ``code`` is not in ``messages.ABORTS``.
         """
         wire.require_word(code, messages.ABORTS)
         if self._state.step not in ENDS:
@@ -136,7 +137,7 @@ class Server(Serving):
         identity: Identity,
         threads: int = 1,
     ) -> Server:
-        """The server that :meth:`export` sealed, where it stood.
+        """The server that :meth:`export` sealed, at the step where it was.
 
         Raises:
             LocalProtocolError: another key or plan, or damage.
@@ -176,7 +177,7 @@ class Server(Serving):
         return client, sealed
 
     def _sent_to(self, client: int) -> bytes:
-        """The hash of what opened this step at ``client``, made again after an interruption."""
+        """The hash of the message that opened this step at ``client``, computed again after an interruption."""
         if client not in self._sent:
             self._message(client)
         return self._sent[client]
@@ -194,7 +195,7 @@ class Server(Serving):
         self._sent, self._tree = {}, None
         if self._state.step in ENDS:
             self._channels, self._receivers_cache, self._weights_cache = {}, {}, []
-            del self._private  # with it, a recording of the session could still be opened
+            del self._private  # it could still decrypt a recording of the session
 
     def _receivers(self, owner: int) -> tuple[int, ...]:
         """The clients that ``owner`` makes boxes for: its neighbours that advertised, in order."""
@@ -204,12 +205,12 @@ class Server(Serving):
         return self._receivers_cache[owner]
 
     def _owners(self, holder: int) -> set[int]:
-        """The clients whose shares ``holder`` was sent, or those of them that go on."""
+        """The clients whose shares ``holder`` was sent, or those of them that continue."""
         here = self._state.sharers if self._state.step == "check" else self._state.dealers
         return here.intersection(self._receivers(holder))
 
     def _weights(self) -> list[int]:
-        """What tells whether responses lie on a polynomial of low degree; nobody can aim at it, it follows a secret."""
+        """Random weights that test whether responses have low degree; derived from a secret, so unpredictable."""
         if not self._weights_cache:
             k = self.parameters.neighbours
             key, spare = derive(self._state.secret, "degree"), k + 1 - self.parameters.threshold
@@ -217,7 +218,7 @@ class Server(Serving):
         return self._weights_cache
 
     def _dealt_to(self, holder: int) -> Callable[[int, bytes], bool]:
-        """Tells whether a share is the one that an owner dealt to ``holder``, of the kind that the list calls for."""
+        """A test that a share is the one that an owner dealt to ``holder``, of the kind that the list requires."""
 
         def dealt(owner: int, share: bytes) -> bool:
             dealing, k = self._state.dealings[owner], 0 if owner in self._state.survivors else 1

@@ -1,7 +1,7 @@
-"""The driving half of the server: who is heard, what is a repeat, when a step closes, how the state comes and goes.
+"""Message handling of the server: expected senders, repeats, the closing of steps, and the saving of its state.
 
-It knows the order of the steps and none of their cryptography, which is that of ``server``.
-Between the engine that carries the messages and the protocol.
+This module knows the order of the steps; ``server`` holds their cryptography. It stands between the engine that
+carries the messages and the protocol.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from privstats.secagg.wire import Refusal
 
 __all__ = ["Row", "Serving"]
 
-_UNPROVEN = ("wrong_reply",)  # it may be this server that forgot what it sent
+_UNPROVEN = ("wrong_reply",)  # this server may itself have lost the state in which it sent its message
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a server does at one step of ``STEPS``; each takes the server first.
+    """The server's functions for one step of ``STEPS``; each takes the server as its first argument.
 
     Attributes:
         opens: makes the message that opens the step at a client.
-        accepts: takes a client's answer, or refuses it.
-        checks: raises where closing the step now would end the session without a sum.
-        closes: closes it with those who answered, and gives the clients that the next step is opened for.
+        accepts: accepts a client's answer, or refuses it.
+        checks: raises if closing the step now would end the session without a sum.
+        closes: closes it with the clients that answered, and returns the clients that the next step is opened for.
     """
 
     opens: Callable[[Any, int], messages.ServerMessage]
@@ -51,11 +51,11 @@ class Row:
 
 
 class Serving(Exclusive):
-    """A server as its engine sees it; its subclass :class:`~privstats.secagg.Server` says what the messages mean."""
+    """The server interface for engines; its subclass :class:`~privstats.secagg.Server` processes the messages."""
 
     steps: ClassVar[tuple[str, ...]] = tuple(STEPS)
     accepted: int = 0
-    """Messages taken so far by this object: a journal keeps each of them."""
+    """Messages accepted so far by this object: a journal stores each of them."""
 
     parameters: Parameters
     _state: ServerState
@@ -66,23 +66,23 @@ class Serving(Exclusive):
 
     @abstractmethod
     def _opened(self, sender: int, data: memoryview, kind: type[Any]) -> memoryview:
-        """The message without its seal; what it refuses may have come from anybody."""
+        """The message without its seal; a refusal here proves nothing against the sender."""
 
     @abstractmethod
     def _read(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
-        """The opened message, parsed and found to answer what this server sent."""
+        """The opened message, parsed, after the check that it answers this server's message."""
 
     @abstractmethod
     def _message(self, client: int) -> bytes:
-        """The message that opens this step at ``client``: the same bytes whenever it is made."""
+        """The message that opens this step at ``client``: the same bytes each time."""
 
     @abstractmethod
     def _forget(self) -> None:
-        """Drop what was remembered of the step that has ended."""
+        """Drop the caches of the step that has ended."""
 
     @property
     def roster(self) -> Roster:
-        """Everybody's public identities."""
+        """The public identities of all parties."""
         return self._graph.roster
 
     @property
@@ -102,9 +102,9 @@ class Serving(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """What was proved against a client, once per client, step and code; and, unproven, both sides of a dispute.
+        """Proven faults of clients, once per client, step and code; and, unproven, both sides of a dispute.
 
-        Bytes that anybody could have sent, repeats and late answers are refused without being held against anyone.
+        Messages that any sender could have made, repeats and late answers are refused and counted as no fault.
         """
         state = self._state
         proven = (RemoteProtocolError(*fault) for fault in sorted(state.faults))
@@ -131,8 +131,8 @@ class Serving(Exclusive):
     def agreement(self) -> dict[int, bytes]:
         """By client, the list of survivors that it signed, and its signature; empty until enough have.
 
-        Whoever uploaded and is not on the list can prove with it that its upload is in no sum, also where the session
-        has failed since.
+        A client that uploaded and is not on the list can prove with it that its upload is in no sum, even if the
+        session failed later.
         """
         return dict(self._state.agreement)
 
@@ -155,17 +155,18 @@ class Serving(Exclusive):
 
     @exclusive
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
-        """Record one message that the engine got from ``sender``; closing the step is :meth:`end_step`'s.
+        """Record one message that the engine received from ``sender``; :meth:`end_step` closes the step.
 
-        A message that was accepted before, however long ago, is a repeat: nothing happens.
+        A message that was accepted at any earlier time is a repeat and changes nothing.
 
         Returns:
-            An empty outbox: there is nothing to send before the step is closed.
+            An empty outbox: the server sends nothing before the step is closed.
 
         Raises:
-            RemoteProtocolError: the message is refused and nothing changed; the session goes on, without the sender if
-                no good message follows. It is among the :attr:`faults`, and proven, only if the sender made it.
-            LocalProtocolError: another call has not ended.
+            RemoteProtocolError: the message is refused and the state is unchanged; the session continues, without the
+                sender if no valid message follows. The error is proven and among the :attr:`faults` only if the sender
+                certainly made the message.
+            LocalProtocolError: another call is still running.
         """
         state, view = self._state, wire.view_of(data)
         wire.require_sender(sender)
@@ -189,7 +190,7 @@ class Serving(Exclusive):
             if proven:
                 state.faults.add((sender, state.step, refusal.code))
             raise self._refused(sender, refusal, proven=proven) from None
-        except BaseException:  # half of it may be in the sum, or all of it and no note that it is
+        except BaseException:  # a part of it may be in the sum, or all of it without a record
             self._failure = "abandoned"
             self._end("failed")
             raise
@@ -197,7 +198,7 @@ class Serving(Exclusive):
 
     @exclusive
     def step_status(self) -> StepStatus:
-        """Who has answered, who has not, and whether :meth:`end_step` would now end the session without a sum.
+        """The clients that have answered and those that have not, and whether :meth:`end_step` would now fail.
 
         Raises:
             LocalProtocolError: the session has not started, or has ended.
@@ -212,7 +213,7 @@ class Serving(Exclusive):
 
     @exclusive
     def end_step(self) -> Outbox:
-        """Close the step with those who answered, for good; :meth:`step_status` says beforehand what that would mean.
+        """Close the step for good with the clients that answered; :meth:`step_status` predicts the outcome.
 
         Returns:
             The messages that open the next step; empty after the last.
@@ -241,7 +242,7 @@ class Serving(Exclusive):
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
         """The server's state, sealed under 32 bytes of ``key``.
 
-        Save it before anything is sent that followed from it, and resume only the newest: an older one could seal two
+        Save it before sending any message that it produced, and resume only the newest: an older one could seal two
         different messages under one nonce. ``engines.journal`` does both.
 
         Raises:
@@ -256,7 +257,7 @@ class Serving(Exclusive):
             state.total = b""
 
     def _take(self, state: ServerState) -> Self:
-        """Go on from a saved state."""
+        """Continue from a saved state."""
         self._sum = self.parameters.ring.unpack(state.total) if state.total else None
         state.total = b""
         self._state = state
@@ -282,7 +283,7 @@ class Serving(Exclusive):
         return self._state
 
     def _end(self, end: StepName) -> None:
-        """Forget everything but the result, the faults, and what is a repeat."""
+        """Drop everything but the result, the faults, and the record of accepted messages."""
         old = self._state
         old.secret[:] = bytes(len(old.secret))
         self._state = ServerState(
@@ -302,7 +303,7 @@ class Serving(Exclusive):
 
 
 def _is_proven(kind: type[messages.ClientMessage], refusal: Refusal) -> bool:
-    """Whether the sender itself made what was refused: it is in a sealed message, or under a good signature."""
+    """Whether the sender certainly made the refused content: it was in a sealed message or under a valid signature."""
     if kind is messages.Advertise:
         return refusal.code == "bad_key"  # looked at only after the signature
     return refusal.code not in _UNPROVEN

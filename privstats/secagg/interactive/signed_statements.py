@@ -1,7 +1,7 @@
-"""What is signed, hashed and authenticated: every byte string whose meaning matters, each under its own label.
+"""Encodings of all signed, hashed and authenticated statements, each under a label of its own.
 
 All fields are of fixed length or come last, so no two statements share an encoding. Pure functions of public values
-(commitments excepted); used by both machines, so that they cannot disagree.
+(commitments excepted); both machines use them, so that the encodings cannot differ.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ def context_of(graph: Graph, session: bytes, server_key: bytes) -> bytes:
 
 
 def open_statement(context: bytes) -> bytes:
-    """What the server signs when it opens a session; the context fixes suite, plan, roster, session and its key."""
+    """The server signs this to open a session; the context fixes suite, plan, roster, session and its key."""
     return prefix("open") + context
 
 
 def abort_statement(context: bytes, code: int) -> bytes:
-    """What the server signs when it ends a session early."""
+    """The server signs this to end a session early."""
     return prefix("abort") + context + bytes([code])
 
 
 def advert_statement(context: bytes, sender: int, box_key: bytes, mask_key: bytes, self_key: bytes) -> bytes:
-    """What a client signs when it advertises its keys."""
+    """The statement that a client signs when it advertises its keys."""
     return prefix("advertise") + context + index(sender) + box_key + mask_key + self_key
 
 
@@ -66,10 +66,10 @@ def share_commitment(transcript: bytes, kind: bytes, owner: int, holder: int, sh
 
 
 def dealing_statement(transcript: bytes, kind: bytes, owner: int, commitments: bytes) -> bytes:
-    """What the proof of one dealt key is over: all commitments of the dealing, which its challenge thereby follows."""
+    """The message of the proof of one dealt key: all commitments of the dealing, so its challenge depends on them."""
     return prefix("dealing") + transcript + kind + index(owner) + labelled("commitments", commitments)
 
 
 def survivors_statement(transcript: bytes, survivors: bytes) -> bytes:
-    """What a client signs when it agrees to a survivor list; the transcript fixes session, plan and roster."""
+    """The statement that a client signs for a survivor list; the transcript fixes session, plan and roster."""
     return prefix("agree") + transcript + survivors

@@ -1,9 +1,9 @@
-"""The steps of the protocol, and what the two machines keep between messages.
+"""The steps of the protocol, and the states of the two machines between messages.
 
-Both machines run down the one table ``STEPS``: a client at a step waits for ``opens`` and sends ``answers``; the server
+Both machines follow the table ``STEPS``: a client at a step waits for ``opens`` and sends ``answers``; the server
 at a step waits for ``answers`` from every remaining client and sends the next step's ``opens``. The states are plain
-data that can be sealed and resumed. The client's secrets are all in ``root``; the server holds nothing that would
-unmask a client.
+data that can be sealed and resumed. All of a client's secrets are in ``root``; the server's state holds nothing that
+would unmask a client.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 
 
 class ClientState(Unshown, Struct):
-    """A client's memory; ``held`` maps an owner to its two shares, ``dealers`` are the neighbours it masked with.
+    """A client's state; ``held`` maps an owner to its two shares, ``dealers`` are the neighbours it masked with.
 
     ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is
-    the hash of the masked vector's message and ``uploaded`` the same once it may leave; ``charged`` says that somebody
-    must be told before. ``agreement`` holds who signed the list ``survivors``, after the end. ``only`` is the one list
-    of survivors that may be signed, empty where any may. ``vector`` and ``faults`` are filled in for sealing only.
+    the hash of the masked-vector message and ``uploaded`` the same once it may be sent; ``charged`` marks a client
+    whose ``on_upload`` must be called first. ``agreement`` maps a signer to the list ``survivors`` and its signature,
+    after the end. ``only`` is the one list of survivors that may be signed, empty where any may. ``vector`` and
+    ``faults`` are filled in for sealing only.
     """
 
     root: bytearray
@@ -77,12 +78,13 @@ class ClientState(Unshown, Struct):
 
 
 class ServerState(Unshown, Struct):
-    """The server's memory; the running sum is apart, ``total`` is filled in for sealing only.
+    """The server's state; the running sum is kept apart, ``total`` is filled in for sealing only.
 
     ``asked`` are the clients that the step was opened for, ``expected`` those of them that have not answered; ``heard``
     holds the sender and the last bytes, which are its tag or its signature, of every message that was accepted;
-    ``failed`` whose shares a client could not use, ``dealers`` who went on after that; ``listed`` is the bitmap of this
-    step; ``agreement``, which stays, says who signed the list of survivors and how.
+    ``failed`` maps a client to the owners whose shares it could not use, ``dealers`` are the clients that continued
+    after that; ``listed`` is the bitmap of this step; ``agreement``, which stays after the end, maps a client to the
+    list of survivors and its signature.
     """
 
     secret: bytearray

@@ -1,7 +1,7 @@
-"""The server's last step as mathematics: from shares to secrets, from secrets to the masks still in the sum.
+"""The mathematics of the server's last step: from shares to secrets, from secrets to the masks still in the sum.
 
-Checks every key against what its owner advertised, so that a lie ends in a name and not in a wrong sum. Called by
-the server machine; sends and receives nothing.
+It verifies every key against its owner's advertisement, so a lie names its owner and gives no wrong sum. The server
+machine calls it; it sends and receives nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def require_shares(state: ServerState, graph: Graph) -> None:
-    """Enough shares have arrived of every secret that nobody revealed; whether they fit, :func:`unmask` finds out.
+    """Require enough shares of every secret that its owner did not reveal; :func:`unmask` verifies that they fit.
 
     Raises:
         AggregationError: they are too few.
@@ -38,12 +38,12 @@ def require_shares(state: ServerState, graph: Graph) -> None:
 
 
 def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int = 1) -> None:
-    """Take out of ``total``, in place, the survivors' self-masks and the pair masks of those who vanished.
+    """Remove from ``total``, in place, the survivors' self-masks and the pair masks of clients that vanished.
 
-    Survivors that answered revealed their own self-mask key; other secrets are put together from shares.
+    Survivors that answered revealed their own self-mask key; other secrets are reconstructed from shares.
 
     Raises:
-        AggregationError: shares are too few, or do not give back what their owner advertised.
+        AggregationError: shares are too few, or do not reconstruct the key that their owner advertised.
     """
     revealed = {client: scalar_of(answer.self_key) for client, answer in state.answers.items()}
     self_keys = revealed | _recover(_silent(state), state, graph, "self-mask key")
@@ -61,7 +61,7 @@ def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int 
 
 
 def _recover(owners: Sequence[int], state: ServerState, graph: Graph, what: str) -> dict[int, int]:
-    """By owner, the key that ``threshold`` holders' shares give back; it is the advertised one."""
+    """By owner, the key that ``threshold`` holders' shares reconstruct, verified against the advertised one."""
     keys: dict[int, int] = {}
     for owner in owners:
         points, shares = zip(*_enough(owner, state.answers, graph), strict=True)
@@ -97,19 +97,19 @@ def _silent(state: ServerState) -> list[int]:
 
 
 def _vanished(state: ServerState) -> list[int]:
-    """Clients that went on and did not upload, whose pair masks the survivors' uploads hold."""
+    """Clients that continued and did not upload, whose pair masks are in the survivors' uploads."""
     return sorted(state.dealers - state.survivors)
 
 
 def _misdealt(owner: int, what: str) -> AggregationError:
-    """The shares fit a dealing that was verified, so this takes a broken proof: docs/protocol.md, Dealings."""
+    """The shares fit a verified dealing, so this error implies a broken proof: docs/protocol.md, Dealings."""
     error = AggregationError("unmask", "misdealt", f"client {owner} dealt shares that do not give back its {what}")
     error.__cause__ = RemoteProtocolError(owner, "share", "misdealt", f"its shares do not give back its {what}")
     return error
 
 
 def _orphans(keys: Mapping[int, int], state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
-    """Seeds of the pair masks between a survivor and one who vanished, and whether the survivor added it."""
+    """Seeds of the pair masks between a survivor and a vanished client, and whether the survivor added the mask."""
     for vanished, key in keys.items():
         for survivor in graph.neighbours(vanished):
             if survivor in state.survivors:

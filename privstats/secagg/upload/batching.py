@@ -1,6 +1,6 @@
-"""The leader's parts: which reports travel to the helpers together, who has answered what, and what is settled.
+"""Batches of reports for the helpers: assignment of reports to parts, the helpers' answers, and settled parts.
 
-It makes batches and says what is due; it adds nothing and trusts what was checked. Under the leader machine.
+It makes batches and tracks which are due; it adds no vectors and relies on the leader's checks.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from privstats.secagg.wire import members
 __all__ = ["IN_FLIGHT", "PART_BYTES", "ReportBatches", "accepted_by", "accepted_by_all"]
 
 PART_BYTES = 64 << 20
-"""Bodies in one part, at most (and one more)."""
+"""The bytes of bodies at which a part is closed; the last body may exceed them."""
 
 IN_FLIGHT = 4
-"""Parts that are closed and not settled, at most."""
+"""The most parts that may be closed and not settled."""
 
 
 class ReportBatches:
-    """The book of one leader's reports.
+    """The batches of one leader's reports.
 
     Args:
-        state: the leader's memory, whose ``open``, ``parts`` and ``closed`` are this book's.
+        state: the leader's state, whose ``open``, ``parts`` and ``closed`` this class maintains.
         identity: the leader's signing key.
-        helpers: how many there are.
-        context: the run's.
+        helpers: the number of helpers.
+        context: the context of the run.
     """
 
     def __init__(self, state: LeaderState, identity: Identity, helpers: int, context: bytes) -> None:
@@ -42,11 +42,11 @@ class ReportBatches:
 
     @property
     def busy(self) -> bool:
-        """Whether no further report can be taken until a helper has answered."""
+        """Whether no further report can be accepted until a helper has answered."""
         return len(self._state.parts) >= IN_FLIGHT
 
     def add(self, sender: int, head: Head, body: bytes) -> int | None:
-        """Put a report into the open part; the number of the part that this closed, if it did."""
+        """Add a report to the open part; return the part's number if this closed it, else None."""
         part = self._state.open
         part.heads[sender], part.bodies[sender] = head, body
         self._held += len(body)
@@ -54,7 +54,7 @@ class ReportBatches:
         return self.close() if full else None
 
     def close(self) -> int | None:
-        """Close the open part; its number, or None where there is nothing in it."""
+        """Close the open part and return its number, or None if it is empty."""
         state = self._state
         if not state.open.heads:
             return None
@@ -63,11 +63,11 @@ class ReportBatches:
         return number
 
     def due(self, place: int) -> int | None:
-        """The part that this helper is to answer next."""
+        """The part that this helper must answer next, or None."""
         return min((number for number, part in self._state.parts.items() if place not in part.bitmaps), default=None)
 
     def batch(self, number: int, place: int) -> bytes:
-        """The message that asks a helper about a part: the same bytes whenever it is made."""
+        """The message with a part for a helper: the same bytes each time."""
         heads = dict(sorted(self._state.parts[number].heads.items()))
         boxes = {sender: rows(head.boxes, messages.BOX_BYTES) for sender, head in heads.items()}
         unsigned = messages.Batch(
@@ -87,13 +87,13 @@ class ReportBatches:
         return whole
 
     def batch_digest(self, number: int, place: int) -> bytes:
-        """The hash of the whole message that :meth:`batch` gives."""
+        """The hash of the whole message that :meth:`batch` returns."""
         if (number, place) not in self._digests:
             self.batch(number, place)
         return self._digests[number, place]
 
     def answered(self, number: int, place: int, bitmap: bytes) -> Part | None:
-        """Note a helper's answer; the part, where that was the last one and it is settled."""
+        """Record a helper's answer; return the part if it was the last one, so that the part is settled."""
         part = self._state.parts[number]
         part.bitmaps[place] = bitmap
         if len(part.bitmaps) < self._helpers:
@@ -110,5 +110,5 @@ def accepted_by(part: Part, place: int) -> frozenset[int]:
 
 
 def accepted_by_all(part: Part) -> list[int]:
-    """The senders whose report every helper accepts, in increasing order: what one rejects is out."""
+    """The senders whose report every helper accepts, in increasing order."""
     return sorted(reduce(and_, (accepted_by(part, place) for place in part.bitmaps)))

@@ -1,7 +1,6 @@
-"""What leader and helpers check before they accept a message: each function stops one way of lying.
+"""The checks of leader and helpers on each message: each function prevents one kind of lie.
 
-Pure functions; they return what they read or raise ``Refusal``, and nothing changes then. The tables of
-``docs/one_upload.md`` as code.
+Pure functions; they return what they read or raise ``Refusal``. They implement the tables of ``docs/one_upload.md``.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ LEADER = 0
 def check_report(
     message: messages.Report, public: bytes, parameters: UploadParameters, private: X25519PrivateKey
 ) -> tuple[bytes, bytes]:
-    """The client on the roster signed these boxes and the key of this body, and the body opens.
+    """Require that the client on the roster signed these boxes and the key of this body, and that the body opens.
 
     Returns:
-        The hash of what was signed, and the body. A body that does not open proves nothing against the client: anybody
-        on the way can flip a bit of it under a good signature.
+        The hash of the signed statement, and the body. A body that does not open proves nothing against the client: any
+        party on the way can flip a bit of it under a valid signature.
     """
     statement = stated(message, parameters)
     if not verify(public, message.signature, statement):
@@ -44,7 +43,7 @@ def check_report(
 
 
 def stated(message: messages.Report, parameters: UploadParameters) -> bytes:
-    """What the client of a report signs, of the report: it names the body by its key and the boxes by their root."""
+    """The statement that a report's client signs: it names the body by its key and the boxes by their root."""
     if len(message.boxes) != parameters.helpers * messages.BOX_BYTES:
         raise Refusal("wrong_length", "one box per helper", proven=False)
     if len(message.body) != parameters.ring.wire_bytes + hpke.OVERHEAD:
@@ -54,10 +53,10 @@ def stated(message: messages.Report, parameters: UploadParameters) -> bytes:
 
 
 def check_checked(message: messages.Checked, public: bytes, place: int, batch: bytes, count: int) -> None:
-    """The helper's word on this very batch, and a bitmap of its length.
+    """Require the helper's signature on this batch, and a bitmap of its length.
 
     Raises:
-        Refusal: ``proven`` only where the helper itself signed what is wrong.
+        Refusal: ``proven`` only if the helper itself signed the invalid content.
     """
     statement = said.checked_statement(message.context, place, batch, message.bitmap)
     if not verify(public, message.signature, statement):
@@ -69,7 +68,7 @@ def check_checked(message: messages.Checked, public: bytes, place: int, batch: b
 
 
 def check_reveal(message: messages.Reveal, public: bytes, place: int, roll: bytes, size: int) -> None:
-    """The helper's answer to this very list, of the right length."""
+    """Require the helper's signed answer to this list, of the right length."""
     statement = said.reveal_statement(message.context, place, message.roll, message.answer)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature", proven=False)
@@ -80,16 +79,16 @@ def check_reveal(message: messages.Reveal, public: bytes, place: int, roll: byte
 
 
 def check_abandoned(message: messages.Abandoned, public: bytes, place: int) -> None:
-    """The helper's word that its box key is destroyed."""
+    """Require the helper's signed statement that its box key is destroyed."""
     if not verify(public, message.signature, said.abandoned_statement(message.context, place)):
         raise Refusal("bad_signature", proven=False)
 
 
 def check_listed(message: messages.Listed, public: bytes, place: int, parameters: UploadParameters) -> list[bytes]:
-    """The helper answered one list, and it is this one.
+    """Require the helper's signature that this is the one list that it answered.
 
     Returns:
-        The hashes of what the clients of the reports on it signed.
+        The hashes of the signed statements of the clients on it.
     """
     try:
         senders = sorted(members(message.bitmap, parameters.clients))
@@ -106,13 +105,13 @@ def check_listed(message: messages.Listed, public: bytes, place: int, parameters
 
 
 def signed_by(leader: bytes, signature: bytes, statement: bytes) -> None:
-    """The leader of the panel signed this: nobody else may ask a helper anything."""
+    """Require the signature of the panel's leader, the only party that may query a helper."""
     if not verify(leader, signature, statement):
         raise Refusal("bad_signature", proven=False)
 
 
 class Entry:
-    """One report as a helper sees it."""
+    """The part of one report that a helper receives."""
 
     __slots__ = ("box", "enc", "proof", "sender", "signature")
 
@@ -121,7 +120,7 @@ class Entry:
 
 
 def check_batch(message: messages.Batch, named: Callable[[int], bool], parameters: UploadParameters) -> None:
-    """Columns of equal height; senders that increase and that no earlier part named, accepted there or not."""
+    """Require columns of equal height, and increasing senders that no earlier part named, accepted there or not."""
     widths = (32, messages.proof_bytes(parameters), messages.BOX_BYTES, SIGNATURE_BYTES)
     columns = (message.encs, message.proofs, message.boxes, message.signatures)
     count = len(message.senders)
@@ -147,7 +146,7 @@ def entries_of(message: messages.Batch, parameters: UploadParameters) -> list[En
 def opened(
     entry: Entry, publics: Sequence[bytes], place: int, context: bytes, helpers: int, private: X25519PrivateKey
 ) -> tuple[bytes, bytes]:
-    """A report's piece for this helper, and the hash of what its client signed.
+    """A report's piece for this helper, and the hash of its client's signed statement.
 
     Raises:
         Refusal: ``stranger`` or ``bad_signature`` (the leader invented it); ``bad_box`` (its client sealed garbage, or
@@ -172,7 +171,7 @@ def check_survivors(
     accepted: Callable[[int], bool],
     digest: Callable[[int], bytes],
 ) -> list[int]:
-    """The list holds only reports that this helper accepted, these very reports, and enough of them.
+    """Require that the list holds only reports that this helper accepted, with the same contents, and enough of them.
 
     Returns:
         The survivors, in increasing order.

@@ -1,7 +1,7 @@
-"""The client machine of an upload: one report, and it is gone.
+"""The client machine of an upload: it sends one report and receives no message.
 
-No clock, socket or global; randomness is passed in. It takes no message at all, so there is nothing to lie to it with;
-what it trusts, it was given: roster, run and panel. Between a ring vector and the engine that carries the report.
+No socket or global; randomness is passed in, and the clock is read only for the end of the panel's box keys. As it
+accepts no message, no party can lie to it; it trusts only its arguments: roster, run and panel.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ class Client(Uploader):
     """One client in one run.
 
     Args:
-        parameters: what all parties agreed on.
-        vector: the client's contribution; it is copied when it is covered, never changed.
+        parameters: the public parameters that all parties agreed on.
+        vector: the client's contribution; masking copies it and never changes it.
         index: this client's place on the roster.
         identity: the signing key behind that place.
-        roster: everybody's public identities, or the 32 bytes of the roster's digest, agreed like them.
+        roster: the public identities of all parties, or the 32 bytes of the roster's digest, agreed like them.
         panel: leader and helpers, by the identities that the plan names.
-        entropy: source of 32 uniform bytes, asked once.
-        threads: processors to use for the cover.
-        on_upload: told :attr:`upload` before the report leaves, and again if the process was killed in between; what it
-            raises keeps the report here. A client that has one is :attr:`charged`.
+        entropy: source of 32 uniform bytes, read once.
+        threads: processors to use for masks.
+        on_upload: called with :attr:`upload` before the report is sent, and again if the process was killed in between.
+            If it raises, nothing is sent. A client that has one is :attr:`charged`.
         allow_reproducible: accept ``entropy`` of a generator whose stream others may know: in tests.
 
     Raises:
         LocalProtocolError: vector, identity, roster or panel do not fit the parameters.
-        RandomnessError: ``entropy`` is reproducible and nobody allowed it.
+        RandomnessError: ``entropy`` is reproducible and ``allow_reproducible`` is not set.
 
-    Guarantee: whoever controls the leader, all helpers but one, and ``colluders`` clients of the roster learns from
-    this client's report one sum over at least ``min_survivors`` clients, if the honest helper's box key is where it
-    was made and nowhere else. A report counts as released when it leaves: another run over the same data is another
-    release.
+    Guarantee: an adversary that controls the leader, all helpers but one, and ``colluders`` clients of the roster
+    learns from this client's report one sum over at least ``min_survivors`` clients, if no copy of the honest helper's
+    box key exists outside the machine that made it. A report counts as released when it is sent: another run over the
+    same data is another release.
     """
 
     parameters: UploadParameters
@@ -81,8 +81,8 @@ class Client(Uploader):
     ) -> None:
         if reproducible(entropy) and not allow_reproducible:
             raise RandomnessError(
-                "entropy is a reproducible generator's, so whoever knows its seed lifts the cover; leave it out, or "
-                "pass allow_reproducible=True in a test"
+                "entropy is a reproducible generator's, so any party with its seed can unmask the vector; leave it "
+                "out, or pass allow_reproducible=True in a test"
             )
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
@@ -94,7 +94,7 @@ class Client(Uploader):
 
     @staticmethod
     def check_place(parameters: UploadParameters, *, index: int, identity: Identity, roster: Roster | bytes) -> None:
-        """Refuse a place on the roster that is none, or another's.
+        """Check that the roster has this place and that it is this identity's.
 
         Raises:
             LocalProtocolError: index or identity do not fit the roster.
@@ -123,32 +123,32 @@ class Client(Uploader):
 
     @property
     def step(self) -> StepName:
-        """``"report"`` until :meth:`start`, then ``"done"``; ``"failed"`` where it was discarded before."""
+        """``"report"`` until :meth:`start`, then ``"done"``; ``"failed"`` if it was discarded before."""
         return self._state.step
 
     @property
     def ended(self) -> str:
-        """Nothing: nobody ends a client."""
+        """Always empty: no other party ends a client."""
         return ""
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Nothing: nobody sends a client anything."""
+        """Always empty: a client receives no message."""
         return ()
 
     @property
     def receipt(self) -> bytes:
-        """What says later which upload was this client's, for ``session.free``: what it signed of the report."""
+        """Identifies this client's upload later, for ``session.free``: its signed statement of the report."""
         return self._state.stated if self._state.uploaded or self._state.step == "failed" else b""
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """The report: ``[("server", bytes)]``; called again it is the same bytes, until :meth:`discard`.
+        """The report: ``[("server", bytes)]``, the same bytes in each call, until :meth:`discard`.
 
         Raises:
-            LocalProtocolError: the client was discarded, a box key of the panel has ended before anything left, or
-                another call has not ended.
-            LedgerError: it is :attr:`charged` and was resumed without ``on_upload``; nothing has left.
+            LocalProtocolError: the client was discarded, a box key of the panel ended before anything was sent, or
+                another call is still running.
+            LedgerError: it is :attr:`charged` and was resumed without ``on_upload``; nothing is sent.
         """
         state = self._state
         if state.step == "failed":
@@ -168,17 +168,17 @@ class Client(Uploader):
 
         Raises:
             RemoteProtocolError: always.
-            LocalProtocolError: what came is no bytes.
+            LocalProtocolError: ``data`` is not bytes.
         """
         wire.view_of(data)
-        raise RemoteProtocolError(_SERVER, self._state.step, "not_expected", "nobody sends a client anything")
+        raise RemoteProtocolError(_SERVER, self._state.step, "not_expected", "a client receives no message")
 
     @exclusive
     def discard(self) -> None:
-        """Remove root, vector and report: nothing can be sent after.
+        """Remove root, vector and report, so that nothing can be sent afterwards.
 
         Raises:
-            LedgerError: nothing has left, and the ledger could not be told so; the client is wiped all the same.
+            LedgerError: nothing was sent, and the ledger could not record that; the client is wiped all the same.
         """
         self._forget()
         uploaded = self._state.uploaded
@@ -187,7 +187,7 @@ class Client(Uploader):
         give_back(self._on_upload, uploaded)
 
     def _saved(self) -> tuple[str, bytes]:
-        """Before its report there are root and vector to keep, then the report alone."""
+        """Role and place for sealing; the state holds root and vector before the report, then the report alone."""
         if self._state.step == "failed":
             raise LocalProtocolError("this client was discarded: there is nothing to save")
         return _bound_to(self.parameters, self.index, self._roster)
@@ -218,7 +218,7 @@ class Client(Uploader):
         return client
 
     def _report(self) -> tuple[bytes, bytes]:
-        """The report, and what its signature covers, whose hash is a name that costs no pass over the body."""
+        """The report, and the signed statement, whose hash names the report without a pass over the body."""
         if self._vector is None:
             raise LocalProtocolError("the saved state holds no vector to send")
         secret = secret_of(self._state.root, self._context, self.index, self._vector)
@@ -234,7 +234,7 @@ class Client(Uploader):
         return frame.signed(self._identity.sign(statement)), statement
 
     def _receiver(self, secret: bytes, place: int) -> tuple[bytes, bytes, bytes]:
-        """What a box is sealed to: the receiver's key, the ephemeral key of this box alone, and the info."""
+        """The keys of one box: the receiver's key, the ephemeral key of this box alone, and the info."""
         ephemeral = derive(secret, f"ephemeral/{place}", self._context)
         return self.panel.box_key(place), ephemeral, box_info(self._context, self.index, place)
 
@@ -252,10 +252,10 @@ def _bound_to(parameters: UploadParameters, index: int, roster: bytes) -> tuple[
 
 
 def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: RingVector) -> bytes:
-    """What all of a report is derived from: a function of root, run, sender *and vector*.
+    """The secret from which a whole report is derived: a function of root, run, sender *and vector*.
 
-    A root that meets a second vector or a second sender (a forked or cloned machine) gives another secret. Without that
-    the leader alone would read the difference of two vectors, and a key of AES-GCM would meet two bodies.
+    The same root with a second vector or a second sender (a forked or cloned machine) gives another secret. Otherwise
+    the leader alone could read the difference of two vectors, and one key of AES-GCM would encrypt two bodies.
     """
     encryptor = Cipher(algorithms.AES256(derive(root, "hedge", context)), modes.GCM(bytes(12))).encryptor()
     encryptor.authenticate_additional_data(encoded_index(sender))
@@ -266,7 +266,7 @@ def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: Ring
 
 
 def _cut(vector: RingVector) -> Iterator[memoryview]:
-    """The lanes cut to their widths, as little-endian bytes."""
+    """The lanes reduced to their widths, as little-endian bytes."""
     for lane, (_, bits) in zip(vector.lanes, vector.ring.segments, strict=True):
         whole = bits == 8 * lane.itemsize
         reduced = lane if whole else lane & lane.dtype.type((1 << bits) - 1)

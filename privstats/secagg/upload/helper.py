@@ -1,7 +1,7 @@
-"""The helper machine: it opens what clients sealed to it, and answers one list, once.
+"""The helper machine of an upload: it opens the boxes that clients sealed to it, and answers one list, once.
 
-No clock, socket, global or randomness. Whatever it is sent, a refusal changes nothing: what is refused depends on
-public data alone, and if a helper gave up over a bad message, any sender could end the run.
+No clock, socket, global or randomness. A refusal never changes its state: it depends on public data alone, and if a bad
+message ended a helper, any sender could end the run.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ class Helper(Exclusive):
     """One helper in one run.
 
     Args:
-        parameters: what all parties agreed on.
-        keys: identity and box key; the box key is taken out of it, so a second helper from the same keys is refused.
-        roster: the public identities of all parties, from the roster's owner and *not from the leader*: a roster of the
-            leader's making is a crowd of the leader's.
+        parameters: the public parameters that all parties agreed on.
+        keys: identity and box key; the helper takes the box key, so a second helper from the same keys is refused.
+        roster: the public identities of all parties, from the roster's owner and *not from the leader*: a leader could
+            make a roster of clients that it controls.
         panel: leader and helpers, by the identities that the plan names.
-        noise: where the parameters ask every helper for noise, what draws it from 32 secret bytes: a vector of the
-            ring. They follow from the box key and the list that is answered, so there is one draw for one list.
+        noise: if the parameters require noise of every helper, the function that draws it, a vector of the ring, from
+            32 secret bytes. These are derived from the box key and the answered list, so one list has one draw.
         threads: processors to use for keystreams.
         allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
 
     Raises:
-        LocalProtocolError: keys, roster or panel do not fit, or the keys were used; or the parameters ask for noise and
-            there is none, or the other way round.
+        LocalProtocolError: keys, roster or panel do not fit, or the keys were used; or the parameters require noise and
+            ``noise`` is missing, or the reverse.
         RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
 
     Guarantee: it adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster signed
-    and that it accepted itself, and then forgets every key. If it alone is honest, and its box key was nowhere else,
-    every report that is not on that list stays uniform to the rest of the world together. Where the parameters ask for
-    noise, one draw of it is in the answer, and no party sees the sum over that list without it; a second machine with
-    the same box key answers the same list with the same draw, so that repeated answers do not average it away.
+    and that it accepted itself, and then destroys every key. If it alone is honest, and no copy of its box key exists,
+    every report that is not on that list stays uniform to all other parties together. If the parameters require noise,
+    one draw of it is in the answer, and no party sees the sum over that list without it; a second machine with the same
+    box key answers the same list with the same draw, so repeated answers do not average it away.
 
     Example:
         >>> from privstats.engines import loopback
@@ -103,7 +103,7 @@ class Helper(Exclusive):
 
     @staticmethod
     def check_noise(parameters: UploadParameters, noise: object) -> None:
-        """Refuse a helper without the noise that a run asks for, or with noise that it does not ask for.
+        """Refuse a helper without the noise that a run requires, or with noise that it does not require.
 
         Raises:
             LocalProtocolError: parameters and noise do not fit.
@@ -118,7 +118,7 @@ class Helper(Exclusive):
 
     @property
     def step(self) -> StepName:
-        """``"check"`` until the one answer, then ``"done"``; ``"failed"`` where the run was abandoned."""
+        """``"check"`` until the one answer, then ``"done"``; ``"failed"`` if the run was abandoned."""
         return self._step
 
     @property
@@ -128,55 +128,55 @@ class Helper(Exclusive):
 
     @property
     def ended(self) -> str:
-        """Does nothing: only its operator ends a helper."""
+        """Always empty: only its operator ends a helper."""
         return ""
 
     @property
     def answer(self) -> bytes:
-        """The one answer, once it was given, to be sent again."""
+        """The one answer, to be sent again; empty before it is made."""
         return self._answer
 
     @property
     def charged(self) -> bool:
-        """Never: a helper releases nothing of its own."""
+        """Always False: a helper releases no data of its own."""
         return False
 
     @property
     def upload(self) -> bytes:
-        """Nothing: a helper has no vector."""
+        """Always empty: a helper has no vector."""
         return b""
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Boxes that a client signed and that do not open; reports that the leader signed for and nobody made."""
+        """Boxes that a client signed and that do not open; reports in a signed batch that no client made."""
         return tuple(self._faults)
 
     @property
     def parts(self) -> int:
-        """How many parts it has answered."""
+        """The number of parts that it has answered."""
         return len(self._parts)
 
     @property
     def evidence(self) -> dict[str, bytes]:
-        """The first message of each refusal's code that the leader itself signed: it can be shown to others."""
+        """By code of refusal, the first refused message that the leader signed: transferable evidence."""
         return dict(self._evidence)
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """Nothing: a helper speaks when it is asked."""
+        """Return an empty list: a helper only answers messages."""
         return []
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Take one message from the leader and return the answer; the same bytes get the same answer.
+        """Process one message from the leader and return the answer; the same bytes get the same answer.
 
         Raises:
-            RemoteProtocolError: the message is refused and nothing has changed.
-            LocalProtocolError: another call has not ended.
+            RemoteProtocolError: the message is refused and the state is unchanged.
+            LocalProtocolError: another call is still running.
         """
         view = wire.view_of(data)
         try:
-            return [(_SERVER, self._heard(view))]
+            return [(_SERVER, self._receive_message(view))]
         except Refusal as refusal:
             raise RemoteProtocolError(
                 _SERVER, self._step, refusal.code, refusal.detail, proven=refusal.proven
@@ -184,10 +184,10 @@ class Helper(Exclusive):
 
     @exclusive
     def abandon(self) -> list[tuple[str, bytes]]:
-        """Destroy box key and pieces, and say so under a signature: no answer was given and none can be.
+        """Destroy box key and pieces, and sign that no answer was given and none can be.
 
         Raises:
-            LocalProtocolError: an answer was begun; whatever became of it, nothing can take it back.
+            LocalProtocolError: an answer was begun, and may have been sent.
         """
         if self._spoken:
             raise LocalProtocolError("this helper has answered: the run is over and counts as a release")
@@ -197,20 +197,21 @@ class Helper(Exclusive):
 
     @exclusive
     def discard(self) -> None:
-        """Destroy box key, pieces and answer, without a word."""
+        """Destroy box key, pieces and answer, without a statement."""
         self._answer = b""
         self._wipe("failed")
 
     @exclusive
     def export(self, key: bytes) -> NoReturn:  # noqa: ARG002
-        """Refuse: a helper's state is the list of what it was sent, which ``engines.journal`` keeps.
+        """Refuse: a helper's state is the list of messages that it received, which ``engines.journal`` stores.
 
         Raises:
             LocalProtocolError: always; a saved helper would be a second one, and could answer a second list.
         """
         raise LocalProtocolError("a helper is not saved whole: engines.journal.JournaledHelper keeps what it was sent")
 
-    def _heard(self, view: memoryview) -> bytes:
+    def _receive_message(self, view: memoryview) -> bytes:
+        wire.check_size(view, messages.largest_request(self.parameters))
         if self._step in ENDS:
             if self._answer and sha256(view).digest() == self._answered:
                 return self._answer
@@ -220,7 +221,7 @@ class Helper(Exclusive):
         return self._whole(self._check, view)
 
     def _whole(self, act: Callable[[memoryview], bytes], view: memoryview) -> bytes:
-        """A message is taken whole or refused; half of one is the end of this helper."""
+        """Process a message completely or refuse it; an interruption ends this helper."""
         try:
             return act(view)
         except Refusal:
@@ -280,7 +281,7 @@ class Helper(Exclusive):
                 message, self.parameters, lambda sender: self._seen[sender] == _ACCEPTED, self._digest
             )
         noise = self._drawn(message.roll)
-        self._spoken = True  # from here on an answer may exist, so this helper never signs that there is none
+        self._spoken = True  # from here on an answer may exist, so this helper never signs that none exists
         empty = messages.Reveal(self._context, message.roll, memoryview(b""), bytes(wire.SIGNATURE_BYTES))
         frame = messages.Frame(empty, self._scheme.answer_bytes)
         self._scheme.answer(self._held(listed), frame.large)
@@ -294,7 +295,7 @@ class Helper(Exclusive):
         return reveal
 
     def _drawn(self, roll: bytes) -> RingVector | None:
-        """The noise of the one answer, bound to the list with this roll; None where the parameters ask for none."""
+        """The noise of the one answer, bound to the list with this roll; None if the parameters require none."""
         if self._noise is None:
             return None
         noise = self._noise(said.derive(self._secret, f"noise/{roll.hex()}", self._context))
@@ -312,7 +313,7 @@ class Helper(Exclusive):
         return _Evidence(self._evidence, view)
 
     def _wipe(self, end: StepName) -> None:
-        """Overwrite box key and pieces, as far as Python lets us; after that nothing can be answered."""
+        """Overwrite box key and pieces, as far as Python allows; no answer is possible afterwards."""
         self._secret[:] = bytes(len(self._secret))
         self._pieces[:] = bytes(len(self._pieces))
         self._pieces, self._digests, self._seen, self._parts = bytearray(), bytearray(), bytearray(), []
@@ -324,7 +325,7 @@ class Helper(Exclusive):
 
 
 class _Evidence:
-    """Keeps the first message of a code that was refused after the leader's signature was found good."""
+    """Stores the first message of each code that was refused after the leader's signature was verified."""
 
     def __init__(self, kept: dict[str, bytes], view: memoryview) -> None:
         self._kept, self._view = kept, view

@@ -1,4 +1,4 @@
-"""The leader machine: it takes reports, asks the helpers, and uncovers the one sum.
+"""The leader machine of an upload: it collects reports, queries the helpers, and unmasks the one sum.
 
 No clock, socket, global or randomness; it keeps one running sum and the bodies of the parts that the helpers have not
 answered. It relies on no client and no helper for the sum's being a sum; either can shift it, as a client can.
@@ -35,20 +35,20 @@ class Leader(Serving):
     """The aggregator of one run. Peers 0 to n - 1 are the clients, n to n + h - 1 the helpers 1 to h.
 
     Args:
-        parameters: what all parties agreed on.
+        parameters: the public parameters that all parties agreed on.
         keys: the keys of place 0 of the panel, for this run.
         roster: the public identities of all parties and the run's name.
         panel: leader and helpers, by the identities that the plan names.
         threads: processors to use.
-        noise_due: the sum must have noise added before it is published; ``engines.journal`` keeps it to one draw.
+        noise_due: the sum must have noise added before it is published; ``engines.journal`` allows only one draw.
         allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
 
     Raises:
         LocalProtocolError: keys, roster and panel do not fit together, or the keys were used.
         RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
 
-    Guarantee: with honest helpers :attr:`result` is the exact sum over its survivors, or there is none, whatever
-    clients and network do. A helper, like this leader, can add any vector to the sum unseen.
+    Guarantee: with honest helpers :attr:`result` is the exact sum over its survivors, or there is none, for any
+    behaviour of clients and network. A helper, like this leader, can add any vector to the sum undetected.
 
     Example:
         >>> from privstats.engines import loopback
@@ -98,7 +98,7 @@ class Leader(Serving):
         self._private = X25519PrivateKey.from_private_bytes(state.private)
         state.total = b""
 
-    def _heard(self, sender: int, view: memoryview) -> Outbox:
+    def _receive_message(self, sender: int, view: memoryview) -> Outbox:
         place = sender - self.parameters.clients + 1
         if place < 1:
             return self._take_report(sender, view)
@@ -109,7 +109,7 @@ class Leader(Serving):
         return self._take_checked(place, view)
 
     def _decode(self, view: memoryview, kind: type[Any]) -> Any:
-        """What a message says, before anything vouches for who made it."""
+        """Parse a message whose sender is not authenticated yet, so a refusal proves nothing."""
         try:
             return messages.decode(view, kind, self.parameters, self._context)
         except Refusal as refusal:
@@ -151,7 +151,7 @@ class Leader(Serving):
         return Outbox() if following is None else self._outbox({place: following})
 
     def _settle(self, part: Part) -> None:
-        """Add what every helper accepts; who rejects is named with whom, because it is that helper's word."""
+        """Add the reports that every helper accepts; each rejection becomes a fault that names helper and client."""
         state = self._state
         for place in sorted(part.bitmaps):
             for sender in part.heads.keys() - accepted_by(part, place):
@@ -214,7 +214,7 @@ class Leader(Serving):
         identity: Identity,
         threads: int = 1,
     ) -> Self:
-        """The leader that :meth:`export` sealed, where it stood, with the panel that it was made with.
+        """The leader that :meth:`export` sealed, at the step where it was and with its panel.
 
         Raises:
             LocalProtocolError: another key, plan, roster or identity, or damage.
@@ -226,7 +226,7 @@ class Leader(Serving):
         return leader
 
     def _forget_key(self) -> None:
-        """Destroy the box key: after the last part a stolen machine opens nothing that was recorded."""
+        """Destroy the box key: after the last part a stolen machine can open no recorded report."""
         self._state.private[:] = bytes(len(self._state.private))
         self._private = X25519PrivateKey.from_private_bytes(bytes(32))
 

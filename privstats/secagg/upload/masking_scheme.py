@@ -1,9 +1,9 @@
-"""How a vector is masked in the one upload: a body for the leader, a piece for each helper, an answer to add.
+"""Masking of a vector in the one upload: a body for the leader, a piece for each helper, and the helpers' answers.
 
-``MaskingScheme`` is what client, helper and leader ask for, and ``Streams`` the scheme of ``split``: the vector minus
-one AES keystream per helper, who holds the seed and adds its streams up. ``body = x - sum_j P(stream_j)``; a helper's
-answer is the sum of its streams over the survivors; their sum is the sum. Another scheme brings its own lengths of
-bodies and pieces, which ``messages`` knows. Who may ask for an answer, and how often, is the helper's business.
+``MaskingScheme`` is the interface for client, helper and leader, and ``Streams`` the scheme of ``split``: the vector
+minus one AES keystream per helper, which holds the seed and adds its streams up. ``body = x - sum_j P(stream_j)``; a
+helper's answer is the sum of its streams over the survivors; bodies plus answers give the sum. Another scheme brings
+its own lengths of bodies and pieces, which ``messages`` defines. The helper decides whether a query is answered.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["MaskingScheme", "Streams"]
 
 
 class MaskingScheme(Protocol):
-    """A way to cover vectors so that leader and helpers together uncover a sum and nothing else; it has no state."""
+    """A masking scheme: leader and helpers together unmask a sum and nothing else; it has no state."""
 
     @property
     def answer_bytes(self) -> int:
@@ -28,11 +28,11 @@ class MaskingScheme(Protocol):
         ...
 
     def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[Iterator[memoryview], list[bytes]]:
-        """Cover a vector: the body for the leader, bit by bit, and one piece per helper, place 1 first."""
+        """Mask a vector: the body for the leader, in pieces of bytes, and one piece per helper, place 1 first."""
         ...
 
     def zeros(self) -> Any:
-        """A total over nobody."""
+        """A total over no client."""
         ...
 
     def add(self, total: Any, body: memoryview) -> None:
@@ -40,14 +40,14 @@ class MaskingScheme(Protocol):
         ...
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
-        """Write what a helper answers over these senders and their pieces to ``out``, of zeros."""
+        """Write a helper's answer over these senders and their pieces to ``out``, which holds zeros."""
         ...
 
     def uncover(self, total: Any, answers: Mapping[int, bytes], survivors: int) -> RingVector:
-        """The sum that a total and the answers by place give; uses the total up.
+        """The sum from a total and the answers by place; consumes the total.
 
         Raises:
-            AggregationError: they give none.
+            AggregationError: total and answers give no sum.
         """
         ...
 
@@ -56,15 +56,15 @@ _CIPHERS = 256  # held at a time
 
 
 class Streams:
-    """The cover of one run.
+    """The masking scheme of one run of ``split``.
 
     Args:
-        ring: what is summed.
-        helpers: how many there are.
-        context: the run's; no stream of one run appears in another.
+        ring: the ring of the summed vectors.
+        helpers: the number of helpers.
+        context: the context of the run; no stream of one run appears in another.
         threads: processors to use for keystreams.
 
-    Guarantee: a body is uniform to whoever lacks one of the seeds. A seed is derived from a secret that the client
+    Guarantee: a body is uniform to any party without one of the seeds. A seed is derived from a secret that the client
     makes for this run, this vector and this sender, and a stream from the seed for this sender alone.
     """
 
@@ -77,13 +77,13 @@ class Streams:
         return self._ring.wire_bytes
 
     def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[Iterator[memoryview], list[bytes]]:
-        """Body and seeds; the vector is left as it is."""
+        """Body and seeds; the vector does not change."""
         seeds = [derive(secret, f"seed/{place}", self._context) for place in range(1, self._helpers + 1)]
         streams = [self._stream(seed, sender) for seed in seeds]
         return masked_tiles(vector, minus=streams, threads=self._threads), seeds
 
     def zeros(self) -> RingVector:
-        """The sum over nobody."""
+        """The sum over no client."""
         return self._ring.zeros()
 
     def add(self, total: RingVector, body: memoryview) -> None:
@@ -91,13 +91,13 @@ class Streams:
         add_packed(total, body)
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
-        """The sum of the streams of these senders, added up where it will travel."""
+        """The sum of the streams of these senders, added up in the message's buffer."""
         streams = (self._stream(seed, sender) for sender, seed in pieces)
         while chunk := list(islice(streams, _CIPHERS)):
             add_masks_packed(self._ring, out, plus=chunk, threads=self._threads)
 
     def uncover(self, total: RingVector, answers: Mapping[int, bytes], survivors: int) -> RingVector:  # noqa: ARG002
-        """Total and answers, added up; any of them gives some element of the ring, so nothing is refused here."""
+        """Total and answers, added up; every answer is some element of the ring, so none is refused here."""
         for answer in answers.values():
             add_packed(total, memoryview(answer))
         reduce(total)

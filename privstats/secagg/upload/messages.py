@@ -1,7 +1,7 @@
-"""The wire messages of an upload: strict types, and size limits known from the parameters before anything is parsed.
+"""The wire messages of an upload: strict types, and size limits that are checked before anything is parsed.
 
 A message is ``01 || msgpack array``, whose first elements are its type and the run's context: a replay from another
-run, plan, roster or panel is refused unread. Knows the format, not the rules: those are the machines'.
+run, plan, roster or panel is refused unread. This module defines the format; the machines enforce the rules.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ VERSION = 1
 PIECE_BYTES = 32
 BOX_BYTES = PIECE_BYTES + OVERHEAD
 MAX_PART = 1024
-"""Reports in one batch, at most."""
+"""The most reports in one batch."""
 
 _EMPTY = b"\xc4\x00"
 _SEAL = b"\xc4\x40"  # how a last element of 64 bytes begins
 
 
 class _Message(wire.Unshown, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What all messages begin with."""
+    """The first field of all messages."""
 
     context: Bytes32
 
 
 class Report(_Message, frozen=True, tag=0):
-    """Client to leader: one box per helper, place 1 first, and the covered vector in a box for the leader."""
+    """Client to leader: one box per helper, place 1 first, and the masked vector in a box for the leader."""
 
     sender: Index
     boxes: bytes
@@ -81,7 +81,7 @@ class Checked(_Message, frozen=True, tag=2):
 
 
 class Survivors(_Message, frozen=True, tag=3):
-    """Leader to helper: whose reports are in the sum, as a bitmap, and which reports, as the roll."""
+    """Leader to helper: the clients in the sum, as a bitmap, and the hash of their reports, the roll."""
 
     bitmap: bytes
     roll: Bytes32
@@ -89,7 +89,7 @@ class Survivors(_Message, frozen=True, tag=3):
 
 
 class Reveal(_Message, frozen=True, tag=6):
-    """Helper to leader: the one answer, over the list that the roll stands for."""
+    """Helper to leader: the one answer, over the list with this roll."""
 
     roll: Bytes32
     answer: memoryview
@@ -97,16 +97,16 @@ class Reveal(_Message, frozen=True, tag=6):
 
 
 class Abandoned(_Message, frozen=True, tag=7):
-    """Helper to leader: my box key is destroyed, and I never gave an answer."""
+    """Helper to leader: the statement that its box key is destroyed and that it never gave an answer."""
 
     signature: Bytes64
 
 
 class Listed(_Message, frozen=True, tag=8):
-    """For a client that is not in the sum: the one list that a helper answered, and what it signed of that answer.
+    """For a client that is not in the sum: the one list that a helper answered, and the signature over that answer.
 
-    Made of a :class:`Reveal` and of the list that its roll stands for: ``digests`` are the hashes of what the reports'
-    clients signed, in the order of ``bitmap``, and ``answer`` is the SHA-256 of the answer.
+    Made from a :class:`Reveal` and the list with its roll: ``digests`` are the hashes of the statements that the
+    reports' clients signed, in the order of ``bitmap``, and ``answer`` is the SHA-256 of the answer.
     """
 
     bitmap: bytes
@@ -123,7 +123,7 @@ T = TypeVar("T", Report, Batch, Checked, Survivors, Reveal, Abandoned, Listed)
 
 
 def encode(message: Wire) -> bytes:
-    """The message as it travels."""
+    """The message in its wire format."""
     name = _LARGE.get(type(message))
     if name is None:
         return bytes(_CODEC.encode(message))
@@ -134,14 +134,14 @@ def encode(message: Wire) -> bytes:
 
 
 class Frame:
-    """A message whose large element is written where it will travel, so that it is never copied, and signed last.
+    """A message whose large element is written in place, so that it is never copied, and signed last.
 
     Args:
-        message: all but its large element and its signature.
+        message: the message without its large element and its signature.
         size: bytes of the large element.
 
     Attributes:
-        large: where the large element goes; zeros at first.
+        large: the buffer for the large element; initially zeros.
     """
 
     def __init__(self, message: Report | Reveal, size: int) -> None:
@@ -149,7 +149,7 @@ class Frame:
         frame = bytes(_CODEC.encode(empty))
         end = len(frame) - SIGNATURE_BYTES - len(_SEAL)
         start = frame[: end - len(_EMPTY)] + _bin_header(size)
-        self._file = io.BytesIO()  # gives its bytes away without a copy
+        self._file = io.BytesIO()  # returns its bytes without a copy
         self._file.seek(len(start) + size)
         self._file.write(frame[end:])
         self._file.seek(0)
@@ -157,7 +157,7 @@ class Frame:
         self.large = self._file.getbuffer()[len(start) : len(start) + size]
 
     def signed(self, signature: bytes) -> bytes:
-        """The message, once; the large element can be written no more."""
+        """Sign and return the message, once; the large element can no longer be written."""
         self.large.release()
         self._file.seek(-SIGNATURE_BYTES, io.SEEK_END)
         self._file.write(signature)
@@ -165,13 +165,13 @@ class Frame:
 
 
 def _bin_header(size: int) -> bytes:
-    """How msgpack's shortest encoding of ``size`` bytes begins."""
+    """The header of msgpack's shortest encoding of ``size`` bytes."""
     width = 1 if size < 1 << 8 else 2 if size < 1 << 16 else 4
     return {1: b"\xc4", 2: b"\xc5", 4: b"\xc6"}[width] + size.to_bytes(width, "big")
 
 
 def decode(data: memoryview, kind: type[T], parameters: UploadParameters, context: bytes) -> T:
-    """Parse a message of type ``kind``, after version, type, size and context have been found right.
+    """Parse a message of type ``kind``, after checking version, type, size and context.
 
     Raises:
         Refusal: another version or type, too many bytes, another run, or anything that the schema does not allow.
@@ -183,10 +183,10 @@ def decode(data: memoryview, kind: type[T], parameters: UploadParameters, contex
 
 
 def signed_part(data: memoryview) -> memoryview:
-    """What the signature at the end of a message is over: all before its last element.
+    """The signed bytes of a message: everything before its last element, the signature.
 
     Raises:
-        Refusal: the last element does not begin as 64 bytes must, so it would not be clear what was signed.
+        Refusal: the last element does not begin as 64 bytes must, so the signed bytes would be ambiguous.
     """
     end = len(data) - SIGNATURE_BYTES - len(_SEAL)
     if data[end : end + len(_SEAL)] != _SEAL:
@@ -195,7 +195,7 @@ def signed_part(data: memoryview) -> memoryview:
 
 
 def proof_bytes(parameters: UploadParameters) -> int:
-    """The length of the proof that leads from one box to the root of all."""
+    """The length of the Merkle proof from one box to the root of all."""
     return HASH_BYTES * (parameters.helpers - 1).bit_length()
 
 
@@ -223,4 +223,9 @@ is_kind, size_limit = _CODEC.is_kind, _CODEC.size_limit
 
 def largest_answer(parameters: UploadParameters) -> int:
     """The most bytes that any message of a client or a helper can have under these parameters, its offer included."""
-    return max(size_limit(kind, parameters) for kind in (Report, Checked, Reveal, Abandoned))
+    return _CODEC.largest((Report, Checked, Reveal, Abandoned), parameters)
+
+
+def largest_request(parameters: UploadParameters) -> int:
+    """The most bytes that any message of the leader to a helper can have under these parameters."""
+    return _CODEC.largest((Batch, Survivors), parameters)

@@ -1,6 +1,7 @@
-"""When a second run over the same data is no second release: every helper has signed that the report is in no sum.
+"""Proof that a report is in no sum, so that a second run over the same data is no second release.
 
-For a client, between two runs. It reads what helpers said; ``session.free`` tells the ledger. Beside the machines.
+The proof is a signed statement of every helper. It serves a client, between two runs; ``session.free`` records the
+result in the ledger.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ from privstats.secagg.upload.parameters import UploadParameters
 __all__ = ["check_abandoned_by_all", "prove_excluded"]
 
 _RECEIPT_BYTES = 256
-"""More than a receipt has, and less than a report."""
+"""A size between that of a receipt and that of a report."""
 
 
 def check_abandoned_by_all(
     statements: Mapping[int, bytes], *, parameters: UploadParameters, roster: Roster | bytes, panel: Panel
 ) -> None:
-    """Find a statement of every helper that it destroyed its box key for this run and gave no answer.
+    """Verify a statement of every helper that it destroyed its box key for this run and gave no answer.
 
     Args:
         statements: the ``Abandoned`` messages by the helper's place, as :attr:`Leader.abandoned` holds them.
         parameters: of the run that failed.
         roster: of that run, or its digest.
-        panel: the one that the client's own report was made for, :attr:`Client.panel`, and no other.
+        panel: the panel that the client's own report was made for, :attr:`Client.panel`, and no other.
 
     Raises:
-        LocalProtocolError: a helper's statement is missing, or is not its word on this run.
+        LocalProtocolError: a helper's statement is missing, or is not signed by it for this run.
 
-    Guarantee: where it returns and one helper is honest, a report of this run stays uniform to the rest of the world
-    together, for ever: that helper's stream is gone. Fewer statements prove nothing, because the honest one is unknown.
+    Guarantee: if it returns and one helper is honest, a report of this run stays uniform to all other parties together,
+    for ever: that helper's stream is gone. Fewer statements prove nothing, because the honest helper is unknown.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
@@ -50,8 +51,8 @@ def check_abandoned_by_all(
         >>> ps.secagg.check_abandoned_by_all({}, **run)
         Traceback (most recent call last):
             ...
-        privstats.errors.LocalProtocolError: helper 1 has not said that it abandoned the run, or whom it answered
-        for: count it as a release
+        privstats.errors.LocalProtocolError: helper 1 has signed no statement that it abandoned the run or which list it
+        answered: count the run as a release
     """
     run = _Run(parameters, panel.context(parameters, roster), panel)
     for place in range(1, parameters.helpers + 1):
@@ -66,22 +67,22 @@ def prove_excluded(
     roster: Roster | bytes,
     panel: Panel,
 ) -> bytes:
-    """The name of a report that is in no sum and never can be: what a ledger was told when it left.
+    """The name of a report that is in no sum and never can be: its SHA-256, as a ledger recorded it.
 
-    The name is a hash over the run's context, so a report of another panel than the one that was abandoned has
-    another: who abandons one panel cannot free what left for a second one.
+    The name is a hash over the run's context, so a report of another panel than the abandoned one has another name:
+    abandoning one panel cannot free a report that was sent for a second one.
 
     Args:
         parameters, roster, panel: as for :func:`check_abandoned_by_all`.
-        statements: by the helper's place, what it signed at the run's end, as :attr:`Leader.statements` holds it:
+        statements: by the helper's place, its signed statement on the run's end, as :attr:`Leader.statements` holds it:
             ``Abandoned``, or ``Listed`` of the one list that it answered.
-        report: of the client's own, ``client.receipt``, or the whole of it.
+        report: ``client.receipt`` of the client's own report, or the whole report.
 
     Raises:
         LocalProtocolError: the statements do not prove it, or the report is not of this run and panel.
 
-    Guarantee: an honest helper answers one list, or signs that it answered none, and forgets its key with that. So
-    where every helper has done either, and this report is on no list, the stream of the honest one among them is gone,
+    Guarantee: an honest helper answers one list, or signs that it answered none, and destroys its key with that. So
+    if every helper has done either, and this report is on no list, the stream of the honest one among them is gone,
     and the report stays uniform to the rest of the world together, for ever.
     """
     run = _Run(parameters, panel.context(parameters, roster), panel)
@@ -95,7 +96,7 @@ def prove_excluded(
 
 @dataclass(frozen=True)
 class _Run:
-    """The run that helpers speak of."""
+    """The run that the helpers' statements are about."""
 
     parameters: UploadParameters
     context: bytes
@@ -106,29 +107,30 @@ _Reader: TypeAlias = Callable[[memoryview, int, _Run], list[bytes]]
 
 
 def _read(statements: Mapping[int, bytes], place: int, run: _Run, reader: _Reader) -> list[bytes]:
-    """The reports that a helper answered for, by its word; or one sentence for why it is none."""
+    """The reports on a helper's signed list; raises ``LocalProtocolError`` if its statement is missing or invalid."""
     if place not in statements:
         raise LocalProtocolError(
-            f"helper {place} has not said that it abandoned the run, or whom it answered for: count it as a release"
+            f"helper {place} has signed no statement that it abandoned the run or which list it answered: count the "
+            "run as a release"
         )
     try:
         return reader(wire.view_of(statements[place]), place, run)
     except wire.Refusal as refusal:
         raise LocalProtocolError(
-            f"what is said to be helper {place}'s word on the end of this run is not ({refusal.code}): count the run "
-            "as a release"
+            f"the statement of helper {place} is not its signed statement on the end of this run ({refusal.code}): "
+            "count the run as a release"
         ) from None
 
 
 def _abandoned(view: memoryview, place: int, run: _Run) -> list[bytes]:
-    """No report, by the word of a helper that gave no answer."""
+    """Verify a helper's statement that it gave no answer; its list is empty."""
     message = messages.decode(view, messages.Abandoned, run.parameters, run.context)
     checks.check_abandoned(message, run.panel.identities[place], place)
     return []
 
 
 def _listed(view: memoryview, place: int, run: _Run) -> list[bytes]:
-    """The reports on a helper's one list; none where it gave no answer."""
+    """The reports on a helper's one list; none if it gave no answer."""
     if not messages.is_kind(view, messages.Listed):
         return _abandoned(view, place, run)
     message = messages.decode(view, messages.Listed, run.parameters, run.context)
@@ -136,14 +138,14 @@ def _listed(view: memoryview, place: int, run: _Run) -> list[bytes]:
 
 
 def _name_of(report: bytes, run: _Run) -> bytes:
-    """What a ledger was told of a report, which is of this run."""
+    """The name under which a ledger recorded a report of this run."""
     view = wire.view_of(report)
     if bytes(view[:_RECEIPT_BYTES]).startswith(said.prefix("report") + run.context):
-        return sha256(view).digest()  # what was signed of it; another upload than the ledger's is found out there
+        return sha256(view).digest()  # a receipt, the signed statement; the ledger refuses another upload's name
     try:
         message = messages.decode(view, messages.Report, run.parameters, run.context)
         return sha256(checks.stated(message, run.parameters)).digest()
     except wire.Refusal as refusal:
         raise LocalProtocolError(
-            f"what is given as the report is none of this run and panel ({refusal.code}): give client.receipt"
+            f"the given report is not of this run and panel ({refusal.code}): give client.receipt"
         ) from None

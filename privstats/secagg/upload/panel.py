@@ -1,8 +1,8 @@
-"""The panel: leader and helpers, by identities that the plan pins, each with a box key of its own for one run.
+"""The panel: leader and helpers, by identities that the plan names, each with a box key of its own for one run.
 
 Values and their checks; any party may deliver offers, but identities come from the plan. The panel's digest goes into
-the context of every message. ``HelperKeys`` holds a member's box key in memory: held once, given up to one machine,
-never copied. A real helper's key is in the journal of ``engines``. Between the plan and the machines of an upload.
+the context of every message. ``HelperKeys`` holds a member's box key in memory and gives it to one machine, once,
+without a copy. In production, the journal of ``engines`` holds a helper's key.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Offer:
         place: 0 for the leader, 1 to h for the helpers.
         identity: its Ed25519 key, 32 bytes.
         box_key: its X25519 key for this run alone, 32 bytes.
-        until: the second since 1970 from which on the key is destroyed and no client seals anything to it.
+        until: the second since 1970 at which the key is destroyed; clients seal nothing to it from then on.
         signature: over parameters, roster, place, box key and end, 64 bytes.
 
     Example:
@@ -115,13 +115,13 @@ class Panel:
     """Leader and helpers of one run.
 
     Args:
-        identities: the Ed25519 keys that the *plan* names, the leader's first. Never take them from an offer: a panel
-            of the leader's making is leader and helpers in one hand, which reads everything.
-        offers: one per place, in any order, from anywhere.
+        identities: the Ed25519 keys that the *plan* names, the leader's first. Never take them from an offer: a leader
+            that makes the panel itself controls leader and helpers, and reads every vector.
+        offers: one per place, in any order, from any source.
 
     Raises:
-        LocalProtocolError: an identity that is named twice, another identity than the plan's at its place, a place
-            without an offer or with two, equal box keys, or an identity or box key of low order.
+        LocalProtocolError: an identity is named twice, an offer's identity is not the plan's at its place, a place has
+            no offer or two, box keys are equal, or an identity or box key has low order.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(3)]
@@ -142,7 +142,7 @@ class Panel:
         object.__setattr__(self, "identities", identities)
         object.__setattr__(self, "offers", offers)
         if len(identities) < 2 or len(set(identities)) != len(identities):
-            raise LocalProtocolError("a panel names the leader and at least one helper, and nobody twice")
+            raise LocalProtocolError("a panel names the leader and at least one helper, and no identity twice")
         if [offer.place for offer in offers] != list(range(len(identities))):
             raise LocalProtocolError(f"a panel needs one offer for each of the places 0 to {len(identities) - 1}")
         for offer, identity in zip(offers, identities, strict=True):
@@ -162,7 +162,7 @@ class Panel:
 
     @property
     def helpers(self) -> int:
-        """How many helpers there are beside the leader."""
+        """The number of helpers, without the leader."""
         return len(self.identities) - 1
 
     @cached_property
@@ -181,10 +181,10 @@ class Panel:
         return time.time() >= self.until
 
     def require_open(self) -> None:
-        """Refuse a panel of which one box key has ended: no member could open what is sealed to it.
+        """Refuse a panel with a box key that has ended: its member could no longer open a box.
 
         Raises:
-            LocalProtocolError: that.
+            LocalProtocolError: a box key has ended.
         """
         if self.ended:
             raise LocalProtocolError(
@@ -197,11 +197,11 @@ class Panel:
         return self.offers[place].box_key
 
     def context(self, parameters: UploadParameters, roster: Roster | bytes) -> bytes:
-        """The context of the run, after everything that can be checked has been.
+        """The context of the run, after all possible checks.
 
         Args:
-            parameters: what the run is about.
-            roster: the roster, or its digest where a client has no more; who is on it is checked with the roster only.
+            parameters: the public parameters of the run.
+            roster: the roster, or only its digest at a client; its members are checked with the roster only.
 
         Raises:
             LocalProtocolError: the panel is for another number of helpers, an offer was made for other parameters or
@@ -237,7 +237,7 @@ def end_of(until: int | None) -> int:
     """The end of a box key: the given second since 1970, or 30 days from now.
 
     Raises:
-        LocalProtocolError: it is no such number, or has passed.
+        LocalProtocolError: ``until`` is not a whole number of seconds, or has passed.
 
     Example:
         >>> import time
@@ -257,7 +257,7 @@ def end_of(until: int | None) -> int:
 
 
 def check_run(roster: Roster) -> None:
-    """Refuse a roster whose run has no name: two runs under one name would share their offers.
+    """Refuse a roster whose run has no proper name: two runs with one name would share their offers.
 
     Raises:
         LocalProtocolError: fewer than 16 bytes, or more than 32.
@@ -267,10 +267,10 @@ def check_run(roster: Roster) -> None:
 
 
 def digest_of(roster: Roster | bytes) -> bytes:
-    """The roster's digest, of the roster or of what a client was given of it.
+    """The digest of a roster, or the digest itself.
 
     Raises:
-        LocalProtocolError: neither.
+        LocalProtocolError: ``roster`` is neither.
     """
     if isinstance(roster, Roster):
         return roster.digest
@@ -293,23 +293,23 @@ class HelperKeys(Exclusive):
     Args:
         identity: the signing key that the plan's panel names.
         place: its place there.
-        parameters: what the run is about.
+        parameters: the public parameters of the run.
         roster: the public identities of all parties and the run's name.
         until: the second since 1970 at which the box key ends; 30 days from now when omitted.
-        entropy: source of 32 uniform bytes, asked once.
+        entropy: source of 32 uniform bytes, read once.
 
     Attributes:
         identity: the signing key.
         place: its place on the panel.
         offer: the box key's public half for the panel, signed.
-        reproducible: the box key came from a generator whose stream others may know; no machine takes it then, unless
-            it is told to.
+        reproducible: the box key came from a generator whose stream others may know; machines refuse it then, unless
+            ``allow_reproducible`` is set.
 
     Raises:
-        LocalProtocolError: a place that the parameters do not have, a run without a name, or an end that has passed.
+        LocalProtocolError: the parameters have no such place, the run has no name, or the end has passed.
 
-    Guarantee: :meth:`take` gives the box key once, so no second machine can answer a second list with it. A process
-    that is copied whole, or a journal that is restored, is outside of that: see ``docs/one_upload.md``.
+    Guarantee: :meth:`take` returns the box key once, so no second machine can answer a second list with it. The
+    guarantee does not cover a copy of the whole process or a restored journal: see ``docs/one_upload.md``.
 
     Example:
         >>> leader, helper, *parties = (ps.secagg.Identity.generate(os.urandom) for _ in range(5))
@@ -345,7 +345,7 @@ class HelperKeys(Exclusive):
         *,
         until: int,
     ) -> HelperKeys:
-        """The keys around a box key that a journal kept, with the end that it was offered with."""
+        """The keys around a box key from a journal, with the end in its offer."""
         keys = cls.__new__(cls)
         keys._fill(identity, place, parameters, roster, private, until)
         return keys
@@ -372,14 +372,14 @@ class HelperKeys(Exclusive):
         """The box key, once; the caller wipes it.
 
         Raises:
-            LocalProtocolError: it was taken before, so that another machine could answer another list.
-            RandomnessError: it can be drawn again and ``allow_reproducible`` is not set; it is not taken then.
+            LocalProtocolError: it was taken before; a second machine could answer another list.
+            RandomnessError: it is reproducible and ``allow_reproducible`` is not set; it is not taken then.
         """
         if self._private is None:
             raise LocalProtocolError("these keys were used: one box key answers in one machine, for one run")
         if self.reproducible and not allow_reproducible:
             raise RandomnessError(
-                "these keys are from a reproducible generator, so whoever knows its seed opens every box; leave "
+                "these keys are from a reproducible generator, so any party with its seed can open every box; leave "
                 "entropy out, or pass allow_reproducible=True in a test"
             )
         private, self._private = self._private, None
@@ -390,6 +390,6 @@ class HelperKeys(Exclusive):
 
 
 def reproducible(entropy: Entropy) -> bool:
-    """Whether a source of entropy says of itself that others may know what it gives."""
+    """Whether a source of entropy is a generator that declares itself reproducible."""
     source = getattr(entropy, "__self__", None)
     return isinstance(source, Generator) and source.reproducible

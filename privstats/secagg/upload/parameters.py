@@ -1,7 +1,7 @@
 """The public parameters of one upload: clients, helpers and ring, agreed before it starts.
 
 Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
-Built by the plan; knows nothing of moments or noise.
+The plan builds them; they do not depend on moments or noise.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = ["MAX_CLIENTS", "MAX_HELPERS", "SUITE", "UploadParameters"]
 SUITE = b"privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
 MAX_CLIENTS = 1 << 24
 MAX_HELPERS = 255
-_NOISY = "noisy helpers"  # a further element of what is digested, where it is so
-_MAX_BODY = (1 << 31) - 17  # what one call of AES-GCM takes
+_NOISY = "noisy helpers"  # a further element of the digest's input, if helpers add noise
+_MAX_BODY = (1 << 31) - 17  # the limit of one call of AES-GCM
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class UploadParameters:
     Attributes:
         clients: parties on the roster, n.
         min_survivors: the fewest clients whose sum may be revealed.
-        colluders: clients *of the whole roster* that may work with the leader and with helpers; the leader chooses who
-            is heard, so those who stay silent count too.
+        colluders: clients *of the whole roster* that may work with the leader and with helpers; the leader chooses
+            whose reports it accepts, so silent ones count too.
         helpers: parties beside the leader, h.
         tolerated: helpers that may work with the leader; all but one.
-        protocol: how a vector is covered; ``"split"`` is all there is.
-        ring: what is summed.
+        protocol: the masking scheme; always ``"split"``.
+        ring: the ring of the summed vectors.
         plan_digest: 32 bytes that stand for everything else the parties agreed on.
         noisy_helpers: every helper adds noise of its own to its answer, so that no party sees the exact sum.
 
@@ -86,7 +86,7 @@ class UploadParameters:
             raise PlanError(
                 f"min_survivors - colluders must be at least 2, or one honest client stands alone in the sum, got "
                 f"{self.min_survivors} - {self.colluders}; colluders counts the whole roster, because the leader "
-                "chooses who is heard"
+                "picks the reports"
             )
         if self.min_survivors > self.clients:
             raise PlanError(f"min_survivors must be at most clients {self.clients}, got {self.min_survivors}")
@@ -101,16 +101,16 @@ class UploadParameters:
 
     @property
     def upload_bytes(self) -> int:
-        """Size of a client's covered vector on the wire."""
+        """Size of a client's masked vector on the wire."""
         return self.ring.wire_bytes
 
     @property
     def condition(self) -> str:
-        """Whom the promise holds against only."""
+        """The assumption behind the promise."""
         return "unless the leader and all helpers work together"
 
     def facts(self) -> list[str]:
-        """Whom the protocol trusts, what is lost if they collude, and what a poisoner can do."""
+        """The trusted parties, the consequences of collusion, and the power of a poisoner, in sentences."""
         return facts(self)
 
     def numbers(self) -> dict[str, Any]:
@@ -131,10 +131,10 @@ class UploadParameters:
         helpers: int = 1,
         noisy_helpers: bool = False,
     ) -> UploadParameters:
-        """The parameters of ``split`` for this cohort and so many helpers.
+        """The parameters of ``split`` for this cohort and this number of helpers.
 
         Raises:
-            PlanError: as for the class; or a graph, of which an upload has none.
+            PlanError: as for the class; or a graph other than ``"auto"``: an upload has none.
 
         Guarantee: see ``docs/one_upload.md``. Leader, all helpers but one, and ``colluders`` clients of the roster
         together learn one sum over at least ``min_survivors`` clients, of whom at least two are honest.
@@ -154,9 +154,9 @@ def facts(parameters: UploadParameters) -> list[str]:
         f"it trusts that not all of the panel work together: enough that the leader or {one} honest",
         _learned(parameters.noisy_helpers),
         f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
-        f"{parameters.colluders} clients of the whole roster may help, because the leader chooses who is heard",
+        f"{parameters.colluders} clients of the whole roster may help, because the leader picks the reports",
         "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "
-        "ring, unseen: masking proves nothing about inputs, and in split nobody proves the sum to anybody",
+        "ring, undetected: masking proves nothing about inputs, and split has no proof of the sum",
         "a run that is said to have failed may have succeeded for who runs it: a second run over the same data is a "
         "second release",
     ]

@@ -1,7 +1,7 @@
-"""The driving half of the leader: who is heard, what is due, when a step closes, how the state comes and goes.
+"""Message handling of the leader: expected senders, repeats, the closing of steps, and the saving of its state.
 
-It knows the order of the steps and none of their cryptography, which is
-:class:`~privstats.secagg.upload.leader.Leader`'s. Between the engine that carries the messages and the protocol.
+This module knows the order of the steps; :class:`~privstats.secagg.upload.leader.Leader` holds their cryptography. It
+stands between the engine that carries the messages and the protocol.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _NO_FAULT = ("busy", "already_here")
 
 
 class Serving(Exclusive):
-    """A leader as its engine sees it; :class:`~privstats.secagg.upload.leader.Leader` says what the messages mean."""
+    """The leader interface for engines; :class:`~privstats.secagg.upload.leader.Leader` processes the messages."""
 
     steps: ClassVar[tuple[str, ...]] = STEPS
     accepted: int = 0
-    """Messages taken so far by this object: a journal keeps each of them."""
+    """Messages accepted so far by this object: a journal stores each of them."""
 
     parameters: UploadParameters
     roster: Roster
@@ -47,16 +47,16 @@ class Serving(Exclusive):
     _closers: ClassVar[dict[StepName, Callable[[Any], None]]]
 
     @abstractmethod
-    def _heard(self, sender: int, view: memoryview) -> Outbox:
-        """Take a message of somebody who is heard at this step, or refuse it."""
+    def _receive_message(self, sender: int, view: memoryview) -> Outbox:
+        """Process a message of a sender that is expected at this step, or refuse it."""
 
     @abstractmethod
     def _listed(self, place: int) -> bytes:
-        """What a helper signed over its answer, with the list."""
+        """The helper's signature over its answer, with the list."""
 
     @abstractmethod
     def _survivors(self) -> bytes:
-        """The list, signed: the same bytes whenever it is made."""
+        """The list, signed: the same bytes each time."""
 
     @abstractmethod
     def _forget_key(self) -> None:
@@ -81,7 +81,7 @@ class Serving(Exclusive):
 
     @property
     def outbox(self) -> Outbox:
-        """What the helpers are to be asked: about a part that is due, or for their answer; the same bytes each time."""
+        """Messages for the helpers: the part that is due, or the list to be answered; the same bytes each time."""
         state, places = self._state, range(1, self.parameters.helpers + 1)
         if state.step == "reveal":
             return self._outbox(dict.fromkeys(places))
@@ -90,9 +90,9 @@ class Serving(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """What a helper signed that was wrong; and, unproven, whose boxes did not open by which helper's word.
+        """Proven faults of helpers; and, unproven, clients whose boxes a helper reported as not opening.
 
-        Bytes that anybody could have sent, repeats and late reports are refused without being held against anyone.
+        Messages that any sender could have made, repeats and late reports are refused and counted as no fault.
         """
         return tuple(
             RemoteProtocolError(self._name(peer), step, code, detail, proven=peer >= self.parameters.clients)
@@ -101,19 +101,19 @@ class Serving(Exclusive):
 
     @property
     def refused(self) -> dict[str, int]:
-        """How many messages were refused, by code, without being held against anybody."""
+        """The number of refused messages that count as no party's fault, by code."""
         return dict(self._state.refused)
 
     @property
     def abandoned(self) -> dict[int, bytes]:
-        """The ``Abandoned`` messages by place, also after a failure: from all helpers, they make a repeat harmless."""
+        """The ``Abandoned`` messages by place, also after a failure; if all helpers sent one, a repeat is harmless."""
         return dict(self._state.abandoned)
 
     @property
     def statements(self) -> dict[int, bytes]:
-        """By place, what helpers signed of this run's end: that they gave no answer, or over which list their one was.
+        """By place, the helpers' signed statements on the run's end: no answer given, or the one list answered.
 
-        From all of them, they prove to a client that its report is in no sum, for ``session.free``.
+        The statements of all helpers prove to a client that its report is in no sum, for ``session.free``.
         """
         return {place: self._listed(place) for place in self._state.revealed} | self.abandoned
 
@@ -149,15 +149,15 @@ class Serving(Exclusive):
 
     @exclusive
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
-        """Take one message that the engine got from ``sender``.
+        """Process one message that the engine received from ``sender``.
 
         Returns:
-            What to send to helpers now: a part that this report closed, or the next one that this helper is to answer.
+            The messages for helpers: a part that this report closed, or the next one that this helper is to answer.
 
         Raises:
-            RemoteProtocolError: the message is refused and nothing changed. ``busy`` and ``already_here`` are no
-                faults: a client may send again, or has been heard.
-            LocalProtocolError: another call has not ended; or ``sender`` is no number, or ``data`` no bytes.
+            RemoteProtocolError: the message is refused and the state is unchanged. ``busy`` and ``already_here`` are no
+                faults: the client may send again later, or its report was accepted.
+            LocalProtocolError: another call is still running; or ``sender`` is not an int, or ``data`` not bytes.
         """
         view = wire.view_of(data)
         wire.require_sender(sender)
@@ -169,10 +169,10 @@ class Serving(Exclusive):
                 raise Refusal("stranger", proven=False)
             if self._state.step in ENDS and not self._gives_up(sender, view):
                 raise Refusal("not_expected", "the run has ended", proven=False)
-            following = self._heard(sender, view)
+            following = self._receive_message(sender, view)
         except Refusal as refusal:
             raise self._refusal(sender, refusal) from None
-        except BaseException:  # half of it may be in the sum
+        except BaseException:  # a part of it may be in the sum
             self._end("failed")
             raise
         self._state.heard[sender] = name
@@ -180,12 +180,12 @@ class Serving(Exclusive):
         return following
 
     def _gives_up(self, sender: int, view: memoryview) -> bool:
-        """A helper's word that it abandoned a run that failed: most say it only then, and clients need it of all."""
+        """Whether this is a helper's ``Abandoned`` of a failed run, accepted late: clients need it of all helpers."""
         of_a_helper = sender >= self.parameters.clients and messages.is_kind(view, messages.Abandoned)
         return of_a_helper and self._state.step == "failed"
 
     def _refusal(self, sender: int, refusal: Refusal) -> RemoteProtocolError:
-        """Held against a sender is only what it signed; all the rest is counted, except what is no fault at all."""
+        """Record a fault only for signed content; count other refusals, except those that are no fault at all."""
         state = self._state
         if refusal.proven:
             state.faults.add((sender, state.step, refusal.code, ""))
@@ -195,7 +195,7 @@ class Serving(Exclusive):
 
     @exclusive
     def step_status(self) -> StepStatus:
-        """Who has answered, who has not, and whether :meth:`end_step` would now end the run without a sum.
+        """The peers that have answered and those that have not, and whether :meth:`end_step` would now fail.
 
         Raises:
             LocalProtocolError: the run has ended.
@@ -210,10 +210,10 @@ class Serving(Exclusive):
 
     @exclusive
     def end_step(self) -> Outbox:
-        """Close the step for good; :meth:`step_status` says beforehand what that would mean.
+        """Close the step for good; :meth:`step_status` predicts the outcome.
 
         Returns:
-            What the helpers are to be asked next; empty after the last step.
+            The next messages for the helpers; empty after the last step.
 
         Raises:
             AggregationError: too few clients are left, or a helper has not answered; the run has ended.
@@ -232,7 +232,7 @@ class Serving(Exclusive):
         return self.outbox
 
     def _obstacle(self) -> AggregationError | None:
-        """Why closing this step now would give no sum."""
+        """The error if closing this step now would give no sum."""
         state, least = self._state, self.parameters.min_survivors
         if state.abandoned:
             return self._absent(sorted(state.abandoned), "have abandoned the run")
@@ -252,10 +252,10 @@ class Serving(Exclusive):
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
-        """End the run, if it has not ended; nobody is told why, because nobody waits for this leader.
+        """End the run, if it has not ended, without a message: no party waits for this leader.
 
         Raises:
-            LocalProtocolError: ``code`` is not ``"abandoned"``, the one word of this protocol.
+            LocalProtocolError: ``code`` is not ``"abandoned"``, the only code of this protocol.
         """
         wire.require_word(code, ("abandoned",))
         if self._state.step not in ENDS:
@@ -264,7 +264,7 @@ class Serving(Exclusive):
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
-        """The leader's state, sealed under 32 bytes of ``key``; save it before anything is sent that followed from it.
+        """The leader's state, sealed under 32 bytes of ``key``; save it before sending any message that it produced.
 
         Raises:
             LocalProtocolError: the run has ended.
@@ -282,7 +282,7 @@ class Serving(Exclusive):
             raise LocalProtocolError(f"the run is {self._state.step}: make a new leader, and new offers, for a new one")
 
     def _end(self, end: StepName) -> None:
-        """Forget everything but the result, the faults, and what is a repeat."""
+        """Drop everything but the result, the faults, and the record of accepted messages."""
         self._forget_key()
         old = self._state
         self._state = LeaderState(
@@ -302,7 +302,7 @@ class Serving(Exclusive):
             self._sum = None
 
     def _outbox(self, asked: dict[int, int | None]) -> Outbox:
-        """Messages by place: the batch of a part's number, or the list where there is none."""
+        """Messages by place: the batch with the part's number, or the list if the number is None."""
         numbers = {self._peer(place): number for place, number in asked.items()}
         return Outbox(sorted(numbers), lambda peer: self._make(peer, numbers[peer]))
 
@@ -326,5 +326,5 @@ class Serving(Exclusive):
 
 
 def place_of(parameters: UploadParameters, roster: Roster) -> bytes:
-    """What a leader's state is bound to; the panel is inside."""
+    """The digests that a leader's state is bound to; the state itself holds the panel."""
     return parameters.digest + roster.digest

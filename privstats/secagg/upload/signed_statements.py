@@ -1,7 +1,7 @@
-"""What is signed, hashed and derived in an upload: every byte string whose meaning matters, each under its own label.
+"""Encodings of all signed and hashed statements and derived keys of an upload, each under a label of its own.
 
-All fields are of fixed length or come last, so no two statements share an encoding. Pure functions; used by clients,
-leader and helpers, so that they cannot disagree.
+All fields are of fixed length or come last, so no two statements share an encoding. Pure functions; clients, leader and
+helpers use them, so that the encodings cannot differ.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def context_of(parameters: bytes, roster: bytes, panel: bytes) -> bytes:
 
 
 def offer_statement(parameters: bytes, roster: bytes, place: int, box_key: bytes, until: int) -> bytes:
-    """What leader (place 0) and helpers sign when they offer a box key for one run, until a second since 1970."""
+    """Leader (place 0) and helpers sign this to offer a box key for one run, until a second since 1970."""
     return prefix("offer-until") + parameters + roster + bytes([place]) + box_key + until.to_bytes(8, "big")
 
 
@@ -65,47 +65,47 @@ def proofs(boxes: Sequence[bytes | memoryview]) -> list[bytes]:
 
 
 def root_from(receiver: int, box: bytes | memoryview, proof: bytes, helpers: int) -> bytes:
-    """The root that one box and its proof, of the length that ``helpers`` calls for, lead to."""
+    """The root computed from one box and its proof, whose length ``helpers`` determines."""
     return root_of({receiver - 1: leaf(receiver, box)}, helpers, proof)
 
 
 def report_statement(context: bytes, sender: int, enc: bytes, root: bytes) -> bytes:
-    """What a client signs: ``enc`` opens its body box, ``root`` stands for the boxes to the helpers."""
+    """A client signs this: ``enc`` opens its body box, ``root`` stands for the boxes to the helpers."""
     return prefix("report") + context + index(sender) + enc + root
 
 
 def batch_statement(context: bytes, place: int, digest: bytes) -> bytes:
-    """What the leader signs over a batch for one helper; ``digest`` is of the message up to its signature."""
+    """The leader signs this over a batch for one helper; ``digest`` is of the message up to its signature."""
     return prefix("batch") + context + bytes([place]) + digest
 
 
 def checked_statement(context: bytes, place: int, batch: bytes, bitmap: bytes) -> bytes:
-    """What a helper signs over the reports of one batch that it accepts; ``batch`` is the whole message's hash."""
+    """A helper signs this over the reports of one batch that it accepts; ``batch`` is the whole message's hash."""
     return prefix("checked") + context + bytes([place]) + batch + bitmap
 
 
 def roll_of(listed: Iterable[tuple[int, bytes]]) -> bytes:
-    """32 bytes that say who is in the sum *with which report*: increasing senders, and the hash of what each signed."""
+    """32 bytes that stand for the clients in the sum *and their reports*: senders in order, each statement's hash."""
     return labelled("roll", *(index(sender) + digest for sender, digest in listed))
 
 
 def survivors_statement(context: bytes, roll: bytes, bitmap: bytes) -> bytes:
-    """What the leader signs over the list of those in the sum."""
+    """The leader signs this over the list of clients in the sum."""
     return prefix("survivors") + context + roll + bitmap
 
 
 def reveal_statement(context: bytes, place: int, roll: bytes, answer: bytes | bytearray | memoryview) -> bytes:
-    """What a helper signs over its one answer."""
+    """A helper signs this over its one answer."""
     return revealed_statement(context, place, roll, hashlib.sha256(answer).digest())
 
 
 def revealed_statement(context: bytes, place: int, roll: bytes, digest: bytes) -> bytes:
-    """The same for whoever has no more of the answer than its SHA-256."""
+    """The same statement from the answer's SHA-256 alone."""
     return prefix("reveal") + context + bytes([place]) + roll + digest
 
 
 def abandoned_statement(context: bytes, place: int) -> bytes:
-    """What a helper signs when its box key is destroyed and it never gave an answer."""
+    """A helper signs this after its box key is destroyed, if it never gave an answer."""
     return prefix("abandoned") + context + bytes([place])
 
 

@@ -1,7 +1,7 @@
-"""The steps of an upload, and what client and leader keep between messages.
+"""The steps of an upload, and the states of client and leader between messages.
 
-Plain data that can be sealed and resumed. A client's secrets are all in ``root``; the leader's box key is in
-``private``. A helper has no such state: its journal is the list of what it was sent.
+Plain data that can be sealed and resumed. All of a client's secrets are in ``root``; the leader's box key is in
+``private``. A helper has no such state: its journal is the list of messages that it received.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ UPLOAD_STEP: StepName = "report"
 
 
 class ClientState(Unshown, Struct):
-    """A client's memory: root and vector before its report exists, the report alone afterwards.
+    """A client's state: root and vector before its report exists, the report alone afterwards.
 
-    ``answer`` is the report, ``stated`` what its signature covers, ``upload`` the hash of that, the report's name, and
-    ``uploaded`` the same once it may leave; ``charged`` says that somebody must be told before.
+    ``answer`` is the report, ``stated`` its signed statement, ``upload`` the hash of that, the report's name, and
+    ``uploaded`` the same once it may be sent; ``charged`` marks a client whose ``on_upload`` must be called first.
     """
 
     root: bytearray
@@ -39,7 +39,7 @@ class ClientState(Unshown, Struct):
 
 
 class Head(Unshown, Struct, frozen=True):
-    """A report without its body: what the helpers are sent of it, and the hash of what the client signed."""
+    """A report without its body: its fields for the helpers, and the hash of the client's signed statement."""
 
     enc: bytes
     boxes: bytes
@@ -59,11 +59,11 @@ class Part(Unshown, Struct):
 
 
 class LeaderState(Unshown, Struct):
-    """The leader's memory; the running sum is apart, ``total`` is filled in for sealing only.
+    """The leader's state; the running sum is kept apart, ``total`` is filled in for sealing only.
 
-    ``reported`` maps a sender to the hash of its whole report; ``open`` is the part that is being filled, ``parts``
-    those that have been closed and not settled, by number; ``listed`` maps those in the sum to what they signed;
-    ``revealed`` has, by helper, the hash of its answer and its signature, which stay.
+    ``reported`` maps a sender to the hash of its signed statement; ``open`` is the part that is being filled, ``parts``
+    are those that have been closed and not settled, by number; ``listed`` maps the clients in the sum to the hashes of
+    their signed statements; ``revealed`` has, by helper, the hash of its answer and its signature, which stay.
     """
 
     private: bytearray

@@ -75,7 +75,7 @@ def test_attack_colluders_sign_a_list_without_a_client_that_is_in_the_sum() -> N
 def test_attack_a_list_of_another_session_of_the_same_run() -> None:
     """A server that opens two sessions shows a client of one the list of the other, which lacks it."""
     sent, other = played(faults=())[0], played()[1]
-    with pytest.raises(LocalProtocolError, match="client 1's word on who was in this session is not"):
+    with pytest.raises(LocalProtocolError, match="client 1 is not its signed list"):
         prove_excluded(parameters(), sent.receipt, other.agreement, roster=ROSTER)
 
 

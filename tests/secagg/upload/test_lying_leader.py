@@ -234,7 +234,7 @@ def test_a_helper_that_has_answered_and_is_discarded_cannot_say_that_it_did_not(
         helper.abandon()
 
 
-_ANSWERING = ("receive", "_heard", "_whole", "_reveal", "_wipe")
+_ANSWERING = ("receive", "_receive_message", "_whole", "_reveal", "_wipe")
 
 
 def _interrupted_at(line: int, helper, message: bytes) -> bool:

@@ -72,20 +72,20 @@ def test_one_helper_that_is_silent_may_still_answer(missing: int) -> None:
     run = uploads_of()
     told = abandoned(run)
     del told[missing]
-    with pytest.raises(LocalProtocolError, match=f"helper {missing} has not said that it abandoned the run"):
+    with pytest.raises(LocalProtocolError, match=f"helper {missing} has signed no statement that it abandoned the run"):
         check_abandoned_by_all(told, **place_of(run))
 
 
 def test_one_helper_does_not_speak_for_another() -> None:
     run = uploads_of()
     word = run.helpers[0].abandon()[0][1]
-    with pytest.raises(LocalProtocolError, match=r"helper 2's word .* is not \(bad_signature\)"):
+    with pytest.raises(LocalProtocolError, match=r"helper 2 is not its signed statement .* \(bad_signature\)"):
         check_abandoned_by_all({1: word, 2: word}, **place_of(run))
 
 
 def test_the_word_on_another_run_says_nothing_of_this_one() -> None:
     run, other = uploads_of(), uploads_of(run=b"another run name")
-    with pytest.raises(LocalProtocolError, match=r"helper 1's word .* is not \(wrong_session\)"):
+    with pytest.raises(LocalProtocolError, match=r"helper 1 is not its signed statement .* \(wrong_session\)"):
         check_abandoned_by_all(abandoned(other), **place_of(run))
 
 
@@ -127,7 +127,7 @@ def test_the_lists_that_all_helpers_answered_free_the_report_that_is_on_none() -
     counted.start()
     with pytest.raises(LocalProtocolError, match="has this report on it: it is in the sum"):
         prove_excluded(run.parameters, counted.receipt, told, **named)
-    with pytest.raises(LocalProtocolError, match="helper 2 has not said"):
+    with pytest.raises(LocalProtocolError, match="helper 2 has signed no statement"):
         prove_excluded(run.parameters, client.receipt, {1: told[1]}, **named)
 
 
@@ -141,9 +141,9 @@ def test_a_list_that_no_helper_answered_frees_nothing(field: str) -> None:
     changed = messages.encode(msgspec.structs.replace(right, **{field: bytes([value[0] ^ 1]) + value[1:]}))
     shorter = messages.encode(msgspec.structs.replace(right, digests=right.digests[32:]))
     for lie in (changed, shorter, told[2], b"", told[1] + b"\0"):
-        with pytest.raises(LocalProtocolError, match="helper 1's word on the end of this run is not"):
+        with pytest.raises(LocalProtocolError, match="helper 1 is not its signed statement on the end of this run"):
             prove_excluded(run.parameters, client.receipt, {**told, 1: lie}, **named)
-    with pytest.raises(LocalProtocolError, match="word on the end of this run is not"):
+    with pytest.raises(LocalProtocolError, match="is not its signed statement on the end of this run"):
         check_abandoned_by_all(told, parameters=run.parameters, **named)
 
 

@@ -28,7 +28,7 @@ def test_offers_come_in_any_order_and_travel_as_137_bytes() -> None:
     ("identities", "offers", "told"),
     [
         (IDENTITIES[:1], OFFERS[:1], "at least one helper"),
-        ((IDENTITIES[0],) * 2, OFFERS[:2], "nobody twice"),
+        ((IDENTITIES[0],) * 2, OFFERS[:2], "no identity twice"),
         (IDENTITIES, OFFERS[:2], "one offer for each of the places 0 to 2"),
         (IDENTITIES, (*OFFERS[:2], OFFERS[1]), "one offer for each"),
         ((*IDENTITIES[:2], bytes(32)), OFFERS, "place 2 is not of the identity that the plan names"),

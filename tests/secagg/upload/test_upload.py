@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import pickle
 from dataclasses import fields, replace
 from typing import get_args
@@ -292,6 +293,21 @@ def test_a_gibibyte_is_refused_unread() -> None:
     huge[:37] = asked[6][:37]
     with refused("too_large"):
         run.helpers[0].receive(huge)
+
+
+@pytest.mark.parametrize("end", ["check", "done", "failed"])
+def test_a_helper_hashes_no_message_larger_than_any_of_the_leaders(end: str, monkeypatch) -> None:
+    run, hashed = uploads_of(), []
+    real, helper = hashlib.sha256, run.helpers[0]
+    if end == "done":
+        run.play_until("check")
+        run.finish()
+    if end == "failed":
+        helper.discard()
+    monkeypatch.setattr("privstats.secagg.upload.helper.sha256", lambda data: hashed.append(len(data)) or real(data))
+    with refused("too_large"):
+        helper.receive(bytes(messages.largest_request(run.parameters) + 1))
+    assert (helper.step, hashed) == (end, [])
 
 
 @pytest.mark.parametrize("size", [0, 2, 36])

@@ -1,7 +1,7 @@
 """A whole-numbered factor of an honest client's moments: L with T = L L' + E and E small.
 
-Float arithmetic finds L, whole numbers hold it against T, so what a machine's LAPACK makes of the last bits decides
-nothing: another L is another witness of the same statement. In the clear, at a client, before anything is shared.
+Float arithmetic finds L, and integers verify it against T, so the last bits of a machine's LAPACK do not matter:
+another L is another witness of the same statement. A client computes it in the clear, before anything is shared.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Arithmetic modulo p = 2**61 - 1 on arrays: what proofs are made of.
+"""Arithmetic modulo p = 2**61 - 1 on arrays, for the proofs.
 
 Elements are uint64 below p. Two of them are multiplied by ``mul``, ``matmul`` and ``dot`` only, at most six are added
-before a reduction; words of p or more are refused where they enter, by :func:`checked`. No element is secret by
-itself to this module, and nothing here takes constant time.
+before a reduction; :func:`checked` refuses received words of p or more. This module does not treat elements as
+secrets, and no function runs in constant time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def reduced(values: Field) -> Field:
 
 
 def checked(values: Field) -> Field:
-    """Words that came from others, which must be elements already.
+    """Words received from other parties, after the check that they are elements.
 
     Raises:
         ValueError: one is p or more; ``add`` would be wrong on it.

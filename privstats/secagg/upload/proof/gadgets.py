@@ -1,7 +1,7 @@
-"""The three gadgets and the signed sums: what is sent, what is answered, and when a sum of answers is accepted.
+"""The three gadgets and the signed sums: the prover's messages, the members' answers, and the acceptance tests.
 
-Answers are linear in the report, so the leader adds up what members say of their shares. Each is complete identically;
-what it misses is stated with it. p is 2**61 - 1.
+Answers are linear in the report, so the leader adds up the members' answers for their shares. Each gadget has perfect
+completeness; its docstring states its soundness error. p is 2**61 - 1.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Bits:
 
     @property
     def first_point(self) -> int:
-        """The least point that may be asked for: at smaller ones f tells bits, or is what h was made of."""
+        """The least point of a query: at smaller ones f reveals bits, or h was computed from its values there."""
         return 2 * self.count + 2
 
     def quotients(self, masks: Field, bits: Field, gamma: Field) -> Field:

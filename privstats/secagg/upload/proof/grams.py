@@ -1,6 +1,6 @@
-"""Matrices whose product a report proves: full ones whose product travels, and a factor of what the report sums.
+"""Matrices whose product a report proves: full ones whose product is sent, and a factor of the report's sums.
 
-Under the statements; knows entries and places, no class and no feature.
+The statements use this module, which depends on entries and their positions and not on classes or features.
 """
 
 from __future__ import annotations

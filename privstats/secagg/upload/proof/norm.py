@@ -1,7 +1,7 @@
 """The statement ``norm``: every statistic's wire entries have the norm of at most n records.
 
 x = 2**s y + e with the quotients y as witness: squares of y are shown to be few, and y and e to be small, so that the
-squares are few over the whole numbers. It protects what has no preferred direction, such as a gradient. It does not
+squares are few over the whole numbers. It suits vectors without a preferred direction, such as a gradient. It does not
 protect class moments: a liar within this norm ruins a head that inverts them.
 """
 

@@ -1,7 +1,7 @@
-"""The client's side: a report that proves a statement, from its entries, a witness and secrets that were drawn for it.
+"""The prover: a client's report that proves a statement, from its entries, a witness and fresh secrets.
 
-Pure: the same arguments give the same bytes, so all randomness must come from a secret that no other vector and no
-other witness meets. A liar may run every line of this with other numbers; what stops it is the verifier.
+Pure: the same arguments give the same bytes, so all randomness must come from a secret that is used with no other
+vector and no other witness. A liar may run this code with other numbers; only the verifier detects that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BLINDS = 64  # an honest client needs another one with probability 2**-122
 
 @dataclass(frozen=True)
 class Secrets:
-    """What one report is made with.
+    """The secrets of one report.
 
     Attributes:
         context, sender: the run's, and the client's place on the roster.
@@ -157,7 +157,7 @@ class Attempt:
 
     @property
     def keeps(self) -> bool:
-        """Whether every slack is in its range: whatever the blind."""
+        """Whether every slack is in its range, which does not depend on the blind."""
         widths = (slack.width for slack in self.statement.slacks)
         return all(0 <= each < 1 << width for each, width in zip(self.values, widths, strict=True))
 
@@ -168,7 +168,7 @@ class Attempt:
         return self.keeps and all(-half <= each < half for each in self.sums)
 
     def finished(self) -> Proof:
-        """The report, with the low bits of whatever the sums and the slacks are."""
+        """The report, with the low bits of the sums and the slacks, also if they are out of range."""
         statement, bits = self.statement, Bits(self.statement.bits)
         shifted = [each + (1 << (bits.count - 1)) for each in self.sums]
         rows = [bits.rows_of(each, bits.count) for each in shifted]

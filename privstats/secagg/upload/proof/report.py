@@ -78,7 +78,7 @@ class Query:
 
 
 def query_of(statement: Statement, rho: bytes, context: bytes, sender: int) -> Query:
-    """The query that rho stands for; a v of 0, or a point that would tell bits, is passed over for the next element."""
+    """The query derived from rho; a v of 0, or a point that would reveal bits, is skipped for the next element."""
     rows = [gram.rows for gram in statement.grams]
     relations = statement.signed + len(statement.slacks)
     words = query(rho, context, sender, sum(rows) + len(rows) + 1 + relations + _SPARE)

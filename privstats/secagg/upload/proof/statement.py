@@ -1,9 +1,9 @@
-"""What a statement is to prover and verifier: tests of a size, products, relations with slacks, and their lengths.
+"""The interface of statements for prover and verifier: tests of a size, products, relations with slacks, and lengths.
 
-A statement says of the wire entries x and of a witness w, both vectors over the field: some of their entries are small
+A statement asserts of the wire entries x and a witness w, both vectors over the field: some of their entries are small
 whole numbers (``tested``), some matrices are products (``grams``), and some linear forms are whole numbers in a range
 (``relations``). Everything but the making of the witness is linear in x, w and the products, and client and members
-call the same code, so they cannot disagree. The lengths that follow are the same for all.
+call the same code, so their results cannot differ. The lengths that follow are the same for all.
 """
 
 from __future__ import annotations

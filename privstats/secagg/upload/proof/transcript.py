@@ -1,7 +1,7 @@
-"""What a proof hashes and derives: commitments, parts, the coins of the signs and of the bits, the leader's query.
+"""Hashes and derivations of a proof: commitments, parts, the coins of the signs and of the bits, the leader's query.
 
-Every string is as ``docs/one_upload.md`` writes them, ``L(p)``, ``H`` and ``KDF``. A commitment is to a seed and so to
-every stage of a share; the blind keeps a part from being a test of guesses. Pure functions; used by prover and members.
+The strings use ``L(p)``, ``H`` and ``KDF`` of ``docs/one_upload.md``. A commitment is to a seed and so to every stage
+of a share; the blind prevents the use of a part to test guesses. Pure functions; used by prover and members.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FIRST, _SECOND = b"\x01", b"\x02"
 
 @dataclass(frozen=True)
 class Transcript:
-    """What all members know of one report before the leader asks: what its client signed.
+    """The signed statement of one report, which all members have before the leader's query.
 
     Attributes:
         context: the run's.

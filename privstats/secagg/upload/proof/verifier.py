@@ -1,7 +1,7 @@
-"""The members' side: what each answers of its share, and the leader's decision on the sum of the answers.
+"""Verification by leader and helpers: each member's answer for its share, and the decision on the sum of the answers.
 
-A member needs its share and what the client signed; it keeps nothing and draws nothing. Answers are linear in the
-share, so a member that lies moves the sum and learns nothing by what becomes of it.
+A member needs its share and the client's signed statement; it has no state and draws no randomness. Answers are linear
+in the share, so a lying member shifts the sum and learns nothing from the decision.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["answer", "answer_size", "bad_parts", "constants", "refusals", "summe
 
 
 def bad_parts(statement: Statement, body: Field, blind: bytes, said: Transcript) -> bool:
-    """Whether the body that a leader opened is another than the one whose parts its client signed.
+    """Whether the opened body differs from the one whose parts the client signed.
 
     Raises:
-        ValueError: a word of it is no element, or there are too few or too many.
+        ValueError: a word of it is not an element of the field, or there are too few or too many.
     """
     first, second, size = statement.ends
     if checked(body).shape != (size,):
@@ -44,7 +44,7 @@ def answer_size(statement: Statement) -> int:
 
 
 def answer(statement: Statement, share: Field, said: Transcript, query: Query) -> Field:
-    """What a member says of its share: linear in it, and the same for leader and helpers."""
+    """A member's answer: linear in its share, and the same for leader and helpers."""
     report = cut(statement, share)
     parts: list[Field] = []
     for gram, sent, (v, c) in zip(statement.grams, report.grams, query.grams, strict=True):
@@ -88,7 +88,7 @@ def summed(answers: Iterable[Field]) -> Field:
 
 
 def refusals(statement: Statement, total: Field, said: Transcript, query: Query) -> tuple[str, ...]:
-    """Which checks the sum of all members' answers fails, by name: none for a report that is taken.
+    """The names of the checks that the sum of all members' answers fails; none for an accepted report.
 
     Guarantee:
         A report of a client that does not keep the statement passes with probability at most 2**-128 for each hash that

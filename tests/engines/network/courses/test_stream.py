@@ -259,7 +259,7 @@ def test_attack_a_server_invents_a_list_without_a_party_that_it_counted(
             ward.epoch()
         seen = ward.releases()[1].vector  # type: ignore[union-attr]
         assert np.array_equal(seen, fresh + (mine if believed else 0))
-        said = "the signed statements do not prove that our records are in no sum: what is said to be client 1's word"
+        said = "the signed statements do not prove that our records are in no sum: the statement of client 1"
         assert any(said in line for line in ward.net.logs[104]) is not believed
 
 
@@ -442,6 +442,6 @@ def test_words_that_are_none_are_declined_and_free_nothing(tmp_path: Path) -> No
     words.write_bytes(msgspec.msgpack.encode(EndStatements(forged)))
     assert ward.epoch() == (EVERYBODY,)
     assert ward.book(4).outstanding == (0, 1)
-    assert any("do not prove that our records are in no sum: what is said" in line for line in ward.net.logs[104])
+    assert any("do not prove that our records are in no sum: the statement" in line for line in ward.net.logs[104])
     words.write_bytes(b"no words")  # damage in the server's folder stops nobody
     assert KeptStatements(words.parent).proof == b""
