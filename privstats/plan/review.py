@@ -1,4 +1,4 @@
-"""Text for the person who reviews a plan: facts in sentences, and the difference of two plans.
+"""The review of a plan: facts in sentences, and the difference of two plans.
 
 Everything is computed from the plans and nothing is decided. ``privstats plan check`` and ``plan diff`` print it.
 """
@@ -48,7 +48,7 @@ def facts(plan: Plan) -> list[str]:
 
 
 def _warnings(plan: Plan) -> list[str]:
-    """Warnings of promises that hold and are weak, and of exact sums that reveal records."""
+    """Warnings about promises that hold but are weak, and about exact sums that reveal records."""
     budget, records = plan.budget(), plan.cohort.max_records
     if plan.noise is None:
         return [_EXACT[kind] for kind in _EXACT if isinstance(plan.schema, kind)]
@@ -97,12 +97,12 @@ def _dropouts(plan: Plan) -> list[str]:
     table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
     return [
         f"epsilon that dropouts leave of {cohort.clients} clients, with all colluders' noise taken off: "
-        + ", ".join(_row_told(row) for row in table),
+        + ", ".join(_dropout_in_words(row) for row in table),
         *_insiders(plan),
     ]
 
 
-def _row_told(row: Dropout) -> str:
+def _dropout_in_words(row: Dropout) -> str:
     left = "no release" if row.epsilon is None else f"{row.epsilon:.4g}"
     return f"{left} with {row.gone or 'none'} gone"
 
@@ -253,7 +253,7 @@ def _changes(before: Plan, after: Plan) -> Iterator[Change]:
     old, new = dict(_flat(before.tables)), dict(_flat(after.tables))
     for key in dict.fromkeys([*old, *new]):
         if old.get(key) != new.get(key):
-            yield Change(key, _told(old.get(key)), _told(new.get(key)))
+            yield Change(key, _in_words(old.get(key)), _in_words(new.get(key)))
 
 
 def _flat(tables: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -264,7 +264,7 @@ def _flat(tables: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
             yield f"{above}{key}", value
 
 
-def _told(value: Any) -> str | None:
+def _in_words(value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, list | tuple):
@@ -276,7 +276,7 @@ def _told(value: Any) -> str | None:
 
 
 def _settings(transform: Mapping[str, Any]) -> str:
-    rest = ", ".join(f"{key}={_told(value)}" for key, value in transform.items() if key != "kind")
+    rest = ", ".join(f"{key}={_in_words(value)}" for key, value in transform.items() if key != "kind")
     return f" ({rest})" if rest else ""
 
 
