@@ -47,7 +47,7 @@ def new(
     identity = ps.secagg.Identity.generate(os.urandom)
     identity.save(path, passphrase)
     atomic_write(public_path, public_pem(identity.public).encode(), shared=True)
-    typer.echo(f"wrote {path}: keep it, and give it to nobody", err=True)
+    typer.echo(f"wrote {path}: keep it, and never give it away", err=True)
     typer.echo(f"wrote {public_path}: this is the public key, for the roster or the plan:", err=True)
     typer.echo(identity.public.hex())
 
@@ -59,7 +59,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Print the public key of an identity, which everybody may know."""
+    """Print the public key of an identity, which is no secret."""
     from privstats.files.signing import public_pem
 
     public = _public(path, passphrase_file)
@@ -70,7 +70,7 @@ def show(
 
 
 def _public(path: Path, passphrase_file: Path | None) -> bytes:
-    """The public key in a file of any kind; whoever locked a private one is asked for the passphrase."""
+    """The public key in a file of any kind; prompts for the passphrase of a locked private key."""
     from privstats.files.signing import is_locked, read_public
 
     locked = is_locked(path, LocalProtocolError)
@@ -83,7 +83,7 @@ def _public(path: Path, passphrase_file: Path | None) -> bytes:
 
 def _asked(*, twice: bool = False) -> str:
     if not sys.stdin.isatty():
-        raise LocalProtocolError("nobody is here to be asked for the passphrase; give --passphrase-file")
+        raise LocalProtocolError("there is no terminal to ask for the passphrase; give --passphrase-file")
     return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True))
 
 

@@ -1,6 +1,6 @@
-"""Records as people have them, CSV and Parquet files with a column to predict, and archives of arrays, for commands.
+"""Records for commands, from CSV and Parquet files with a column to predict, and from archives of arrays.
 
-It reads and splits; what the numbers mean is the plan's. pandas is asked for where a table is given, and not before.
+It reads and splits; the plan defines what the numbers mean. pandas is imported only if a table is given.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _READERS = {".csv": "read_csv", ".parquet": "read_parquet"}
 
 @dataclass(frozen=True)
 class Records:
-    """Features and what is predicted of them.
+    """Features, and the labels or targets that are predicted from them.
 
     Attributes:
         X: ``(n, features)``.
