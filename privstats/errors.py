@@ -160,7 +160,7 @@ class RandomnessError(PrivstatsError):
         >>> ps.private_release(schema, privacy, X, y, ledger="uncharged", rng=randomness.seeded(0))
         Traceback (most recent call last):
             ...
-        privstats.errors.RandomnessError: rng is reproducible, so whoever knows its seed can take off the noise and
+        privstats.errors.RandomnessError: rng is reproducible, so anyone who knows its seed can remove the noise and
         the masks; leave rng out, or pass allow_reproducible=True in a test
     """
 

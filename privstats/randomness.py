@@ -116,7 +116,7 @@ def checked(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
         )
     if rng.reproducible and not allow_reproducible:
         raise RandomnessError(
-            "rng is reproducible, so whoever knows its seed can take off the noise and the masks; leave rng out, or "
+            "rng is reproducible, so anyone who knows its seed can remove the noise and the masks; leave rng out, or "
             "pass allow_reproducible=True in a test"
         )
     return rng

@@ -206,8 +206,8 @@ def _require_central(privacy: object) -> None:
         raise PlanError(f"privacy must be a Privacy, got {type(privacy).__name__}; give model, unit, epsilon and delta")
     if privacy.trust.drawn_by != "server":
         raise PlanError(
-            f"privacy.model must be 'central' for one party alone, got {privacy.model!r}: there is nobody to share the "
-            "noise with"
+            f"privacy.model must be 'central' for one party alone, got {privacy.model!r}: no other party can "
+            "share the noise"
         )
     if privacy.unit != "record":
         raise PlanError("privacy.unit must be 'record' for one party alone: it is the only client there is")

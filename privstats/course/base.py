@@ -272,7 +272,7 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Node:
 
 def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
     if place >= course.most:
-        raise PlanError(f"the course said that it has at most {course.most} rounds and asks for another; raise most")
+        raise PlanError(f"the course declared at most {course.most} rounds and has another; raise most")
     if _terms(plan) != _terms(course.first):
         raise PlanError(
             f"round {place} of the course changes the trust model, unit, adjacency, protocol or colluders; keep "

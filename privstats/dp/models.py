@@ -101,7 +101,7 @@ _ROWS = (
     TrustModel(
         name="local",
         drawn_by="client",
-        trusted="nobody: each client's own noise keeps the promise to it, whatever all others do",
+        trusted="no other party: each client's own noise keeps the promise to it, whatever all others do",
     ),
     TrustModel(
         name="panel",

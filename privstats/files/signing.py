@@ -128,11 +128,11 @@ def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> byt
         >>> require_order(bytes(32), "server", ps.DataError)
         Traceback (most recent call last):
             ...
-        privstats.errors.DataError: server is a point of low order, for which anybody can sign; ask its owner for
+        privstats.errors.DataError: server is a point of low order, for which any party can sign; ask its owner for
         another key
     """
     if has_low_order(public):
-        raise error(f"{field} is a point of low order, for which anybody can sign; ask its owner for another key")
+        raise error(f"{field} is a point of low order, for which any party can sign; ask its owner for another key")
     return public
 
 

@@ -124,11 +124,11 @@ def _minimum_count(plan: Plan) -> list[str]:
     sigma = 0.0 if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)["N"]
     low, high = doubtful_counts(plan.min_count, sigma)
     per_dimension = plan.min_count / plan.schema.features
-    chance = f"in at least 99 % of releases (noise of {sigma:.3g} on a count with everybody's share) " if sigma else ""
+    chance = f"in at least 99 % of releases (noise of {sigma:.3g} on a count with all shares) " if sigma else ""
     goes = f"and one of fewer than {math.floor(low)} goes" if low >= 1 else "but noise may keep any smaller one"
     return [
         f"{chance}a class of at least {math.ceil(high)} records stays {goes}",
-        f"min_count is {per_dimension:.2g} records per dimension, which hides nobody by itself",
+        f"min_count is {per_dimension:.2g} records per dimension, which protects no record by itself",
     ]
 
 
@@ -324,7 +324,7 @@ def _survivors(before: Plan, after: Plan) -> Iterator[Effect]:
     yield _effect("clients that may collude", old.colluders, new.colluders, _more)
     if before.noise is not None and after.noise is not None:
         one, two = _best(before, before.noise), _best(after, after.noise)
-        yield Effect("epsilon if nobody vanishes", one, two, _protection(one, two, _kind(before) == _kind(after)))
+        yield Effect("epsilon if no client vanishes", one, two, _protection(one, two, _kind(before) == _kind(after)))
 
 
 def _best(plan: Plan, noise: Noise) -> float | None:

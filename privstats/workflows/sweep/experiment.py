@@ -111,7 +111,7 @@ class Study:
         return {"draws": len(scores), "mean": mean, "deviation": deviation, "low": low, "high": high, **same}
 
     def to_json(self) -> str:
-        """Everything in one document: what was asked, on what, by what, every draw and every mean."""
+        """The whole study in one document: axes, data, versions, every draw and every mean."""
         document = {
             "privstats": "sweep/2",
             "metric": self.metric,
