@@ -46,7 +46,7 @@ def pool_of(plan: Plan, data: Path | None, seed: int | None) -> tuple[Pool, str]
 
 
 def effort_of(trials: int, records: int, seed: int | None, out: Path | None, tick: Callable[[int], None]) -> Effort:
-    """How much is tried, and the file from which a stopped run goes on where there are a folder and a seed.
+    """The effort of a run, and, where there are a folder and a seed, the file from which a stopped run continues.
 
     Raises:
         DataError: the folder cannot be made.

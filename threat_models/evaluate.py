@@ -32,7 +32,7 @@ _MOST_SWEPT = 1_000_000
 
 @dataclass(frozen=True)
 class Effort:
-    """How long and how reproducibly to look.
+    """The effort and the seed of a run.
 
     Attributes:
         trials: worlds (membership: pairs of worlds) per attack; each attack plays its own share of it.
@@ -112,7 +112,7 @@ def sweep(
 
 
 def matrix(plan: Plan, attacks: Sequence[AnyAttack], data: Pool, effort: Effort | None = None) -> LeakageReport:
-    """Play every attack by everybody who could: one row per attack and per way of seeing the sums.
+    """Play every attack by every possible adversary: one row per attack and per sight of the sums.
 
     Attacks written for several releases, or for an experiment of their own, have one row and others that say so.
     """

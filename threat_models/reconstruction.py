@@ -79,7 +79,7 @@ SCORES: Mapping[Scored, Score] = {
 
 
 class Prior:
-    """How often the best single guess without a release hits: the public mean, or one of some public records.
+    """The hit rate of the best single guess without a release: the public mean, or one of some public records.
 
     The guess is the same in all worlds, because an attacker without a release cannot distinguish them.
     """

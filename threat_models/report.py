@@ -158,7 +158,7 @@ class LeakageReport:
 
     @property
     def doubt(self) -> str:
-        """How many attacks say nothing, and how many trials would; empty where each says something."""
+        """A sentence on inconclusive attacks, and the trials that would decide them; empty where each is conclusive."""
         silent, measured = len(self.undecided), len(self.measured)
         if not silent:
             return ""

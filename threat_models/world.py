@@ -194,8 +194,8 @@ def draw(field: Field, setting: Setting, adversary: Adversary, label: int, membe
 
     Args:
         label: the class under attack (ridge: ignored).
-        member: whether the one target of an all-but-one adversary takes part; other games ask about several
-            candidates in one world, half of them members, whatever this says.
+        member: whether the one target of an all-but-one adversary takes part; other games ask about several candidates
+            in one world, half of them members, for any value here.
         rng: all randomness of the world; the attack gets another generator.
 
     Raises:

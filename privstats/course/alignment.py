@@ -1,8 +1,8 @@
 """Masked SLOT-Align: one sum of client Gaussians, a few more sums to their barycentre, and the transport map.
 
-The course that brings clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md
-says when that helps). This module decides the plans, their order and the clients that must be in all of them; it
-computes no sums and no maps.
+The course maps clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md says
+when that helps). It fixes the plans, their order, and the clients that must be in all of them; ``moments.gaussians``
+has the sums and ``transforms.transport`` the map.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Alignment:
 
     Guarantee:
         With a ``Privacy`` of unit client and a ``client_clip``, all T + 1 sums together are mu-GDP with :attr:`mu`, for
-        one client added or removed, whatever S a server publishes and whichever lists it names. Without noise masking
-        hides single clients from a server that follows the protocol or chooses which clients vanish; it does *not* hide
-        what the sums over many clients reveal together, and a server that invents S sees T matrices of its choice. The
-        counting rule of the plan (``min_survivors - colluders >= 4 (T + 1)``) is no proof. One record is never
-        promised.
+        one client added or removed, for any S that a server publishes and any lists that it names. Without noise
+        masking hides single clients from a server that follows the protocol or chooses which clients vanish; it does
+        *not* hide what the sums over many clients reveal together, and a server that invents S sees T matrices of its
+        choice. The counting rule of the plan (``min_survivors - colluders >= 4 (T + 1)``) is no proof. One record is
+        never promised.
 
     Args:
         first: a plan of a ``GaussianSchema`` without a reference, whose ``rounds`` are T.

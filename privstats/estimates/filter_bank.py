@@ -1,4 +1,4 @@
-"""Filters between the released sums of a round and the weights of the next, and the curvature that gradients tell.
+"""Filters between the released sums of a round and the weights of the next, and curvature from gradients.
 
 ``Filter`` is a diagonal Kalman filter: damped Newton with no rate to choose. ``KalmanBank`` has one filter per
 hypothesis about the unknown quantities of a regression, weighted by their evidence. ``GradientHistory`` estimates

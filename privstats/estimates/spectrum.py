@@ -99,7 +99,7 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
         >>> bool((spectrum.values >= 0).all()), abs(spectrum.values[-1] - 90.0) < 5.0
         (True, np.True_)
     """
-    from sklearn.isotonic import isotonic_regression  # slow to import, and whoever measures does not wait for it
+    from sklearn.isotonic import isotonic_regression  # slow to import, and measuring does not need it
 
     values, vectors = np.linalg.eigh(matrix)
     if sigma == 0:
@@ -119,7 +119,7 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
 
 
 def _least_lost(signal: float, noise: float, d: int) -> float:
-    """The least share of the signal to count as lost, whatever the estimate of the found signal is.
+    """The least share of the signal to count as lost, for any estimate of the found signal.
 
     Under strong noise the signal is a small difference of large numbers, so the estimate of the found signal can exceed
     it by chance. Hence lost is at least two standard deviations of the sum of squares of the noise, each 2 / sqrt(d (d

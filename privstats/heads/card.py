@@ -48,21 +48,22 @@ class Described:
         """
         check_is_fitted(self, "rule_")
         sections = {
-            "Intended use": [intended_use or "Nobody has said it: whoever gives this model away writes it here."],
-            "What goes in": list(_inputs(self)),
-            "What comes out": list(_outputs(self)),
-            "What it was made from": list(_origin(getattr(self, "provenance_", UNKNOWN))),
+            "Intended use": [intended_use or "Not stated: pass intended_use= before this model is shared."],
+            "Inputs": list(_inputs(self)),
+            "Outputs": list(_outputs(self)),
+            "Provenance": list(_origin(getattr(self, "provenance_", UNKNOWN))),
             "Parameters": [_table(("parameter", "value"), _parameters(self))],
             "Evaluation": list(_evaluation(scores or {})),
-            "What is not known": list(_UNKNOWN),
+            "Limits": list(_UNKNOWN),
         }
-        body = "\n\n".join(f"## {title}\n\n" + "\n\n".join(told) for title, told in sections.items())
+        body = "\n\n".join(f"## {title}\n\n" + "\n\n".join(lines) for title, lines in sections.items())
         return f"# {type(self).__name__}\n\n{_headline(self)}\n\n{body}\n"
 
 
 _UNKNOWN = (
-    "Who is in the records, how they were chosen, and for whom the model is better or worse: sums do not tell it.",
-    "Whether the columns of new records mean the same. The model predicts something for any row.",
+    "Unknown, because sums do not hold it: whose records these are, how they were chosen, and for which groups the "
+    "model is better or worse.",
+    "Columns of new records must mean the same: the model gives a prediction for any row.",
 )
 
 
@@ -72,20 +73,20 @@ def _headline(head: Any) -> str:
     return f"{what} from {columns} columns, made with privstats {__version__}."
 
 
-def _columns(surface: Preprocessing) -> int:
-    return input_features(surface.transform, surface.features)
+def _columns(preprocessing: Preprocessing) -> int:
+    return input_features(preprocessing.transform, preprocessing.features)
 
 
 def _inputs(head: Any) -> Iterator[str]:
-    surface: Preprocessing = head.preprocessing_
-    names = f": {', '.join(surface.feature_names)}" if surface.feature_names else ", in the order of the records"
-    yield f"Rows of {_columns(surface)} numbers{names}."
-    if surface.transform:
-        yield f"The model first applies public maps to them: {', '.join(step.kind for step in surface.transform)}."
-    if surface.nonnegative:
+    first: Preprocessing = head.preprocessing_
+    names = f": {', '.join(first.feature_names)}" if first.feature_names else ", in the order of the records"
+    yield f"Rows of {_columns(first)} numbers{names}."
+    if first.transform:
+        yield f"The model first applies public maps to them: {', '.join(step.kind for step in first.transform)}."
+    if first.nonnegative:
         yield "Then it sets negative entries to 0."
-    if surface.clip_norm is not None:
-        yield f"Then it shortens rows of a norm above {surface.clip_norm:g} to it."
+    if first.clip_norm is not None:
+        yield f"Then it shortens rows of a norm above {first.clip_norm:g} to it."
 
 
 def _outputs(head: Any) -> Iterator[str]:
@@ -95,16 +96,15 @@ def _outputs(head: Any) -> Iterator[str]:
     labels = head.classes_.tolist()
     shown = ", ".join(map(str, labels[:_SHOWN_LABELS])) + (", ..." if len(labels) > _SHOWN_LABELS else "")
     yield f"One of {len(labels)} classes: {shown}."
-    yield "Probabilities are those of the model; nobody has calibrated them on records."
+    yield "Probabilities are those of the model; they were not calibrated on records."
 
 
 def _origin(found: Provenance) -> Iterator[str]:
     yield f"**{found}**"
     if found.covered:
         yield (
-            "What the model tells of any one "
-            f"{found.unit} in it is bounded by that promise, whomever it is shown to. The promise is of the releases "
-            "below together; other releases of the same records add to it."
+            f"That promise bounds everything that the model reveals about any one {found.unit}, to any recipient. It "
+            "covers the releases below together; other releases of the same records add to it."
         )
     else:
         yield "**As far as its file says, no promise covers it: it must stay where the records are.**"

@@ -47,7 +47,7 @@ class FewRecordsWarning(UserWarning):
 
 
 class Classifier(Protocol):
-    """What the diagnostics need of a fitted head, or of any other classifier."""
+    """The methods of a fitted head, or of any other classifier, that the diagnostics call."""
 
     classes_: NDArray[Any]
 
@@ -75,7 +75,7 @@ class Gaussianity:
 
 @dataclass(frozen=True)
 class Homogeneity:
-    """How far class covariances lie from the pooled one.
+    """Distances of the class covariances from the pooled one.
 
     Attributes:
         divergence: Kullback-Leibler divergence of N(0, Sigma_c) from N(0, Sigma) per dimension, nats, ``(C,)``. LDA

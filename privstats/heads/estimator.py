@@ -1,4 +1,4 @@
-"""The scikit-learn surface that all classification heads share.
+"""The scikit-learn interface that all classification heads share.
 
 A subclass states which statistics it needs and turns evidence into a rule; the base class adds fitting on records or on
 a release, and predictions.

@@ -64,16 +64,16 @@ def to_linear(head: object) -> torch.nn.Linear:
     """
     torch = optional_dependencies.load("torch", by="to_linear")
     fitted = _fitted(head, "to_linear")
-    rule, surface = fitted.rule_, fitted.preprocessing_
+    rule, preprocessing = fitted.rule_, fitted.preprocessing_
     if not isinstance(rule, LinearRule):
         raise HeadError(f"{type(head).__name__} is not linear; export it with to_module")
-    curved = [step.kind for step in surface.transform if not step.affine]
+    curved = [step.kind for step in preprocessing.transform if not step.affine]
     if curved:
         raise HeadError(
             f"this {type(head).__name__} stands behind the transform {curved[0]!r}, which no linear layer can hold; "
             "export it with to_module"
         )
-    matrix, shift = _affine(surface)
+    matrix, shift = _affine(preprocessing)
     linear = torch.nn.Linear(len(matrix), len(rule.coef))
     with torch.no_grad():
         linear.weight.copy_(torch.tensor(rule.coef @ matrix.T))
@@ -131,8 +131,8 @@ def to_onnx(head: object, path: PathLike, *, precision: Precision = "float64") -
     """Write the head as an ONNX file, for runtimes without Python: :func:`to_module` as a graph.
 
     Input ``rows`` ``(n, inputs)``, outputs ``scores`` ``(n, C)`` and, of a classifier, ``label`` ``(n,)``, out of
-    ``classes_``, and ``probabilities`` ``(n, C)`` where they are the softmax of the scores. All in ``precision``. Where
-    the head comes from (``provenance_``) and the versions stand in the file's metadata; nothing there is signed.
+    ``classes_``, and ``probabilities`` ``(n, C)`` where they are the softmax of the scores. All in ``precision``. The
+    file's metadata hold provenance and versions, unsigned.
 
     Args:
         head: a fitted head.
@@ -154,12 +154,12 @@ def to_onnx(head: object, path: PathLike, *, precision: Precision = "float64") -
     """
     onnx = optional_dependencies.load("onnx", by="to_onnx")
     fitted = _fitted(head, "to_onnx")
-    surface, graph = fitted.preprocessing_, Graph(onnx, _checked(precision))
-    inputs = input_features(surface.transform, surface.features)
-    _require_graph_maps(surface, Symbol(Graph(onnx, precision), "rows", (None, inputs)), "the arrays of a graph")
+    preprocessing, graph = fitted.preprocessing_, Graph(onnx, _checked(precision))
+    inputs = input_features(preprocessing.transform, preprocessing.features)
+    _require_graph_maps(preprocessing, Symbol(Graph(onnx, precision), "rows", (None, inputs)), "the arrays of a graph")
     scores = _scores(fitted, SimpleNamespace(**fitted.rule_.arrays()), Symbol(graph, "rows", (None, inputs)))
     graph.add("Identity", scores.name, output="scores")
-    outputs = [_value(graph, "scores", len(fitted.rule_.scores(np.zeros((1, surface.features)))[0]))]
+    outputs = [_value(graph, "scores", len(fitted.rule_.scores(np.zeros((1, preprocessing.features)))[0]))]
     if hasattr(head, "classes_"):
         outputs += _classified(graph, head)
     entrance = _value(graph, "rows", inputs)
@@ -185,10 +185,10 @@ class Exported:
 
 def _scores(fitted: _Fitted, buffers: Any, rows: Any) -> Any:
     """Scores of rows as ``predict`` takes them, of a torch tensor or a symbol; it branches on no entry."""
-    surface = fitted.preprocessing_
-    rows, radius = apply(surface.transform, rows), surface.clip_norm
+    preprocessing = fitted.preprocessing_
+    rows, radius = apply(preprocessing.transform, rows), preprocessing.clip_norm
     xp = arrays_of(rows)
-    if surface.nonnegative:
+    if preprocessing.nonnegative:
         rows = xp.relu(rows)
     if radius is not None:
         norms = xp.sqrt(xp.vecdot(rows, rows))
@@ -198,7 +198,7 @@ def _scores(fitted: _Fitted, buffers: Any, rows: Any) -> Any:
 
 def _classified(graph: Graph, head: Any) -> list[Any]:
     """A classifier's outputs: the label, and the probabilities where they are the softmax of the scores."""
-    labels = np.asarray(head.classes_.tolist())  # texts as texts, whatever array they came in
+    labels = np.asarray(head.classes_.tolist())  # texts as texts, from any array
     if labels.dtype.kind not in _LABELS:
         raise HeadError("labels must be texts, numbers or truth values to stand in an ONNX file; rename the classes")
     number = getattr(graph.onnx.TensorProto, _LABELS[labels.dtype.kind])
@@ -239,17 +239,17 @@ def _fitted(head: object, call: str) -> _Fitted:
     return cast(_Fitted, head)
 
 
-def _affine(surface: Preprocessing) -> tuple[Array, Array]:
+def _affine(preprocessing: Preprocessing) -> tuple[Array, Array]:
     """A transform of affine maps as x -> x M + m: M ``(inputs, d)``, m ``(d,)``."""
-    inputs = input_features(surface.transform, surface.features)
-    shift = apply(surface.transform, np.zeros((1, inputs)))[0]
-    return apply(surface.transform, np.eye(inputs)) - shift, shift
+    inputs = input_features(preprocessing.transform, preprocessing.features)
+    shift = apply(preprocessing.transform, np.zeros((1, inputs)))[0]
+    return apply(preprocessing.transform, np.eye(inputs)) - shift, shift
 
 
-def _require_graph_maps(surface: Preprocessing, rows: Any, what: str) -> None:
+def _require_graph_maps(preprocessing: Preprocessing, rows: Any, what: str) -> None:
     """HeadError where a map of another package turns such rows into something else."""
     kind = type(rows)
-    for step in surface.transform:
+    for step in preprocessing.transform:
         try:
             rows = step.apply(rows)
         except (TypeError, ValueError, AttributeError, RuntimeError):

@@ -146,7 +146,7 @@ def head_of(content: Content, path: PathLike) -> Any:
         cls = head_class(manifest.head) if manifest.head in HEADS else _HEADS[manifest.head]
         head = cls(**manifest.parameters)
         transform = from_builtins(manifest.transform)
-        surface = Preprocessing(
+        preprocessing = Preprocessing(
             manifest.features, transform, manifest.clip_norm, manifest.feature_names, manifest.nonnegative
         )
         _check_fit(manifest, rule)
@@ -155,7 +155,7 @@ def head_of(content: Content, path: PathLike) -> Any:
         raise HeadError(
             f"{path} is damaged: its manifest and its tensors do not hold together; save it again"
         ) from None
-    _restore(head, manifest, rule, surface)
+    _restore(head, manifest, rule, preprocessing)
     for name, values in known.items():
         setattr(head, name + "_", values)
     return head
@@ -196,18 +196,18 @@ def _check_known(manifest: _Manifest, known: dict[str, Any]) -> None:
 
 
 def _manifest(head: Any) -> _Manifest:
-    surface: Preprocessing = head.preprocessing_
+    preprocessing: Preprocessing = head.preprocessing_
     return _Manifest(
         head=type(head).__name__,
         parameters={name: _plain(value) for name, value in head.get_params().items()},
         rule=head.rule_.kind,
         classes=_plain(head.classes_) if hasattr(head, "classes_") else None,
         flat=bool(getattr(head, "_flat", False)),
-        features=surface.features,
-        clip_norm=surface.clip_norm,
-        transform=to_builtins(surface.transform),
-        feature_names=surface.feature_names,
-        nonnegative=surface.nonnegative,
+        features=preprocessing.features,
+        clip_norm=preprocessing.clip_norm,
+        transform=to_builtins(preprocessing.transform),
+        feature_names=preprocessing.feature_names,
+        nonnegative=preprocessing.nonnegative,
         provenance=getattr(head, "provenance_", UNKNOWN),
     )
 
@@ -216,11 +216,11 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
-def _restore(head: Any, manifest: _Manifest, rule: Rule, surface: Preprocessing) -> None:
+def _restore(head: Any, manifest: _Manifest, rule: Rule, preprocessing: Preprocessing) -> None:
     head.provenance_ = manifest.provenance
-    head.preprocessing_ = surface
-    if surface.inputs is not None:
-        head.n_features_in_ = surface.inputs
+    head.preprocessing_ = preprocessing
+    if preprocessing.inputs is not None:
+        head.n_features_in_ = preprocessing.inputs
     if manifest.classes is not None:
         head.classes_ = np.asarray(manifest.classes)
     else:

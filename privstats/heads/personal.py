@@ -247,7 +247,7 @@ def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
         own: the client's, from ``reference.local(transport, X)``.
 
     Raises:
-        HeadError: the head is not fitted, or stands behind no such map.
+        HeadError: the head is not fitted, or its preprocessing has no such map.
 
     Example:
         >>> from dataclasses import replace
@@ -315,7 +315,7 @@ FORMAT = Format[Personal](
         2: Version(_read, whole_content(b"privstats-personal-head/2")),
     },
 )
-"""Files of personal heads; in version 1 the head inside does not say where it comes from."""
+"""Files of personal heads; in version 1 the head inside has no provenance."""
 
 
 def _check_tensors(personal: Personal, tensors: dict[str, NDArray[Any]]) -> None:

@@ -79,7 +79,7 @@ class Records:
 
     @property
     def count(self) -> int:
-        """How many records there are, where they are in arrays or files."""
+        """Number of records, where they are in arrays or files."""
         return int(as_rows(self.first[0], "X").shape[0])
 
     @property
@@ -116,7 +116,7 @@ class Labels:
     """The classes of one party's records, and the number of each class.
 
     Attributes:
-        names: every class once, sorted, of whatever type the labels have, ``(C,)``.
+        names: every class once, sorted, in the labels' own type, ``(C,)``.
     """
 
     names: NDArray[Any]

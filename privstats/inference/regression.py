@@ -35,7 +35,7 @@ _COARSE = 1e-3
 
 
 class Saturation(NamedTuple):
-    """How close the clip comes to the records.
+    """The distance of the records from the clip.
 
     Attributes:
         targets: share of targets beyond ``target_bound``, estimated from the released mean and variance as if normal.

@@ -169,7 +169,7 @@ def mixed(
         columns: names or numbers of the columns in the model; all if omitted.
 
     Assumes:
-        A linear model with the same slopes at all sites, levels drawn from a normal law whatever the columns are,
+        A linear model with the same slopes at all sites, levels drawn from a normal law, independent of the columns,
         independent records, negligible clipping, honest clients.
 
     Raises:
@@ -208,7 +208,7 @@ def mixed(
     cov = ("REML", f"{sites} sites, variance of their levels {group_var:.4g}")
     found = _fields(release, sums, errors, cov, words)
     if place in (0, len(LEVELS) - 1):
-        found["notes"] += ("the variance of the levels is at the end of what is looked through",)
+        found["notes"] += ("the variance of the levels is at the end of the range that is searched",)
     return MixedRegression(**found, rsquared=None, group_var=group_var)
 
 

@@ -282,7 +282,7 @@ def _survival(flat: Array, times: Times) -> Array:
 
 
 def _told_bins(table: CountTable) -> int:
-    """How many bins are told."""
+    """Number of bins that are told."""
     at_risk, bins = _at_risk(table.counts, "discrete"), len(table.counts)
     if table.sigma == 0:
         return int((at_risk > 0).sum())

@@ -71,7 +71,7 @@ class Chi2(NamedTuple):
 
 @dataclass(frozen=True)
 class Confusion:
-    """How well predictions agree with labels.
+    """Agreement of predictions with labels.
 
     Attributes:
         accuracy: share of records whose prediction is their label.

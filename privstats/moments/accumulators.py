@@ -23,7 +23,7 @@ from privstats.moments.exact_sum import exact_rows, require_known, require_room
 from privstats.moments.grid import Grid, GridChunk, feature_grid, target_grid
 from privstats.moments.input_validation import Tile, count_of, tiles, tiles_of_batches
 from privstats.moments.ridge_moments import RidgeMoments, RidgeSums, fold_of_key, key_weights
-from privstats.moments.sparse_grid import snapped
+from privstats.moments.sparse_grid import quantized
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema
 from privstats.transforms import apply
 
@@ -114,10 +114,10 @@ class CpuAccumulator:
         self._filled = at.stop
 
     def _flush(self) -> None:
-        snapped = self._chunk.finish()
-        self._clipped += snapped.clipped
-        self._energy += snapped.energy
-        self._norm_counts += norm_histogram(snapped.norms, self._schema.steps)
+        done = self._chunk.finish()
+        self._clipped += done.clipped
+        self._energy += done.energy
+        self._norm_counts += norm_histogram(done.norms, self._schema.steps)
         if self._target_chunk is not None:
             self._targets_clipped += self._target_chunk.finish().clipped
         if self._filled:
@@ -140,7 +140,7 @@ class SparseAccumulator:
             DataError: an entry is NaN or infinite.
         """
         schema, beside = self._schema, 0
-        whole, found = snapped(feature_grid(schema), rows)
+        whole, found = quantized(feature_grid(schema), rows)
         if not isinstance(schema, ClassSchema):
             raw, targets = targets, np.empty((len(targets), schema.targets))
             beside = target_grid(schema).quantize(raw[:, None] if raw.ndim == 1 else raw, targets).clipped

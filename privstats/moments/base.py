@@ -145,7 +145,7 @@ class Moments(ABC):
         return self.of_sums(self.schema, sums, **beside)
 
     def _reach(self) -> int:
-        """How large any total over blocks may be, in absolute value; exact, whatever the arrays hold."""
+        """The largest absolute value of any total over blocks, exact for any arrays."""
         sizes = self.schema.sizes
         arrays = (self.sums(row).reshape(row.blocks(sizes), -1) for row in self.schema.sent)
         return max(sum(max(int(block.max()), -int(block.min())) for block in array) for array in arrays)

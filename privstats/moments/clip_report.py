@@ -23,7 +23,7 @@ NORM_EDGES = 2.0 ** (np.arange(-_OCTAVES * _BINS_PER_OCTAVE, _OCTAVES * _BINS_PE
 
 @dataclass(frozen=True)
 class ClipReport:
-    """How many records were clipped, how long they were, and how fine the grid is beside them. Stays with the client.
+    """Number of clipped records, their norms, and the fineness of the grid. Stays with the client.
 
     Attributes:
         records: records measured.

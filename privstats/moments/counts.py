@@ -60,7 +60,7 @@ class CountMoments(Moments):
 
     @property
     def records(self) -> int:
-        """Records measured. Private, though every table's sum tells it."""
+        """Records measured. Private, though every table's sum reveals it."""
         return int(self.T[self.schema.place(self.schema.tables[0])].sum())
 
     def real(self) -> RealCountMoments:

@@ -70,7 +70,7 @@ class Grid:
         chunk.fill(rows)
         return chunk.finish()
 
-    def snap(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rounded(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> NDArray[np.float64]:
         """Write the rows, scaled and rounded, into ``out``; returns their squared norms in grid steps, before any clip.
 
         Raises:
@@ -89,7 +89,7 @@ class Grid:
         return squares
 
     def outside(self, squares: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Which of these squared norms are beyond the radius.
+        """Indices of the squared norms beyond the radius.
 
         Whole numbers up to 2**53 add exactly and larger sums stay larger, so rounding cannot change this decision.
         """
@@ -98,7 +98,7 @@ class Grid:
     def shrink(self, rows: Any) -> tuple[Any, Any]:
         """Rows scaled to the inner radius and rounded, and their norms in grid steps before that; torch or numpy.
 
-        Zeros may be left out of a row, whatever its place among the others: the rest gets the same bits.
+        Zeros may be left out of a row anywhere: the other entries get the same bits.
         """
         xp = arrays_of(rows)
         if self.nonnegative:
@@ -150,7 +150,7 @@ class GridChunk:
             DataError: an entry is NaN or infinite.
         """
         at = slice(self._filled, self._filled + len(rows))
-        self._squares[at] = self._grid.snap(rows, self._rows[at])
+        self._squares[at] = self._grid.rounded(rows, self._rows[at])
         self._filled = at.stop
         outside = self._grid.outside(self._squares[at])
         if outside.size:

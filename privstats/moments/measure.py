@@ -96,7 +96,7 @@ def warn_if_empty(*moments: Moments) -> None:
     """
     if all(each.records == 0 for each in moments):
         warnings.warn(
-            "there is no record in X, so every sum is 0, and what is released is noise alone; see what was loaded",
+            "there is no record in X, so every sum is 0 and a release is noise alone; check the loaded data",
             UserWarning,
             stacklevel=3,
         )

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from privstats.moments.grid import Grid, Quantized
 
-__all__ = ["snapped", "windows"]
+__all__ = ["quantized", "windows"]
 
 _WAITING = 1 << 17  # entries of rows to shrink at once
 _ENTRIES = 1 << 21
@@ -39,14 +39,14 @@ def _least_entries(columns: int) -> int:
     return max(_ENTRIES, columns**2 // 4)
 
 
-def snapped(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
+def quantized(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
     """The grid vectors of rows ``(n, d)``, sparse float64, and the effect of quantizing them.
 
     Raises:
         DataError: an entry is NaN or infinite.
     """
     out = np.empty((rows.nnz, 1))
-    entries = replace(grid, columns=1).snap(rows.data[:, None], out)
+    entries = replace(grid, columns=1).rounded(rows.data[:, None], out)
     whole = csr_array((out[:, 0], rows.indices, rows.indptr), shape=rows.shape)
     squares = np.asarray(csr_array((entries, rows.indices, rows.indptr), shape=rows.shape) @ np.ones(rows.shape[1]))
     norms, clipped = np.sqrt(squares), 0

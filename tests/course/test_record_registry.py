@@ -206,19 +206,19 @@ def test_the_central_servers_list_is_proof_and_no_other_servers_is(tmp_path: Pat
 
 
 def split_stream() -> tuple[ps.Stream, list[secagg.Identity]]:
-    seats = [secagg.Identity(bytes([90 + place]) * 32) for place in range(3)]
-    panel = tuple(seat.public.hex() for seat in seats)
+    members = [secagg.Identity(bytes([90 + place]) * 32) for place in range(3)]
+    panel = tuple(member.public.hex() for member in members)
     usual = plan_of(model="distributed")
     plan = ps.Plan(schema=usual.schema, cohort=usual.cohort, privacy=usual.privacy, protocol="split", panel=panel)
-    return ps.Stream(plan, 4), seats
+    return ps.Stream(plan, 4), members
 
 
-def abandoned(book: RecordRegistry, world: World, seats: list[secagg.Identity]) -> dict[str, Any]:
+def abandoned(book: RecordRegistry, world: World, members: list[secagg.Identity]) -> dict[str, Any]:
     """What left for node 0 and every helper's word that it is in no sum."""
     plan = book.stream.first
-    place = secagg.Roster([each.public for each in PEOPLE], server=seats[0].public, run=node_run(b"may", 0))
-    keys = [secagg.HelperKeys(seat, at, plan.masking, place) for at, seat in enumerate(seats)]
-    panel = secagg.Panel(tuple(seat.public for seat in seats), tuple(key.offer for key in keys))
+    place = secagg.Roster([each.public for each in PEOPLE], server=members[0].public, run=node_run(b"may", 0))
+    keys = [secagg.HelperKeys(member, at, plan.masking, place) for at, member in enumerate(members)]
+    panel = secagg.Panel(tuple(member.public for member in members), tuple(key.offer for key in keys))
     pending = book.pending(0, list(world.rows))
     delta = book.delta(pending, world.measured(pending.entering))
     charge = book.charge(plan, [], pending)
@@ -251,10 +251,10 @@ def vanished(book: RecordRegistry, world: World) -> dict[str, Any]:
 def test_the_word_of_those_who_would_know_is_proof(tmp_path: Path, protocol: str) -> None:
     """Abandoned by all helpers, or on no signed list: the upload stays uniform, so its records are sent again."""
     world = World()
-    stream, seats = split_stream() if protocol == "split" else (stream_of(plan=plan_of(model="distributed")), [])
+    stream, members = split_stream() if protocol == "split" else (stream_of(plan=plan_of(model="distributed")), [])
     book = registry(tmp_path, stream)
     book.enter(world.born(0, 4))
-    proof = abandoned(book, world, seats) if protocol == "split" else vanished(book, world)
+    proof = abandoned(book, world, members) if protocol == "split" else vanished(book, world)
     mine = list(world.rows)[:4]
     assert book.pending(1, mine).entering == ()
     missing = dict(list(proof["statements"].items())[:-1])

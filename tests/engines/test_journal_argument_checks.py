@@ -28,7 +28,7 @@ def place(cohort: Cohort, **wrong) -> dict:
     return {"parameters": cohort.parameters} | right | wrong
 
 
-def seat(cohort: Cohort, **wrong) -> dict:
+def held(cohort: Cohort, **wrong) -> dict:
     return {"parameters": cohort.parameters, "identity": cohort.aggregator, "roster": cohort.roster} | wrong
 
 
@@ -45,18 +45,18 @@ def seat(cohort: Cohort, **wrong) -> dict:
             "on_upload must be a function, got int",
         ),
         (lambda c, at: JournaledClient.resume_or_create(at, KEY, c.clients[0], **place(c)), "make must be a function"),
-        (lambda c, at: JournaledServer.resume_or_create(at, KEY, c.server, **seat(c)), "make must be a function"),
+        (lambda c, at: JournaledServer.resume_or_create(at, KEY, c.server, **held(c)), "make must be a function"),
         (lambda c, at: JournaledClient.resume_or_create(at, KEY, lambda: None, **place(c)), "keeps a client, got None"),
-        (lambda c, at: JournaledServer.resume_or_create(at, KEY, lambda: 3, **seat(c)), "keeps a server, got int"),
-        (lambda c, at: JournaledServer.resume(at, KEY, **seat(c, parameters=3)), PARAMETERS.format("int")),
-        (lambda c, at: JournaledServer.resume(at, KEY, **seat(c, threads=0)), THREADS.format("0")),
+        (lambda c, at: JournaledServer.resume_or_create(at, KEY, lambda: 3, **held(c)), "keeps a server, got int"),
+        (lambda c, at: JournaledServer.resume(at, KEY, **held(c, parameters=3)), PARAMETERS.format("int")),
+        (lambda c, at: JournaledServer.resume(at, KEY, **held(c, threads=0)), THREADS.format("0")),
         (lambda c, at: JournaledClient.resume(at, KEY, **place(c, threads="2")), THREADS.format("'2'")),
-        (lambda c, at: JournaledHelper.offer(at, KEY, **seat(c, parameters="plan"), place=1), PARAMETERS.format("str")),
-        (lambda c, at: JournaledHelper.offer(at, KEY, **seat(c), place=1), "a panel only under a plan"),
-        (lambda c, at: JournaledHelper.resume(at, KEY, **seat(c)), "a panel only under a plan"),
-        (lambda c, at: JournaledHelper.resume(at, KEY, **seat(c, identity="x")), IDENTITY.format("str")),
-        (lambda c, at: JournaledLeader.offer(at, KEY, **seat(c)), "a panel only under a plan"),
-        (lambda c, at: JournaledLeader.resume(at, KEY, **seat(c, identity=3)), IDENTITY.format("int")),
+        (lambda c, at: JournaledHelper.offer(at, KEY, **held(c, parameters="plan"), place=1), PARAMETERS.format("str")),
+        (lambda c, at: JournaledHelper.offer(at, KEY, **held(c), place=1), "a panel only under a plan"),
+        (lambda c, at: JournaledHelper.resume(at, KEY, **held(c)), "a panel only under a plan"),
+        (lambda c, at: JournaledHelper.resume(at, KEY, **held(c, identity="x")), IDENTITY.format("str")),
+        (lambda c, at: JournaledLeader.offer(at, KEY, **held(c)), "a panel only under a plan"),
+        (lambda c, at: JournaledLeader.resume(at, KEY, **held(c, identity=3)), IDENTITY.format("int")),
     ],
 )  # fmt: skip
 def test_an_argument_of_another_kind_is_one_sentence_and_leaves_no_journal(cohort, tmp_path, call, sentence) -> None:
@@ -87,11 +87,11 @@ def test_a_place_of_another_kind_is_one_sentence(tmp_path: Path, wrong, sentence
     if "index" not in wrong:
         JournaledServer.create(tmp_path / "server", KEY, cohort.server).close()
         with pytest.raises(LocalProtocolError, match=sentence):
-            JournaledServer.resume(tmp_path / "server", KEY, **seat(cohort, **wrong))
+            JournaledServer.resume(tmp_path / "server", KEY, **held(cohort, **wrong))
 
 
 def test_nothing_to_resume_and_over_are_different_errors(cohort: Cohort, tmp_path: Path) -> None:
-    for resume, arguments in ((JournaledClient.resume, place(cohort)), (JournaledServer.resume, seat(cohort))):
+    for resume, arguments in ((JournaledClient.resume, place(cohort)), (JournaledServer.resume, held(cohort))):
         with pytest.raises(NothingToResumeError):
             resume(tmp_path / "nothing", KEY, **arguments)
     JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0]).discard()

@@ -52,8 +52,8 @@ def run(tmp_path):
 
     def client(index):
         vector = uploads.parameters.ring.encode(uploads.values[index])
-        seat = {"index": index, "identity": uploads.identities[index], "roster": uploads.roster, "panel": panel}
-        return Client(uploads.parameters, vector, **seat)
+        given = {"index": index, "identity": uploads.identities[index], "roster": uploads.roster, "panel": panel}
+        return Client(uploads.parameters, vector, **given)
 
     def again(place):
         return JournaledHelper.resume(homes[place - 1], KEY, identity=members[place], **common)

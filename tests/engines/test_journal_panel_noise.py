@@ -143,18 +143,18 @@ def test_a_session_between_folders_releases_the_noise_of_every_member_once(tmp_p
 
 
 def test_a_leaders_release_is_the_same_after_every_kill(tmp_path: Path) -> None:
-    seats = [Identity.generate(os.urandom) for _ in range(2)]
+    members = [Identity.generate(os.urandom) for _ in range(2)]
     people = [Identity.generate(os.urandom) for _ in range(3)]
     promise = ps.Privacy(model="panel", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
     schema = ps.ClassSchema(2, 3, "NA", 1.0)
-    panel = {"protocol": "split", "panel": [each.public.hex() for each in seats]}
+    panel = {"protocol": "split", "panel": [each.public.hex() for each in members]}
     plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 90), privacy=promise, **panel)
-    roster = ps.secagg.Roster([each.public for each in people], server=seats[0].public, run=os.urandom(16))
-    keys = [HelperKeys(seat, place, plan.masking, roster) for place, seat in enumerate(seats)]
-    offered = ps.secagg.Panel(tuple(seat.public for seat in seats), tuple(key.offer for key in keys))
+    roster = ps.secagg.Roster([each.public for each in people], server=members[0].public, run=os.urandom(16))
+    keys = [HelperKeys(member, place, plan.masking, roster) for place, member in enumerate(members)]
+    offered = ps.secagg.Panel(tuple(member.public for member in members), tuple(key.offer for key in keys))
     common = {"roster": roster, "panel": offered}
     helper = ps.session.helper(plan, keys=keys[1], **common)
-    named = {"parameters": plan.masking, "roster": roster, "identity": seats[0]}
+    named = {"parameters": plan.masking, "roster": roster, "identity": members[0]}
     made = lambda: ps.session.server(plan, roster, keys=keys[0], panel=offered)  # noqa: E731
     releases = []
     with ps.engines.journal.JournaledServer.resume_or_create(tmp_path, KEY, made, **named) as server:

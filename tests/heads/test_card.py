@@ -14,12 +14,12 @@ from tests.heads.test_provenance import CLOSED, TERMS, X, Y, fitted
 
 SECTIONS = [
     "Intended use",
-    "What goes in",
-    "What comes out",
-    "What it was made from",
+    "Inputs",
+    "Outputs",
+    "Provenance",
     "Parameters",
     "Evaluation",
-    "What is not known",
+    "Limits",
 ]
 
 
@@ -52,7 +52,7 @@ def test_a_card_says_what_people_said():
     card = heads.LDA().fit(X, Y).card(intended_use="Sorting trees.", scores={"accuracy | public": 0.91234})
     assert "Sorting trees." in card
     assert "| accuracy \\| public | 0.9123 |" in card
-    assert "Nobody has said it" not in card
+    assert "Not stated" not in card
 
 
 def test_nothing_known_is_said_as_such_and_nothing_fitted_has_no_card():

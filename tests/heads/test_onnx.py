@@ -151,8 +151,8 @@ def test_what_cannot_be_written_is_one_sentence(make, error, words, tmp_path):
 
 
 def foreign(head):
-    surface = head.preprocessing_
-    head.preprocessing_ = type(surface)(surface.features, (Foreign(),), surface.clip_norm)
+    preprocessing = head.preprocessing_
+    head.preprocessing_ = type(preprocessing)(preprocessing.features, (Foreign(),), preprocessing.clip_norm)
     return head
 
 

@@ -259,7 +259,7 @@ def test_tests_and_contrasts_of_a_random_intercept():
     assert table.rsquared is None
     assert table.told.all()
     levelled = inf.mixed(intercepts(clinics(1.5)))
-    assert "at the end of what is looked through" in levelled.notes[0]
+    assert "at the end of the range that is searched" in levelled.notes[0]
 
 
 @pytest.mark.nightly

@@ -13,7 +13,7 @@ _CLASSES = ps.ClassSchema(3, 8, "NAB", 1.0)
 _FOLDS = ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=2.0, folds=3)
 _RECORD = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
 _CLIENT = {**_RECORD, "unit": "client", "max_records_per_client": 50}
-_PANEL = tuple(ps.secagg.Identity.generate(seeded(seat).bytes).public.hex() for seat in range(3))
+_PANEL = tuple(ps.secagg.Identity.generate(seeded(place).bytes).public.hex() for place in range(3))
 _Q = {"G": 0.1, "h": 0.1, "q": 0.8}
 
 

@@ -155,12 +155,14 @@ class Parties:
 
     def __init__(self) -> None:
         self.plan, self.identities = plan_of(), [Identity.generate(stream(f"party {i}")) for i in range(6)]
-        self.seats = [Identity.generate(stream(f"seat {place}")) for place in range(3)]
+        self.members = [Identity.generate(stream(f"seat {place}")) for place in range(3)]
         publics = tuple(identity.public for identity in self.identities)
-        self.roster = Roster.numbered(publics, server=self.seats[0].public, label="tests", counter=0)
-        self.keys = [HelperKeys(seat, place, self.plan.masking, self.roster) for place, seat in enumerate(self.seats)]
+        self.roster = Roster.numbered(publics, server=self.members[0].public, label="tests", counter=0)
+        self.keys = [
+            HelperKeys(member, place, self.plan.masking, self.roster) for place, member in enumerate(self.members)
+        ]
         offers = tuple(keys.offer for keys in self.keys)
-        self.panel = Panel(tuple(seat.public for seat in self.seats), offers)
+        self.panel = Panel(tuple(member.public for member in self.members), offers)
 
     def client(self, **other):
         moments = ps.measure(SCHEMA, *SHARDS[0])
@@ -178,10 +180,10 @@ def test_machines_of_a_plan_with_a_panel() -> None:
 def test_keys_that_can_be_drawn_again_are_refused_unless_a_test_allows_them() -> None:
     parties = Parties()
     parties.keys = [
-        HelperKeys(seat, place, parties.plan.masking, parties.roster, entropy=seeded(place).bytes)
-        for place, seat in enumerate(parties.seats)
+        HelperKeys(member, place, parties.plan.masking, parties.roster, entropy=seeded(place).bytes)
+        for place, member in enumerate(parties.members)
     ]
-    panel = Panel(tuple(seat.public for seat in parties.seats), tuple(keys.offer for keys in parties.keys))
+    panel = Panel(tuple(member.public for member in parties.members), tuple(keys.offer for keys in parties.keys))
     common = {"roster": parties.roster, "panel": panel}
     with pytest.raises(RandomnessError, match="these keys are from a reproducible generator"):
         session.server(parties.plan, keys=parties.keys[0], **common)
@@ -198,7 +200,7 @@ def test_keys_that_can_be_drawn_again_are_refused_unless_a_test_allows_them() ->
     assert UploadClient(masking, vector, allow_reproducible=True, **place).step == "report"
     assert session.server(parties.plan, keys=parties.keys[0], allow_reproducible=True, **common).step == "report"
     assert session.helper(parties.plan, keys=parties.keys[1], allow_reproducible=True, **common).step == "check"
-    secure_keys = HelperKeys(parties.seats[2], 2, parties.plan.masking, parties.roster, entropy=secure().bytes)
+    secure_keys = HelperKeys(parties.members[2], 2, parties.plan.masking, parties.roster, entropy=secure().bytes)
     assert secure_keys.reproducible is False
 
 
@@ -218,4 +220,4 @@ def test_what_a_panel_needs_is_asked_for_in_words() -> None:
     with pytest.raises(LocalProtocolError, match="has no helpers"):
         session.helper(plain, keys=parties.keys[1], roster=parties.roster, panel=parties.panel)
     with pytest.raises(LocalProtocolError, match="not the panel that the plan names"):
-        session.server(plain, parties.roster, identity=parties.seats[0], panel=parties.panel)
+        session.server(plain, parties.roster, identity=parties.members[0], panel=parties.panel)

@@ -19,7 +19,7 @@ from tests.secagg.interactive.cohorts import stream
 
 SCHEMA = ps.ClassSchema(classes=3, features=4, statistics="NA", clip_norm=1.0)
 PROMISE = {"epsilon": 4.0, "delta": 1e-5, "unit": "record", "adjacency": "add-remove"}
-SEATS = [Identity.generate(stream(f"seat {place}")) for place in range(3)]
+MEMBERS = [Identity.generate(stream(f"seat {place}")) for place in range(3)]
 PARTIES = [Identity.generate(stream(f"party {i}")) for i in range(6)]
 
 
@@ -29,17 +29,17 @@ class Run:
     whole = False
 
     def __init__(self, counter: int, privacy=None, **change) -> None:
-        given = {"protocol": "split", "panel": tuple(seat.public.hex() for seat in SEATS), **change}
+        given = {"protocol": "split", "panel": tuple(member.public.hex() for member in MEMBERS), **change}
         cohort = ps.Cohort(clients=6, min_survivors=4, colluders=1, max_records=90)
         privacy = privacy or ps.Privacy(model="distributed", **PROMISE)
         self.plan = made.plan(SCHEMA, cohort, privacy, **given)
         publics = tuple(party.public for party in PARTIES)
-        self.roster = Roster.numbered(publics, server=SEATS[0].public, label="tests", counter=counter)
+        self.roster = Roster.numbered(publics, server=MEMBERS[0].public, label="tests", counter=counter)
         self.panel = self.new_panel() if self.plan.panel else None
 
     def new_panel(self) -> Panel:
-        self.keys = [HelperKeys(seat, place, self.plan.masking, self.roster) for place, seat in enumerate(SEATS)]
-        return Panel(tuple(seat.public for seat in SEATS), tuple(keys.offer for keys in self.keys))
+        self.keys = [HelperKeys(member, place, self.plan.masking, self.roster) for place, member in enumerate(MEMBERS)]
+        return Panel(tuple(member.public for member in MEMBERS), tuple(keys.offer for keys in self.keys))
 
     def client(self, index: int = 0, charge="uncharged"):
         moments = ps.measure(SCHEMA, [[0.5, 0.1, 0.0, 0.2]], [1])
@@ -76,7 +76,7 @@ class Lost(Run):
 
     def sent(self, charge, faults=LOST) -> bytes:
         clients = [self.client(charge=charge), *(self.client(index) for index in range(1, 6))]
-        server = session.server(self.plan, self.roster, identity=SEATS[0])
+        server = session.server(self.plan, self.roster, identity=MEMBERS[0])
         loopback.run(server, clients, faults=faults)
         self.words = clients[1].agreement
         return clients[0].receipt
@@ -170,7 +170,7 @@ def test_a_forged_statement_frees_nothing(charge: session.Charge) -> None:
     run = Run(0)
     report, told = run.sent(charge), run.abandoned()
     signed = told[2][:-64]
-    forged = signed + SEATS[0].sign(
+    forged = signed + MEMBERS[0].sign(
         b"privstats/upload/1/abandoned\0" + run.panel.context(run.plan.masking, run.roster) + b"\2"
     )
     for lie in (forged, told[2][:-1] + bytes([told[2][-1] ^ 1]), told[1], b"", bytes(1 << 20)):
@@ -213,8 +213,8 @@ def test_a_second_panel_of_the_same_run_that_is_abandoned_frees_nothing(charge: 
 def test_a_panel_that_the_plan_does_not_name_speaks_for_nobody(charge: session.Charge) -> None:
     run, own = Run(0), [Identity.generate(stream(f"own {place}")) for place in range(3)]
     report = run.sent(charge)
-    keys = [HelperKeys(seat, place, run.plan.masking, run.roster) for place, seat in enumerate(own)]
-    panel = Panel(tuple(seat.public for seat in own), tuple(each.offer for each in keys))
+    keys = [HelperKeys(member, place, run.plan.masking, run.roster) for place, member in enumerate(own)]
+    panel = Panel(tuple(member.public for member in own), tuple(each.offer for each in keys))
     with pytest.raises(LocalProtocolError, match="not the panel that the plan names"):
         run.free(charge, report, run.abandoned(), panel=panel)
     assert still_charged(charge)

@@ -64,7 +64,7 @@ class Constraints:
         return np.clip(X, self.lower, self.upper)
 
     def bounds_met(self, X: Array, tolerance: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Where rows lie at the lower and at the upper bound, up to ``tolerance``."""
+        """Masks of the entries at the lower and at the upper bound, up to ``tolerance``."""
         return X - self.lower <= tolerance, self.upper - X <= tolerance
 
 

@@ -43,7 +43,7 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class Checks:
-    """Which classes ``(C,)`` of a total break a law that every sum of records obeys.
+    """Masks ``(C,)`` of the classes of a total that break a law of every sum of records.
 
     Attributes:
         norm: ``||A_c|| > N_c R``.

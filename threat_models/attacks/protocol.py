@@ -101,7 +101,7 @@ LIES: Mapping[str, Callable[[Cohort], Value | None]] = {
 
 
 class ProtocolLies(Examination):
-    """How often a lying server unmasks one client of the machines as shipped: never, or the masking is broken."""
+    """The rate at which a lying server unmasks one client of the machines as shipped: 0, or the masking is broken."""
 
     name = "protocol-lies"
     number = 14

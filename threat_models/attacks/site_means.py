@@ -42,7 +42,7 @@ _SMALLEST, _LARGEST = 20.0, 400.0
 
 
 class SiteMeans(Examination):
-    """How many sites' means come out within 5 %, of as few sites as the plan admits."""
+    """The sites' means recovered within 5 %, of as few sites as the plan admits."""
 
     name = "site-means"
     number = 4

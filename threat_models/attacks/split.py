@@ -103,7 +103,7 @@ LIES: Mapping[str, Callable[[Uploads], Value | None]] = {
 
 
 class SplitLies(Examination):
-    """How often a lying leader unmasks one client of the one upload's machines as shipped."""
+    """The rate at which a lying leader unmasks one client of the one upload's machines as shipped."""
 
     name = "split-lies"
     number = 14

@@ -36,7 +36,7 @@ Value = NDArray[np.int64]
 
 
 def _pinned(run: Uploads, offers: Sequence[Offer]) -> Panel:
-    """As our clients do: the identities are the plan's, whoever sends the offers."""
+    """As our clients do: the identities are the plan's, for any sender of the offers."""
     return Panel(tuple(member.public for member in run.members), tuple(offers))
 
 

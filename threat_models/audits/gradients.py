@@ -84,7 +84,7 @@ def _behind_the_transform(schema: Round) -> Round:
 
 
 def _labels(schema: Round) -> int | None:
-    """How many classes there are; None where targets are numbers."""
+    """Number of classes; None where targets are numbers."""
     match schema:
         case ScoreSchema():
             return 2 if schema.family == "logistic" else None

@@ -82,7 +82,7 @@ def plays(target: StreamTarget) -> tuple[Play, ...]:
 
 
 def stands(target: StreamTarget, play: Play, records: tuple[Any, Any], rng: Generator, asks: int) -> Stands:
-    """Where the party's registry lets a record stand, or the records of one client.
+    """The nodes in which the party's registry admits a record, or the records of one client.
 
     Args:
         target: the stream.

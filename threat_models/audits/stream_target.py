@@ -62,7 +62,8 @@ class StreamTarget:
         )
 
     def moved(self, stands: Sequence[int]) -> Reals:
-        """How often a record is in every node's release, ``(nodes,)``, when it is in the nodes' sums so often."""
+        """The multiplicity of a record in every node's release, ``(nodes,)``, from its multiplicity in the nodes'
+        sums."""
         return self.columns @ stands if self.correlated else np.asarray(stands, np.float64)
 
     def levels(self) -> Reals:

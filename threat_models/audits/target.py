@@ -167,7 +167,7 @@ class Target:
         return self.privacy.model == "panel"
 
     def noises(self, survivors: int) -> int:
-        """How many draws are in a release of so many clients: the server's, every member's, or every client's."""
+        """Number of draws in a release of so many clients: the server's, every member's, or every client's."""
         if self.of_panel:
             return len(self.plan.panel)
         return 1 if self.at_release else survivors

@@ -55,7 +55,7 @@ class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unk
 class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """An announcement with the server's signature, and files that it names: values, and some releases, by round.
 
-    ``words`` are signed statements about rounds that have ended, by round: one :class:`EndStatements` each, verified on
+    ``ended`` are signed statements about rounds that have ended, by round: one :class:`EndStatements` each, verified on
     its own.
     """
 
@@ -63,7 +63,7 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
     signature: bytes
     values: bytes
     releases: Mapping[int, bytes]
-    words: Mapping[int, bytes] = {}
+    ended: Mapping[int, bytes] = {}
 
     @classmethod
     def of(
@@ -72,11 +72,11 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
         identity: Identity,
         values: bytes,
         releases: Mapping[int, bytes],
-        words: Mapping[int, bytes] | None = None,
+        ended: Mapping[int, bytes] | None = None,
     ) -> SignedAnnouncement:
         """Sign an announcement."""
         said = msgspec.msgpack.encode(announcement)
-        return cls(said, identity.sign(_statement(said)), values, dict(releases), dict(words or {}))
+        return cls(said, identity.sign(_statement(said)), values, dict(releases), dict(ended or {}))
 
     def opened(self, server: bytes) -> RoundAnnouncement:
         """Verify and return the announcement: the server's signature, and the digest of the values.
@@ -85,7 +85,7 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
             LocalProtocolError: a wrong signature, other values, or bytes that are no announcement.
         """
         if not verify(server, self.signature, _statement(self.announcement)):
-            raise LocalProtocolError("the server on the roster did not sign what came as a round of its course")
+            raise LocalProtocolError("the server on the roster did not sign this announcement of a round")
         try:
             announcement = msgspec.msgpack.decode(self.announcement, type=RoundAnnouncement)
         except (msgspec.DecodeError, RecursionError):

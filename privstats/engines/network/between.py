@@ -23,12 +23,12 @@ __all__ = ["BETWEEN", "Between", "Standing", "standing", "waiting"]
 class Between(Protocol):
     """A party's work before it takes part in another round."""
 
-    def settle(self, folder: Folder, words: Mapping[int, bytes], say: Callable[[str], None]) -> None:
+    def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Verify statements that other parties signed about rounds that have ended.
 
         Args:
             folder: the party's.
-            words: :class:`EndStatements` by round, encoded; each is verified on its own.
+            ended: :class:`EndStatements` by round, encoded; each is verified on its own.
             say: called with a line about the result.
         """
         ...
@@ -41,7 +41,7 @@ class Between(Protocol):
 class _Records:
     """A course that is spent as a whole: nothing is refunded, and a round that has ended is given up."""
 
-    def settle(self, folder: Folder, words: Mapping[int, bytes], say: Callable[[str], None]) -> None:
+    def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Do nothing."""
 
     def left_over(self, folder: Folder, place: int) -> Collection[int]:
@@ -52,7 +52,7 @@ class _Records:
 class _Changes:
     """A stream: changes that never left go with the next round; changes that left are sent again only with proof."""
 
-    def settle(self, folder: Folder, words: Mapping[int, bytes], say: Callable[[str], None]) -> None:
+    def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Take back records that are in no sum, by statements that prove it."""
         if not _is_client(folder) or not _spent(folder):
             return
@@ -65,8 +65,8 @@ class _Changes:
                 continue
             if release is not None and central:
                 registry.left_out(place, release, index)
-            elif place in words:
-                _proven(folder, place, words[place], say)
+            elif place in ended:
+                _proven(folder, place, ended[place], say)
 
     def left_over(self, folder: Folder, place: int) -> Collection[int]:
         """Rounds from which nothing was sent, and the last one, whose answers the server no longer requests."""
@@ -148,6 +148,6 @@ def _proven(folder: Folder, place: int, said: bytes, say: Callable[[str], None])
         require_role(ended).session_ended()  # which leaves the receipt, and nothing that could answer
         take_back(ended, said)
     except (Declined, LedgerError, LocalProtocolError) as error:
-        say(f"round {place}: what others signed is no proof that our records are in no sum: {error}")
+        say(f"round {place}: the signed statements do not prove that our records are in no sum: {error}")
     else:
         say(f"round {place}: our upload is in no sum, by proof: its records go with the next round")

@@ -110,18 +110,18 @@ class SessionContext:
     def proved(self, node: int, asked: Request, reply: Reply, queue: RequestQueue) -> tuple[int | None, bytes]:
         """The place that a reply proves, and its payload; None where it proves none, and then the node is asked again
         or never."""
-        word = read_signed_reply(reply.data, asked.digest, reply.code, self.registry.publics)
-        if word is None:
+        signed = read_signed_reply(reply.data, asked.digest, reply.code, self.registry.publics)
+        if signed is None:
             self.once(node, f"node {self.transport.name(node)}: malformed")
             queue.later(node, SILENT)
             return None, b""
-        if not self.registry.claim(node, word.place):
-            holder, title = self.registry.node_of(word.place) or 0, self.registry.title(word.place)
+        if not self.registry.claim(node, signed.place):
+            holder, title = self.registry.node_of(signed.place) or 0, self.registry.title(signed.place)
             who, other = self.transport.name(node), self.transport.name(holder)
             self.once(node, f"node {who} claims to be {title}, which node {other} has proved to be")
             queue.never(node)
             return None, b""
-        return word.place, word.payload
+        return signed.place, signed.payload
 
 
 def drive(server: Aggregator, context: SessionContext, deadlines: Deadlines, opening: bytes) -> StepReports:
@@ -190,8 +190,8 @@ def _refused(context: SessionContext, queue: RequestQueue, node: int, asked: Req
     A place that the refusal proves is the node's from now on. A party's node that refuses without a signature is asked
     again: its folder may have been damaged, and repaired since.
     """
-    word = read_signed_reply(reply.data, asked.digest, reply.code, context.registry.publics)
-    proven = word is not None and context.registry.claim(node, word.place)
+    signed = read_signed_reply(reply.data, asked.digest, reply.code, context.registry.publics)
+    proven = signed is not None and context.registry.claim(node, signed.place)
     context.tell(node, context.registry.place_of(node), reply.code)
     if not proven and context.registry.place_of(node) is not None and queue.final(node):
         queue.later(node, SILENT)

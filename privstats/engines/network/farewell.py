@@ -12,7 +12,7 @@ from privstats.engines.network import statements
 from privstats.engines.network.driver import POLL_SECONDS, SessionContext
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.retry import RequestQueue
-from privstats.engines.network.session_history import EndedSession, KeptWords
+from privstats.engines.network.session_history import EndedSession, KeptStatements
 from privstats.engines.network.transport import OK
 
 __all__ = ["say_ended"]
@@ -34,7 +34,7 @@ def say_ended(folder: RoundFolder, context: SessionContext, ended_session: Ended
         helpers = {node: place for node, place in roles.items() if place > 0}
         nodes = [node for node in nodes if node not in helpers]
         _ask_helpers(folder, context, helpers, offers)
-    proof = KeptWords(folder.home).proof if folder.kind.gives_back else b""
+    proof = KeptStatements(folder.home).proof if folder.kind.gives_back else b""
     counted = {node for node in nodes if context.registry.place_of(node) in ended_session.survivors}
     _send(folder, context, {node: b"" if node in counted else proof for node in nodes}, release)
 
@@ -51,7 +51,7 @@ def _ask_helpers(
         offers: the panel's.
     """
     said = _send(folder, context, dict.fromkeys(helpers, b"".join(offers)), _NO_RELEASE)
-    KeptWords(folder.home).add({helpers[node]: word for node, word in said.items() if word}, offers)
+    KeptStatements(folder.home).add({helpers[node]: statement for node, statement in said.items() if statement}, offers)
 
 
 def _send(

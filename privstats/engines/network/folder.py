@@ -267,7 +267,7 @@ class RoundFolder:
 
     @property
     def header(self) -> Header:
-        """What openings of the session begin with."""
+        """The header of the session's openings."""
         return Header.of(self.plan, self.roster)
 
     @property

@@ -20,7 +20,7 @@ from privstats.engines.network.driver import Clock, Say, Sleep
 from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.round_host import Carrying, Ended, RoundHost, Waiting, today
 from privstats.engines.network.round_transport import OutgoingAnnouncement, RoundTransport
-from privstats.engines.network.session_history import EndedSession, KeptWords, SessionHistory
+from privstats.engines.network.session_history import EndedSession, KeptStatements, SessionHistory
 from privstats.engines.network.transport import Deadlines, Transport
 from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
 from privstats.release import Release
@@ -177,7 +177,7 @@ class Host:
     def _parted(self, folder: RoundFolder, carrying: Carrying) -> None:
         """Notify helpers that a round was given up, so that they sign that they answered nothing."""
         ended_session = SessionHistory(folder.home).of(folder.session)
-        if ended_session is not None and ended_session.panel and not KeptWords(folder.home).proof:
+        if ended_session is not None and ended_session.panel and not KeptStatements(folder.home).proof:
             with suppress(SessionEndedError):
                 self._run(folder, carrying, say=carrying.say)
 
@@ -198,7 +198,7 @@ class Host:
             values=digest_of(values),
             outcomes=tuple(NO_SUM if file is None else digest_of(file) for file in files.values()),
         )
-        proofs = {place: KeptWords(above.path(place)).proof for place in files} if kind.gives_back else {}
+        proofs = {place: KeptStatements(above.path(place)).proof for place in files} if kind.gives_back else {}
         return OutgoingAnnouncement(
             announcement,
             above.identity,

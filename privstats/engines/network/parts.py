@@ -58,7 +58,7 @@ class Part(Protocol):
         """Prepare before anything is sent; returns the records, where they are measured then."""
         ...
 
-    def brought(self) -> tuple[Moments, Charge | NodeCharge]:
+    def contribution(self) -> tuple[Moments, Charge | NodeCharge]:
         """The moments to send, and their charge."""
         ...
 
@@ -85,7 +85,7 @@ class RecordsPart:
         """Measure them."""
         return records_of(self._folder, anew=anew, progress=progress)
 
-    def brought(self) -> tuple[Moments, Charge | NodeCharge]:
+    def contribution(self) -> tuple[Moments, Charge | NodeCharge]:
         """Their sums, measured once."""
         records = records_of(self._folder)
         return records.moments, records.charge
@@ -110,12 +110,12 @@ class RecordsPart:
         if not receipt:  # nothing was sent, so there is nothing to prove
             return
         try:
-            words = msgspec.msgpack.decode(beside, type=EndStatements)
+            ended = msgspec.msgpack.decode(beside, type=EndStatements)
         except (msgspec.DecodeError, RecursionError):
             raise Declined("damaged", "what helpers are said to have signed is nothing that they sign") from None
-        panel, charge = panel_of(folder.plan, b"".join(words.offers)), charge_of(folder)
+        panel, charge = panel_of(folder.plan, b"".join(ended.offers)), charge_of(folder)
         given: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
-        session.free(folder.plan, receipt, words.statements, **given)
+        session.free(folder.plan, receipt, ended.statements, **given)
 
 
 class ChangesPart:
@@ -128,7 +128,7 @@ class ChangesPart:
         """Read the batches in the inbox."""
         inbox_of(self._above).batches()
 
-    def brought(self) -> tuple[Moments, NodeCharge]:
+    def contribution(self) -> tuple[Moments, NodeCharge]:
         """The changes pending at this round, measured.
 
         Raises:
@@ -140,7 +140,7 @@ class ChangesPart:
         if pending.missing:
             raise DataError(
                 f"{pending.missing} records that are due are in no file of {self._above.home.name}/records: bring back "
-                "what was moved away"
+                "the files that were moved away"
             )
         return inbox.change(registry, pending), self._charged(registry, pending)
 
@@ -223,12 +223,12 @@ def take_back(folder: RoundFolder, said: bytes) -> None:
         LocalProtocolError, LedgerError: as for ``RecordRegistry.excluded``.
     """
     try:
-        words = msgspec.msgpack.decode(said, type=EndStatements)
+        ended = msgspec.msgpack.decode(said, type=EndStatements)
     except (msgspec.DecodeError, RecursionError):
         raise Declined("damaged", "it was damaged on its way") from None
-    panel = panel_of(folder.plan, b"".join(words.offers))
+    panel = panel_of(folder.plan, b"".join(ended.offers))
     receipt, _ = left_by(client_file(folder), folder.key)
-    named: dict[str, Any] = {"report": receipt, "statements": words.statements, "roster": folder.roster, "panel": panel}
+    named: dict[str, Any] = {"report": receipt, "statements": ended.statements, "roster": folder.roster, "panel": panel}
     registry_of(folder.above).excluded(folder.place, **named)
 
 

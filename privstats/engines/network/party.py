@@ -99,7 +99,7 @@ class Party:
             envelope = _opened(data)
             said = envelope.data
             party = self.at(self._round(envelope))
-        except Exception as error:  # only a code leaves, whatever it is
+        except Exception as error:  # only a code leaves, for every error
             code = code_of_error(error)
             self.say(reason_of(error))
             return Answer(code, self._signed(code, said))
@@ -150,7 +150,7 @@ class Party:
                 noun, a, b = code.removeprefix("wrong_"), theirs.hex()[:8], ours.hex()[:8]
                 raise Declined(code, f"the server runs another {noun} ({a}...), ours is {b}...: nothing was sent")
         if place != announcement.place or place != len(announcement.outcomes) or place >= folder.course.most:
-            raise Declined("damaged", f"what came as round {place} of the course is none of its rounds")
+            raise Declined("damaged", f"the course has no round {place} with this announcement")
 
     def _followed(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> RoundFolder:
         """Admit a new round, keep its plan, and give up unfinished rounds before it."""
@@ -159,7 +159,7 @@ class Party:
             self._shown(place, outcome, signed.releases.get(place))
         kind = folder.kind
         between = BETWEEN[kind.part]
-        between.settle(folder, signed.words, self.say)
+        between.settle(folder, signed.ended, self.say)
         try:
             plan = self._plan(announcement, signed)
             before = [folder.release(place) if kind.follows else None for place in range(announcement.place)]
@@ -195,7 +195,7 @@ class Party:
         except ReleaseError as error:
             raise Declined("not_next", str(error)) from None
         if place in folder.rounds and folder.round(place).plan != release.plan:
-            raise Declined("not_next", f"what is shown as the release of round {place} is of another plan; {_LOOK}")
+            raise Declined("not_next", f"the release shown for round {place} is of another plan; {_LOOK}")
         folder.keep_shown(place, file)
 
     def _plan(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> Plan:

@@ -29,7 +29,7 @@ from privstats.session.validation import check_opening, required_survivors
 
 __all__ = ["SESSION_ENDED", "ClientRole", "HelperRole", "Role", "answered", "require_role", "role_of"]
 
-SESSION_ENDED = "this session has ended here, nothing is answered any more"
+SESSION_ENDED = "this party has finished this session and will not answer again"
 """A party's operator reads this when a server asks after the end."""
 
 _STRANGER = "identity.pem is not on roster.toml: ask the coordinator for a roster with your key"
@@ -171,7 +171,7 @@ class ClientRole:
         if required_survivors(folder.plan) not in (None, folder.agreed):
             raise Declined("not_next", OTHERS)
         self._verify(opening)
-        panel, (moments, charge) = panel_of(folder.plan, opening), self.part.brought()
+        panel, (moments, charge) = panel_of(folder.plan, opening), self.part.contribution()
         return session.client(
             folder.plan,
             moments,

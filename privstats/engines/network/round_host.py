@@ -31,7 +31,7 @@ from privstats.engines.network.driver import (
 from privstats.engines.network.farewell import say_ended
 from privstats.engines.network.folder import RELEASE, RoundFolder
 from privstats.engines.network.membership import NodeRegistry
-from privstats.engines.network.session_history import EndedSession, KeptWords, NodeMap, SessionHistory
+from privstats.engines.network.session_history import EndedSession, KeptStatements, NodeMap, SessionHistory
 from privstats.engines.network.transport import Deadlines, Transport
 from privstats.engines.records import overwrite
 from privstats.errors import (
@@ -196,7 +196,7 @@ class RoundHost:
         if release.exists() and _digest(release) in {ended_session.release for ended_session in history.all()}:
             raise PrivstatsError(f"{self._name}/{RELEASE} is of a session that has ended: move it away first")
         if nodes.session != self._session:
-            KeptWords(self.folder.home).forget()
+            KeptStatements(self.folder.home).forget()
             nodes.store({})
 
     def _server(self, make: Callable[[], Aggregator], *, restored: bool = False) -> JournaledServer:
@@ -307,7 +307,7 @@ class RoundHost:
         """Keep signed statements while the journal holds them, then the session's end; only then remove the journal."""
         offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
         if len(ended_session.survivors) < len(self.folder.roster):  # some client may be in no sum
-            KeptWords(self.folder.home).add(server.statements, offers)
+            KeptStatements(self.folder.home).add(server.statements, offers)
         if not ended_session.release:
             ended_session = structs.replace(ended_session, panel=tuple(offer.hex() for offer in offers))
         SessionHistory(self.folder.home).add(ended_session)

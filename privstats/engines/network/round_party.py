@@ -103,7 +103,7 @@ class RoundParty:
             if act is None:
                 raise Declined(VERSION, ANOTHER_VERSION)
             return Answer(OK, act(self, data))
-        except Exception as error:  # only a code leaves, whatever it is
+        except Exception as error:  # only a code leaves, for every error
             code = code_of_error(error)
             self._tell(code, error)
             return Answer(code, self._signed(code, data))
@@ -111,11 +111,11 @@ class RoundParty:
     def _hello(self, data: bytes) -> bytes:
         self._checked(data)
         role = self.role
-        return self._word(role.place, data, OK, role.greeting())
+        return self._reply(role.place, data, OK, role.greeting())
 
     def _open(self, data: bytes) -> bytes:
         role, opening = self.role, self._checked(data)
-        return self._word(role.place, data, OK, role.opened(opening))
+        return self._reply(role.place, data, OK, role.opened(opening))
 
     def _step(self, data: bytes) -> bytes:
         return self.role.stepped(data)
@@ -154,13 +154,13 @@ class RoundParty:
                 )
         return rest
 
-    def _word(self, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
+    def _reply(self, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
         return statements.sign_reply(self.folder.identity, place, question, code, payload)
 
     def _signed(self, code: str, question: bytes) -> bytes:
         """The party's signature over a code, where it is on this roster."""
         role = role_of(self.folder)
-        return b"" if role is None else self._word(role.place, question, code)
+        return b"" if role is None else self._reply(role.place, question, code)
 
     def _tell(self, code: str, error: Exception) -> None:
         session = f"sessions/{self.folder.session}"

@@ -31,14 +31,14 @@ class OutgoingAnnouncement:
         identity: the server's.
         values: the file of its published values; empty where there are none.
         releases: the release files of the rounds before it that have one.
-        words: signed statements about earlier rounds, where they can prove an exclusion.
+        ended: signed statements about earlier rounds, where they can prove an exclusion.
     """
 
     announcement: RoundAnnouncement
     identity: Identity
     values: bytes
     releases: Mapping[int, bytes]
-    words: Mapping[int, bytes] = field(default_factory=dict)
+    ended: Mapping[int, bytes] = field(default_factory=dict)
 
     def signed(self, *, whole: bool) -> SignedAnnouncement:
         """The signed announcement, with statements and the last release, which every party lacks, or all of them.
@@ -47,11 +47,11 @@ class OutgoingAnnouncement:
         always sent.
         """
         if whole:
-            return SignedAnnouncement.of(self.announcement, self.identity, self.values, self.releases, self.words)
-        last = {*list(self.releases)[-1:], *list(self.words)[-1:]}
+            return SignedAnnouncement.of(self.announcement, self.identity, self.values, self.releases, self.ended)
+        last = {*list(self.releases)[-1:], *list(self.ended)[-1:]}
         releases = {place: file for place, file in self.releases.items() if place in last}
-        words = {place: said for place, said in self.words.items() if place in last or place not in self.releases}
-        return SignedAnnouncement.of(self.announcement, self.identity, self.values, releases, words)
+        ended = {place: said for place, said in self.ended.items() if place in last or place not in self.releases}
+        return SignedAnnouncement.of(self.announcement, self.identity, self.values, releases, ended)
 
 
 @dataclass(frozen=True)

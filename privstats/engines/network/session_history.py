@@ -16,7 +16,7 @@ from privstats.engines.network.statements import EndStatements
 from privstats.errors import LocalProtocolError
 from privstats.files.atomic import atomic_write, read_whole
 
-__all__ = ["EndedSession", "KeptWords", "NodeMap", "SessionHistory"]
+__all__ = ["EndedSession", "KeptStatements", "NodeMap", "SessionHistory"]
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ class SessionHistory:
         atomic_write(self._path, msgspec.json.format(msgspec.json.encode((*others, ended_session))))
 
 
-class KeptWords:
+class KeptStatements:
     """Signed statements about the end of a folder's session, which free clients that are in no sum: the file ``words``.
 
     Args:
@@ -90,22 +90,22 @@ class KeptWords:
     @property
     def proof(self) -> bytes:
         """``EndStatements``, encoded; empty while there are none, or one helper's is missing."""
-        words = self._words()
-        helpers = len(words.offers) - 1
-        complete = bool(words.statements) and (not words.offers or len(words.statements) == helpers)
-        return msgspec.msgpack.encode(words) if complete else b""
+        kept = self._kept()
+        helpers = len(kept.offers) - 1
+        complete = bool(kept.statements) and (not kept.offers or len(kept.statements) == helpers)
+        return msgspec.msgpack.encode(kept) if complete else b""
 
     def add(self, statements: Mapping[int, bytes], offers: tuple[bytes, ...] = ()) -> None:
         """Add some; on disk when this returns."""
         if statements:
-            words = EndStatements({**self._words().statements, **statements}, offers)
-            atomic_write(self._path, msgspec.msgpack.encode(words))
+            kept = EndStatements({**self._kept().statements, **statements}, offers)
+            atomic_write(self._path, msgspec.msgpack.encode(kept))
 
     def forget(self) -> None:
         """Remove those of an earlier session."""
         self._path.unlink(missing_ok=True)
 
-    def _words(self) -> EndStatements:
+    def _kept(self) -> EndStatements:
         """The kept statements; a damaged file counts as empty, because a lost proof must not stop a session."""
         if not self._path.exists():
             return EndStatements({})

@@ -15,11 +15,11 @@ from privstats.errors import PlanError
 __all__ = ["OK", "Answer", "Deadlines", "Kind", "Reply", "Transport"]
 
 OK = "ok"
-"""The code of an answer that holds what a machine says."""
+"""The code of an answer with a machine's message."""
 
 Kind: TypeAlias = Literal["hello", "open", "step", "helper", "over", "node"]
-"""What a message down is: who are you; the session begins; what a machine said, to a client or a helper; it is over; or
-any of these of one node of a course."""
+"""Kinds of messages to a node: a request for its place; an opening; a machine's message to a client or to a helper; the
+end of the session; an envelope with any of these, of one round of a course (``"node"``)."""
 
 _LEAST_SECONDS = 120.0
 

@@ -83,7 +83,7 @@ class Adapter:
 def choose_pull(
     index: NDArray[np.intp], judge: Callable[[NDArray[np.intp], NDArray[np.intp]], Sequence[Array]]
 ) -> float:
-    """The strongest of :data:`PULLS` that folds cannot tell from the best.
+    """The strongest of :data:`PULLS` that folds cannot distinguish from the best.
 
     Five folds, the classes spread evenly over them and no randomness. A weaker pull must beat a stronger one by more
     than one standard error of the paired difference, so that few records change little.

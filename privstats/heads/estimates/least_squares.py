@@ -51,7 +51,7 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
         chosen = denoised_solve(_counted(centred)).penalty
     if solver == "adassp":
         chosen += adassp_penalty(spectrum.raw, centred.sigma_G)
-    # half the radius of the semicircle that noise alone would have: an eigenvalue below says nothing, its inverse a lot
+    # half the radius of the noise's own semicircle: a smaller eigenvalue is uninformative, and its inverse is large
     noise_alone = centred.sigma_G * math.sqrt(len(spectrum.values) / 2)
     return _with_intercept(evidence, centred, spectrum.weights(chosen, noise_alone), chosen, solver)
 

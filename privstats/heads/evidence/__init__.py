@@ -1,4 +1,4 @@
-"""What a head knows of a release: sums in real units, their noise levels, and the classes that are left.
+"""A release as heads read it: sums in real units, their noise levels, and the classes that are left.
 
 Local records and releases reach every head in this one form, before any estimate.
 """

@@ -201,5 +201,5 @@ def _distances(Z: NDArray[Any], packed: NDArray[Any], linear: NDArray[Any], cons
 
 
 def _slack(scores: Array, rounding: Array) -> Array:
-    """What float32 can move a score by, with room to spare: by its own size, and by what cancelled in it."""
+    """A generous bound on the float32 error of a score, from its own size and from the terms that cancel in it."""
     return _DOUBT * (2 * np.abs(scores) + 1) + rounding

@@ -47,7 +47,7 @@ class Rule(ABC):
 
         Args:
             buffers: what holds :meth:`arrays` by name, as tensors on the device of the rows, or as arrays.
-            rows: ``(n, d)``, of whatever ``transforms.arrays`` serves.
+            rows: ``(n, d)``, of any type that ``transforms.arrays`` supports.
         """
 
     def best(self, X: Array) -> NDArray[np.intp]:

@@ -24,7 +24,7 @@ _WORTHWHILE = 1e-5  # least relative fall of the loss that counts
 
 @dataclass(frozen=True)
 class Convergence:
-    """How a fit ended.
+    """The end of a fit.
 
     Attributes:
         rounds: rounds of ten L-BFGS iterations.

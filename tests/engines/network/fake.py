@@ -26,6 +26,7 @@ from privstats.engines.network.status_codes import Declined
 from privstats.engines.network.transport import Deadlines, Reply
 from privstats.secagg import Identity, Roster
 from privstats.testing import MockTransport
+from tests import made
 
 NAMES = ("Aachen", "Bonn", "Celle", "St. Mary", "Essen")
 DEADLINES = Deadlines(300, 240)
@@ -75,8 +76,13 @@ def records_of(peer: int) -> tuple[np.ndarray, np.ndarray]:
 
 def plan_of(protocol: str, helpers: Iterable[Identity] = (), **changes) -> ps.Plan:
     panel = {} if protocol == "interactive" else {"protocol": protocol, "panel": tuple(h.public.hex() for h in helpers)}
-    settings = {"schema": SCHEMA, "cohort": ps.Cohort(5, 3, 100), "privacy": ps.NoPrivacy(), **panel, **changes}
-    return ps.Plan(**settings)
+    return made.plan(**{"schema": SCHEMA, "cohort": ps.Cohort(5, 3, 100), **panel, **changes})
+
+
+def open_accounts(study: Study, epsilon: float) -> None:
+    """A ledger for every party, whose one account is of beds."""
+    for peer in range(len(study.identities)):
+        made.ledger(study.home(peer) / "ledger", "beds", epsilon=epsilon)
 
 
 def study_of(

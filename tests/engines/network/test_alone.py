@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import privstats as ps
 from privstats.course import Single
 from privstats.dp import Ledger
 from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement
@@ -17,10 +16,11 @@ from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
 from privstats.engines.network.status_codes import CODES
 from privstats.secagg import Identity
-from tests.engines.network.fake import FolderNet, Study, enveloped, study_of
+from tests import made
+from tests.engines.network.fake import FolderNet, Study, enveloped, open_accounts, study_of
 from tests.engines.network.test_party import opening_of
 
-PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+PRIVACY = made.promise("distributed", epsilon=2.0)
 
 
 def told(study: Study, message: bytes, peer: int = 0) -> tuple[str, bytes, list[str]]:
@@ -36,9 +36,7 @@ def tree(home: Path) -> set[str]:
 def test_its_files_lie_in_the_folder_itself_and_it_is_spent_as_a_plan(tmp_path: Path) -> None:
     """A course's spend, or a mark, would be a second spend of a run that an earlier version began."""
     study = study_of(tmp_path, privacy=PRIVACY)
-    for peer in range(5):
-        cap = {"unit": "record", "adjacency": "add-remove", "epsilon": 9.0, "delta": 1e-5}
-        Ledger.create(study.home(peer) / "ledger").set_cap("beds", **cap)
+    open_accounts(study, 9.0)
     mode = study.home(0).parent.stat().st_mode
     FolderNet(study).ended()
     session = Folder.open(study.home(0)).round(0).session
@@ -111,7 +109,7 @@ def test_attack_a_stranger_announces_a_session(tmp_path: Path) -> None:
     said = host._announcing(host.folder.round(0)).announcement
     forged = SignedAnnouncement.of(said, Identity(b"\x05" * 32), b"", {})
     code, _, lines = told(study, Envelope(0, "open", opening, forged).encode())
-    assert (code, lines) == ("damaged", ["the server on the roster did not sign what came as a round of its course"])
+    assert (code, lines) == ("damaged", ["the server on the roster did not sign this announcement of a round"])
     assert not (study.home(0) / "sessions").exists()
 
 
@@ -123,4 +121,4 @@ def test_an_announcement_says_the_plan_by_its_digest_and_nothing_else(tmp_path: 
     said = outgoing.announcement
     assert (said.course.hex(), said.plan, said.values, said.outcomes) == (study.plan.digest, "", b"", ())
     assert said.course.hex() != Single(study.plan).digest
-    assert (outgoing.values, dict(outgoing.releases), dict(outgoing.words)) == (b"", {}, {})
+    assert (outgoing.values, dict(outgoing.releases), dict(outgoing.ended)) == (b"", {}, {})

@@ -27,6 +27,7 @@ from privstats.engines.network.status_codes import CODES
 from privstats.engines.network.transport import Reply
 from privstats.errors import AggregationError, PrivstatsError
 from privstats.secagg import Identity
+from tests import made
 from tests.course.cases import rounds
 from tests.engines.network.courses.study import DATASET, CourseStudy, another_weight, course_study
 from tests.engines.network.fake import FolderNet, study_of
@@ -149,11 +150,9 @@ def full_disk(place: Path, patch) -> Said:
 
 
 def budget_spent(place: Path, patch) -> Said:
-    privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
-    net = town(place, privacy=privacy)
+    net = town(place, privacy=made.promise("distributed", epsilon=2.0))
     for node, home in net.homes.items():
-        cap = {"unit": "record", "adjacency": "add-remove", "delta": 1e-5, "epsilon": 1.0 if node == MARY else 9.0}
-        Folder.open(home).ledger.set_cap("hips", **cap)
+        Folder.open(home).ledger.set_cap("hips", **made.cap(1.0 if node == MARY else 9.0))
     return net.said()
 
 
@@ -448,7 +447,7 @@ def test_no_code_says_anything_of_the_data() -> None:
 
 def test_a_refused_release_is_what_its_plan_refuses() -> None:
     """The row's own cause, without folders."""
-    plan = ps.Plan(schema=ps.ClassSchema(2, 3, "NA", 2.0), cohort=ps.Cohort(2, 2, 8), privacy=ps.NoPrivacy())
+    plan = made.plan(ps.ClassSchema(2, 3, "NA", 2.0), ps.Cohort(2, 2, 8))
     X, y = np.ones((8, 3)), np.arange(8) % 2
     with pytest.raises(AggregationError, match="too-many-records"):
         ps.session.aggregate_unmasked(plan, [ps.measure(plan.schema, X, y)] * 2)

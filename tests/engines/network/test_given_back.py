@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import privstats as ps
 from privstats.dp import Ledger
 from privstats.engines.network import statements
 from privstats.engines.network.host import Host, Waiting
@@ -15,25 +14,24 @@ from privstats.engines.network.party import Party
 from privstats.engines.network.roles import HelperRole
 from privstats.engines.network.session_history import SessionHistory
 from privstats.errors import SessionEndedError
+from tests import made
 from tests.engines.network.courses.study import course_study
-from tests.engines.network.fake import FolderNet, study_of
+from tests.engines.network.fake import FolderNet, open_accounts, study_of
 
-PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+PRIVACY = made.promise("distributed", epsilon=2.0)
 HELPERS = (105, 106)
 
 
 @pytest.fixture
 def net(tmp_path: Path) -> FolderNet:
     """Two of five parties have reported, which is too few, and each ledger has room for one release."""
-    made = FolderNet(study_of(tmp_path, "split", privacy=PRIVACY))
-    for peer in range(5):
-        ledger = Ledger.create(made.study.home(peer) / "ledger")
-        ledger.set_cap("beds", unit="record", adjacency="add-remove", epsilon=2.001, delta=1e-5)
-    made.goes = dict.fromkeys((102, 103, 104), 0.0)
-    assert isinstance(made.run(), Waiting)
-    made.goes = {}
-    assert [spent(made, peer) for peer in range(5)] == [1, 1, 0, 0, 0]
-    return made
+    found = FolderNet(study_of(tmp_path, "split", privacy=PRIVACY))
+    open_accounts(found.study, 2.001)
+    found.goes = dict.fromkeys((102, 103, 104), 0.0)
+    assert isinstance(found.run(), Waiting)
+    found.goes = {}
+    assert [spent(found, peer) for peer in range(5)] == [1, 1, 0, 0, 0]
+    return found
 
 
 def spent(net: FolderNet, peer: int) -> int:

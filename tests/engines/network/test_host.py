@@ -29,11 +29,12 @@ from privstats.errors import (
     SessionEndedError,
 )
 from privstats.secagg import Identity
+from tests import made
 from tests.engines.network.fake import FolderNet, Study, study_of
 from tests.faults import Fuse, Killed, killed
 
 PROTOCOLS = ("interactive", "split")
-CENTRAL = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+CENTRAL = made.promise()
 
 
 def ended(net: FolderNet) -> Ended:

@@ -19,6 +19,7 @@ from privstats.engines.network.local_stream import DATASET, new_stream, run_epoc
 from privstats.engines.network.streams import Totals
 from privstats.errors import DataError, LocalProtocolError, PlanError, ReleaseError, SessionEndedError
 from privstats.secagg import Identity
+from tests import made
 from tests.course.streams import CLASSES, promise
 from tests.faults import killed, killed_in_a_child
 
@@ -26,7 +27,7 @@ COHORT = ps.Cohort(3, 2, 500)
 
 
 def plan_of(privacy: Any = None) -> ps.Plan:
-    return ps.Plan(schema=CLASSES, cohort=COHORT, privacy=privacy or ps.NoPrivacy())
+    return made.plan(CLASSES, COHORT, privacy)
 
 
 def exact(epochs: int = 2) -> Stream:
@@ -398,8 +399,8 @@ def test_a_folder_that_is_none_or_not_empty_is_refused(tmp_path: Path) -> None:
         new_stream(study, exact())
     with pytest.raises(LocalProtocolError, match="is no folder of a party or a server"):
         server_folder(tmp_path / "nowhere")
-    seats = [Identity(bytes([k + 1]) * 32).public.hex() for k in range(3)]
-    split = ps.Plan(schema=CLASSES, cohort=COHORT, privacy=ps.NoPrivacy(), protocol="split", panel=tuple(seats))
+    members = [Identity(bytes([k + 1]) * 32).public.hex() for k in range(3)]
+    split = made.plan(CLASSES, COHORT, protocol="split", panel=tuple(members))
     with pytest.raises(PlanError, match="summed interactively"):
         new_stream(tmp_path / "split", Stream(split, 2))
     (study / "stream.toml").write_text("of an earlier version")

@@ -31,6 +31,7 @@ from privstats.errors import DataError, LedgerError, LocalProtocolError, Session
 from privstats.schema import GradientSchema
 from privstats.schema.public_values import Published, Values
 from privstats.secagg import Identity
+from tests import made
 from tests.engines.network.fake import FolderNet, enveloped, study_of
 from tests.engines.network.fake import records_of as raw_records_of
 from tests.faults import Fuse, sigkill
@@ -244,7 +245,7 @@ class TestTheEnd:
             assert party.answer("over", statements.session_ended(study.server, party.folder.header)) == Answer("ok")
         for kind in ("open", "step"):
             assert party.answer(kind, opening).code == "over"
-        assert set(said) == {"this session has ended here, nothing is answered any more"}
+        assert set(said) == {"this party has finished this session and will not answer again"}
 
     def test_the_last_answer_is_repeated_until_then(self, tmp_path: Path) -> None:
         """A server killed while the last answers were on their way asks again, and else loses the session."""
@@ -385,11 +386,10 @@ class TestRecords:
             assert records_of(folder).moments.records == 9
         rounds = GradientSchema(3, residual_norm=1.0, expected_records=45, course_mu=1.0, target_bound=1.0)
         values = {"M": Values.rounded(np.eye(3)), "w": Values.rounded(np.ones(3)), "c": Values.rounded(1.0)}
-        privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-        study = study_of(tmp_path / "rounds", schema=rounds, privacy=privacy, published=Published.of(values))
+        study = study_of(tmp_path / "rounds", schema=rounds, privacy=made.promise(), published=Published.of(values))
         Published.of(values).save(study.home(0) / "plan.values")
         folder = Folder.open(study.home(0)).round(0)
-        folder.ledger.set_cap("beds", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        folder.ledger.set_cap("beds", **made.cap(1.0))
         for _ in range(2):
             assert records_of(folder).moments.records == 9
 
@@ -526,7 +526,7 @@ class TestTheFolder:
 
     def test_plan_and_roster_must_fit(self, tmp_path: Path) -> None:
         study = study_of(tmp_path)
-        other = ps.Plan(schema=study.plan.schema, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy())
+        other = made.plan(study.plan.schema, ps.Cohort(4, 3, 100))
         (study.home(0) / "plan.toml").write_text(other.to_toml())
         with pytest.raises(LocalProtocolError, match="the roster has 5 clients and the plan cohort.clients=4"):
             Party.open(study.home(0))
@@ -568,7 +568,7 @@ class TestHelpers:
         question = next(data for node, kind, data in reversed(net.pushed) if (node, kind) == (105, "helper"))
         assert party.answer("helper", question).code == "ok"
         assert party.answer("helper", question[:-1]).code == "over"
-        assert set(said) == {"this session has ended here, nothing is answered any more"}
+        assert set(said) == {"this party has finished this session and will not answer again"}
 
     def test_a_helper_that_was_put_back_sits_the_run_out_and_signs_nothing(self, tmp_path: Path) -> None:
         """Its twin has answered here, so nobody may hear that it never did."""

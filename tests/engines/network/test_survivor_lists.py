@@ -18,12 +18,13 @@ from privstats.engines.network.transport import Reply
 from privstats.errors import LocalProtocolError
 from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg import Roster
+from tests import made
 from tests.engines.network.fake import FolderNet, Study, study_of
 from tests.faults import Killed
 
 NINE = tuple(f"clinic {place}" for place in range(9))
 SCHEMA = ps.GaussianSchema(3, 4.0, shrinkage=0.1, rounds=1)
-FIRST = {"schema": SCHEMA, "cohort": ps.Cohort(9, 8, 600), "privacy": ps.NoPrivacy()}
+FIRST = {"schema": SCHEMA, "cohort": ps.Cohort(9, 8, 600)}
 
 
 SERVER = b"s" * 32
@@ -85,7 +86,7 @@ def test_attack_a_round_under_a_roster_with_two_clients_in_each_others_places(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same places are then other clients: with the one that it has moved in, a server has the other one's part."""
-    plan, swapped = ps.Plan(**FIRST), Roster((*PEOPLE[1::-1], *PEOPLE[2:]), server=SERVER, run=b"second")
+    plan, swapped = made.plan(**FIRST), Roster((*PEOPLE[1::-1], *PEOPLE[2:]), server=SERVER, run=b"second")
     following = replace(
         plan,
         schema=replace(SCHEMA, reference=True, among=tuple(range(8))),
@@ -131,8 +132,8 @@ def test_a_party_killed_before_it_wrote_the_list_down_writes_it_when_it_is_asked
 
 
 def test_a_first_list_stays_and_other_plans_have_none(tmp_path: Path) -> None:
-    plan = ps.Plan(**FIRST)
-    plain = ps.Plan(schema=ps.ClassSchema(2, 3, "NA", 1.0), cohort=FIRST["cohort"], privacy=ps.NoPrivacy())
+    plan = made.plan(**FIRST)
+    plain = made.plan(ps.ClassSchema(2, 3, "NA", 1.0), FIRST["cohort"])
     survivor_lists.keep(tmp_path, plain, ROSTER, (0, 1))
     assert survivor_lists.kept(tmp_path, plain, ROSTER) is None
     assert not (tmp_path / "agreed").exists()

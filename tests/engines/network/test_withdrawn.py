@@ -18,19 +18,18 @@ from privstats.engines.network.host import Ended, Host, Waiting
 from privstats.engines.network.party import Party
 from privstats.engines.network.round_party import RoundParty
 from privstats.errors import InUseError, LedgerError, SessionEndedError
-from tests.engines.network.fake import FolderNet, Study, study_of
+from tests import made
+from tests.engines.network.fake import FolderNet, Study, open_accounts, study_of
 from tests.faults import interrupted
 
-PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+PRIVACY = made.promise("distributed", epsilon=2.0)
 PROTOCOLS = pytest.mark.parametrize("protocol", ["interactive", "split"])
 
 
 def capped(place: Path, protocol: str = "interactive") -> Study:
     """Five parties, and each ledger has room for one release."""
     study = study_of(place, protocol, privacy=PRIVACY)
-    for peer in range(5):
-        ledger = Ledger.create(study.home(peer) / "ledger")
-        ledger.set_cap("beds", unit="record", adjacency="add-remove", epsilon=2.001, delta=1e-5)
+    open_accounts(study, 2.001)
     return study
 
 

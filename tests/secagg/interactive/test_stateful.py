@@ -1,6 +1,6 @@
 """Any schedule of drops, repeats, delays, damage, lies and restarts ends in the exact sum or in a named abort.
 
-Ten thousand schedules in the nightly profile, three hundred in CI.
+Five thousand schedules in the nightly profile, three hundred in CI.
 """
 
 from __future__ import annotations

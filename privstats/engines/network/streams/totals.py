@@ -49,8 +49,8 @@ class Totals:
             return
         if any(path.suffix in (_DRAWN, _TOTAL) for path in self._nodes.glob("*")):
             raise LocalProtocolError(
-                f"{self._seed} is missing, and noise was drawn from it: another seed would be a second draw, which "
-                "nobody has paid for; restore the file, or keep the releases that were made and begin a new stream"
+                f"{self._seed} is missing, and noise was drawn from it: another seed would be a second draw, which is "
+                "not paid for; restore the file, or keep the releases that were made and begin a new stream"
             )
         write_sealed(self._seed, self.key("seed"), os.urandom(SEED_BYTES))
 
@@ -87,7 +87,7 @@ class Totals:
         elif not path.exists() or not hmac.compare_digest(read_sealed(path, key), said):
             raise LocalProtocolError(
                 f"the noise of round {place} was drawn for other sums than these or from another seed, and a second "
-                "draw is a second release that nobody has paid for: keep the first release, or go on from the folder "
+                "draw is a second release, which is not paid for: keep the first release, or go on from the folder "
                 "it was made in"
             )
 

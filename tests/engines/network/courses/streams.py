@@ -20,6 +20,7 @@ from privstats.engines.network.party import Party
 from privstats.engines.network.streams import RecordInbox
 from privstats.release import Release
 from privstats.secagg import Identity, Roster
+from tests import made
 from tests.course.cases import CLIENTS
 from tests.course.streams import CLASSES, promise
 from tests.engines.network.courses.study import CourseStudy
@@ -35,7 +36,7 @@ def exact(epochs: int, **changes: Any) -> Stream:
 
 
 def plan_of(privacy: Any = None, **changes: Any) -> ps.Plan:
-    return ps.Plan(schema=CLASSES, cohort=COHORT, privacy=privacy or promise(epsilon=20.0), **changes)
+    return made.plan(CLASSES, COHORT, privacy or promise(epsilon=20.0), **changes)
 
 
 class Ward:
@@ -60,8 +61,7 @@ class Ward:
             roster.save(home / "roster.toml")
             identity.save(home / "identity.pem")
             if course.first.noise is not None:
-                cap = {"unit": "record", "adjacency": "add-remove", "epsilon": 20.001, "delta": 1e-5}
-                Ledger.create(home / "ledger").set_cap(DATASET, **cap)
+                made.ledger(home / "ledger", DATASET, epsilon=20.001)
         self.net = FolderNet(self.study)
 
     @property

@@ -15,6 +15,7 @@ from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.schema.public_values import Published, Values
 from privstats.secagg import Identity, Roster
+from tests import made
 from tests.course.cases import CLIENTS, SOFTMAX, rounds, shards
 from tests.engines.network.fake import NAMES, RECORDS
 
@@ -87,7 +88,7 @@ def give_records(study: CourseStudy, peer: int) -> None:
 
 
 def open_account(home: Path, unit: Any = "record") -> None:
-    Ledger.create(home / "ledger").set_cap(DATASET, unit=unit, adjacency="add-remove", epsilon=4.001, delta=1e-5)
+    Ledger.create(home / "ledger").set_cap(DATASET, **made.cap(4.001, unit=unit))
 
 
 def another_weight(plan: ps.Plan) -> ps.Plan:

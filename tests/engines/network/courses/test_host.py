@@ -25,6 +25,7 @@ from privstats.errors import (
 )
 from privstats.secagg.interactive import server
 from privstats.session.accounting import CHARGED_BEFORE
+from tests import made
 from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, rounds
 from tests.engines.network.courses.study import DATASET, CourseStudy, course_study, open_account
 from tests.engines.network.fake import FolderNet, study_of
@@ -76,16 +77,8 @@ NINE = ps.Cohort(9, 8, 600)
 @pytest.mark.usefixtures("silent")
 def test_an_alignment_under_a_promise_is_carried_like_any_course(tmp_path: Path) -> None:
     """One client's Gaussians: the epsilon is beyond use, so that a small cohort gets past the plan's checks."""
-    privacy = ps.Privacy(
-        model="distributed",
-        unit="client",
-        adjacency="add-remove",
-        epsilon=1.0,
-        delta=1e-5,
-        max_records_per_client=200,
-        client_clip=100.0,
-    )
-    course = Alignment(ps.Plan(schema=SHRUNK, cohort=ps.Cohort(5, 4, 600), privacy=privacy))
+    privacy = made.promise("distributed", unit="client", max_records_per_client=200, client_clip=100.0)
+    course = Alignment(made.plan(SHRUNK, ps.Cohort(5, 4, 600), privacy))
     study = course_study(tmp_path, course)
     found, beside = FolderNet(study).ended().releases, ps.simulate(course, study.shards)
     assert [np.array_equal(a.vector, b.vector) for a, b in zip(found, beside, strict=True) if a and b] == [True, True]
@@ -93,7 +86,7 @@ def test_an_alignment_under_a_promise_is_carried_like_any_course(tmp_path: Path)
 
 def test_an_alignment_without_noise_is_over_the_clients_of_its_first_sum(tmp_path: Path) -> None:
     """Every party remembers which list it signed, and signs no other: who came late is in no round."""
-    course = Alignment(ps.Plan(schema=SHRUNK, cohort=NINE, privacy=ps.NoPrivacy()))
+    course = Alignment(made.plan(SHRUNK, NINE))
     study = course_study(tmp_path, course)
     net = FolderNet(study)
     net.comes = {108: 100_000.0}

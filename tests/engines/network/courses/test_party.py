@@ -202,7 +202,7 @@ def test_a_release_of_another_plan_than_the_rounds_is_refused(tmp_path: Path) ->
     other = replace(folder.round(1).plan, cohort=ps.Cohort(CLIENTS, 3, 600))
     (folder.path(1) / "plan.toml").write_text(other.to_toml())
     assert desk.ask(desk.outgoing(2).signed(whole=True), 2) == "not_next"
-    assert desk.lines[-1].startswith("what is shown as the release of round 1 is of another plan; compare")
+    assert desk.lines[-1].startswith("the release shown for round 1 is of another plan; compare")
 
 
 def test_a_release_that_the_server_on_the_roster_did_not_sign_is_refused(desk: Desk) -> None:
@@ -229,8 +229,8 @@ def test_a_round_without_a_sum_stays_one(desk: Desk) -> None:
     [
         ("course", b"c" * 32, "wrong_course", "the server runs another course \\(63636363...\\), ours is"),
         ("roster", b"r" * 32, "wrong_roster", "the server runs another roster \\(72727272...\\), ours is"),
-        ("place", 2, "damaged", "what came as round 1 of the course is none of its rounds"),
-        ("outcomes", (b"", b""), "damaged", "what came as round 1 of the course is none of its rounds"),
+        ("place", 2, "damaged", "the course has no round 1 with this announcement"),
+        ("outcomes", (b"", b""), "damaged", "the course has no round 1 with this announcement"),
         ("plan", "[plan", "not_next", "TOML"),
         ("values", b"v" * 32, "damaged", "the published values are not those that the server signed"),
     ],
@@ -257,7 +257,7 @@ def test_a_round_past_the_end_of_the_course_is_none(desk: Desk) -> None:
 def test_what_the_server_did_not_sign_is_not_looked_at(desk: Desk) -> None:
     outgoing = replace(desk.outgoing(1), identity=Identity(b"\x05" * 32))
     assert desk.ask(outgoing.signed(whole=True), 1) == "damaged"
-    assert desk.lines == ["the server on the roster did not sign what came as a round of its course"]
+    assert desk.lines == ["the server on the roster did not sign this announcement of a round"]
     good = desk.outgoing(1).signed(whole=True)
     garbled = SignedAnnouncement(b"\xc1", desk.study.server.sign(_said(b"\xc1")), good.values, good.releases)
     assert desk.ask(garbled, 1) == "damaged"

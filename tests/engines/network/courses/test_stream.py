@@ -17,7 +17,7 @@ from privstats.engines.network.announcement import EndStatements, Envelope
 from privstats.engines.network.between import waiting
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.host import Host, Waiting
-from privstats.engines.network.session_history import KeptWords
+from privstats.engines.network.session_history import KeptStatements
 from privstats.engines.network.streams import RecordInbox
 from privstats.engines.network.transport import Reply
 from privstats.errors import SessionEndedError
@@ -259,7 +259,7 @@ def test_attack_a_server_invents_a_list_without_a_party_that_it_counted(
             ward.epoch()
         seen = ward.releases()[1].vector  # type: ignore[union-attr]
         assert np.array_equal(seen, fresh + (mine if believed else 0))
-        said = "what others signed is no proof that our records are in no sum: what is said to be client 1's word"
+        said = "the signed statements do not prove that our records are in no sum: what is said to be client 1's word"
         assert any(said in line for line in ward.net.logs[104]) is not believed
 
 
@@ -425,7 +425,7 @@ def test_records_of_a_round_that_every_helper_abandoned_go_with_the_next(tmp_pat
     ward.net.meanwhile = lambda *_: None
     ward.bring_all()
     assert isinstance(ward.net.run(), Waiting)  # one helper's word is not every helper's
-    assert not KeptWords(ward.study.host / "nodes" / "0").proof
+    assert not KeptStatements(ward.study.host / "nodes" / "0").proof
     assert ward.epoch(away=(2,)) == ((0, 1, 3, 4),)  # who was away hears of it with the round after
     assert ward.epoch() == (EVERYBODY,)
     assert np.array_equal(ward.total(), ward.afresh())
@@ -444,4 +444,4 @@ def test_words_that_are_none_are_declined_and_free_nothing(tmp_path: Path) -> No
     assert ward.book(4).outstanding == (0, 1)
     assert any("is no proof that our records are in no sum: what is said" in line for line in ward.net.logs[104])
     words.write_bytes(b"no words")  # damage in the server's folder stops nobody
-    assert KeptWords(words.parent).proof == b""
+    assert KeptStatements(words.parent).proof == b""
