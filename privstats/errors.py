@@ -21,11 +21,11 @@
             +-- RestoredError         from a backup, or copied; its operator decides whether it may go on
             +-- SessionEndedError     start a new run: this one is over here
 
-    AssumedPublicWarning              a UserWarning; make it an error where nobody reads warnings
+    AssumedPublicWarning              a UserWarning; turn it into an error where no person reads warnings
 
 ``SchemaError``, ``PlanError``, ``DataError``, ``ReleaseError``, ``HeadError`` and ``MissingStatisticError`` are
 ``ValueError`` too. A message names the field, the bound and the remedy in one sentence, and never a data value or a
-secret. This module is the bottom of the layers: every module imports it, and it imports none of ours.
+secret. This module is the lowest layer: every other may import it, and it imports none of them.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class HeadError(PrivstatsError, ValueError):
 
 
 class MissingStatisticError(PrivstatsError, ValueError):
-    """A head was asked for from a release that does not carry the statistic it needs.
+    """A head was requested from a release that does not carry the statistic it needs.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -160,7 +160,7 @@ class RandomnessError(PrivstatsError):
         >>> ps.private_release(schema, privacy, X, y, ledger="uncharged", rng=randomness.seeded(0))
         Traceback (most recent call last):
             ...
-        privstats.errors.RandomnessError: rng is reproducible, so whoever knows its seed can take off the noise and
+        privstats.errors.RandomnessError: rng is reproducible, so anyone who knows its seed can remove the noise and
         the masks; leave rng out, or pass allow_reproducible=True in a test
     """
 
@@ -177,7 +177,7 @@ class MissingExtraError(PrivstatsError, ImportError):
 
 
 class AssumedPublicWarning(UserWarning):
-    """A value was read off private records that the promise takes for public; the message says what to give instead.
+    """A value that the promise takes as public was computed from private records; the message gives the remedy.
 
     Example:
         >>> import warnings
@@ -192,7 +192,7 @@ class AssumedPublicWarning(UserWarning):
 
 
 class ProtocolError(PrivstatsError):
-    """Base class of what can go wrong between the parties of one aggregation.
+    """Base class of the errors between the parties of one aggregation.
 
     Example:
         >>> issubclass(ps.AggregationError, ps.errors.ProtocolError)

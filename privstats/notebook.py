@@ -1,6 +1,6 @@
-"""What a notebook shows of a value: small tables in HTML, with every text escaped and nothing fetched.
+"""HTML for notebooks: small tables of a value's contents, with every text escaped and nothing fetched.
 
-No style but alignment: notebooks bring their own. At the bottom, beside the errors.
+Alignment is the only style, because notebooks have their own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
-    """A heading, and names with what they are.
+    """A heading, and names with their values.
 
     Example:
         >>> from privstats.notebook import html_facts
@@ -36,7 +36,7 @@ def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
 
 
 def html_lines(text: str) -> str:
-    """Lines of text as they stand.
+    """Preformatted lines of text.
 
     Example:
         >>> from privstats.notebook import html_lines

@@ -1,6 +1,6 @@
-"""Optional packages: the one place that knows which extra brings which, and what to say where it is missing.
+"""Optional packages: which extra installs which package, and the error where one is missing.
 
-Nothing is imported before it is asked for, so that the core runs without any of them. At the bottom, beside the errors.
+A package is imported on request only, so that the core runs without any of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _INSTALL = {
 
 
 def load(module: str, *, by: str) -> Any:
-    """Import an optional ``module`` on behalf of ``by``, what the user called.
+    """Import an optional ``module`` on behalf of ``by``, the call or command of the user.
 
     Raises:
         MissingExtraError: with the line that installs it.

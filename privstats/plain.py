@@ -1,6 +1,6 @@
-"""Numbers of numpy as Python's own, for whatever is compared, hashed or written down: plans, courses, transforms.
+"""Conversion of numpy's numbers to Python's own, for values that are compared, hashed or saved.
 
-No checks of bounds: their owners have those. At the bottom, beside the errors.
+Plans, courses and transforms use it. It checks no bounds; they do.
 """
 
 from __future__ import annotations

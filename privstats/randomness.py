@@ -1,7 +1,7 @@
 """The one source of random bits: AES-256 in counter mode over a 32-byte seed.
 
-It knows nothing of distributions; the samplers and the protocol turn its bits into what they need. Below everything
-but the errors. The same seed gives the same stream on every platform, in one process only.
+It has no distributions; the samplers and the protocol derive theirs from its bits. The same seed gives the same stream
+on every platform, in one process only.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Generator:
     (i + 1) 2**64, so the streams of one seed never meet.
 
     Args:
-        seed: 32 secret bytes; whoever knows them knows every bit. Use :func:`secure` outside tests.
+        seed: 32 secret bytes; anyone who knows them knows every bit. Use :func:`secure` outside tests.
         reproducible: the seed is known or can be guessed, so nothing that is drawn is secret.
 
     A generator belongs to the process that made it: after a fork, parent and child would draw the same noise and the
-    same keys, and the difference of two noisy sums with one noise is exact. It refuses in the child, and to be copied
-    or pickled anywhere. Threads draw in turn.
+    same keys, and the difference of two noisy sums with one noise is exact. A generator raises in the child, and
+    refuses to be copied or pickled anywhere. Threads draw in turn.
 
     Raises:
         ValueError: the seed is not 32 bytes long.
@@ -56,7 +56,7 @@ class Generator:
 
     @property
     def reproducible(self) -> bool:
-        """Whether somebody else may know the stream: noise from it protects nobody, keys from it hide nothing."""
+        """Whether others may know the stream; noise from it then protects no record, and keys from it hide nothing."""
         return self._reproducible
 
     def bytes(self, n: int) -> Bytes:
@@ -116,7 +116,7 @@ def checked(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
         )
     if rng.reproducible and not allow_reproducible:
         raise RandomnessError(
-            "rng is reproducible, so whoever knows its seed can take off the noise and the masks; leave rng out, or "
+            "rng is reproducible, so anyone who knows its seed can remove the noise and the masks; leave rng out, or "
             "pass allow_reproducible=True in a test"
         )
     return rng
@@ -131,7 +131,7 @@ def bound_to(seed: bytes, label: bytes, *said: bytes) -> Generator:
 
     Args:
         seed: 32 secret bytes.
-        label: what the stream is for; no two uses have the same.
+        label: the purpose of the stream, different for every use.
         said: what it is bound to.
     """
     parts = b"".join(len(part).to_bytes(8, "big") + part for part in (label, *said))
@@ -154,7 +154,7 @@ def seeded(seed: int) -> Generator:
 
 
 def uniform(size: int, rng: Generator) -> NDArray[np.float64]:
-    """Uniform doubles strictly between 0 and 1: for partitions and made-up worlds, never for noise."""
+    """Uniform doubles strictly between 0 and 1: for partitions and synthetic data, never for noise."""
     return ((rng.uint64(size) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 

@@ -1,7 +1,7 @@
-"""The artefact: what leaves the aggregation, with everything a head or an auditor must know about it.
+"""The release: the result of an aggregation, with all that a head or an auditor needs to know about it.
 
 A release holds the noisy integer sums, the plan they were made under, who survived and how much noise is in them. It is
-immutable; its file is safetensors with a JSON manifest. It is not a model: heads are built from it.
+immutable; its file is safetensors with a JSON manifest. Heads turn it into a model.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Release:
         survivors: indices of the clients whose records are in the sums.
         suppressed: classes whose noisy count fell below ``plan.min_count``.
         reproducible: its noise came from a generator that others may know, so it gives no privacy: a test or a
-            simulation, never to be given away.
+            simulation, never to be published.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -85,11 +85,11 @@ class Release:
     def exact(cls, schema: Schema, moments: Moments) -> Release:
         """Exact moments as a release without noise, so that heads read them as they read any other.
 
-        For public data, or a party's own: nothing here is private, and the two clients of its plan are made up.
+        For public data, or a party's own: nothing here is private, and the two clients of its plan are fictitious.
 
         Args:
             schema: what was measured.
-            moments: what ``measure`` gave.
+            moments: the result of ``measure``.
 
         Raises:
             ReleaseError: moments of another schema, or without a single record.
@@ -151,7 +151,7 @@ class Release:
     def digest(self) -> str:
         """64 hex digits that name this release, whichever version wrote its file: SHA-256 of plan, survivors and sums.
 
-        What it was made from is as private as the release: who has it can only check a release that they have.
+        Its inputs are as private as the release: the holder of a digest can only check a release that they have.
         """
         facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible, little_endian(self.vector))
         return hashlib.sha256(b"privstats/release\0" + msgspec.msgpack.encode(facts)).hexdigest()
@@ -160,10 +160,10 @@ class Release:
         """Write the release whole: safetensors with the manifest in its header.
 
         Args:
-            path: where to; an existing file is replaced atomically.
+            path: the file; an existing one is replaced atomically.
             signer: an ``Identity`` (the server's, say), an Ed25519 private key, or its 32 bytes; signs the manifest and
                 the sums, so that ``load(path, signed_by=...)`` can tell a forgery. No message of a masking protocol
-                begins like a manifest, so neither signature counts as the other.
+                begins like a manifest, so neither signature is valid for the other.
 
         Raises:
             ReleaseError: the signer is no key.
@@ -176,8 +176,8 @@ class Release:
     def load(cls, path: PathLike, signed_by: Verifier | None = None, *, plan: Plan | str | None = None) -> Release:
         """Read a release and check everything that can be checked.
 
-        Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger. And
-        a signature says who made the file, not which of their releases it is: ``plan`` says that.
+        Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger. A
+        signature identifies who made the file, not which of their releases it is; ``plan`` does.
 
         Args:
             path: a file that :meth:`save` wrote.
@@ -225,7 +225,8 @@ def _digest_of(plan: Plan | str) -> str:
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The sums' metadata in the header; all of it but the plan is there to be read and checked.
 
-    ``reproducible`` stands there only where it is true, so files from before it are read and written as they were.
+    ``reproducible`` is present only where it is true, so files that are older than the field are read and written
+    unchanged.
     """
 
     privstats: str
@@ -241,7 +242,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def _sealed(content: Content) -> bytes:
-    """Manifest and vector one after the other; that there is one vector, and what it is, :func:`_read` makes sure."""
+    """Manifest and vector, concatenated; :func:`_read` verifies that there is one vector, and its type."""
     return content.manifest + b"".join(map(little_endian, content.tensors.values()))
 
 
@@ -262,7 +263,7 @@ def _read(content: Content, path: PathLike) -> Release:
 
 
 def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None:
-    """What the manifest says beside the plan must follow from the plan, to the digits that all machines agree in."""
+    """Verify that the manifest's other fields follow from its plan, to the digits in which all machines agree."""
     plan, budget = release.plan, release.budget
     claims = (manifest.plan_digest, manifest.epsilon, manifest.delta)
     told = claims == (plan.digest, json_value(budget.epsilon), budget.delta)
@@ -274,7 +275,7 @@ def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None
 
 
 def _alike(said: Mapping[str, float | None], follows: Mapping[str, float | None]) -> bool:
-    """Equal names, and numbers equal but for the last digits, which root finders of other versions have otherwise."""
+    """Equal names, and equal numbers but for the last digits, which differ between versions of root finders."""
     return said.keys() == follows.keys() and all(_close(value, follows[name]) for name, value in said.items())
 
 
@@ -293,7 +294,7 @@ FORMAT = Format(
 
 
 def require_survivors(plan: Plan, survivors: tuple[int, ...]) -> None:
-    """The promise rests on the plan's fewest survivors, so nothing is a release with fewer.
+    """Refuse a release with fewer survivors than the plan's minimum, on which its promise depends.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

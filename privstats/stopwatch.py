@@ -1,6 +1,6 @@
-"""The one timer: seconds by name, of wall or processor time.
+"""A timer that adds up seconds by name, of wall or processor time.
 
-It measures and decides nothing; benchmarks that compare candidates take turns with it. At the bottom, beside the files.
+Benchmarks that compare candidates time them in turns with it.
 """
 
 from __future__ import annotations

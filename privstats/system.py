@@ -1,7 +1,7 @@
-"""What differs between operating systems: locks, who may look into a file, and when a folder is on the disk.
+"""Differences between operating systems: locks, permissions of files, and the syncing of folders to the disk.
 
-The only module that asks which system this is. POSIX has all of it; on Windows locks are the system's too, but the mode
-of a file says nothing about who may read it, so nobody is refused for it there. At the bottom, above the errors.
+The only module that tests which system this is. POSIX has all of them. Windows has locks too, but the mode of a file
+there does not say who may read it, so no file is refused for its mode.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["lock", "open_private", "others_can_read", "others_can_write", "requi
 
 _OWNER_ONLY = 0o600
 _READ, _WRITE = stat.S_IRWXG | stat.S_IRWXO, stat.S_IWGRP | stat.S_IWOTH
-_BINARY = getattr(os, "O_BINARY", 0)  # without it Windows changes line ends in what is written
+_BINARY = getattr(os, "O_BINARY", 0)  # without it Windows changes the line ends of written data
 _BESIDE = ".lock"
 
 
@@ -33,7 +33,7 @@ _fcntl, _msvcrt = _module("fcntl"), _module("msvcrt")
 
 
 def require_posix(what: str) -> None:
-    """Refuse what only Linux, macOS and their kin can do.
+    """Refuse a feature that only POSIX systems, such as Linux and macOS, have.
 
     Raises:
         PrivstatsError: this is another system; ``what`` is the subject of the sentence.
@@ -43,16 +43,16 @@ def require_posix(what: str) -> None:
 
 
 def lock(place: Path) -> int:
-    """Lock a folder, or a file that is made if need be, against every other process and object of this machine.
+    """Lock a folder, or a file that is created if missing, against every other process and object of this machine.
 
-    The lock is the system's, so it goes with the process, however that dies. Windows locks no folder: there a file in
-    it is locked.
+    The lock is the system's, so it is released when the process ends, however that happens. Windows locks no folders:
+    there a file in it is locked.
 
     Returns:
         A handle for :func:`unlock`.
 
     Raises:
-        BlockingIOError: somebody has it.
+        BlockingIOError: another process or object holds the lock.
         OSError: there is no such place, or it cannot be opened.
         PrivstatsError: the system has no such locks.
     """
@@ -81,7 +81,7 @@ def _take(handle: int) -> None:
 
 
 def unlock(handle: int) -> None:
-    """Let go of a lock, also where a forked child holds the handle as well."""
+    """Release a lock, also where a forked child holds the handle as well."""
     if _fcntl is not None:
         _fcntl.flock(handle, _fcntl.LOCK_UN)
     elif _msvcrt is not None:
@@ -107,7 +107,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def others_can_read(path: Path) -> bool:
-    """Whether the mode of a file or folder lets anybody but its owner do anything; on Windows False, whatever is so.
+    """Whether the mode of a file or folder gives others than its owner any permission; always False on Windows.
 
     Raises:
         OSError: there is none.
@@ -116,7 +116,7 @@ def others_can_read(path: Path) -> bool:
 
 
 def others_can_write(path: Path) -> bool:
-    """Whether the mode of a file lets anybody but its owner change it; on Windows False, whatever is so.
+    """Whether the mode of a file lets others than its owner change it; always False on Windows.
 
     Raises:
         OSError: there is none.

@@ -1,7 +1,7 @@
 """Tables whose rows have names: a second row of a taken name is refused, and never replaces the first.
 
-For classes that register themselves where they are defined (attacks, transforms, heads, rules), and for rows that stand
-side by side (kinds, mechanisms, commands).
+For classes that register themselves where they are defined (attacks, transforms, heads, rules), and for rows that are
+listed in one place (kinds, mechanisms, commands).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def register(table: dict[str, type[T]], name: str, cls: type[T], noun: str, erro
     """Put a class into a table under its name; a class that a reload defines once more keeps its name.
 
     Args:
-        table: is changed.
+        table: the table to change.
         name: of the class in plans, files or messages.
-        cls: what registers itself.
+        cls: the class that registers itself.
         noun: what the classes are, for the message.
         error: what is raised.
 

@@ -1,4 +1,4 @@
-"""Keys of low order, for which anybody can sign, are refused wherever a key is taken, in every form that they have."""
+"""Keys of low order, for which any party can sign, are refused wherever a key is taken, in every form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.plan.test_split import PANEL, plan_of
 from tests.secagg.edwards import decoded, low_order_encodings, order
 
 ENCODINGS = low_order_encodings()
-WORDS = "low order, for which anybody can sign"
+WORDS = "low order, for which any party can sign"
 every_encoding = pytest.mark.parametrize("key", ENCODINGS.values(), ids=ENCODINGS)
 
 

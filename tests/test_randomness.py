@@ -142,7 +142,7 @@ def test_only_seeded_generators_and_their_children_are_reproducible():
 def test_a_reproducible_generator_is_used_only_where_it_is_asked_for():
     rng = seeded(1)
     assert checked(rng, allow_reproducible=True) is rng
-    with pytest.raises(RandomnessError, match="whoever knows its seed can take off the noise"):
+    with pytest.raises(RandomnessError, match="anyone who knows its seed can remove the noise"):
         checked(rng, allow_reproducible=False)
     own = secure()
     assert checked(own, allow_reproducible=False) is own

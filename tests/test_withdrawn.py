@@ -18,7 +18,7 @@ from privstats.secagg import Panel
 from privstats.session import accounting
 from tests import made
 from tests.faults import interrupted
-from tests.session.test_freed_spends import PARTIES, PROMISE, SCHEMA, SEATS, Lost, Run
+from tests.session.test_freed_spends import MEMBERS, PARTIES, PROMISE, SCHEMA, Lost, Run
 
 RUNS = pytest.mark.parametrize("kind", [Lost, Run], ids=["interactive", "split"])
 KEY = bytes(32)
@@ -41,7 +41,7 @@ def uploads(run: Run, client) -> bytes:
         client.start()
         return client.upload
     clients = [client, *(run.client(index) for index in range(1, 6))]
-    loopback.run(session.server(run.plan, run.roster, identity=SEATS[0]), clients)
+    loopback.run(session.server(run.plan, run.roster, identity=MEMBERS[0]), clients)
     return client.upload
 
 
@@ -88,7 +88,7 @@ def test_a_failed_session_gives_back_to_whoever_heard_its_end(charge: session.Ch
     run = kind(0)
     client = run.client(charge=charge)
     if run.panel is None:
-        server = session.server(run.plan, run.roster, identity=SEATS[0])
+        server = session.server(run.plan, run.roster, identity=MEMBERS[0])
         others = [run.client(index) for index in range(1, 6)]
         with pytest.raises(ps.AggregationError):
             loopback.run(server, [client, *others], dropouts={"share": {3, 4, 5}})
@@ -120,7 +120,7 @@ def test_a_client_that_catches_a_liar_before_its_upload_has_back_what_it_cost(
     client = run.client(charge=charge)
     client._on_upload = Told(run.plan, charge, run.roster.run)
     with JournaledClient.create(tmp_path / "c", KEY, client) as kept:
-        server = session.server(run.plan, run.roster, identity=SEATS[0])
+        server = session.server(run.plan, run.roster, identity=MEMBERS[0])
         kept.receive(server.start().to(0))
         server.abandon()
         kept.receive(server.abandon().to(0))

@@ -31,7 +31,7 @@ app = typer.Typer(
 
 CourseFile = Annotated[Path, typer.Argument(help="The course document.", metavar="COURSE.TOML")]
 Releases = Annotated[
-    list[str] | None, typer.Argument(help="What the nodes released, in order; 'none' where there was no sum.")
+    list[str] | None, typer.Argument(help="The releases of the rounds so far, in order; 'none' where there was no sum.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -48,7 +48,7 @@ def init(
     expected_records: Annotated[
         int | None, typer.Option(help="How many records its owners expect; never counted. [cohort.max_records]")
     ] = None,
-    retries: Annotated[int, typer.Option(help="Nodes beyond the rounds, for those that end without a sum.")] = 0,
+    retries: Annotated[int, typer.Option(help="Further rounds, for those that end without a sum.")] = 0,
     force: Force = False,
 ) -> None:
     """Divide a plan's promise over a release and refinement rounds, and write that course and its first plan."""
@@ -60,7 +60,7 @@ def init(
 
 @app.command()
 def check(path: CourseFile, as_json: Json = False) -> None:
-    """Validate a course and print what each node and all of them together cost; exit code 1 above its promise."""
+    """Validate a course and print the cost of each round and of all together; exit code 1 above its promise."""
     course = ps.course.read(path)
     violated = course.promise is not None and not course.promise.holds(course.mu)
     if as_json:
@@ -75,7 +75,7 @@ def _print_check(path: Path, course: Written) -> None:
     console = Console()
     console.print(_table(course))
     delta = course.first.budget().delta
-    whole = f"mu {course.mu:.4g}, epsilon {_epsilon(course):.4g} at delta {delta:g}; spent before the first node"
+    whole = f"mu {course.mu:.4g}, epsilon {_epsilon(course):.4g} at delta {delta:g}; spent before the first round"
     said = "no differential privacy" if math.isinf(course.mu) else f"{whole}, and never given back"
     console.print(f"all together, {course.most} sessions at most: {said}", highlight=False, soft_wrap=True)
     if course.promise is not None:
@@ -87,12 +87,12 @@ def _print_check(path: Path, course: Written) -> None:
 
 @app.command()
 def show(path: CourseFile) -> None:
-    """Print a course, its nodes and their cost as JSON."""
+    """Print a course, its rounds and their cost as JSON."""
     typer.echo(json_text(_facts(ps.course.read(path))))
 
 
 def _facts(course: Written) -> dict[str, Any]:
-    """What a course is and costs, for scripts."""
+    """A course and its cost, for scripts."""
     return {
         "digest": course.digest,
         "nodes": _rows(course),
@@ -108,10 +108,10 @@ def _facts(course: Written) -> dict[str, Any]:
 def following(
     path: CourseFile,
     releases: Releases = None,
-    out: Annotated[Path, typer.Option(help="Where the plan goes; its values beside it.")] = Path("next.toml"),
+    out: Annotated[Path, typer.Option(help="The plan's file; its values go beside it.")] = Path("next.toml"),
     force: Force = False,
 ) -> None:
-    """Write the plan of the next node, and the values it publishes, from what was released so far."""
+    """Write the plan of the next round, and the values it publishes, from the releases so far."""
     from privstats.schema.public_values import beside
 
     course = ps.course.read(path)
@@ -124,17 +124,17 @@ def following(
     if plan.published is not None:
         plan.published.save(beside(out))
     atomic_write(out, plan.to_toml().encode())
-    typer.echo(f"node {len(releases or ())}: wrote {' and '.join(map(str, files))}")
+    typer.echo(f"round {len(releases or ())}: wrote {' and '.join(map(str, files))}")
 
 
 @app.command()
 def admit(
     path: CourseFile,
-    plan: Annotated[Path, typer.Argument(help="The plan that came.", metavar="PLAN.TOML")],
+    plan: Annotated[Path, typer.Argument(help="The received plan.", metavar="PLAN.TOML")],
     releases: Releases = None,
     as_json: Json = False,
 ) -> None:
-    """Work out what the next plan must be, and hold the one that came against it; exit code 1 where it is another."""
+    """Compute the plan of the next round and compare the received one with it; exit code 1 if they differ."""
     course, sent = ps.course.read(path), ps.Plan.read(plan)
     loaded = _loaded(releases)
     try:
@@ -145,7 +145,7 @@ def admit(
     if as_json:
         typer.echo(json_text({"violated": refused is not None, "node": len(loaded), "why": refused}))
     else:
-        typer.echo(refused or f"{plan} is the plan of node {len(loaded)}")
+        typer.echo(refused or f"{plan} is the plan of round {len(loaded)}")
     if refused:
         raise typer.Exit(1)
 
@@ -155,7 +155,7 @@ def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:
 
 
 def _promised(promise: Promise, mu: float) -> str:
-    kept = "which the nodes keep" if promise.holds(mu) else "and the nodes cost more: write the course anew"
+    kept = "which the rounds keep" if promise.holds(mu) else "and the rounds cost more: write the course anew"
     return f"epsilon {promise.epsilon:.4g} at delta {promise.delta:g}, {kept}"
 
 
@@ -185,7 +185,7 @@ def _table(course: ps.course.Course) -> Table:
     from privstats.course.kinds import kind_of
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("node", "measures", "statistics", "mu", "epsilon", "bytes up"):
+    for heading in ("round", "measures", "statistics", "mu", "epsilon", "bytes up"):
         table.add_column(heading, justify="left" if heading in ("measures", "statistics") else "right")
     for label, row in zip(kind_of(course).labels(course), _rows(course), strict=True):
         table.add_row(

@@ -43,7 +43,7 @@ def new(
 
     folders = write_study(plan, roster, study, files("privstats.engines.flower").joinpath("template"))
     typer.echo(f"wrote {', '.join(map(str, folders))}")
-    typer.echo(f"put the server's identity into {study}/host/identity.pem, and give everybody else the other folders")
+    typer.echo(f"put the server's identity into {study}/host/identity.pem, and send the other parties their folders")
 
 
 @app.command()
@@ -53,7 +53,7 @@ def certificates(
         list[str],
         typer.Option(help="A name or address by which parties reach the server; may be given again.", metavar="NAME"),
     ],
-    days: Annotated[int, typer.Option(help="How long they last.")] = 365,
+    days: Annotated[int, typer.Option(help="Days until they expire.")] = 365,
 ) -> None:
     """Write the three files that ``serve`` needs for TLS: ca.pem, server.pem and server.key."""
     from privstats.engines.flower.certificates import write_certificates
@@ -100,7 +100,7 @@ def check(
     home: PartyFolder,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Measure the records, and print what would be sent to whom and charged to what; it sends nothing."""
+    """Measure the records, and print what would be sent to which party and charged to which account; send nothing."""
     from privstats.engines.network.party import Party
 
     party = Party.open(home)
@@ -122,10 +122,12 @@ def check(
 def join(
     home: PartyFolder,
     superlink: Annotated[str, typer.Option(help="The SuperLink that the coordinator runs.", metavar="HOST:PORT")],
-    root_certificates: Annotated[Path, typer.Option(help="What its certificate is signed by.", metavar="CA.PEM")],
+    root_certificates: Annotated[
+        Path, typer.Option(help="The certificate authority that signed its certificate.", metavar="CA.PEM")
+    ],
     key: Annotated[Path, typer.Option(help="This node's private key, whose public half is registered there.")],
 ) -> None:
-    """Measure if need be, and keep this party's node connected until Ctrl-C, running installed code only."""
+    """Measure if necessary, and keep this party's node connected until Ctrl-C, running installed code only."""
     from privstats.engines.flower import launch
     from privstats.engines.network.party import Party
 
@@ -165,9 +167,9 @@ def give_up(
 ) -> None:
     """End a session without a sum, for good; what parties have uploaded counts as spent.
 
-    Of a course it is the session of the node that is on; the next run goes on with the node after it.
+    Of a course it is the session of the current round; the next run continues with the round after it.
 
-    With helpers the next run asks them to sign that they never answered; where all have, ledgers get it back.
+    With helpers the next run asks them to sign that they never answered; once all have signed, ledgers get it back.
     """
     from privstats.engines.network.host import Host
 
@@ -188,9 +190,9 @@ def withdraw(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Leave a session for good and have back what it cost, where nothing of this party has left.
+    """Leave a session for good and get back its cost, if this party has sent nothing.
 
-    For a party that never heard the session's end: who hears it does this by itself. What was uploaded stays spent.
+    For a party that did not receive the session's end; one that receives it does this by itself. An upload stays spent.
     """
     from privstats.engines.network.party import Party
 
@@ -208,11 +210,11 @@ def withdraw(
 
 def _ended(code: int) -> None:
     if code != 0:
-        raise PrivstatsError(f"Flower's program ended with code {code}; what it said stands above")
+        raise PrivstatsError(f"Flower's program ended with code {code}; its output is above")
 
 
 def _facts(party: Party, records: Records | None) -> dict[str, Any]:
-    """What a party should know before it takes part."""
+    """The facts for a party before it takes part."""
     from privstats.engines.network.measuring import clip_report_of
 
     course, kind, session = party.folder.course, party.folder.kind, party.first
@@ -246,7 +248,7 @@ def _facts(party: Party, records: Records | None) -> dict[str, Any]:
 
 
 def _stream_facts(folder: Folder) -> dict[str, Any]:
-    """What a party should know of a stream: what it is, what it costs, and what goes next."""
+    """The facts on a stream for a party: its terms, its cost, and the records that go next."""
     from privstats.engines.network import between
 
     stream: Any = folder.course

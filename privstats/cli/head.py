@@ -1,4 +1,4 @@
-"""``privstats head show | verify``: what a model's file is made from, and so what it may be shown to."""
+"""``privstats head show | verify``: what a model's file is made from, and so who may see it."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def verify(
     signed_by: SignedBy = None,
     as_json: Json = False,
 ) -> None:
-    """Check that a promise covers a head, and hold it against its plan, its release and a signature.
+    """Check that a promise covers a head, and verify it against its plan, its release and a signature.
 
-    Exit code 1 where one is not so: an exact head, and one of which nothing is known, may not leave whoever has the
-    records. With --release the head is fitted again and must score the same.
+    Exit code 1 if a check fails: an exact head, and one of unknown origin, must stay with the holder of the records.
+    With --release the head is fitted again and must score the same.
     """
     from privstats.cli.parts import head_files
 

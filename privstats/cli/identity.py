@@ -42,7 +42,7 @@ def new(
     identity = ps.secagg.Identity.generate(os.urandom)
     identity.save(path, passphrase)
     atomic_write(public_path, public_pem(identity.public).encode(), shared=True)
-    typer.echo(f"wrote {path}: keep it, and give it to nobody", err=True)
+    typer.echo(f"wrote {path}: keep it, and never give it away", err=True)
     typer.echo(f"wrote {public_path}: this is the public key, for the roster or the plan:", err=True)
     typer.echo(identity.public.hex())
 
@@ -54,7 +54,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Print the public key of an identity, which everybody may know."""
+    """Print the public key of an identity, which is no secret."""
     from privstats.files.signing import public_pem
 
     public = _public(path, passphrase_file)
@@ -94,7 +94,7 @@ def verify(
 
 
 def _public(path: Path, passphrase_file: Path | None) -> bytes:
-    """The public key in a file of any kind; whoever locked a private one is asked for the passphrase."""
+    """The public key in a file of any kind; prompts for the passphrase of a locked private key."""
     from privstats.files.signing import is_locked, read_public
 
     if is_locked(path, LocalProtocolError) is None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "history", "standing"]
 
-app = typer.Typer(help="Keep the record of what was spent on which data, against its caps.", no_args_is_help=True)
+app = typer.Typer(help="Record what was spent on each data set, against its cap.", no_args_is_help=True)
 
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger file.", metavar="LEDGER.DB")]
 _DAY, _SHORT = 10, 8
@@ -77,7 +77,7 @@ def skip(
     path: LedgerFile,
     roster: Annotated[Path, typer.Argument(help="The roster of the run to go on with.", metavar="ROSTER.TOML")],
 ) -> None:
-    """Say that the runs before this roster's were missed here; it stays on record."""
+    """Record that this party missed the runs before this roster's; the record is permanent."""
     coming = ps.secagg.Roster.load(roster)
     if coming.counter is None:
         raise LedgerError(f"the run of {roster} has no number, so none can have been missed: nothing to skip")
@@ -86,7 +86,7 @@ def skip(
 
 
 def history(account: Account) -> Table:
-    """Every cap and spend, in the order in which they were written, whatever the clock said; times are in the JSON."""
+    """Every cap and spend, in the order of their records and not of the clock; times are in the JSON."""
     table = Table(title=escape(account.dataset), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("date", "event", "plan", "run", "epsilon", "left"):
         table.add_column(name, no_wrap=name != "event")
@@ -109,7 +109,7 @@ def _row(event: Cap | Spend, delta: float) -> tuple[str, ...]:
 
 
 def standing(account: Account) -> str:
-    """What is spent and what is left, in a line."""
+    """The spent and the remaining budget, in a line."""
     cap, delta = account.cap, account.quoted_delta
     if cap is None:
         return _exact(account)

@@ -2,8 +2,8 @@
 
 Every module beside this one is a command, by its name and its ``app``. Commands outside this package (``audit`` comes
 with ``threat_models``) are found through the entry-point group ``privstats.commands``, so that the library never
-imports its attacker. A command is imported when somebody asks for it or for the help that lists it, and what does its
-work when it is called: so its module imports at its top nothing but what its options need.
+imports its attacker. A command is imported when it or the help that lists it is requested, and its implementation when
+it is called: so its module imports at the top only what its options need.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LISTED = f"{__name__}.listed"
 
 
 class _Commands(TyperGroup):
-    """The commands by name, each loaded when somebody asks for it."""
+    """The commands by name, each loaded on request."""
 
     @cached_property
     def _found(self) -> dict[str, EntryPoint]:
@@ -46,7 +46,7 @@ class _Commands(TyperGroup):
         return list(self._found)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands by their sentences; their options are built for who asks for one of them."""
+        """List the commands by their sentences; options are built only for a command that is requested."""
         ctx.meta[_LISTED] = True
         super().format_help(ctx, formatter)
 
@@ -64,7 +64,7 @@ class _Commands(TyperGroup):
 
 
 def _answer_to(command: Any, names: tuple[str, ...]) -> None:
-    """Let a command, and every command in it, be asked for help by all of these names."""
+    """Let a command, and every command in it, take all of these names as its help option."""
     command.context_settings["help_option_names"] = list(names)
     for inner in getattr(command, "commands", {}).values():
         _answer_to(inner, names)
@@ -83,7 +83,7 @@ def _entries() -> dict[str, EntryPoint]:
 
 
 def _sentence(command: typer.Typer) -> str | None:
-    """What a list of commands says of one; a group that says it itself is not built for it."""
+    """The sentence of a command in a list; a group that holds its sentence is not built for it."""
     return command.info.help or typer.main.get_command(command).help
 
 
@@ -131,7 +131,7 @@ def _run() -> int:
         return _failed(str(error))
     except MemoryError:
         return _failed("there is not enough memory for this; give fewer records, classes or features")
-    except Exception:  # the last door: a traceback alone would exit with the code of a contradicted claim
+    except Exception:  # last resort: a traceback alone would exit with the code of a contradicted claim
         traceback.print_exc()
         return _failed("this is a bug in privstats; please report it with the lines above")
     return 0

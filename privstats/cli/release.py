@@ -18,10 +18,10 @@ from privstats.files.jsonable import json_text
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Show and verify the file that an aggregation ends with.", no_args_is_help=True)
+app = typer.Typer(help="Show and verify a release, the file that an aggregation ends with.", no_args_is_help=True)
 
 _KNOWN = (
-    f"{NO}its noise came from a generator that others may know, so it protects nobody; it is a test's or simulation's"
+    f"{NO}its noise came from a generator that others may know, so it protects nothing; it is a test's or simulation's"
 )
 
 ReleaseFile = Annotated[Path, typer.Argument(help="The release.", metavar="FILE")]
@@ -29,7 +29,7 @@ ReleaseFile = Annotated[Path, typer.Argument(help="The release.", metavar="FILE"
 
 @app.command()
 def show(path: ReleaseFile, as_json: Json = False) -> None:
-    """Print what a release holds: its plan, who is in it, and how much noise."""
+    """Print a release: its plan, the parties in it, and its noise."""
     release = ps.Release.load(path)
     facts = _facts(release, _signed(path))
     if as_json:
@@ -56,7 +56,7 @@ def verify(
     signed_by: SignedBy = None,
     as_json: Json = False,
 ) -> None:
-    """Hold a release against the plan and the signature that it should have; exit code 1 where one is not so.
+    """Verify a release against its expected plan and signature; exit code 1 if one does not match.
 
     Checksum, budget and noise are checked in any case; a file that fails there is no release, and exit code 2. Noise of
     a test, which others could draw again, is exit code 1.
@@ -72,7 +72,7 @@ def verify(
 
 
 def _against(path: Path, release: ps.Release, **expected: Any) -> str:
-    """Whether the file has what is expected, and still holds the release that the other checks are of."""
+    """Whether the file matches the expectation, and still holds the release of the other checks."""
     try:
         same = ps.Release.load(path, **expected) == release
     except ReleaseError as refusal:

@@ -34,18 +34,18 @@ def make(
         typer.Argument(help="NAME=KEY for each client, in order; KEY in hex or a file.", metavar="NAME=KEY..."),
     ],
     server: Annotated[str, typer.Option(help="The server's public key, in hex or a file.", metavar="KEY")],
-    label: Annotated[str, typer.Option(help="What the runs of these parties are about; runs are numbered from 0.")],
+    label: Annotated[str, typer.Option(help="The subject of these parties' runs; runs are numbered from 0.")],
     plan: PlanFile = None,
     force: Force = False,
 ) -> None:
-    """Write the roster of a first run from everybody's public keys."""
+    """Write the roster of a first run from the public keys of all parties."""
     writable([path], force)
     names, keys = zip(*map(_client, clients), strict=True)
     roster = ps.secagg.Roster.numbered(keys, server=_key(server), label=label, counter=0, names=names)
     if plan is not None:
         _check_fits(roster, ps.Plan.read(plan))
     roster.save(path)
-    _told(roster, f"wrote {path}; give it to everybody, and compare the fingerprint on the telephone:")
+    _print(roster, f"wrote {path}; send it to all parties, and compare the fingerprint on the telephone:")
 
 
 @app.command()
@@ -54,7 +54,7 @@ def show(
     plan: PlanFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Print who takes part, the run, and the digits to compare on the telephone."""
+    """Print the parties, the run, and the digits to compare on the telephone."""
     roster = ps.secagg.Roster.load(path)
     if plan is not None:
         _check_fits(roster, ps.Plan.read(plan))
@@ -78,16 +78,16 @@ def renew(
     path: RosterFile,
     out: Annotated[Path | None, typer.Option(help="Write here and keep the old file.", metavar="ROSTER.TOML")] = None,
 ) -> None:
-    """Give the same parties the name of their next run; every session needs one that was never used."""
+    """Write the roster of the same parties' next run; every session needs a run name that was never used."""
     roster = ps.secagg.Roster.load(path).renewed()
     target = path if out is None else out
     if out is not None and out.exists():
         raise LocalProtocolError(f"{out} exists; name another file")
     roster.save(target)
-    _told(roster, f"wrote {target} ({_run(roster)}); give it to everybody, and compare the fingerprint again:")
+    _print(roster, f"wrote {target} ({_run(roster)}); send it to all parties, and compare the fingerprint again:")
 
 
-def _told(roster: ps.secagg.Roster, sentence: str) -> None:
+def _print(roster: ps.secagg.Roster, sentence: str) -> None:
     typer.echo(sentence, err=True)
     typer.echo(roster.fingerprint)
 

@@ -17,7 +17,7 @@ from privstats.files.jsonable import json_text, json_value
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Records that come and go, released again every epoch.", no_args_is_help=True)
+app = typer.Typer(help="Records that enter and leave, with a release every epoch.", no_args_is_help=True)
 
 StreamFolder = Annotated[Path, typer.Argument(help="The stream's folder.", metavar="FOLDER")]
 PlanFile = Annotated[Path, typer.Option("--plan", help="What all epochs together may spend.", metavar="PLAN.TOML")]
@@ -74,7 +74,7 @@ def bring(
     home: Annotated[Path, typer.Argument(help="The party's folder.", metavar="PARTY")],
     changes: Annotated[Path, typer.Argument(help="ids, X, y, leave, as np.savez writes them.", metavar="FILE.npz")],
 ) -> None:
-    """Keep records that enter and leave in a party's folder: they go with the next epoch that it takes part in."""
+    """Queue records that enter and leave in a party's folder; they go with the next epoch that it takes part in."""
     from privstats.engines.network.between import waiting
     from privstats.engines.network.parts import inbox_of
     from privstats.engines.network.party import Party
@@ -86,7 +86,7 @@ def bring(
         )
     folder = Party.open(home).folder
     if folder.kind.part != "changes":
-        raise PlanError(f"{home} holds another course; its records are what records.py says")
+        raise PlanError(f"{home} holds another course; its records come from records.py")
     batch = inbox_of(folder).bring(changes, waiting(folder))
     typer.echo(f"kept for the next epoch: {len(batch.ids)} that enter, {len(batch.leave)} that leave")
 
@@ -97,7 +97,7 @@ def epoch(
     changes: Annotated[Path, typer.Argument(help="A folder with <party>.npz: ids, X, y, leave.", metavar="CHANGES")],
     as_json: Json = False,
 ) -> None:
-    """Release the next epoch of a folder that `new` made; after a crash, the same again goes on where it stood."""
+    """Release the next epoch of a folder that `new` made; after a crash, the same command continues it."""
     from privstats.engines.network.local_stream import run_epoch, server_folder
 
     outcome = run_epoch(path, changes)
@@ -112,7 +112,7 @@ def epoch(
 
 @app.command()
 def show(path: StreamFolder, as_json: Json = False) -> None:
-    """Print a stream, who was in its sums, and the noise in the total so far: of `new`'s folder, or a server's."""
+    """Print a stream, the clients in its sums, and the noise in the total so far: of `new`'s folder, or a server's."""
     from privstats.engines.network.local_stream import server_folder
 
     folder, stream = server_folder(path)

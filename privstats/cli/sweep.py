@@ -50,7 +50,7 @@ def sweep(
         Path | None, typer.Option(help="A folder for JSON, CSV, figures and a page; a stopped sweep goes on in it.")
     ] = None,
 ) -> None:
-    """Score heads over axes of plans on data that you may look at, for choosing before a deployment, or for a paper."""
+    """Score heads over axes of plans on data that you may look at, to choose before a deployment, or for a paper."""
     from privstats.cli.parts import sweeping
     from privstats.moments import RecordFile
     from privstats.workflows.score import EPSILONS

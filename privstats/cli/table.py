@@ -23,7 +23,7 @@ app = typer.Typer()
 
 
 class Reader(Enum):
-    """What is computed."""
+    """The names of the readers."""
 
     OLS = "ols"
     FIXED_EFFECTS = "fixed-effects"
@@ -36,7 +36,7 @@ class Reader(Enum):
 
 
 class Form(Enum):
-    """How a table is written."""
+    """The output formats."""
 
     TEXT = "text"
     CSV = "csv"
@@ -51,7 +51,7 @@ def table(
         list[Path], typer.Argument(help="A release; for logit and poisson those of all rounds, in order.")
     ],
     chosen: Annotated[
-        Reader | None, typer.Option("--reader", help="What to compute. [the first that fits the release]")
+        Reader | None, typer.Option("--reader", help="The table to compute. [the first that fits the release]")
     ] = None,
     columns: Annotated[
         list[str] | None,
@@ -75,7 +75,7 @@ def table(
         Path | None, typer.Option(help="km: draw the curves with their bands too (.svg, .png, .pdf).")
     ] = None,
     alpha: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.05,
-    form: Annotated[Form, typer.Option("--format", help="How to write it.")] = Form.TEXT,
+    form: Annotated[Form, typer.Option("--format", help="The output format.")] = Form.TEXT,
 ) -> None:
     """Print estimates with intervals that hold under the release's noise: a regression, survival, shares or means.
 

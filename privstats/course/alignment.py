@@ -1,4 +1,4 @@
-"""Masked SLOT-Align: client Gaussians in one sum, then a few sums more to their barycentre, and the map that follows.
+"""Masked SLOT-Align: one sum of client Gaussians, a few more sums to their barycentre, and the transport map.
 
 The course maps clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md says
 when that helps). It fixes the plans, their order, and the clients that must be in all of them; ``moments.gaussians``
@@ -32,17 +32,17 @@ from privstats.transforms import Transport
 
 __all__ = ["Alignment", "Reference"]
 
-_BITS = 48  # of published entries: far below what a grid step of the sums is worth
+_BITS = 48  # of published entries; their rounding is far below a grid step of the sums
 _STEPS = ("alvarez-esteban", "published")
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """A first sum of ``(n, sum x, n Sigma)`` and T rounds, each at the reference that the sums before it lead to.
+    """A first sum of ``(n, sum x, n Sigma)`` and T rounds, each at the reference that follows from the sums before it.
 
-    Without noise all sums are over the *same* clients: a client that vanishes ends the alignment, and what was reached
-    is used. Under a promise a round that ends without a sum changes nothing but the count. Two rounds of the better
-    step are near the end of the published iteration, which takes 10 to 20.
+    Without noise all sums are over the *same* clients: a client that vanishes ends the alignment, and the reference
+    reached so far is used. Under a promise a round that ends without a sum changes nothing but the count. Two rounds of
+    the better step are near the end of the published iteration, which takes 10 to 20.
 
     When (docs/alignment.md): clients that each hold one domain, with different label mixes, judged on the whole domain.
     Judged on the client's own mix it costs accuracy, the more the more label mixes differ, and with several clients a
@@ -51,15 +51,15 @@ class Alignment:
     Guarantee:
         With a ``Privacy`` of unit client and a ``client_clip``, all T + 1 sums together are mu-GDP with :attr:`mu`, for
         one client added or removed, for any S that a server publishes and any lists that it names. Without noise
-        masking keeps single clients from a server that follows the protocol or chooses who vanishes; it does *not* keep
-        it from what the sums over many clients say together, and a server that makes S up sees T matrices of its
+        masking hides single clients from a server that follows the protocol or chooses which clients vanish; it does
+        *not* hide what the sums over many clients reveal together, and a server that invents S sees T matrices of its
         choice. The counting rule of the plan (``min_survivors - colluders >= 4 (T + 1)``) is no proof. One record is
         never promised.
 
     Args:
         first: a plan of a ``GaussianSchema`` without a reference, whose ``rounds`` are T.
         step: ``"alvarez-esteban"``, or ``"published"`` as the SLOT-Align paper has it.
-        promise: what the owners promised for all sums together, for files and audits; as in ``Rounds``.
+        promise: the owners' promise for all sums together, for files and audits; as in ``Rounds``.
 
     Raises:
         PlanError: another plan, or another step.
@@ -102,7 +102,7 @@ class Alignment:
 
     @cached_property
     def template(self) -> Plan:
-        """A round's plan, at a reference and over clients that stand for any."""
+        """A round's plan, at a reference and over placeholder clients."""
         anybody = tuple(range(self.first.cohort.clients)) if self._bare else None
         schema = replace(self.schema, reference=True, among=anybody)
         return replace(self.first, schema=schema, published=Published("0" * 64))
@@ -114,7 +114,7 @@ class Alignment:
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """The first plan and a round for every round."""
+        """The first plan, and one plan per round."""
         return (self.first, *[self.template] * self.schema.rounds)
 
     @cached_property
@@ -159,7 +159,7 @@ class Alignment:
         return isinstance(self.first.privacy, NoPrivacy)
 
     def _covariance(self, releases: Releases) -> NDArray[np.float64]:
-        """S after these sums; noise may leave the cone, and is brought back to it."""
+        """S after these sums; projected back to the cone, which noise may leave."""
         have = [each for each in releases if each is not None]
         self._check(have)
         reference = self._admitted(have[0].moments.V / max(have[0].moments.N, 1.0))
@@ -172,7 +172,7 @@ class Alignment:
         """The nearest symmetric matrix with eigenvalues from 0 to R^2."""
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         inside: NDArray[np.float64] = (vectors * np.clip(values, 0.0, self.schema.clip_norm**2)) @ vectors.T
-        return (inside + inside.T) / 2  # to the last bit, as clients ask
+        return (inside + inside.T) / 2  # to the last bit, as clients require
 
     def _check(self, releases: list[Release]) -> None:
         for place, release in enumerate(releases):
@@ -190,7 +190,7 @@ class Alignment:
 
 @dataclass(frozen=True)
 class Reference:
-    """The Gaussian that clients are brought to.
+    """The common Gaussian to which clients are transported.
 
     Attributes:
         mean: published, ``(d,)``.
@@ -212,11 +212,11 @@ class Reference:
 
     @cached_property
     def published(self) -> Published:
-        """The values in one, to be saved beside the plans that name them."""
+        """Mean and covariance as published values, to be saved beside the plans that name them."""
         return Published.of({"mean": self.mean, "S": self.covariance})
 
     def transport(self, strength: float = 0.4) -> Transport:
-        """The transform that a second plan names: the same for all clients, and bound to none yet.
+        """The transform that a second plan names: the same for all clients, and not yet bound to any.
 
         Args:
             strength: tau, 0 (stay) to 1 (all the way); the paper takes .4.
@@ -226,8 +226,8 @@ class Reference:
     def local(self, transform: Transport, X: Any) -> Transport:
         """The transform for one client: from its own Gaussian to the reference.
 
-        It equals the plan's, so that ``replace(plan.schema, transform=(local,))`` measures under the plan's schema;
-        what it holds of the client's records stays in it, and nothing of that is saved.
+        It equals the plan's, so that ``replace(plan.schema, transform=(local,))`` measures under the plan's schema; the
+        values that it derives from the client's records stay in memory and are never saved.
 
         Args:
             transform: of the second plan.

@@ -1,7 +1,7 @@
 """One party alone: its records become a private release in one call, without a protocol or other parties.
 
-No masking and no messages: the caller holds the records and adds the noise, in the central model. Over
-``session`` and ``course``, under the heads, whose ``fit_private`` stands on it.
+No masking and no messages: the caller holds the records and adds the noise, in the central model. The ``fit_private``
+of every head is built on it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from privstats.session.accounting import Charge, NodeCharge, charge_of
 __all__ = ["Paid", "alone", "private_release", "private_releases"]
 
 Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
-"""Where a release is written down: a charge, a ledger (with the name of a data set in it), or ``"uncharged"``."""
+"""Where a release is recorded: a charge, a ledger (with the name of a data set in it), or ``"uncharged"``."""
 
 _CLIENTS = 2
-"""The fewest that a plan can name. Both are made up, and the records are all the first one's."""
+"""The fewest clients that a plan can have. Both are fictitious, and all records belong to the first."""
 
 _MOST_RECORDS_BITS = 30
 _RING_BITS = 59  # of 62: room for the second client, the sign and noise
@@ -73,12 +73,12 @@ def private_release(
 
     Guarantee:
         The release is (epsilon, delta)-DP for one record under ``privacy.adjacency``, everything in it together. The
-        exact sums live in this process only, and the ledger is asked before any noise is drawn.
+        exact sums stay in this process, and the ledger is charged before any noise is drawn.
 
     Raises:
         PlanError: another trust model or unit, no privacy at all, or bounds that do not fit the ring.
         DataError: records that do not fit the schema, or more of them than ``max_records``; nothing is spent then.
-        LedgerError: nothing says where this is charged, or the cap would be passed; nothing is drawn then.
+        LedgerError: no account to charge is given, or the cap would be exceeded; nothing is drawn then.
         AggregationError: the noisy counts exceed ``max_records``; charged all the same.
         RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set.
 
@@ -125,18 +125,19 @@ def private_releases(
             measures them.
         ledger, dataset, rng, allow_reproducible: as in :func:`private_release`.
         run: a name for this run of the course.
-        tick: called after each node.
+        tick: called after each round.
 
     Returns:
         The release of every round, or None where one ended without a sum; its budget is spent.
 
     Guarantee:
         Together mu-GDP with the course's mu, which the ledger holds before the first round; no round is drawn twice.
-        Every round measures the same records, so every round must have a price of its own: that of one record in all.
+        Every round measures the same records, so each must be priced for a record that is in all of them.
 
     Raises:
-        PlanError: a plan of the course has another trust model, or the course breaks its word; or it is a stream, whose
-            price rests on a registry of the records in every node. Nothing is measured or spent then.
+        PlanError: a plan of the course has another trust model, or the course departs from its own declaration
+            (:func:`privstats.course.nodes`); or it is a stream, whose price depends on a registry of the records in
+            every node. Nothing is measured or spent then.
         DataError, LedgerError, RandomnessError: as in :func:`private_release`.
 
     Example:
@@ -183,7 +184,7 @@ def private_releases(
 
 
 def alone(schema: Schema, privacy: Privacy, *, max_records: int | None = None, min_count: int = 0) -> Plan:
-    """The plan of one party alone; the two clients of its cohort are made up.
+    """The plan of one party alone; the two clients of its cohort are fictitious.
 
     Args:
         schema, privacy, max_records, min_count: as in :func:`private_release`.
@@ -205,8 +206,8 @@ def _require_central(privacy: object) -> None:
         raise PlanError(f"privacy must be a Privacy, got {type(privacy).__name__}; give model, unit, epsilon and delta")
     if privacy.trust.drawn_by != "server":
         raise PlanError(
-            f"privacy.model must be 'central' for one party alone, got {privacy.model!r}: there is nobody to share the "
-            "noise with"
+            f"privacy.model must be 'central' for one party alone, got {privacy.model!r}: no other party can "
+            "share the noise"
         )
     if privacy.unit != "record":
         raise PlanError("privacy.unit must be 'record' for one party alone: it is the only client there is")

@@ -1,8 +1,8 @@
 """A course: plans that follow one another under one budget, each chosen from what was released before.
 
-The noun that refinement rounds, alignment rounds and streams share; whoever runs one (a simulation, an engine, one
-party alone) asks it for the next plan and hands it the release. It moves no bytes and keeps no account. Above the
-release, below the heads.
+The common type of refinement rounds, alignment rounds and streams. A simulation, an engine or one party alone runs a
+course: it takes the next plan from the course and passes the release back. A course sends no messages and keeps no
+account.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ROUNDING = 1 + 2.0**-40
 
 @runtime_checkable
 class Course(Protocol):
-    """A frozen sequence of plans: ``next`` is a function of what was released, and of nothing else.
+    """A frozen sequence of plans: ``next`` is a function of the earlier releases, and of nothing else.
 
     A *round* is one place in the sequence, whatever its plan: another plan at the same place is the same round, so a
     server cannot ask for it twice. Code and files call it a node (:class:`Node`); a stream's rounds are the nodes of
@@ -102,7 +102,7 @@ class Apart(Protocol):
     """
 
     def multiplicity(self, adjacency: Adjacency) -> float:
-        """How many mu^2 of a round, worked out under this adjacency, all rounds cost together."""
+        """How many mu^2 of a round, computed under this adjacency, all rounds cost together."""
         ...
 
 
@@ -174,11 +174,11 @@ class Node:
 
 
 def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
-    """The rounds in order; append to ``releases`` what came of each before asking for the next.
+    """The rounds in order; append the outcome of each to ``releases`` before requesting the next.
 
     Raises:
-        PlanError: the course is longer than it said, changes its trust model, unit or adjacency, or spends more than
-            it said. Nothing of the offending round has been released then.
+        PlanError: the course is longer than it declared, changes its trust model, unit or adjacency, or spends more
+            than it declared. Nothing of the offending round has been released then.
 
     Example:
         >>> schema, releases = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), []
@@ -203,7 +203,7 @@ def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
 
 
 def run(course: Course, release: Callable[[Node], Release | None]) -> list[Release | None]:
-    """Every round in order; ``release`` gives what came of it, or None where it ended without a sum.
+    """Run every round in order; ``release`` returns its release, or None where it ended without a sum.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -237,9 +237,9 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Node:
     """Verify that a received plan is the course's next, which follows from the releases, and return its place.
 
     A party calls it before it measures. Published values are recomputed and may differ by rounding, because
-    eigenvectors have other last digits on other machines; all else must be equal. That keeps an honest server to the
-    recipe, and two parties that were shown different releases apart. It does not bind a liar, who can make releases up;
-    no promise rests on it.
+    eigenvectors have other last digits on other machines; all else must be equal. The check holds an honest server to
+    the recipe, and keeps parties that were shown different releases out of one session. It does not bind a dishonest
+    server, which can invent releases; no promise depends on it.
 
     Raises:
         PlanError: the course has ended, or this is not the plan that follows from these releases.
@@ -275,7 +275,7 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Node:
 
 def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
     if place >= course.most:
-        raise PlanError(f"the course said that it has at most {course.most} rounds and asks for another; raise most")
+        raise PlanError(f"the course declared at most {course.most} rounds and has another; raise most")
     if _terms(plan) != _terms(course.first):
         raise PlanError(
             f"round {place} of the course changes the trust model, unit, adjacency, protocol or colluders; keep "
@@ -289,7 +289,7 @@ def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
 
 
 def _spent(course: Course, before: float, plan: Plan) -> float:
-    """mu after this round: squares add up, but for rounds that hold different records, of which none may cost more."""
+    """mu after this round: squares add up, except for rounds of different records, of which none may cost more."""
     privacy = plan.privacy
     if isinstance(course, Apart) and isinstance(privacy, Privacy):
         return max(before, _mu(plan) * math.sqrt(course.multiplicity(privacy.adjacency)))
@@ -330,7 +330,7 @@ def course_html(course: Course) -> str:
 
 
 def history(releases: Releases) -> bytes:
-    """SHA-256 of what was released, in order and without a gap that could be read in two ways.
+    """SHA-256 of the releases, in order, in an unambiguous encoding.
 
     Example:
         >>> len(ps.course.history([])), ps.course.history([]) == ps.course.history([None])

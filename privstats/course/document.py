@@ -1,9 +1,9 @@
 """The file form of a course: a short TOML beside the file of its first plan, which it names and holds by digest.
 
-Version 2 says what the owners promised for all rounds together, ``[promise]`` with epsilon and delta, so that an audit
-can hold the rounds' sum against it; files of version 1 say nothing of it and are read as they were. Reading refuses
-unknown keys and another plan than the one that was reviewed. No releases and no values: those travel beside each
-round's plan.
+Version 2 holds the owners' promise for all rounds together, ``[promise]`` with epsilon and delta, so that an audit can
+compare the rounds' sum with it; files of version 1 have none and are still read. Reading refuses unknown keys and
+another plan than the one that was reviewed. The file holds no releases and no values: those travel beside each round's
+plan.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Written(Course, Protocol):
 
     @property
     def promise(self) -> Promise | None:
-        """What its owners promised; None without DP, or where nobody has said it."""
+        """Its owners' promise; None without DP, or if none was declared."""
         ...
 
 
@@ -48,7 +48,7 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
     """Write a course, and the plan that it was made of beside it (``study.toml``, ``study.first.toml``), both whole.
 
     Returns:
-        Where the plan went.
+        The path of the plan's file.
 
     Raises:
         PrivstatsError: a file cannot be written.
@@ -92,7 +92,7 @@ def texts(name: str, course: Written) -> Mapping[str, bytes]:
 
 
 def is_course(path: str | os.PathLike[str]) -> bool:
-    """Whether a file says that it is a course's; what is in it :func:`read` judges.
+    """Whether a file claims to be a course's; :func:`read` validates its contents.
 
     Raises:
         PlanError: it cannot be read.
@@ -137,7 +137,7 @@ def read(path: str | os.PathLike[str]) -> Written:
 
 
 def _promising(course: Written, promise: Promise | None) -> Written:
-    """The course with what its owners promised as a whole; a stream's plan says it already.
+    """The course with its owners' promise as a whole; a stream's plan holds it already.
 
     Raises:
         PlanError: it is missing, or contradicts the plan.
@@ -166,7 +166,7 @@ def _plan_field(cls: type[Any]) -> str:
 
 
 def _tables(text: str) -> tuple[int, dict[str, Any], Promise | None]:
-    """The file's version, the course's table, and what was promised as a whole."""
+    """The file's version, the course's table, and the promise as a whole."""
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""One row per kind of course: what engines, commands, pages and audits must know of it beside its plans.
+"""One row per kind of course: the properties that engines, commands, pages and audits read beside its plans.
 
-Whoever runs, charges, shows or audits a course asks its row and never its class, so that a new kind is one more row and
-no kind is taken for another. Above the courses, under their file.
+Code that runs, charges, shows or audits a course reads its row and never tests its class, so that a new kind is one
+more row and no kind is mistaken for another.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class CourseKind:
     Attributes:
         name: the word for it, in files and in sentences.
         type: its class, a dataclass whose first field is a plan.
-        charge: what a party's ledger is charged: its one ``"plan"``; the ``"course"``, as a whole before its first
+        charge: what is charged to a party's ledger: its one ``"plan"``; the ``"course"``, as a whole before its first
             round; or the course as a whole, and then every record by a ``"registry"``, which keeps rounds apart.
-        part: what a party brings to a round: all its ``"records"``, or the ``"changes"`` since it last sent any.
+        part: what a party contributes to a round: all its ``"records"``, or the ``"changes"`` since it last sent any.
         gives_back: whether proof that an upload is in no sum gives something back: what it cost, or its records.
         promise: whose promise the table ``[promise]`` of its file holds: the course's ``"own"``, or its ``"plan"``'s;
             None for a kind that has no file.
         follows: whether a round's plan follows from what was released before; else from its number alone.
         pauses: whether a run between machines ends before the round at this place; the next run goes on with it.
         weighs: whether the server weighs exact sums with those of earlier rounds before noise is due.
-        labels: what each of its priced plans is called in a table.
-        ended: what is said where a run of it ends: of the course, what its rounds released, and its folder's name.
+        labels: the names of its priced plans in a table.
+        ended: the sentence at the end of a run, from the course, the releases of its rounds, and its folder's name.
     """
 
     name: str
@@ -72,12 +72,12 @@ class CourseKind:
 
     @property
     def single(self) -> bool:
-        """Whether it is one plan, charged as a plan: there is no file of a course, and its session is all of it."""
+        """Whether it is one plan, charged as a plan: it has no course file, and one session is all of it."""
         return self.charge == "plan"
 
 
 def _epoch_begins(stream: Stream, place: int) -> bool:
-    """One epoch a run."""
+    """Whether the round is the first of its epoch: a run carries one epoch."""
     return stream.nodes[place].epoch != stream.nodes[place - 1].epoch
 
 

@@ -1,6 +1,6 @@
 """The mechanisms of a stream as matrices: which epochs each release is about, what a record costs, how totals follow.
 
-Small exact linear algebra over public numbers; no plan, no data, no noise. Under ``stream``.
+Small exact linear algebra over public numbers, without plans, data or noise.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ FIXED_BITS = 10
 
 @dataclass(frozen=True)
 class Node:
-    """Where a node stands in a stream.
+    """The position of a node in a stream.
 
     Attributes:
         epoch: the epoch, from 0, at whose end it is released.
-        level: 0 for what every epoch has; above that the level of a tree, whose nodes span 2**level epochs.
+        level: 0 for the node that every epoch has; above that the level of a tree, whose nodes span 2**level epochs.
         since: the first epoch that it spans.
     """
 
@@ -78,7 +78,7 @@ class Mechanism:
         Args:
             epochs: T.
             deletions: records may leave.
-            opposed: two records of opposite sums, each coming and going as suits it worst: four columns at most.
+            opposed: two records of opposite sums, each entering and leaving at the worst epochs: four columns at most.
         """
         columns = self.matrix(epochs)
         gram = columns.T @ columns
@@ -93,7 +93,7 @@ def coefficients(epochs: int) -> tuple[int, ...]:
     """binom(2k, k) / 4**k for k < epochs, in units of 2**-FIXED_BITS: the square root of 1 / (1 - x).
 
     The lower triangular matrix of ones is the square of the Toeplitz matrix of these (Fichtenberger, Henzinger and
-    Upadhyay 2023); rounded, they are another factor, whose cost and whose weights are worked out as they are.
+    Upadhyay 2023); rounded, they are another factor, whose cost and weights are computed from the rounded values.
     """
     exact, found = 1.0, []
     for k in range(epochs):

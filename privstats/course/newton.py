@@ -1,7 +1,7 @@
 """Newton rounds: a logistic or Poisson regression as a few sums of score and information under one budget.
 
-Which plans, at what price, in what order; the step between rounds is ``estimates.score``'s, and the intervals at the
-end are ``inference``'s.
+This module decides the plans, their price and their order; ``estimates.score`` computes the step between rounds, and
+``inference`` the intervals at the end.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _MOST_ROUNDS = 64
 
 @dataclass(frozen=True)
 class Newton:
-    """``rounds`` sums of score and information, each at the weights that those before lead to, and all alike in noise.
+    """``rounds`` sums of score and information, each at the weights that follow from those before, with equal noise.
 
     Args:
         first: the plan of the first round, as :meth:`start` builds it: of a ``ScoreSchema``, at the weights that follow
             from the schema alone.
         rounds: T. Four suit a logistic, five a Poisson regression, more where outcomes are rare.
         retries: further rounds that the budget holds, for those that end without a sum.
-        promise: what the owners promised for all rounds together, for files and audits.
+        promise: the owners' promise for all rounds together, for files and audits.
 
     Raises:
         PlanError: another schema, other first weights, a number out of range, or a promise that the rounds do not keep.
@@ -158,8 +158,8 @@ def _check_numbers(rounds: object, retries: object) -> None:
 def weights_after(schema: ScoreSchema, releases: Sequence[Release]) -> list[Values]:
     """The weights of every round: those of the first, and after each release those of the next.
 
-    Values that a release's plan holds are taken as they stand where they are near what follows from the releases
-    before it; where it holds their digest only, as in a file, they are worked out.
+    Values that a release's plan holds are used as they are, if they are near those that follow from the releases before
+    it; if it holds only their digest, as in a file, they are computed.
 
     Raises:
         ReleaseError: a release at other weights: of another course, or out of order.

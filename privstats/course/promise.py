@@ -1,6 +1,6 @@
 """The promise of a whole course, and the parts of it that its rounds get.
 
-Arithmetic on a plan's epsilon, delta and mu, in numbers that agree on every machine. Under every kind of course.
+Arithmetic on a plan's epsilon, delta and mu, rounded so that every machine gets the same numbers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ROUNDING = 1 + 2.0**-40  # of the last operations; epsilon of a part is rounded
 
 @dataclass(frozen=True)
 class Promise:
-    """What the owners of a course promised for all its rounds together; unit and adjacency are the first plan's.
+    """The owners' promise for all rounds of a course together; unit and adjacency are the first plan's.
 
     Attributes:
         epsilon, delta: as they wrote them, in a plan whose promise is the whole course's or in the course's file.
@@ -86,7 +86,7 @@ class Promise:
         return cls(rounded_down(epsilon * (1 + 2e-8)), privacy.delta)  # so nine digits round up
 
     def holds(self, mu: float) -> bool:
-        """Whether releases that are mu-GDP together keep it: mu is at most that of (epsilon, delta), but for rounding.
+        """Whether releases that are mu-GDP together keep it: mu is at most that of (epsilon, delta), up to rounding.
 
         Source: Dong, Roth, Su 2019, corollary 1; unit and adjacency are those that ``mu`` is for.
         """

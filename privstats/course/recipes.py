@@ -1,7 +1,7 @@
-"""The two recipes of refinement as rounds see them: constants from what is public, values from what was released.
+"""The two recipes of refinement: constants from public numbers, and values from earlier releases.
 
-A recipe is asked for the schema of a round, for what the next round publishes and for the state after each; the
-arithmetic is that of ``estimates``. Pure functions of releases: server, clients and heads compute the same values.
+A recipe gives the schema of a round, the values that the next round publishes and the state after each; the arithmetic
+is in ``estimates``. Pure functions of releases: server, clients and heads compute the same values.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _RIDGE_ROUNDS = 4
 
 @dataclass(frozen=True)
 class Recipe(ABC):
-    """What rounds need of a recipe.
+    """The interface of a recipe.
 
     Attributes:
         first: the schema of the first release.
         records: n, public.
         mu: Gaussian-DP parameter of the whole course, of one record.
-        rounds: how many rounds share what the first release leaves.
+        rounds: how many rounds share the budget that the first release leaves.
     """
 
     first: Any
@@ -63,7 +63,7 @@ class Recipe(ABC):
     @property
     @abstractmethod
     def schema(self) -> GradientSchema:
-        """What a round measures."""
+        """The schema of a round."""
 
     @property
     @abstractmethod
@@ -72,7 +72,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
-        """What the round after these releases publishes."""
+        """The values that the round after these releases publishes."""
 
     @property
     def _common(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class SoftmaxRounds(Recipe):
 
     @property
     def schema(self) -> GradientSchema:
-        """What a round measures."""
+        """The schema of a round."""
         return GradientSchema(
             **self._common,
             classes=self.first.classes,
@@ -155,7 +155,7 @@ class RidgeRounds(Recipe):
 
     @property
     def schema(self) -> GradientSchema:
-        """What a round measures."""
+        """The schema of a round."""
         return GradientSchema(**self._common, residual_norm=1.0, target_bound=self.first.target_bound)
 
     @property
@@ -180,10 +180,10 @@ class RidgeRounds(Recipe):
     def states(self, releases: Sequence[Release]) -> tuple[regression.RidgeWhitening, list[regression.RidgeState]]:
         """The map, and the state after the first release and after every round.
 
-        What follows from the releases of the call before is not worked out again: a course asks once per round.
+        The states of the previous call's releases are reused, because a course calls this once per round.
         """
         kept = []
-        for known, release in zip(self._memory[0], releases, strict=False):
+        for known, release in zip(self._cache[0], releases, strict=False):
             if known[0] is not release:
                 break
             kept.append(known)
@@ -194,12 +194,12 @@ class RidgeRounds(Recipe):
         for release in releases[len(kept) :]:
             _, whitening, state = kept[-1]
             kept.append((release, whitening, self._refined(whitening, state, release)))
-        self._memory[0] = tuple(kept)  # replaced whole, so that threads may ask at once
+        self._cache[0] = tuple(kept)  # replaced whole, so that threads may call at once
         return kept[0][1], [state for _, _, state in kept]
 
     @cached_property
-    def _memory(self) -> list[tuple[_After, ...]]:
-        """One entry: the releases that were asked for last, and what followed after each."""
+    def _cache(self) -> list[tuple[_After, ...]]:
+        """A cache of one entry: the releases of the last call, and the state after each."""
         return [()]
 
     def _refined(
@@ -244,7 +244,7 @@ def _unrefined(schema: Schema) -> PlanError:
 
 
 def advised_rounds(schema: Schema, mu: float) -> int:
-    """T where nobody says another: 4, and 6 for a softmax of so large a budget that four do not use it up.
+    """The default of T: 4, and 6 for a softmax with a budget so large that four rounds do not use it up.
 
     Raises:
         PlanError: no recipe refines such a release.
@@ -258,7 +258,7 @@ def advised_rounds(schema: Schema, mu: float) -> int:
 
 
 def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | RidgeRounds:
-    """The recipe by which these releases were made, from what their plans say.
+    """The recipe by which these releases were made, read from their plans.
 
     Args:
         releases: the first one and those of rounds after it, in order; at least the first.
@@ -280,15 +280,15 @@ def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | RidgeRounds:
 
 
 def _alone_mu(first: Plan, records: int) -> float:
-    """mu by which a first release alone is read; exact sums are read as those of a budget without end."""
+    """mu by which a first release alone is read; exact sums are read as those of an infinite budget."""
     return math.inf if first.noise is None else whole_mu(first, records)
 
 
 def whole_mu(first: Plan, records: int) -> float:
     """mu of one record over a whole course whose first release has this plan and the share that the recipe gives it.
 
-    Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump (a softmax) two may do, and the
-    least is taken; where it rises (a regression) one does.
+    Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump (a softmax) there may be two
+    solutions, and the smaller is taken; where it rises (a regression) there is one.
     """
 
     def share(mu: float) -> float:

@@ -1,7 +1,7 @@
 """A party's record registry of a stream: when each record was sent, so that it enters once and leaves once.
 
-A stream's promise rests on that, and sums cannot show it. The registry is in the ledger's file. It measures nothing and
-moves no bytes: it takes ids and moments and gives a charge for ``session``. Beside ``stream``.
+A stream's promise depends on that, and sums cannot show it. The registry is in the ledger's file. It measures nothing
+and sends nothing: it takes ids and moments and returns a charge for ``session``.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Pending:
 
     Attributes:
         node: its place in the stream.
-        entering, leaving: ids of the records whose moments are added and taken off.
-        missing: how many further records are due whose ids were not given.
+        entering, leaving: ids of the records whose moments are added and subtracted.
+        missing: how many further records are pending whose ids were not given.
 
     Example:
         >>> pending = ps.course.Pending(node=2, entering=("patient 17",), leaving=())
@@ -348,7 +348,7 @@ class RegistryCharge(NodeCharge):
     """A node's mark and the records in its vector, in one transaction; made by :meth:`RecordRegistry.charge`.
 
     Attributes:
-        registry, sends: the party's, and the records.
+        registry, sends: the party's registry, and the records to send.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
@@ -368,7 +368,7 @@ class RegistryCharge(NodeCharge):
         """Refuse moments whose numbers of records differ from those of the charge.
 
         Raises:
-            LedgerError: they differ; nothing is noted then.
+            LedgerError: they differ; nothing is recorded then.
         """
         leaving = sum(send.leaves for send in self.sends)
         entering = len(self.sends) - leaving
@@ -389,7 +389,7 @@ class RegistryCharge(NodeCharge):
         return self.entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
-        """Note that the vector is sent: from here on its records count as sent.
+        """Record that the vector is sent: from here on its records count as sent.
 
         Raises:
             LedgerError: the node was withdrawn, or another vector of it was sent.

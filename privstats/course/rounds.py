@@ -1,7 +1,7 @@
 """Refinement rounds: an ordinary release, then a few gradients at weights that follow from what was released.
 
-The course that overtakes DP-SGD (docs/refinement.md): which plans, at what price, in what order. The numbers between
-rounds are ``recipes``', the sums those of any session.
+The course that overtakes DP-SGD (docs/refinement.md). This module decides the plans, their price and their order;
+``recipes`` computes the values between rounds, and any session the sums.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ _MOST_ROUNDS = 64
 
 @dataclass(frozen=True)
 class Rounds:
-    """A first release, then ``rounds`` masked gradients, each at weights that the releases before it lead to.
+    """A first release, then ``rounds`` masked gradients, each at weights that follow from the releases before it.
 
-    The first plan is round 0 and is released as it stands: its promise is a part of the course's. Where the promise of
-    the whole is what is known, :meth:`within` divides it. The rounds' cohort, model, unit, adjacency, protocol and
-    panel are the first plan's.
+    The first plan is round 0 and is released as it stands: its promise is a part of the course's. If the promise of the
+    whole is given, :meth:`within` divides it. The rounds' cohort, model, unit, adjacency, protocol and panel are the
+    first plan's.
 
     Args:
         first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or of a ``RidgeSchema`` of one target. End the
             transform in ``UnitNorm``, unless rows have that norm already: the recipe counts records by the trace of B,
             so shorter rows count as fewer.
-        rounds: T, what :meth:`within` advises or as many as parties can be there for; a regression gains
-            up to 24 where little can be told.
-        expected_records: n, which its owners write down; never counted from the records. None: ``cohort.max_records``.
+        rounds: T, the default of :meth:`within` or as many as parties can attend; a regression gains up to 24 at small
+            budgets.
+        expected_records: n, which its owners state; never counted from the records. None: ``cohort.max_records``.
         retries: further rounds that the budget holds from the start, for those that end without a sum. Every one makes
             all the others noisier.
         release_share: f, the first release's part of mu^2; None: what the recipe gives it.
-        promise: what the owners promised for all rounds together, for files and audits; the price follows from plans
-            and not from it, so courses are equal without it. :meth:`within` writes the divided plan's.
+        promise: the owners' promise for all rounds together, for files and audits; the price follows from the plans
+            alone, so comparing two courses ignores it. :meth:`within` writes the divided plan's.
 
     Raises:
         PlanError: a plan that no recipe refines, one without DP, or a number out of range.
@@ -57,7 +57,7 @@ class Rounds:
         noise of every round is sized for its own mu, whatever weights and map it is measured at, and rounds compose
         (see :class:`Course`). A client that was in fewer rounds spent less. Trust is the first plan's: central, if the
         server draws every round's noise; distributed, if in every round ``min_survivors - colluders`` honest clients
-        survive, ``colluders`` counting every party that the server could call in any of them; local, nobody's.
+        survive, ``colluders`` counting every party that the server could call in any of them; local, no party.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
@@ -133,7 +133,7 @@ class Rounds:
 
     @cached_property
     def template(self) -> Plan:
-        """A round's plan, at weights that stand for any: all but the published values of every round."""
+        """A round's plan, at placeholder weights: all but the published values of every round."""
         share = self.release_share or self.recipe.constants.release_share
         privacy = part_of(self.first, (1 / share - 1) / (self.rounds + self.retries), self.recipe.shares)
         return replace(self.first, schema=self.recipe.schema, privacy=privacy, published=Published("0" * 64))

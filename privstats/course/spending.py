@@ -20,9 +20,9 @@ __all__ = ["authorize", "spend"]
 def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only: bool = False) -> Spend:
     """Charge everything that the course can cost, before its first round; each is then marked, ``ledger.mark_started``.
 
-    Asked again for the same run before anything was finished it gives the same entry, with the rounds that have begun.
-    The rounds of a stream begin by ``RecordRegistry.charge`` alone: the entry says that its price rests on a record
-    registry.
+    Called again for the same run before anything was finished, it returns the same entry, with the rounds that have
+    begun. The rounds of a stream begin by ``RecordRegistry.charge`` alone: the entry records that its price depends on
+    a record registry.
 
     Args:
         course, ledger, dataset, run: what is spent where.
@@ -30,7 +30,7 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only
             party's own record registry keeps the records apart then.
 
     Raises:
-        LedgerError: no such account, the cap would be passed, or the run's name was used for something else.
+        LedgerError: no such account, the cap would be exceeded, or the run's name was used for something else.
         PlanError: the course prices fewer rounds than it has, and nothing keeps their records apart.
 
     Example:
@@ -61,10 +61,10 @@ def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, en
 
     Args:
         course, plan, releases: as for :func:`privstats.course.verify_next`.
-        ledger, entry: where :func:`spend` wrote the course down.
+        ledger, entry: the ledger, and the entry that :func:`spend` returned for the course.
 
     Raises:
-        PlanError: it is not; nothing is marked then, nor by this call at all: ``session`` does.
+        PlanError: it is not. This call marks nothing in any case; ``session`` marks the round.
         LedgerError: the entry is another course's, or the course is a stream, whose rounds a registry enters.
 
     Example:

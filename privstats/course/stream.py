@@ -1,8 +1,8 @@
-"""Streams: records that come and go over the epochs, released again and again under one promise.
+"""Streams: records that enter and leave over the epochs, released every epoch under one promise.
 
 The course whose nodes hold *different* records, which is why all of them cost as little as one release does
-(docs/streams.md). Which nodes, at what price, and what their sums say together; who was sent when is
-``record_registry``'s.
+(docs/streams.md). This module decides the nodes and their price and combines their sums; ``record_registry`` keeps
+which record was sent when.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DISCLOSED = (
 
 @dataclass(frozen=True)
 class StreamTotal:
-    """What the nodes released so far say of all records that are in: made for ``heads``, which read it as a release.
+    """The sums over all records that are in, from the nodes released so far; ``heads`` read it as a release.
 
     Attributes:
         plan: the stream's plan.
@@ -185,7 +185,7 @@ class Stream:
         return len(self.nodes)
 
     def multiplicity(self, adjacency: Adjacency) -> float:
-        """How many mu^2 of one node, worked out under this adjacency, all nodes cost together.
+        """How many mu^2 of one node, computed under this adjacency, all nodes cost together.
 
         Add-remove: the squared norm of what a record adds to all nodes, times ``1 + repeats``. Replace-one: the two
         records may stand in different epochs, so max(mu_replace^2, 2 mu_add^2) of an epoch; where they also leave, in
@@ -230,7 +230,7 @@ class Stream:
     def total(self, releases: Releases) -> StreamTotal:
         """The sums over all records that are in, from the nodes released so far.
 
-        Increments add up. A tree's nodes are weighed by least squares, the correlated noise is weighed off; an epoch
+        Increments add up. Nodes of a tree and releases with correlated noise are weighted by least squares; an epoch
         without a sum is left out, and so are its records until they are sent again.
 
         Raises:

@@ -1,8 +1,7 @@
 """The central server's release under correlated noise: exact sums weighed in the ring, noise added there, then lifted.
 
-A function of a seed and of every epoch's exact sum, so the same epoch is the same release however often it is asked
-for, and the same seed beside other sums is other noise. Which weights is ``mechanisms``'; where seed and sums are kept
-is an engine's.
+A function of a seed and of every epoch's exact sum, so the same epoch gives the same release on every call, and the
+same seed beside other sums gives other noise. The weights come from ``mechanisms``; an engine keeps seed and sums.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from privstats.schema import COUNT_SCALE
 __all__ = ["Summed", "said_by", "weighed_release"]
 
 Summed: TypeAlias = tuple[RingVector, tuple[int, ...]]
-"""What one epoch's session came to: the exact sum in the node plan's ring, and the clients in it."""
+"""The outcome of one epoch's session: the exact sum in the node plan's ring, and the clients in it."""
 
 _LABEL = b"privstats/stream/noise/2"  # /1 was bound to the epoch's number and not to the sums
 
@@ -54,8 +53,8 @@ def weighed_release(
         noise because E x is whole; one record moves E x by a column of E. Weighing and noise happen before the lift, so
         that no client can turn one record into a wrap. z is a function of the seed and of :func:`said_by` these sums:
         the same sums give the same release, any others give independent noise. That is a second draw, which this
-        promise does not pay for: whoever keeps the seed weighs one list of sums per epoch. Assumes that the server is
-        honest and keeps seed and sums secret.
+        promise does not pay for: the keeper of the seed must weigh one list of sums per epoch only. Assumes that the
+        server is honest and keeps seed and sums secret.
 
     Raises:
         PlanError: another mechanism, no sum for the last epoch, or more sums than epochs.

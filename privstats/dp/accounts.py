@@ -1,7 +1,7 @@
-"""Accounts: what a ledger's records say about each data set.
+"""The accounts of a ledger: the caps and spends of each data set, computed from the records.
 
-Values and arithmetic, read from the records in order; nothing is stored and nothing decided here. ``ledger`` decides
-what may be spent.
+Frozen values and arithmetic over the records, in order: this module stores nothing and decides nothing. ``ledger``
+decides what may be spent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Spend:
-    """One release, or an attempt at one.
+    """One spend of a ledger: a release, or an attempt at one.
 
     Attributes:
         id: the number of its record in the ledger.
@@ -52,12 +52,12 @@ class Spend:
         upload: identifies the bytes that were sent, where the caller gave it.
         nodes: how many sessions it pays for: 1, or those of a course.
         begun: the rounds that have started, in that order; none starts twice.
-        masking_failure: bound on the probability that masking showed more than the sum, as the plan gave it.
+        masking_failure: the plan's bound on the probability that masking revealed more than the sum.
         freed: when it was proven that the upload is in no sum and never can be; from then on it costs nothing.
         proof: digest of that proof.
-        apart: who ensures that its rounds hold different records, where its price rests on that: ``"holding"``, the
-            record registry in this ledger, without which no round starts; ``"parties"``, those whose sums a server
-            releases; empty for every other spend, and for a stream of an older privstats without a registry yet.
+        apart: what ensures that its rounds hold different records, where its price depends on that: ``"holding"``, the
+            record registry in this ledger, without which no round starts; ``"parties"``, the parties whose sums a
+            server releases; empty for every other spend, and for a stream of an older privstats without a registry yet.
         withdrawn: when its session was given up before anything was sent; nothing may be sent from then on, and it
             costs nothing.
 
@@ -109,7 +109,7 @@ class Spend:
 
 @dataclass(frozen=True)
 class Cap:
-    """A bound on the spends of a data set, and since when.
+    """A bound on the spends of a data set, with the time from which it holds.
 
     Attributes:
         at: when it was set, UTC, ISO 8601.
@@ -238,7 +238,7 @@ class Account:
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """epsilon of mu at delta, also where nothing (0) or everything (infinite) was released."""
+    """epsilon of mu at delta; 0 where nothing was released, infinite where exact sums were."""
     return gaussian_epsilon(mu, delta) if 0 < mu < math.inf else mu
 
 
@@ -317,7 +317,7 @@ def _freed(spend: tuple[str, Spend] | None, record: Freed) -> tuple[str, Spend]:
 
 
 def _held(spend: tuple[str, Spend] | None) -> tuple[str, Spend]:
-    """A spend with a record registry needs it from then on, also one from before the ledger wrote that down."""
+    """Mark a spend as one that needs its record registry, also a spend from before the ledger recorded that."""
     if spend is None:
         raise LedgerError("a record is about the registry of a spend that no record allowed")
     dataset, entry = spend

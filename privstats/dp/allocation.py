@@ -1,7 +1,7 @@
-"""Which part of the budget each statistic gets.
+"""Allocation of the privacy budget over the statistics.
 
-A share is the statistic's part of mu^2 under add-remove, so shares always sum to 1. Task defaults, explicit shares,
-and the optimum for a weighted squared error. The total mu comes from ``calibration``.
+A share is the statistic's part of mu^2 under add-remove, so shares always sum to 1. Shares are task defaults, explicit
+values, or the optimum for a weighted squared error. The total mu comes from ``calibration``.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ def default_shares(schema: Schema) -> dict[str, float]:
 
 
 def suggested_shares(schema: Schema, mu: float, records: int) -> dict[str, float]:
-    """Shares to *write into* a plan of (N, A, B), by how well records are going to be known; two digits each.
+    """Shares to *write into* a plan of (N, A, B), by the expected signal relative to the noise; two digits each.
 
     With ``s = n mu / (C sqrt d)``: the defaults up to s = 10, N .02, A .4, B .58 from s = 20 on, linear in log s
-    between. Where means are known well, the covariance is what noise hides. Any other set of statistics gets its
+    between. Where the means are accurate, noise dominates the covariance. Any other set of statistics gets its
     defaults. These are never defaults themselves: a plan without shares must mean the same to every version.
 
     Args:
         schema: what is measured.
         mu: Gaussian-DP parameter per record.
-        records: about how many records there will be; a number that is public, such as ``cohort.max_records``.
+        records: the expected number of records, approximately; a public number, such as ``cohort.max_records``.
 
     Raises:
         SchemaError: not a schema, for example the plan that holds it.
@@ -109,7 +109,7 @@ def allocate(
     joint sensitivity, which is exact because mu^2 is linear in a common factor of all 1/sigma_s^2.
 
     Args:
-        records: the unit is a client of at most so many records; one record where it is left out.
+        records: the most records of a client, where the unit is a client; None where it is one record.
     """
 
     def worst(noise: Mapping[str, float], between: Adjacency) -> float:
@@ -169,7 +169,7 @@ def _costs(schema: Schema, weights: Mapping[str, float] | None) -> dict[str, flo
 def _refined(
     schema: Schema, start: Mapping[str, float], bound: Mapping[str, float], cost: Mapping[str, float]
 ) -> dict[str, float]:
-    """Nelder-Mead over the log shares, restarted until it stands still: the maximum of two branches has a kink."""
+    """Nelder-Mead over the log shares, restarted until it converges: the maximum of two branches has a kink."""
     from scipy.optimize import minimize  # slow to import, and few plans optimise
 
     def spread(logs: NDArray[np.float64]) -> dict[str, float]:

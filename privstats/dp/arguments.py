@@ -1,6 +1,6 @@
-"""Numbers that callers hand to the formulas: one look, one sentence.
+"""Validation of the numbers that callers pass to the privacy curves and the samplers.
 
-Not the bounds of a plan, which ``privacy`` judges. In front of the curves and the samplers.
+``privacy`` checks the bounds of a plan's own fields.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = ["check_number"]
 def check_number(
     field: str, value: object, bound: str, low: float, high: float = math.inf, *, ends: str = "[]"
 ) -> float:
-    """``value`` as a float between ``low`` and ``high``.
+    """Return ``value`` as a float; raise unless it lies between ``low`` and ``high``.
 
     Args:
         field: the caller's name for it.
-        value: what came.
-        bound: what it may be, for the message.
+        value: the value to check.
+        bound: the allowed values, for the message.
         low, high: the ends.
-        ends: whether they belong to it, as a mathematician writes: "[]", "(]", "[)" or "()".
+        ends: which ends are included, in the notation of intervals: "[]", "(]", "[)" or "()".
 
     Raises:
         PlanError: not a number, NaN, or out of bounds.

@@ -1,7 +1,7 @@
-"""From a promise to noise levels: how much noise each statistic gets under each trust model.
+"""Calibration: the noise level of each statistic that meets a promise under a trust model.
 
-Pure arithmetic on the schema and the promise; no data and no randomness. ``mechanisms`` draws the noise. A plan
-builds one ``Noise`` and everything later reads its levels from there.
+Pure arithmetic on the schema and the promise, without data or randomness; ``mechanisms`` draws the noise. A plan builds
+one ``Noise``, from which all later code reads the levels.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Noise:
     """Noise levels that meet a promise.
 
     Attributes:
-        model: who adds it.
-        honest_shares: honest clients whose noise is certain to be in the sum; counts where the noise is divided.
+        model: the trust model, which says who adds the noise.
+        honest_shares: honest clients whose noise is certain to be in the sum; used where the noise is divided.
         mu, epsilon, delta: the guarantee of the whole release, per unit of the promise.
         rows: one per statistic.
-        slack: max-divergence between the sum of the shares and post-processed Gaussian noise; already paid for.
-        members: of a panel whose members each add the full noise; 1 in every other model.
+        slack: max-divergence between the sum of the shares and post-processed Gaussian noise; the margin covers it.
+        members: number of members of a panel, who each add the full noise; 1 in every other model.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -88,7 +88,7 @@ class Noise:
 
     @property
     def trust(self) -> TrustModel:
-        """The row of its model."""
+        """The row of its trust model."""
         return MODELS[self.model]
 
     @property
@@ -101,7 +101,7 @@ class Noise:
         return self.sigma[segment.statistic] * segment.scale * segment.noise_factor
 
     def share_sigma(self, segment: Segment) -> float:
-        """Noise that the one who draws adds, in grid steps: all of it, or one client's share where it is divided.
+        """Noise of a single draw, in grid steps: all of it, or one client's share where it is divided.
 
         The shares of ``honest_shares`` clients sum to variance grid_sigma^2 + 4: the 4 pays for discreteness.
         """
@@ -125,10 +125,10 @@ class Noise:
 
         In the distributed model that is at least ``honest_shares``, or the server could not have unmasked the sum.
         In the local model each client's upload already keeps the promise; the sum of all hides more. In the panel model
-        one member's noise keeps it; who reads the release and knows no member's noise faces that of all.
+        one member's noise keeps it; a reader of the release who knows no member's noise faces the noise of all.
 
         Raises:
-            PlanError: nobody's noise.
+            PlanError: ``survivors`` is not a whole number of at least 1.
         """
         if isinstance(survivors, bool) or not isinstance(survivors, Integral) or survivors < 1:
             raise PlanError(f"survivors must be a whole number of at least 1, got {survivors!r}")
@@ -155,12 +155,12 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int, members: 
     Guarantee:
         The release is (epsilon, delta)-DP for the unit and adjacency of ``privacy``; a margin of 2**-40 on both pays
         for the rounding of these numbers (``models.MARGIN``). Central: assumes an honest server and is exactly mu-GDP.
-        Distributed: assumes at least ``honest_shares`` honest clients in the sum and nothing of the server; mu-GDP up
-        to a max-divergence of ``slack`` < 1e-20, which the same margin more than covers. Local: every upload alone is
-        mu-GDP, without an assumption about any party. Panel: every member's noise is sized as the central server's, by
-        the joint L2 sensitivity of the unit under the adjacency, so the sum with the noise of one member that an
+        Distributed: assumes at least ``honest_shares`` honest clients in the sum and nothing about the server; mu-GDP
+        up to a max-divergence of ``slack`` < 1e-20, which the same margin more than covers. Local: every upload alone
+        is mu-GDP, without an assumption about any party. Panel: every member's noise is sized as the central server's,
+        by the joint L2 sensitivity of the unit under the adjacency, so the sum with the noise of one member that an
         attacker does not know is mu-GDP, and noise that others add to it is post-processing (Dong, Roth and Su 2022,
-        proposition 4); it assumes one honest member, and holds computationally, as the cover of the one upload does.
+        proposition 4); it assumes one honest member, and holds computationally, as the masking of the one upload does.
 
     Raises:
         PlanError: shares do not fit the schema, no honest share is left, noise is too fine for the grid, or the members
@@ -194,7 +194,7 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int, members: 
 
 
 def _check_members(trust: TrustModel, members: int) -> None:
-    """A panel is a leader and at least one helper; nowhere else does more than one party draw all of the noise."""
+    """Refuse a number of members that the model cannot have: a panel has at least 2, every other model 1."""
     if trust.drawn_by == "member" and members < 2:
         raise PlanError(
             f"the noise of the {trust.name} model is drawn by a leader and at least one helper, got members={members}: "
@@ -205,7 +205,7 @@ def _check_members(trust: TrustModel, members: int) -> None:
 
 
 def _levels(schema: Schema, privacy: Privacy, shares: Mapping[str, float], mu: float) -> dict[str, float]:
-    """Noise under which one unit is worth ``mu``.
+    """Noise levels at which one unit costs ``mu``.
 
     A clipped client has sum_s share_s ||v_s||^2 / Delta_s^2 <= client_clip^2 and may put all of it into one statistic,
     also where no record can (a logistic round), so sigma_s = Delta_s client_clip / (mu sqrt(share_s)) alone keeps mu.
@@ -224,7 +224,7 @@ def _row(schema: Schema, privacy: Privacy, statistic: str, sigma: float, share: 
 
 
 def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> float:
-    """How far one unit moves one statistic alone; a clipped client may put all its norm into it."""
+    """Sensitivity of one statistic alone to one unit; a clipped client may put all its norm into it."""
     record, most = sensitivity(schema, statistic, privacy.adjacency), privacy.max_records_per_client
     if most is None:
         return record

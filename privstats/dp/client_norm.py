@@ -1,8 +1,8 @@
 """Clipping one client's whole vector, for promises per client.
 
-Bounding a client by its number of records prices the worst client; clipping the vector prices the chosen norm and
-shrinks the few clients beyond it. This chooses the norm; ``encoding.clip_vector`` does the exact arithmetic. In the way
-of the data: at the client, after the layout and before its noise share.
+A bound on a client's number of records charges for the worst client; clipping the vector charges for the chosen norm
+and shrinks the few clients beyond it. This module defines the norm; ``encoding.clip_vector`` does the exact arithmetic.
+A client clips its vector after the layout and before it adds its noise share.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def client_norm(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> 
 
 
 def clip_client(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Shrink a client's flat vector to norm ``privacy.client_clip``; unchanged where it is shorter or None is set.
+    """Shrink a client's flat vector to norm ``privacy.client_clip``; unchanged if it is shorter or no clip is set.
 
     Entries are scaled by one factor and cut toward zero, so the bound holds in integers.
 

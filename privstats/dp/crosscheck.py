@@ -1,7 +1,7 @@
-"""A second opinion on a calibrated release, by accountants that others wrote.
+"""Cross-check of a calibrated release by the accountants of other libraries.
 
-Each sees the same noise multipliers, one Gaussian release per statistic, and answers with its own epsilon. For people
-who do not want to take our word; nothing depends on it.
+Each accountant gets the same noise multipliers, one Gaussian release per statistic, and returns its own epsilon. It is
+a check that is independent of our own accounting; nothing depends on it.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Opinion:
 
 
 def crosscheck(noise: Noise, accountant: Accountant) -> Opinion:
-    """Ask another accountant about a calibrated release.
+    """Compute the epsilon of a calibrated release with another accountant.
 
     ``"opacus"`` is opacus' PRV accountant, ``"opacus-rdp"`` its Renyi accountant (both need the ``torch`` extra),
-    ``"dp-accounting"`` Google's PLD accountant, ``"zcdp"`` the conversion of the Kairouz-Liu-Steinke bound. All see
-    sigma / sensitivity under the plan's own unit and adjacency; where replacing one record moves no two statistics
-    most at once, composing them overstates the joint mu, and theirs is the looser number.
+    ``"dp-accounting"`` Google's PLD accountant, ``"zcdp"`` the conversion of the Kairouz-Liu-Steinke bound. All get
+    sigma / sensitivity under the plan's own unit and adjacency. If no replaced record moves two statistics by their
+    maximum at once, composition overstates the joint mu, and their number is the looser one.
 
     Raises:
         PlanError: an unknown accountant, or no noise.

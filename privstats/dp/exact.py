@@ -1,7 +1,7 @@
 """Tail probabilities of the rounded and the discrete Gaussian to any precision, in integer arithmetic.
 
-Decides the few samples that float64 cannot; nothing here is fast or vectorised. Below ``samplers``. A fixed-point
-number with b bits is an int in units of 2**-b; every function returns one within ERROR units of the truth.
+``samplers`` uses it for the few samples that float64 cannot decide; it is neither fast nor vectorised. A fixed-point
+number with b bits is an int in units of 2**-b; every function returns one within ERROR units of the exact value.
 """
 
 from __future__ import annotations

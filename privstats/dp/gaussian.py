@@ -1,7 +1,7 @@
 """The exact privacy curve of Gaussian noise, and its inverses.
 
-mu is sensitivity / sigma. Nothing here knows statistics or grids; ``calibration`` puts the numbers to use.
-Every function is free of the cancellation that Phi(a) - e^eps Phi(b) suffers, see ``gaussian_delta``.
+mu is sensitivity / sigma. The module is independent of statistics and grids; ``calibration`` applies it to them. Every
+function is free of the cancellation that Phi(a) - e^eps Phi(b) suffers, see ``gaussian_delta``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _DIRECT_FROM_MU = 1.0
 _DEEPEST = 38.0
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
-_SOLVED = 4096  # roots that are kept: a session reads its plan again with every message
+_SOLVED = 4096  # cached roots: a session parses its plan again with every message
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

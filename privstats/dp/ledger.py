@@ -1,7 +1,7 @@
 """The privacy ledger: a durable record of every spend, with a cap per data set.
 
 A spend is on the disk before it is allowed, so a crash can lose a release but never the record of one. The ledger
-neither draws noise nor sees data; every release asks it before anything is sent.
+neither draws noise nor sees data; every release is charged here before anything is sent.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ class Ledger(LedgerPlace):
     Args:
         path: the file. ``<name>.head`` beside it distinguishes the ledger from an older copy.
         timeout: seconds to wait for another process before giving up.
-        clock: returns the time that records get.
+        clock: returns the time for new records.
         expected_head: an earlier :attr:`head` that the owner kept elsewhere: a ledger without it is refused.
 
     Guarantee:
         Releases that :meth:`spend` allowed one by one before they were sent are together (epsilon, delta)-DP with the
         account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2), also when later plans depend on
         earlier releases. The failure probability of their masking (``Account.masking_failure``) is added to delta.
-        Assumes that every release of the data asks this ledger, under one name of the data set.
+        Assumes that every release of the data is charged to this ledger, under one name of the data set.
         Records are chained by SHA-256: every later use detects an edited, removed, added or moved record, and the head
-        beside the file an older copy of it. The ledger does not detect that both files were restored together, unless
+        beside the file exposes an older copy. The ledger does not detect that both files were restored together, unless
         ``expected_head`` is given, or that a person rewrote both on purpose.
 
     Example:
@@ -159,7 +159,7 @@ class Ledger(LedgerPlace):
             plan: the plan's digest.
             run: the name of this run, 1 to 64 bytes, agreed by all parties and used once.
             schema, privacy, noise: what the plan measures and promises, and its noise (None without DP).
-            what: a few words for the record.
+            what: a short description for the record.
             masking_failure: the plan's bound on the probability that masking shows more than the sum.
             allow_second_exact_release: release exact sums of this data set a second time. With one client absent, the
                 difference of the two releases is that client's exact vector.
@@ -195,9 +195,9 @@ class Ledger(LedgerPlace):
             run: the name of this run of the course.
             nodes: how many rounds may start.
             costs: one per round and per retry that the course may take; fewer only where rounds cannot hold the same
-                record and ``apart`` names who ensures that.
+                record and ``apart`` names what ensures that.
             what, allow_second_exact_release: as for :meth:`spend`.
-            apart: who ensures that rounds do not hold the same record: ``"holding"``, the record registry in this
+            apart: what ensures that rounds do not hold the same record: ``"holding"``, the record registry in this
                 ledger of a party; ``"parties"``, the registries of the parties, in the ledger of a server, which sees
                 sums only.
 
@@ -206,8 +206,8 @@ class Ledger(LedgerPlace):
             own unit and adjacency. A round that crashed, failed or stopped is spent and lost.
 
         Raises:
-            LedgerError: as for :meth:`spend`; or there are no costs, or rounds are priced as disjoint and ``apart``
-                names nobody.
+            LedgerError: as for :meth:`spend`; or there are no costs, or rounds are priced as disjoint and ``apart`` is
+                empty.
         """
         if nodes < 1 or not costs:
             raise LedgerError("a course has at least one round, and a cost: give both")
@@ -215,7 +215,7 @@ class Ledger(LedgerPlace):
         return self._spend(dataset, course, run, list(costs), what, allow_second_exact_release, nodes, apart)
 
     def mark_started(self, entry: Spend, node: int, *, sums_only: bool = False) -> None:
-        """Mark that a round of a course starts: on the disk before any noise is drawn for it, and never undone.
+        """Record that a round of a course starts: on the disk before its noise is drawn, and never undone.
 
         A round that could start twice, with the same or another plan, would draw its noise twice.
 
@@ -269,7 +269,7 @@ class Ledger(LedgerPlace):
             return entry_of(log.append(record), record)
 
     def finish(self, entry: Spend, upload: bytes = b"") -> None:
-        """Record that what :meth:`spend` allowed is sent: the run's name is used up from here on. No total changes.
+        """Record that the bytes of a spend are sent: the run's name is used up from here on. No total changes.
 
         Call it before the bytes are sent. It may be called again for the same bytes.
 

@@ -1,7 +1,8 @@
 """The anchor of a ledger: its head in a small file beside it, which exposes an older copy of the ledger.
 
 A chain inside one file cannot show that its end is missing. The anchor can, unless it is restored together with the
-ledger; a head that the caller keeps elsewhere always can. Below ``ledger_file``; it knows no rule about budgets.
+ledger; a head that the caller keeps elsewhere always can. ``ledger_file`` uses this module, which has no rule about
+budgets.
 """
 
 from __future__ import annotations

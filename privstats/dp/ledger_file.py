@@ -1,7 +1,7 @@
 """The ledger's SQLite file: full sync, verification of the whole chain, one sentence for every failure.
 
-It knows records and locks, not budgets; ``ledger`` decides what may be spent. Ledgers of format 1 (three tables, no run
-names, no chain) are read as records of today's format; the first write replaces their tables.
+It handles records and locks; ``ledger`` decides what may be spent. Ledgers of format 1 (three tables, no run names, no
+chain) are read as records of the current format; the first write replaces their tables.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _APPLICATION_ID = 0x70734C64  # "psLd"
 _TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
 _HAS_BESIDE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'beside'"
 BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT"
-"""Makes the table of the bytes whose digests the chain holds."""
+"""Creates the table of the bytes whose digests the chain holds."""
 
 
 @dataclass
@@ -236,7 +236,7 @@ def _created(connection: sqlite3.Connection, path: Path, at: str) -> tuple[Log, 
 
 
 def _opened(connection: sqlite3.Connection, path: Path, expected: Head | None) -> tuple[Log, Head]:
-    """The verified log, in today's format, and the head that is already on the disk."""
+    """The verified log, in the current format, and the head that is already on the disk."""
     log, old = _loaded(connection, path), _version(connection, path) == 1
     check_head(path, log.heads, kept_head(path), expected, old=old)
     if not old:

@@ -1,6 +1,6 @@
 """A ledger's file, clock and expected head, and how its records are read and written.
 
-No rule about budgets. Under ``ledger``, which decides what is spent.
+``ledger`` is built on it and decides what may be spent; no rule about budgets is here.
 """
 
 from __future__ import annotations

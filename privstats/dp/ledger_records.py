@@ -43,7 +43,7 @@ _DOMAIN = b"privstats/ledger/2"
 Hex: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 ApartBy: TypeAlias = Literal["", "holding", "parties"]
-"""Who ensures that rounds priced as disjoint hold different records; empty where every round has its own price."""
+"""What ensures that rounds priced as disjoint hold different records; empty where every round has its own price."""
 _HEAD = re.compile(r"(\d{1,12})-([0-9a-f]{64})")
 
 
@@ -80,8 +80,8 @@ class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
     """A release, or a course of ``nodes``, is allowed; ``mu`` is None where exact sums are released. ``run`` is in hex.
 
     ``apart`` is ``"holding"`` in the ledger of a party, whose registry notes the records of every round, and
-    ``"parties"`` in that of a server, which sees sums only. Fields with their default are omitted, so records from
-    before a field keep their bytes.
+    ``"parties"`` in that of a server, which sees sums only. Fields with their default are omitted, so records that are
+    older than a field keep their bytes.
     """
 
     dataset: str
@@ -132,7 +132,8 @@ class Withdrawn(_Base, frozen=True, tag="withdrawn"):
 class Assigned(_Base, frozen=True, tag="assigned"):
     """The role ``apart`` of a course whose spend, record number ``spend``, was written by an older privstats.
 
-    Its rounds start from here on as those of a spend with ``apart``. Format number as with withdrawals.
+    Its rounds start from here on as those of a spend with ``apart``. The ledger's format number is that of a
+    withdrawal.
     """
 
     spend: Count

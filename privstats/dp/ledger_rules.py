@@ -62,8 +62,8 @@ class Cost:
         privacy: the promise.
         noise: the calibrated noise; None for exact sums.
         masking_failure: bound on the probability that masking shows more than the sum.
-        multiplicity: how many releases of this mu it counts for, in mu^2, by the adjacency under which mu is worked
-            out: for courses whose rounds hold different records. Default: 1.
+        multiplicity: how many releases of this mu it counts for, in mu^2, by the adjacency under which mu is computed:
+            for courses whose rounds hold different records. Default: 1.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -102,7 +102,7 @@ def _price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
 
 
 def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
-    """How many releases a cost counts for under the account's adjacency; given for others only, it is refused."""
+    """How many releases a cost counts for under the account's adjacency; refused if given for other ones only."""
     if cost.multiplicity and cap.adjacency not in cost.multiplicity:
         raise LedgerError(
             f"account {dataset!r} is kept under {cap.adjacency} and the cost has a multiplicity for "
@@ -152,7 +152,7 @@ def check_change(account: Account, wanted: Cap) -> None:
 
 
 def same_spend(earlier: Spend, plan: str, mu: float, parts: tuple[Part, ...], apart: ApartBy = "") -> Spend:
-    """The entry of a run that was spent before, if nothing was sent and nothing differs."""
+    """Return the entry of a run that was spent before; refuse it if anything was sent or differs."""
     if earlier.released is not None:
         raise LedgerError(used_up(earlier))
     check_unsent(earlier)

@@ -1,7 +1,7 @@
 """Drawing a release's noise on the flat integer layout: central, distributed, local and a panel's.
 
-The levels come from a ``Noise`` and the law from its trust model; nothing is decided here. In the way of the data: the
-share before the ring, the central noise after it and before the centre lift, a member's of a panel in the ring.
+The levels come from a ``Noise`` and the distribution from its trust model. A client adds its share before the ring, the
+server adds central noise after the ring and before the centre lift, and a member of a panel adds its noise in the ring.
 """
 
 from __future__ import annotations

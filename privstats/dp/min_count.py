@@ -1,7 +1,7 @@
 """The minimum count of a class, applied to the noisy counts only.
 
-What falls below is suppressed from the release; the exact counts are never consulted, so the decision costs no
-privacy. How often noise makes it err is known in advance. After the noise, before the release.
+A class below it is suppressed in the release. The exact counts are never read, so the decision costs no privacy; how
+often noise makes it err is known in advance. The step runs after the noise and before the release.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def suppressed(noisy_counts: NDArray[np.floating[Any]], min_count: float) -> tup
     """Classes whose noisy count (records, shape ``(C,)``) is below ``min_count``.
 
     Guarantee:
-        Post-processing of the noisy counts: costs nothing beyond what they cost, under any unit and adjacency.
+        Post-processing of the noisy counts: it adds nothing to their cost, under any unit and adjacency.
 
     Example:
         >>> ps.dp.suppressed(np.array([103.2, 7.9, 55.0]), min_count=50)
@@ -92,7 +92,7 @@ def drop_probability(count: float, min_count: float, sigma: float) -> float:
 
 
 def doubtful_counts(min_count: float, sigma: float, probability: float = 0.01) -> tuple[float, float]:
-    """The counts between which a class may go either way.
+    """The range of counts in which noise decides whether a class is kept or dropped.
 
     A class with fewer records than the first is kept with less than ``probability``, one with more than the second is
     dropped with less: min_count -+ sigma Phi^-1(1 - probability), with ``sigma`` as in :func:`drop_probability`.
@@ -119,7 +119,7 @@ def _check(min_count: float, sigma: float) -> None:
 def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int, int | None]:
     """The class that receives the sums of each suppressed class: its declared parent, or None.
 
-    A parent that is itself suppressed takes nothing in: its own sums are going too.
+    A parent that is itself suppressed receives nothing, because its own sums are dropped too.
 
     Example:
         >>> ps.dp.destinations(rare=[2, 3], parents={2: 0})

@@ -1,7 +1,7 @@
-"""The trust models: who draws the noise, how many shares it has, from which law, and who must be trusted for it.
+"""The trust models: who draws the noise, in how many shares, from which distribution, and who must be trusted.
 
-A table; everything else asks it and never compares a model's name. It knows neither schema nor promise: ``calibration``
-puts numbers to it, ``mechanisms`` draws. Under both.
+All other code looks a model up in this table and never compares its name. The table is independent of schema and
+promise: ``calibration`` sizes the noise and ``mechanisms`` draws it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Sampler: TypeAlias = Callable[[float, int, Generator], NDArray[np.int64]]
 """Samples of one law: sigma in grid steps, how many, and where the randomness comes from."""
 
 ROUNDING_VARIANCE = 4.0
-"""What a discrete Gaussian loses against a continuous one, in squared grid steps; see docs/privacy.md."""
+"""Variance by which a discrete Gaussian falls short of a continuous one, in squared grid steps; docs/privacy.md."""
 
 MARGIN = 1 - 2.0**-40
-"""Factor on the promised epsilon and delta before noise is sized: pays for rounding, and for the slack of a model.
+"""Factor on the promised epsilon and delta before noise is sized: covers rounding, and the slack of a model.
 
 A plan is sized for mu with delta(mu, m epsilon) = m delta, where m = 1 - g; float arithmetic (the root, the shares, the
 squares of the joint mu) leaves it at mu (1 + r). To first order delta rises by r mu phi(a), with a = epsilon / mu - mu
@@ -43,19 +43,19 @@ of the noise.
 
 @dataclass(frozen=True, kw_only=True)
 class TrustModel:
-    """One row: how noise of known size comes into a sum. Where it says nothing, rounded Gaussians are drawn whole.
+    """One row: how noise of a known size enters a sum. By default rounded Gaussians are drawn, undivided.
 
     Attributes:
         name: as plans and ledgers write it.
         drawn_by: the ``"server"``, once per release; every ``"client"``, once per upload; or every
             ``"member"`` of the panel, each helper inside its one answer and the leader once per release.
-        trusted: for people: who must do what for the promise to hold.
-        divided: what a client draws is a share, and only the honest shares together keep the promise.
-        sampler: the law of one draw.
-        rounding: what one draw may exceed a sub-Gaussian of its own sigma by, in grid steps.
-        surplus_variance: what the honest shares carry on top of the guaranteed variance, in squared grid steps.
-        slack: max-divergence per entry between what is drawn and post-processed Gaussian noise.
-        margin: factor on epsilon and delta that pays for rounding and for the slack; see :data:`MARGIN`.
+        trusted: a sentence for people: who must do what for the promise to hold.
+        divided: a client draws a share of the noise, and only the honest shares together keep the promise.
+        sampler: the distribution of one draw.
+        rounding: how far one draw may exceed a sub-Gaussian of its own sigma, in grid steps.
+        surplus_variance: variance that the honest shares carry on top of the guaranteed one, in squared grid steps.
+        slack: max-divergence per entry between the drawn noise and post-processed Gaussian noise.
+        margin: factor on epsilon and delta that covers rounding and the slack; see :data:`MARGIN`.
     """
 
     name: Model
@@ -101,7 +101,7 @@ _ROWS = (
     TrustModel(
         name="local",
         drawn_by="client",
-        trusted="nobody: each client's own noise keeps the promise to it, whatever all others do",
+        trusted="no other party: each client's own noise keeps the promise to it, whatever all others do",
     ),
     TrustModel(
         name="panel",

@@ -1,7 +1,7 @@
 """The promise: trust model, unit, adjacency, epsilon and delta.
 
-A value in a plan, checked here once; noise levels follow from it in ``calibration``. It is not an accountant and
-knows no data. In the way of the data it stands beside the schema, before anything is measured.
+A value in a plan, validated when it is built; ``calibration`` derives the noise levels from it. Like the schema, it is
+independent of the data and fixed before anything is measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DELTA_RANGE = (1e-15, 0.1)
 _SHARE_TOLERANCE = 1e-6
 
 Reasons: TypeAlias = tuple[str, str]
-"""Why a value may not be smaller, and why not larger."""
+"""The reasons for the lower and for the upper bound of a value."""
 
 _EPSILON_REASONS: Reasons = ("below it the release is nothing but noise", "above it the promise is empty")
 _DELTA_REASONS: Reasons = (
@@ -148,10 +148,11 @@ def _checked_shares(shares: Mapping[str, float]) -> dict[str, float]:
 
 
 def _settled(shares: dict[str, float]) -> dict[str, float]:
-    """Shares divided by their sum, until that changes nothing.
+    """Shares divided by their sum, repeated until they no longer change.
 
-    Once leaves a sum that may differ from 1 in the last bit, and a plan that is read back from its own file, where it
-    is divided again, would be another plan. Where rounding goes round in a circle, the least of it stands for all.
+    A single division leaves a sum that may differ from 1 in the last bit, and a plan that is read back from its own
+    file, where shares are divided again, would be another plan. If rounding cycles, the least element of the cycle is
+    taken.
     """
     seen: list[dict[str, float]] = []
     while shares not in seen:

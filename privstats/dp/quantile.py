@@ -1,7 +1,7 @@
-"""Where sigma z lies, for noise so wide that the float64 quantile cannot tell its grid step.
+"""Gaussian quantiles sigma z to the grid step, for noise so wide that the float64 quantile is too coarse.
 
-float64 gives z to 2**-50, which is a quarter of a grid step at sigma = 2**48. Here z is split into a stone t, a
-multiple of 2**-10 whose tail is known exactly, and a small rest. A proposal with an error bound for ``samplers``.
+float64 gives z to 2**-50, which is a quarter of a grid step at sigma = 2**48. Here z is split into a knot t, a multiple
+of 2**-10 whose tail is known exactly, and a small rest. The result is a proposal with an error bound, for ``samplers``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from privstats.dp import exact
 
 __all__ = ["Position", "position_of"]
 
-_STONES_PER_UNIT = 1 << 10
+_KNOTS_PER_UNIT = 1 << 10
 _LAST = 4300  # t = 4.199; the uniforms that are decided here have z <= 4.174
 _LEAST = 48  # those uniforms have m >= 2**48
 _PREFIX = np.int64(52 - 12)  # bits of a float64 behind its exponent and the first twelve of its mantissa
@@ -39,10 +39,10 @@ class Position(NamedTuple):
     error: Floats
 
 
-class _Stones(NamedTuple):
+class _Knots(NamedTuple):
     """P(Z > t) in units of 2**-64 as a whole number and a fraction less 1/2, and 2**-64 / phi(t), at t = 0, 2**-10, ...
 
-    ``series`` has the coefficients of w^6 to w^2 there, ``nearest`` the stone for a uniform's leading bits.
+    ``series`` has the coefficients of w^6 to w^2 there, ``nearest`` the knot for a uniform's leading bits.
     """
 
     t: Floats
@@ -54,7 +54,7 @@ class _Stones(NamedTuple):
 
 
 class _Scaled(NamedTuple):
-    """sigma t of every stone as a whole number and a rest, and the error of what lies near it."""
+    """sigma t of every knot as a whole number and a rest, and the error bound of the quantiles near it."""
 
     whole: Integers
     rest: Floats
@@ -65,23 +65,23 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
     """sigma z with z = -Phi^-1(u), for the uniforms u in [m, m + 1) / 2**64 with 2**-16 <= u < 1/2.
 
     With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ...; its
-    n-th derivative is P_n(z) exp(n (z^2 - t^2) / 2). The stone is the nearest one to the middle of the uniforms of the
+    n-th derivative is P_n(z) exp(n (z^2 - t^2) / 2). The knot is the nearest one to the middle of the uniforms of the
     same leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6 in z (Q / phi <= 1.26). With
     |z - t| <= 2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows is below 2**-64.1. The
     difference of the integers Q(t) and m, below 2**53, is exact, so w has at most 5 relative errors of 2**-53 and z - t
-    at most 8, together 2**-60.5. A stone times each half of sigma is exact, and so is splitting the whole number off;
-    adding up what is left costs 2**-62.5 sigma + 2**-53. All that is below 2**-60 sigma + 2**-50. The 64 bits of m
-    leave another 2**-65 sigma / phi(z) open.
+    at most 8, together 2**-60.5. A knot times each half of sigma is exact, and so is splitting the whole number off;
+    adding up the rests costs 2**-62.5 sigma + 2**-53. All that is below 2**-60 sigma + 2**-50. The 64 bits of m leave
+    another 2**-65 sigma / phi(z) open.
     """
-    stones, scaled = _stones(), _scaled(sigma)
-    at = stones.nearest.take(_leading(magnitude.astype(np.float64)) - _FIRST).astype(np.intp)
-    gap = stones.whole.take(at)
+    knots, scaled = _knots(), _scaled(sigma)
+    at = knots.nearest.take(_leading(magnitude.astype(np.float64)) - _FIRST).astype(np.intp)
+    gap = knots.whole.take(at)
     gap -= magnitude
     w = gap.astype(np.float64)
-    w += stones.fraction.take(at)
-    w *= stones.inverse_density.take(at)
-    rest = stones.series[0].take(at)
-    for coefficient in stones.series[1:]:
+    w += knots.fraction.take(at)
+    w *= knots.inverse_density.take(at)
+    rest = knots.series[0].take(at)
+    for coefficient in knots.series[1:]:
         rest *= w
         rest += coefficient.take(at)
     rest *= w
@@ -101,7 +101,7 @@ _FIRST = int(_leading(np.array([2.0**_LEAST]))[0])
 
 
 def _halves(sigma: float) -> tuple[float, float]:
-    """sigma as a sum of its upper 26 bits and the rest: products with a stone, which has 13 bits, are exact."""
+    """sigma as a sum of its upper 26 bits and the rest: products with a knot, which has 13 bits, are exact."""
     mantissa, exponent = math.frexp(sigma)
     upper = math.ldexp(math.floor(math.ldexp(mantissa, 26)), exponent - 26)
     return upper, sigma - upper
@@ -109,19 +109,19 @@ def _halves(sigma: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def _scaled(sigma: float) -> _Scaled:
-    stones, (upper, lower) = _stones(), _halves(sigma)
-    head = upper * stones.t
+    knots, (upper, lower) = _knots(), _halves(sigma)
+    head = upper * knots.t
     whole = np.rint(head)
-    error = sigma * (_OPEN * stones.inverse_density + _RELATIVE_ERROR) + _ABSOLUTE_ERROR
-    return _Scaled(whole.astype(np.int64), (head - whole) + lower * stones.t, error)
+    error = sigma * (_OPEN * knots.inverse_density + _RELATIVE_ERROR) + _ABSOLUTE_ERROR
+    return _Scaled(whole.astype(np.int64), (head - whole) + lower * knots.t, error)
 
 
 @lru_cache(maxsize=1)
-def _stones() -> _Stones:
-    tails = [exact.gaussian_tail(Fraction(j, _STONES_PER_UNIT), 128) for j in range(_LAST + 1)]
-    t = np.arange(_LAST + 1) / _STONES_PER_UNIT
+def _knots() -> _Knots:
+    tails = [exact.gaussian_tail(Fraction(j, _KNOTS_PER_UNIT), 128) for j in range(_LAST + 1)]
+    t = np.arange(_LAST + 1) / _KNOTS_PER_UNIT
     square = t * t
-    return _Stones(
+    return _Knots(
         t=t,
         whole=np.array([tail >> 64 for tail in tails], np.uint64).view(np.int64),  # 2**63 at 0; differences are modular
         fraction=np.array([(tail & ((1 << 64) - 1)) * 2.0**-64 for tail in tails]) - 0.5,
@@ -138,8 +138,8 @@ def _stones() -> _Stones:
 
 
 def _nearest() -> NDArray[np.int16]:
-    """The stone for each of the leading bits of m in [2**48, 2**63]."""
+    """The knot for each of the leading bits of m in [2**48, 2**63]."""
     last = int(_leading(np.array([2.0**63]))[0])
     starts = (np.arange(_FIRST, last + 2, dtype=np.int64) << _PREFIX).view(np.float64)
     middle = np.minimum((starts[:-1] + starts[1:]) / 2, 2.0**63)
-    return np.minimum(np.rint(-_STONES_PER_UNIT * ndtri(middle * 2.0**-64)), _LAST).astype(np.int16)
+    return np.minimum(np.rint(-_KNOTS_PER_UNIT * ndtri(middle * 2.0**-64)), _LAST).astype(np.int16)

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 KEY_BYTES = 16
-"""Bytes of the keyed hash that stands for a record: 2**-90 that two of a million meet."""
+"""Bytes of a record's keyed hash; two of a million records share one with probability below 2**-89."""
 
 SECRET_BYTES = 32
 """Length of the party's secret behind those hashes."""
@@ -37,14 +37,14 @@ LONGEST_ID = 200
 """Characters in the id of a record, at most."""
 
 _INNER, _OUTER = (bytes(value ^ pad for value in range(256)) for pad in (0x36, 0x5C))
-"""What HMAC (RFC 2104) makes of its key for the inner and the outer hash."""
+"""Byte tables with which HMAC (RFC 2104) turns its key into those of the inner and the outer hash."""
 
 SETTLED = ("returned", "lost")
 """How a node ends without its records in the sum."""
 
 State: TypeAlias = Literal["new", "in", "gone"]
 Way: TypeAlias = tuple[int, int]
-"""A level, and 1 where records are taken off there, 0 where they are added."""
+"""A level, and 1 where records are subtracted there, 0 where they are added."""
 _SEND_BYTES = KEY_BYTES + 2
 
 
@@ -55,7 +55,7 @@ class Send:
     Attributes:
         key: the record's keyed hash.
         level: the node's level.
-        leaves: it was taken off, not added.
+        leaves: it was subtracted, not added.
     """
 
     key: bytes
@@ -107,8 +107,8 @@ class Fold:
 
     Attributes:
         states: by record; one that is missing is new.
-        used: how often a record was sent at a level, a way, and not returned.
-        there: the same without what was lost.
+        used: how often a record was sent, by level and way, and not returned.
+        there: the same without the sends that were lost.
     """
 
     states: dict[bytes, State] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class Fold:
     there: dict[Way, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
 
     def apply(self, record: Held, body: bytes, taken: Callable[[], bytes]) -> None:
-        """One more change; ``taken`` gives what its node took.
+        """Apply one more change; ``taken`` returns the records that its node took.
 
         Raises:
             LedgerError: as ``taken`` does.

@@ -2,7 +2,7 @@
 
 The chain holds every change and the SHA-256 of its rows; these tables hold the state that all changes lead to, in the
 same file and transaction. Triggers break their seal when any other program writes to them, or to the rows beside the
-chain. Without a valid seal the chain is folded again and compared. ``registry_log`` reads and writes.
+chain. Without a valid seal the chain is folded again and compared. ``registry_log`` uses this module.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class RegistryIndex:
         self._run("INSERT INTO registry_seal VALUES (?, ?, ?)", (head.length, head.digest, self._schema))
 
     def apply(self, record: Held, body: bytes) -> None:
-        """One more change."""
+        """Apply one more change."""
         if record.action in ("entered", "gone"):
             state = "in" if record.action == "entered" else "gone"
             self._many(_MOVE, ((record.spend, key, state) for key in sorted(keys_in(body))))
@@ -161,9 +161,9 @@ class RegistryIndex:
     @property
     def _sealed(self) -> bool:
         """Whether only this module has written to the tables, and they contain all changes of the chain."""
-        return self._said() == (self._last.length, self._last.digest, self._schema)
+        return self._sealed_at() == (self._last.length, self._last.digest, self._schema)
 
-    def _said(self) -> tuple[int, str, int]:
+    def _sealed_at(self) -> tuple[int, str, int]:
         """The last change in the tables, as the seal records it."""
         rows = self._run("SELECT * FROM main.registry_seal").fetchall() if "registry_seal" in self._tables() else []
         return rows[0] if len(rows) == 1 else (0, "", 0)
@@ -194,7 +194,7 @@ class RegistryIndex:
         Raises:
             LedgerError: rows were edited.
         """
-        tables, (reached, digest, _) = self._tables(), self._said()
+        tables, (reached, digest, _) = self._tables(), self._sealed_at()
         folds, missing = defaultdict[int, Fold](Fold), list[tuple[int, Held]]()
         for number, record in self._changes():
             if number > reached:

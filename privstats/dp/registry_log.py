@@ -1,8 +1,8 @@
 """The changes of a stream's records, in the ledger's own file and in one transaction with its records.
 
 Records are identified by keyed hashes of their ids. A table beside the log has one row per change and the log its
-SHA-256, so the ledger detects an edit or an older copy. ``registry_index`` has the state that all changes lead to. No
-moments here; ``course.record_registry`` decides.
+SHA-256, so the ledger detects an edit or an older copy. ``registry_index`` has the state that all changes lead to. The
+module holds no moments; ``course.record_registry`` decides which changes are allowed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Register:
     Attributes:
         ends: by node, its last recorded action: ``"taken"``, ``"left"``, ``"returned"`` or ``"lost"``.
         uploads: by node, the digest of its upload.
-        check: the value that the party's secret must give; empty before the first change.
+        check: the check value of the party's secret; empty before the first change.
     """
 
     ends: dict[int, RegistryAction] = field(default_factory=dict)
@@ -65,9 +65,7 @@ class View:
     """The recorded state of one stream, in an open ledger.
 
     Attributes:
-        log: of the file.
-        entry: the stream's, as the ledger has it now.
-        index: of the records.
+        log: the open ledger's.
     """
 
     log: Log

@@ -1,7 +1,7 @@
 """The root of a function of one number, by Brent's method, to the last bits of float64.
 
-The steps are those of scipy's ``brentq``, one IEEE operation each, so the result is the same to the bit; without it a
-plan's check need not wait for all of ``scipy.optimize``. Below the privacy curve.
+The steps are those of scipy's ``brentq``, one IEEE operation each, so the result is the same to the bit; with a copy
+here the check of a plan need not import all of ``scipy.optimize``.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _Point: TypeAlias = tuple[float, float]
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where ``function`` changes its sign between ``low`` and ``high`` (Brent 1973, chapter 4).
+    """The point between ``low`` and ``high`` where ``function`` changes its sign (Brent 1973, chapter 4).
 
     Raises:
-        PrivstatsError: it has one sign at both ends, or no root is found in 500 steps; a bug of the caller's.
+        PrivstatsError: it has one sign at both ends, or no root is found in 500 steps; a bug in the caller.
 
     Example:
         >>> from privstats.dp.root import root

@@ -107,7 +107,7 @@ class _Continuous:
 
     @property
     def multiplier(self) -> float:
-        """From z to the place where the cells are [k - 1/2, k + 1/2)."""
+        """Factor from z to the scale on which the cells are [k - 1/2, k + 1/2)."""
         return self.sigma
 
     @property
@@ -119,7 +119,7 @@ class _Continuous:
         return self._wide(magnitude) if self.sigma >= _WIDE else self._narrow(magnitude)
 
     def _wide(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-        """Where float64 alone could not tell the cell: sigma z in parts; no law's edges are 1 / sigma away from it."""
+        """Where float64 alone cannot decide the cell: sigma z in parts; no law's edges are 1 / sigma away from it."""
         position = position_of(np.maximum(magnitude, _DEEP), self.sigma)
         nearest = np.rint(position.rest)
         values = position.whole + nearest.astype(np.int64)

@@ -1,7 +1,7 @@
-"""How far one record, or one client, can move the whole release: exact L2 sensitivities in closed form.
+"""Exact L2 sensitivities in closed form: how far one record, or one client, can move the whole release.
 
 The joint formulas are the primitive; a single statistic is the joint one with one weight. Derivations and worst-case
-pairs: docs/sensitivity.md. No noise is chosen here; that is ``allocation`` and ``calibration``.
+pairs: docs/sensitivity.md. ``allocation`` and ``calibration`` choose the noise.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
     Guarantee:
         Unit: one record. A release with this noise on the named statistics is mu-GDP. Some pair of adjacent data sets
-        attains it or comes as near as one likes, so that no smaller mu holds, but for three upper bounds: gradients,
+        attains it or comes arbitrarily close, so that no smaller mu holds, except for three upper bounds: gradients,
         sums within clients, and under replace-one a logistic regression's score and information with
         w_H R^2 / w_g > (11 + 5 sqrt 5) / 2. Assumes that every record obeys the schema's bounds, which the client
         enforces when it clips and quantises.
@@ -161,7 +161,7 @@ def _weights(schema: Schema, sigmas: Mapping[str, float]) -> dict[str, float]:
 
 
 def _require_formula(weights: Mapping[str, float], covered: str) -> None:
-    """A statistic that the closed forms do not cover would count as free, so it is refused."""
+    """Refuse a statistic that the closed forms do not cover, because it would count as free."""
     unknown = [statistic for statistic in weights if statistic not in covered]
     if unknown:
         raise PlanError(f"no sensitivity is proved for statistic {', '.join(unknown)}; leave it out of the schema")

@@ -1,6 +1,6 @@
 """Concentrated differential privacy: the published bound for sums of discrete Gaussians, and its conversion.
 
-Not what ``calibration`` uses, which is exact up to 1e-20; it stands beside it so that both can be compared.
+It is here for comparison: ``calibration`` uses a bound that is exact up to 1e-20.
 """
 
 from __future__ import annotations
@@ -85,6 +85,6 @@ def _check(rho: float, delta: float) -> None:
 
 def _least(function: Callable[[float], float]) -> float:
     """Least value over the logarithm of the order."""
-    from scipy.optimize import minimize_scalar  # slow to load, and only an opinion needs it
+    from scipy.optimize import minimize_scalar  # slow to load, and only a cross-check needs it
 
     return float(minimize_scalar(function, bounds=_LOG_ORDERS, method="bounded").fun)

@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all, and files that are looked at before they are believed.
+"""Atomic file writes, and bounded, validated reads.
 
-Not a storage layer: writing next to the target and renaming, reading within bounds, the header of a safetensors file.
-At the bottom, beside the errors.
+A write goes to a file beside the target, which is then renamed; a read has bounds on size and kind. The module also
+parses the header of a safetensors file.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def read_whole(path: str | os.PathLike[str], error: type[PrivstatsError], writer
 
     Args:
         path: the file.
-        error: what to raise where it cannot be read.
-        writer: what writes such files, for the remedy.
+        error: the class of error to raise where it cannot be read.
+        writer: the call that writes such files, for the remedy.
 
     Example:
         >>> from privstats.files.atomic import atomic_write, read_whole
@@ -84,8 +84,8 @@ def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = Fa
     Args:
         path: where to.
         data: all of it.
-        shared: it is there to be read by others, and has the rights that the umask leaves a file (mostly 0644);
-            otherwise its owner alone may read it.
+        shared: others may read it: the file gets the permissions that the umask leaves (mostly 0644); otherwise its
+            owner alone may read it.
 
     Raises:
         PrivstatsError: the folder is missing, not writable, or the disk is full; the old file stays as it was.
@@ -118,7 +118,7 @@ def write_new(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object], shared: bool) -> None:
-    """Write beside ``target``, whose place ``settle`` lets it take; what is left beside it is removed."""
+    """Write a file beside ``target``, which ``settle`` gives the target's name; the name beside it is removed."""
     try:
         beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
         handle = open_private(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if shared else 0o600)

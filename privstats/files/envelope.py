@@ -1,7 +1,7 @@
-"""The one envelope of files that travel: format, version, manifest, checksum, signature; the rest is their owner's.
+"""The envelope of files that parties exchange: format, version, manifest, checksum, signature.
 
-Safetensors with the envelope in its header. It knows neither releases nor heads: a format says by version what its
-checksum covers and how it is read. Above the files, below everything that is saved.
+A file is safetensors with the envelope in its header. The module is independent of releases and heads: a format defines
+by version what its checksum covers and how it is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 _FORMATS: dict[str, Format[Any]] = {}
 FORMATS: Mapping[str, Format[Any]] = MappingProxyType(_FORMATS)
-"""The formats of the modules that are loaded, by the name that stands in their files."""
+"""The formats of the modules that are loaded, by their name in files."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ class Format(Generic[T]):
     """A kind of file; it registers itself in :data:`FORMATS`.
 
     Attributes:
-        name: stands in the file.
+        name: as files hold it.
         noun: what it holds, for messages.
-        writer: what writes such files, for the remedy.
-        error: what is raised where a file or a key is refused.
+        writer: the call that writes such files, for the remedy.
+        error: the class of error raised where a file or a key is refused.
         readers: every version that can be read; the highest is written.
 
     Raises:
@@ -143,7 +143,7 @@ class Format(Generic[T]):
         version = self._version(header, path)
         try:
             content = Content(header["manifest"].encode(), load_tensors(data))
-        except (SafetensorError, KeyError, ValueError, OverflowError):  # numpy's: types and shapes that it lacks
+        except (SafetensorError, KeyError, ValueError, OverflowError):  # numpy lacks the type or shape
             raise self.error(f"{path} is damaged: its tensors cannot be read; fetch it again") from None
         self._check(version, header, content, key, path)
         return self.readers[version].read(content, path)
@@ -195,7 +195,7 @@ def whole_content(domain: bytes) -> Callable[[Content], bytes]:
     """Seals the manifest and every tensor with its name, dtype and shape, under a name of its own.
 
     Args:
-        domain: format and version, so that a signature on one is none on another.
+        domain: format and version, so that a signature on one is not valid for another.
 
     Example:
         >>> from privstats.files.envelope import Content, whole_content

@@ -1,6 +1,6 @@
 """Numbers that JSON cannot hold: null stands for infinity and NaN, in every document that the library writes.
 
-Not a serialiser: documents are built of plain values by their owners. At the bottom, beside the files.
+It is no serialiser: owners build their documents of plain values.
 """
 
 from __future__ import annotations

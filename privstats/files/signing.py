@@ -1,7 +1,7 @@
-"""Ed25519 keys as people hold them: raw bytes, hex, PEM, key objects, and the one file that holds a private one.
+"""Ed25519 keys in all their forms: raw bytes, hex, PEM, key objects, and the file that holds a private key.
 
-It turns a form into a key or refuses it in one sentence; what is signed, and who is whose party, others know. Under the
-envelope of files and under the identities of the protocol, above the files.
+The module parses a key or refuses it in one sentence; it is independent of what is signed and of who is a party. The
+envelope of files and the identities of the protocol use it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PEM = serialization.Encoding.PEM
 
 @runtime_checkable
 class Signs(Protocol):
-    """Whatever signs: an ``Identity``, or a private key."""
+    """An object that signs: an ``Identity``, or a private key."""
 
     def sign(self, statement: bytes, /) -> bytes:
         """The 64-byte Ed25519 signature of ``statement``."""
@@ -54,7 +54,7 @@ class Signs(Protocol):
 
 @runtime_checkable
 class Named(Protocol):
-    """Whatever has a public key: an ``Identity``."""
+    """An object that has a public key: an ``Identity``."""
 
     @property
     def public(self) -> bytes:
@@ -65,7 +65,7 @@ class Named(Protocol):
 Signer: TypeAlias = Signs | Ed25519PrivateKey | bytes
 """A signer: an ``Identity``, a private key, or its 32 bytes."""
 Verifier: TypeAlias = Named | Ed25519PublicKey | bytes | str
-"""Whose signature counts: a public key, its 32 bytes, its hex, its PEM, or the ``Identity`` itself."""
+"""The key whose signature counts: a public key, its 32 bytes, its hex, its PEM, or the ``Identity`` itself."""
 
 
 def signing_key(key: Signer, field: str, error: type[PrivstatsError]) -> Signs:
@@ -74,7 +74,7 @@ def signing_key(key: Signer, field: str, error: type[PrivstatsError]) -> Signs:
     Args:
         key: an ``Identity``, an Ed25519 private key, or its 32 bytes.
         field: what the caller calls it, for the sentence.
-        error: what is raised where it is none of these; what it is never stands in the message.
+        error: the class of error raised for anything else; the message never contains the value.
 
     Example:
         >>> from privstats.files.signing import signing_key
@@ -95,7 +95,7 @@ def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
     Args:
         key: an ``Identity``, an Ed25519 public key, its 32 bytes, its 64 hexadecimal digits, or its PEM.
         field: what the caller calls it, for the sentence.
-        error: what is raised where it is none of these, or a key of low order.
+        error: the class of error raised for anything else, and for a key of low order.
 
     Example:
         >>> from privstats.files.signing import public_key
@@ -128,11 +128,11 @@ def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> byt
         >>> require_order(bytes(32), "server", ps.DataError)
         Traceback (most recent call last):
             ...
-        privstats.errors.DataError: server is a point of low order, for which anybody can sign; ask its owner for
+        privstats.errors.DataError: server is a point of low order, for which any party can sign; ask its owner for
         another key
     """
     if has_low_order(public):
-        raise error(f"{field} is a point of low order, for which anybody can sign; ask its owner for another key")
+        raise error(f"{field} is a point of low order, for which any party can sign; ask its owner for another key")
     return public
 
 
@@ -301,5 +301,5 @@ def _public_text(key: Any) -> bytes | None:
 
 
 def _got(key: Any) -> str:
-    """What was given instead of a key: its kind and length, never itself."""
+    """A value that is not a key, described by kind and length, never by its contents."""
     return f"{len(key)} bytes" if isinstance(key, bytes | bytearray) else type(key).__name__

@@ -1,4 +1,4 @@
-"""The one document that governs an aggregation: what is measured, by whom, and at what price in privacy."""
+"""The plan, the document that governs an aggregation: what is measured, by whom, and at what privacy cost."""
 
 from privstats.plan.budget import Budget, BudgetRow, Dropout, dropout_table
 from privstats.plan.cohort import Cohort

@@ -1,6 +1,6 @@
 """The budget table: what each statistic costs, in privacy and in bits; and epsilon by the number of dropouts.
 
-Views for people and for scripts, built from the plan's noise and headroom; nothing is decided here.
+Views for people and for scripts, derived from the plan's noise and headroom.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Column:
 
     Attributes:
         heading: its name.
-        meaning: what it says, for people who are no statisticians.
-        shown: how a row's cell is written.
+        meaning: its meaning, for readers who are not statisticians.
+        shown: formats a row's cell.
     """
 
     heading: str
@@ -137,7 +137,7 @@ class Budget:
         return iter(self.rows)
 
     def __str__(self) -> str:
-        from rich.console import Console  # for who looks at a budget; a client's machine need not load it
+        from rich.console import Console  # only to view a budget; a client's process need not load it
 
         console = Console(file=io.StringIO(), width=100, color_system=None)
         with console.capture() as capture:
@@ -227,9 +227,9 @@ def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> Budget
 def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:
     """Membership advantage (largest TPR - FPR) that noiseless sums give a likelihood-ratio attacker.
 
-    Each of the k independent entries a record touches tells 1/n about it, so d' = sqrt(k / n) and the advantage is
-    2 Phi(d'/2) - 1, with n records in the record's class (all of them for B, G, h, q), spread evenly. Near 1 until n is
-    far above k: a minimum count means nothing without the dimension beside it.
+    Each of the k independent entries a record touches reveals 1/n about it, so d' = sqrt(k / n) and the advantage is 2
+    Phi(d'/2) - 1, with n records in the record's class (all of them for B, G, h, q), spread evenly. It is near 1 until
+    n is far above k: a minimum count says nothing without the dimension.
     """
     row = next(row for row in schema.sent if row.letter == statistic)
     entries, per_class = row.entries(schema.sizes), schema.sizes["class"] if row.cells == "class" else 1

@@ -1,6 +1,6 @@
 """The conditions on which a plan's epsilon rests: sentences that are shown beside the number.
 
-For readers of a budget. None of them can be computed from a plan or seen by an audit of its releases.
+None of them can be computed from a plan or observed by an audit of its releases.
 """
 
 from __future__ import annotations

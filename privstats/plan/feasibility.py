@@ -1,7 +1,7 @@
-"""Every refusal that depends on more than one part of a plan: fields that do not fit together, plans that must not run.
+"""Checks that depend on more than one part of a plan: fields that contradict each other, plans that must not run.
 
-The latter are, for example, a vector that is too large, and masking that fails too often for the promise. Pure
-functions of a plan's fields and derived values; called while the plan is built.
+Examples of the latter are a vector that is too large, and masking that fails too often for the promise. Pure functions
+of a plan's fields and derived values, called while the plan is built.
 """
 
 from __future__ import annotations

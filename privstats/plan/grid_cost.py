@@ -1,4 +1,4 @@
-"""What a plan's vector costs on the wire and under masks, and what coarser grids would save; for ``plan check``.
+"""The cost of a plan's vector on the wire and under masks, and the savings of coarser grids; for ``plan check``.
 
 A second moment has 2 f bits and those of the records it may hold, so every bit of the grid is two bits of most entries.
 Entries of up to 32 bits are masked in lanes of 32 bits, wider ones in lanes of 64, which take twice the keystream.
@@ -22,7 +22,7 @@ _COARSEST = 2
 
 @dataclass(frozen=True)
 class GridCost:
-    """What a vector costs on one grid.
+    """The cost of a vector on one grid.
 
     Attributes:
         grid_bits: of the schema.
@@ -53,7 +53,7 @@ class GridCost:
 
 
 def grid_cost(plan: Plan) -> GridCost:
-    """What the vector of a plan costs."""
+    """The cost of a plan's vector."""
     grown = {row.letter for row in plan.schema.sent if row.degree}
     bits = [each for _, each in plan.ring.segments]
     graded = [each for each, segment in zip(bits, plan.layout.segments, strict=True) if segment.statistic in grown]
@@ -62,9 +62,9 @@ def grid_cost(plan: Plan) -> GridCost:
 
 
 def grid_sentences(plan: Plan) -> list[str]:
-    """What the vector costs, what one grid bit less saves, and the finest grid whose sums fit 32 bits.
+    """Sentences on the vector's cost, the savings of one grid bit less, and the finest grid whose sums fit 32 bits.
 
-    Grids that the plan's schema or its noise refuses are left out, and a schema whose sums have no grid says nothing.
+    Grids that the plan's schema or its noise refuses are left out; a schema whose sums have no grid gives no sentence.
 
     Example:
         >>> from privstats.plan.grid_cost import grid_sentences

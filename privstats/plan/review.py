@@ -1,4 +1,4 @@
-"""Text for the person who reviews a plan: facts in sentences, and the difference of two plans.
+"""The review of a plan: facts in sentences, and the difference of two plans.
 
 Everything is computed from the plans and nothing is decided. ``privstats plan check`` and ``plan diff`` print it.
 """
@@ -48,7 +48,7 @@ def facts(plan: Plan) -> list[str]:
 
 
 def _warnings(plan: Plan) -> list[str]:
-    """Warnings of promises that hold and are weak, and of exact sums that reveal records."""
+    """Warnings about promises that hold but are weak, and about exact sums that reveal records."""
     budget, records = plan.budget(), plan.cohort.max_records
     if plan.noise is None:
         return [_EXACT[kind] for kind in _EXACT if isinstance(plan.schema, kind)]
@@ -97,12 +97,12 @@ def _dropouts(plan: Plan) -> list[str]:
     table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
     return [
         f"epsilon that dropouts leave of {cohort.clients} clients, with all colluders' noise taken off: "
-        + ", ".join(_row_told(row) for row in table),
+        + ", ".join(_dropout_in_words(row) for row in table),
         *_insiders(plan),
     ]
 
 
-def _row_told(row: Dropout) -> str:
+def _dropout_in_words(row: Dropout) -> str:
     left = "no release" if row.epsilon is None else f"{row.epsilon:.4g}"
     return f"{left} with {row.gone or 'none'} gone"
 
@@ -124,11 +124,11 @@ def _minimum_count(plan: Plan) -> list[str]:
     sigma = 0.0 if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)["N"]
     low, high = doubtful_counts(plan.min_count, sigma)
     per_dimension = plan.min_count / plan.schema.features
-    chance = f"in at least 99 % of releases (noise of {sigma:.3g} on a count with everybody's share) " if sigma else ""
+    chance = f"in at least 99 % of releases (noise of {sigma:.3g} on a count with all shares) " if sigma else ""
     goes = f"and one of fewer than {math.floor(low)} goes" if low >= 1 else "but noise may keep any smaller one"
     return [
         f"{chance}a class of at least {math.ceil(high)} records stays {goes}",
-        f"min_count is {per_dimension:.2g} records per dimension, which hides nobody by itself",
+        f"min_count is {per_dimension:.2g} records per dimension, which protects no record by itself",
     ]
 
 
@@ -253,7 +253,7 @@ def _changes(before: Plan, after: Plan) -> Iterator[Change]:
     old, new = dict(_flat(before.tables)), dict(_flat(after.tables))
     for key in dict.fromkeys([*old, *new]):
         if old.get(key) != new.get(key):
-            yield Change(key, _told(old.get(key)), _told(new.get(key)))
+            yield Change(key, _in_words(old.get(key)), _in_words(new.get(key)))
 
 
 def _flat(tables: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -264,7 +264,7 @@ def _flat(tables: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
             yield f"{above}{key}", value
 
 
-def _told(value: Any) -> str | None:
+def _in_words(value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, list | tuple):
@@ -276,7 +276,7 @@ def _told(value: Any) -> str | None:
 
 
 def _settings(transform: Mapping[str, Any]) -> str:
-    rest = ", ".join(f"{key}={_told(value)}" for key, value in transform.items() if key != "kind")
+    rest = ", ".join(f"{key}={_in_words(value)}" for key, value in transform.items() if key != "kind")
     return f" ({rest})" if rest else ""
 
 
@@ -324,7 +324,7 @@ def _survivors(before: Plan, after: Plan) -> Iterator[Effect]:
     yield _effect("clients that may collude", old.colluders, new.colluders, _more)
     if before.noise is not None and after.noise is not None:
         one, two = _best(before, before.noise), _best(after, after.noise)
-        yield Effect("epsilon if nobody vanishes", one, two, _protection(one, two, _kind(before) == _kind(after)))
+        yield Effect("epsilon if no client vanishes", one, two, _protection(one, two, _kind(before) == _kind(after)))
 
 
 def _best(plan: Plan, noise: Noise) -> float | None:

@@ -1,7 +1,7 @@
-"""Refuses noisy sums that no honest cohort can have.
+"""Refusal of noisy sums that no honest cohort can have.
 
-It sees noisy sums only, so an abort reveals no more than the release would. It cannot validate a client's input, which
-is masked. After the centre lift, before the minimum count.
+It reads noisy sums only, so an abort reveals no more than the release would. It cannot validate a client's input, which
+is masked. It runs after the centre lift and before the minimum count.
 """
 
 from __future__ import annotations

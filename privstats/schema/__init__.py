@@ -1,7 +1,7 @@
-"""What is measured, and the bound every record obeys.
+"""Schemas: what is measured, and the bound that every record obeys.
 
 A schema is a frozen value: the statistics, their shapes, the clip norm, the grid and the public transform in front.
-It is not data and not a plan; moments, layout and sensitivities are all derived from it.
+It holds no data; moments, layout and sensitivities are all derived from it.
 """
 
 from privstats.schema.base import Schema

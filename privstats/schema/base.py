@@ -1,7 +1,7 @@
 """The base of all kinds of schema: rows, sizes, scales, bounds, and what a plan must give or promise for it.
 
 The layout, the noise and the wire are derived from this alone, so a further kind is a subclass, a row in ``kinds`` and
-its sums and sensitivity. Knows no kind.
+its sums and sensitivity. The base is independent of the kinds.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Schema(ABC):
     @property
     @abstractmethod
     def record(self) -> str:
-        """What one record is, as a phrase for people who answer for data."""
+        """One record, as a phrase for data owners."""
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
@@ -113,13 +113,13 @@ class Schema(ABC):
 
     @property
     def columns(self) -> str:
-        """What comes in beside labels and targets, as a phrase."""
+        """The columns beside labels and targets, as a phrase."""
         width = self.features - self.appended
         return f"{width} numbers" if self.feature_names is None else f"the columns {listed(self.feature_names)}"
 
     @property
     def clipping(self) -> str:
-        """The sentence that says what bounds the weight of a record."""
+        """The sentence that explains the bound on a record's weight."""
         return (
             f"Then it is shortened to the length {self.clip_norm:g} where it is longer, so that no record weighs more, "
             f"and rounded to steps of {1 / self.scale:.2g}."
@@ -136,7 +136,7 @@ class Schema(ABC):
         return {}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse published values that a measurement could not read, before a record is looked at.
+        """Refuse published values that a measurement could not read, before any record is read.
 
         Raises:
             PlanError: a value is missing, unknown or of another shape; kinds add bounds of their own.
@@ -151,7 +151,7 @@ class Schema(ABC):
         return {}
 
     def refusal(self, unit: str | None) -> str:  # noqa: ARG002  kinds read it
-        """Why no plan may promise this unit ("record", "client") of it, or None of DP at all; empty where one may."""
+        """Why no plan may promise this unit ("record", "client", or None for no DP at all); empty where one may."""
         return ""
 
     @property

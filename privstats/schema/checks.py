@@ -1,6 +1,6 @@
-"""The values of a schema's fields, checked and settled as plain Python types, with one sentence for what does not fit.
+"""Validation of a schema's fields, which become plain Python types; one sentence for each value that does not fit.
 
-Shared by all kinds of schemas; knows none of them.
+Shared by all kinds of schemas, and independent of each of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def settle(schema: Schema, **values: object) -> None:
 
 
 def checked_vectors(schema: Schema) -> dict[str, object]:
-    """What every schema says about its feature vectors, checked; and all its fields as plain Python values."""
+    """Validate the fields on feature vectors that every schema has, and make all its fields plain Python values."""
     plain_fields(schema)
     features = whole("features", schema.features, 2, "one feature has no covariance: add another or a constant one")
     grid_bits = whole("grid_bits", schema.grid_bits, 2, "12 suits most data")
@@ -91,7 +91,7 @@ def checked_names(field: str, names: Any, count: int | None = None, of: str = ""
 
 
 def check_coarseness(field: str, columns: int, grid_bits: int) -> None:
-    """Rounding moves a vector by up to sqrt(columns)/2 steps, which must leave a ball to shrink into."""
+    """Refuse a grid on which rounding, by up to sqrt(columns)/2 steps, leaves no ball to shrink a vector into."""
     coarse = math.sqrt(columns) / 2
     if coarse >= 1 << grid_bits:
         raise SchemaError(

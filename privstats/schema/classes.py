@@ -1,6 +1,6 @@
 """The schema of a classification task: counts, sums and second moments by class.
 
-What a labelled record contributes and the bounds it obeys; how such records become sums is in ``moments``.
+It defines the contribution of a labelled record and its bounds; ``moments`` computes the sums.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ClassSchema(Schema):
 
     @property
     def record(self) -> str:
-        """What one record is, as a phrase for people who answer for data."""
+        """One record, as a phrase for data owners."""
         return f"{self.columns} and {classes_of(self.classes, self.class_names)}"
 
 

@@ -1,6 +1,6 @@
 """The schema of count tables: public categories and bins, and which of them are crossed.
 
-What a record counts for and the bounds that obeys; how columns become counts is in ``moments``.
+It defines the cells in which a record counts and their bounds; ``moments`` computes the counts.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Categories:
 
 @dataclass(frozen=True)
 class Bins:
-    """A numeric variable cut at public edges; what lies beyond the outer edges counts in the outer bins.
+    """A numeric variable cut at public edges; values beyond the outer edges count in the outer bins.
 
     Args:
         name: of the column.
@@ -162,12 +162,12 @@ class CountSchema(Schema):
 
     @property
     def record(self) -> str:
-        """What one record is, as a phrase for people who answer for data."""
+        """One record, as a phrase for data owners."""
         return f"a value of each of {listed(tuple(variable.name for variable in self.variables))}"
 
     @property
     def clipping(self) -> str:
-        """The sentence that says what bounds the weight of a record."""
+        """The sentence that explains the bound on a record's weight."""
         return "It counts 1 in exactly one cell of every table, so that no record weighs more."
 
     def variable(self, name: str) -> Variable:

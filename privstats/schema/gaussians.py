@@ -1,6 +1,6 @@
 """The schema of an alignment: a client's records as one Gaussian, then its part in the rounds to the barycentre.
 
-What a client's records contribute together and the bounds that obeys; how they become numbers is in ``moments``.
+It defines the joint contribution of a client's records and its bounds; ``moments`` computes the numbers.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = ["LEDOIT_WOLF", "MOST_ROUNDS", "GaussianSchema"]
 
 LEDOIT_WOLF = "ledoit-wolf"
 MOST_ROUNDS = 3
-"""Sums of more rounds begin to say which client gave what (docs/alignment.md)."""
+"""Sums of more rounds begin to reveal the contributions of single clients (docs/alignment.md)."""
 
-_TOLERANCE = 2.0**-30  # of the largest value: what rounding to published integers and eigenvalues may be off by
+_TOLERANCE = 2.0**-30  # of the largest value: the rounding error of published integers and of eigenvalues
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class GaussianSchema(Schema):
     """Client Gaussians for SLOT-Align: ``(n, sum x, n Sigma)``, and in rounds ``(n, n (S^1/2 Sigma S^1/2)^1/2)``.
 
     A course builds it (:class:`~privstats.course.Alignment`). Entries are bounded by n R^2 whatever S is, so the ring
-    follows from public numbers; clients check the published S before a record is looked at.
+    follows from public numbers; clients check the published S before any record is read.
 
     Args:
         features: dimension d of the vectors that are clipped (after ``transform``), at least 2.
@@ -118,7 +118,7 @@ class GaussianSchema(Schema):
 
     @property
     def record(self) -> str:
-        """What one record is, as a phrase for people who answer for data."""
+        """One record, as a phrase for data owners."""
         return self.columns
 
     def refusal(self, unit: str | None) -> str:

@@ -46,7 +46,7 @@ class GradientSchema(Schema):
         classes: C, at least 2; None for a regression.
         residual_norm: the norm that r is shortened to: c for classes. A regression publishes its c, and r is in units
             of it: 1.
-        expected_records: n, written down by the owners of the course and never counted from the records; the server's
+        expected_records: n, stated by the owners of the course and never counted from the records; the server's
             recipe follows from it, so it stands in every round's plan. No bound rests on it.
         course_mu: mu of the whole course for one record, rounded; likewise.
         clip_norm: R, the norm that rows are clipped to. For classes 1; there only a row's direction counts.
@@ -136,7 +136,7 @@ class GradientSchema(Schema):
 
     @property
     def record(self) -> str:
-        """What one record is, as a phrase for people who answer for data."""
+        """One record, as a phrase for data owners."""
         return self.rows.record
 
     def scale_of(self, statistic: str) -> float:
@@ -153,7 +153,7 @@ class GradientSchema(Schema):
         return {"M": square, "W": (self.classes, self.features + 1)}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse values of another shape, wider than 20 bits, tiny or enormous, before a record is looked at."""
+        """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
         super().check_values(values)
         for name, value in values.items():
             exponents = _MAP_EXPONENTS if name == "M" else _WEIGHT_EXPONENTS
@@ -166,7 +166,7 @@ class GradientSchema(Schema):
             raise PlanError("published c must be above 0: it is what residuals are clipped to")
 
     def refusal(self, unit: str | None) -> str:
-        """Without noise two rounds with chosen weights give a single record, whoever else is in the sum."""
+        """Why no plan may go without DP: two rounds at chosen weights reveal one record, in any sum."""
         if unit is not None:
             return ""
         return (

@@ -1,7 +1,7 @@
-"""The kinds of schemas, one row each, and the one place that refuses what is none.
+"""The kinds of schemas, one row each, and the checks that a value is a schema.
 
-A kind that stands here still needs its sums (``moments``), its sensitivity (``dp``) and its test; where one of them is
-missing it is refused there, never guessed.
+A kind that is listed here still needs its sums (``moments``), its sensitivity (``dp``) and its test; a module that
+lacks one of them refuses the kind and never guesses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from privstats.tables import by_name
 __all__ = ["KINDS", "USUAL", "RecordSchema", "bare", "of_records", "predicted", "require_schema"]
 
 RecordSchema: TypeAlias = ClassSchema | RidgeSchema
-"""The kinds that sum records as they stand: no published map before them, no function of one party's sums behind."""
+"""The kinds of plain sums over records: no published map before them, no function of one party's sums after."""
 
 _ROWS: tuple[type[Schema], ...] = (
     ClassSchema,
@@ -41,13 +41,13 @@ KINDS: Mapping[str, type[Schema]] = by_name(_ROWS, lambda kind: kind.task, "sche
 """By the word for the kind in plan files."""
 
 USUAL = "ClassSchema or RidgeSchema"
-"""What people build by hand, for messages; the other kinds have calls and courses that build them."""
+"""The kinds that people build by hand, for messages; calls and courses build the others."""
 
 _Any = TypeVar("_Any", bound=Schema)
 
 
 def bare(schema: _Any) -> _Any:
-    """The same moments of rows that are behind the public transform already, of labels 0..C-1 and without names.
+    """The same moments, for rows that the public transform has already mapped, labels 0..C-1 and no names.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, class_names=("ill", "well"))
@@ -61,7 +61,7 @@ def bare(schema: _Any) -> _Any:
 
 
 def of_records(schema: Schema) -> RecordSchema:
-    """The schema, if it sums records as they stand.
+    """Return the schema, if it measures plain sums over records.
 
     Raises:
         SchemaError: it is of another kind.
@@ -81,7 +81,7 @@ def of_records(schema: Schema) -> RecordSchema:
 
 
 def predicted(schema: Schema) -> Predicted:
-    """What models from a release of this schema predict.
+    """The outcome that models from a release of this schema predict.
 
     Raises:
         SchemaError: no head is built from such a release.
@@ -97,14 +97,14 @@ def predicted(schema: Schema) -> Predicted:
 
 
 def require_schema(schema: object, call: str | None = None) -> None:
-    """Refuse what is not a schema: records put in its place, or the plan that holds it.
+    """Refuse a value that is not a schema, such as records, or the plan that holds it.
 
     Args:
-        schema: what came.
-        call: the call that was meant, for the message.
+        schema: the value to check.
+        call: the intended call, for the message.
 
     Raises:
-        SchemaError: with the call that was meant.
+        SchemaError: with the intended call.
 
     Example:
         >>> ps.schema.require_schema(ps.ClassSchema(2, 2, "NA", clip_norm=1.0)) is None

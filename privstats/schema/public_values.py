@@ -1,7 +1,8 @@
-"""Values that everybody may know and that a plan is about: exact integers, a scale, and the digest for them.
+"""The published values of a plan: exact integers with a scale, and the digest that stands for them.
 
-What a round of a course publishes: small arrays, chosen from what was released before. They travel in a file beside the
-plan, whose digest holds theirs, so one session has one of them. Not records, and no promise rests on what they are.
+A round of a course publishes small arrays, chosen from earlier releases. They travel in a file beside the plan, whose
+digest includes theirs, so all parties of a session use the same values. They are not records, and no promise depends on
+their contents.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Values:
     def near(self, other: Values, tolerance: float = 2.0**-16) -> bool:
         """Whether no entry differs by more than ``tolerance`` times the largest entry of the two arrays.
 
-        For values that two parties computed apart: eigenvectors differ in their last digits between machines.
+        For values that two parties computed separately: eigenvectors differ in their last digits between machines.
         """
         mine, theirs = self.real, other.real
         if mine.shape != theirs.shape:
@@ -119,7 +120,7 @@ class Published:
         values: by name; None where only the plan file is there.
 
     Raises:
-        PlanError: a digest is none, or the values are not those that it stands for.
+        PlanError: a digest is malformed, or the values are not those that it stands for.
 
     Example:
         >>> from privstats.schema.public_values import Published, Values
@@ -204,12 +205,12 @@ class Published:
 
     @cached_property
     def table(self) -> dict[str, str]:
-        """What stands in the plan's file."""
+        """The table in the plan's file."""
         return {"sha256": self.sha256, **({"after": self.after} if self.after else {})}
 
 
 def digest_of(values: Mapping[str, Values]) -> str:
-    """SHA-256 of names, shapes, exponents and integers, in hex: nothing in it can be read in two ways."""
+    """SHA-256 of names, shapes, exponents and integers in an unambiguous encoding, in hex."""
     digest = hashlib.sha256(b"privstats/published/1\0")
     for name, value in sorted(values.items()):
         for part in (name.encode(), f"{value.integers.shape} {value.exponent}".encode()):
@@ -219,7 +220,7 @@ def digest_of(values: Mapping[str, Values]) -> str:
 
 
 def beside(plan_file: str | os.PathLike[str]) -> Path:
-    """Where the values of a plan file lie: ``round.toml`` and ``round.values``.
+    """The path of a plan file's values: ``round.values`` for ``round.toml``.
 
     Example:
         >>> from privstats.schema.public_values import beside

@@ -1,6 +1,6 @@
 """The schema of a least-squares task: Gram matrix, cross moments and target energy, by fold.
 
-What a record with its targets contributes and the bounds it obeys; how such records become sums is in ``moments``.
+It defines the contribution of a record with its targets and its bounds; ``moments`` computes the sums.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class RidgeSchema(Schema):
 
     @property
     def record(self) -> str:
-        """What one record is, as a phrase for people who answer for data."""
+        """One record, as a phrase for data owners."""
         targets = "a target" if self.targets == 1 else f"{self.targets} targets"
         return f"{self.columns}, and {targets} of at most {self.target_bound:g}"
 

@@ -24,7 +24,7 @@ __all__ = ["Family", "ScoreSchema"]
 Family: TypeAlias = Literal["logistic", "poisson"]
 
 _TABLES: Mapping[str, tuple[Statistic, ...]] = {"logistic": LOGISTIC_TABLE, "poisson": POISSON_TABLE}
-_MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums stay whole in float64
+_MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in float64
 _WEIGHT_EXPONENTS = range(-8, 65)
 
 
@@ -129,7 +129,7 @@ class ScoreSchema(Schema):
 
     @property
     def record(self) -> str:
-        """What one record is, as a phrase for people who answer for data."""
+        """One record, as a phrase for data owners."""
         outcome = "an outcome of 0 or 1" if self.family == "logistic" else f"a count of at most {self.outcome:g}"
         return f"{self.columns} and {outcome}"
 
@@ -146,14 +146,14 @@ class ScoreSchema(Schema):
         return {"w": (self.features,)}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse weights of another shape, wider than 20 bits, tiny or enormous, before a record is looked at."""
+        """Refuse weights of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
         super().check_values(values)
         most, w = 1 << (VALUE_BITS - 1), values["w"]
         if w.exponent not in _WEIGHT_EXPONENTS or (w.integers <= -most).any() or (w.integers >= most).any():
             raise PlanError(f"published w is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded")
 
     def refusal(self, unit: str | None) -> str:
-        """Without noise a chosen w isolates a record, whoever else is in the sum."""
+        """Why no plan may go without DP: a chosen w isolates a record, whatever else is in the sum."""
         if unit is not None:
             return ""
         return (

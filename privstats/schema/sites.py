@@ -1,6 +1,6 @@
-"""The schema of a regression over sites that differ in level: what each site's own mean explains is taken out first.
+"""The schema of a regression over sites that differ in level: each site's own mean is removed first.
 
-What a site's records contribute together and the bounds that obeys; how they become sums is in ``moments``.
+It defines the joint contribution of a site's records and its bounds; ``moments`` computes the sums.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class SitesSchema(Schema):
     of n records with sums s uploads n and, for every pull lambda, ``Q = sum z z' - s s' / (n + lambda)``, 0 for n = 0.
     Summed over the sites with lambda = 0 that is the regression with a dummy for every site. One upload, no rounds.
 
-    Slopes that differ by site make intervals too short; ``groups`` is for them.
+    Intervals are too short if slopes differ by site; use ``groups`` then.
 
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
         of ``(N, Q)`` by a record of a site of any size: 4 R^2 per pull under add-remove, sqrt 2 times that under
         replace-one, the cut to whole steps included (``dp.joint_mu``, docs/sensitivity.md). Without DP the exact sums
-        over few sites show the sites: a plan with too few for its pulls is refused, by a counting rule and no proof.
+        over few sites reveal the sites: a plan with too few for its pulls is refused, by a counting rule and no proof.
 
     Args:
         features: columns behind the transform *and* the target, at least 2.
@@ -98,11 +98,11 @@ class SitesSchema(Schema):
 
     @property
     def record(self) -> str:
-        """What one record is, as a phrase for people who answer for data."""
+        """One record, as a phrase for data owners."""
         return f"{self.columns} and a target"
 
     def refusal(self, unit: str | None) -> str:
-        """Why several pulls are without a promise only."""
+        """Why a promise admits one pull only."""
         if unit is None or len(self.pulls) == 1:
             return ""
         return (

@@ -1,7 +1,7 @@
-"""The statistics that can be asked for, one frozen row each: what a letter means, everywhere at once.
+"""The statistics of all schemas, one frozen row each: the one definition of every letter.
 
-Shape, wire entries, scale, bound and default share are derived from a row. Not the sums (host and device have tricks of
-their own) and not the joint sensitivity, which is a property of a *set* of statistics. Under the schema.
+Shape, wire entries, scale, bound and default share are derived from a row. The sums are in ``moments`` (host and device
+compute them differently), and the joint sensitivity, a property of a *set* of statistics, is in ``dp``.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Statistic:
         symmetric: a block is a symmetric matrix, of which the diagonal and the strict upper triangle travel.
         share: its default part of mu^2; None: an equal part of what the others leave.
         implied_by: the letter that it is a sum of entries of, so that it is derived and never sent beside it.
-        meaning: what is summed, as a phrase for people who answer for data and not for statistics. A letter may mean
+        meaning: what is summed, as a phrase for data owners who are not statisticians. A letter may mean
             different sums in different tables, so every row has a phrase of its own.
-        divided: its exact sums are no whole steps but quotients, kept in wire steps already.
+        divided: its exact sums are quotients rather than whole steps, and are kept in wire steps.
     """
 
     letter: str
@@ -250,7 +250,7 @@ GRADIENT_TABLE: tuple[Statistic, ...] = (
         share=0.01,
     ),
 )
-"""Sum of residuals times mapped rows, and the one number kappa that says how far to go, in wire order."""
+"""Sum of residuals times mapped rows, and the one number kappa that sets the step size, in wire order."""
 
 
 LOGISTIC_TABLE: tuple[Statistic, ...] = (
@@ -300,7 +300,7 @@ def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ..
     """The rows of ``table`` that ``letters`` names, in the order of ``letters``.
 
     Raises:
-        SchemaError: a letter that the table does not have: nothing may be derived from what nobody described.
+        SchemaError: a letter that the table does not have: nothing may be derived from an undefined statistic.
     """
     rows = {row.letter: row for row in table}
     unknown = "".join(letter for letter in letters if letter not in rows)

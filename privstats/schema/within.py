@@ -1,6 +1,6 @@
 """The schema of a classification task in which each client has an offset of its own, taken out before anything is sent.
 
-What a client's records contribute together and the bounds that obeys; how they become sums is in ``moments``.
+It defines the joint contribution of a client's records and its bounds; ``moments`` computes the sums.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class WithinSchema(Schema):
         features: dimension d of the vectors that are clipped (after ``transform``), at least 2.
         clip_norm: R, the Euclidean norm to which every vector is clipped.
         pull: lambda, 0 to 1e9, required: how many records hold a client's offset at zero. 0 frees it (client offsets
-            then cancel bit for bit), a large one gives plain moments. The sums do not say which is best.
+            then cancel bit for bit), a large one gives plain moments. The sums do not show which is best.
         n_max: required and public: a client of more records takes ``lambda n / n_max`` in place of lambda, so that its
-            weight ``n / (n + lambda)`` stops there. Noise is calibrated to that weight. Nothing tells whether a client
-            is above it, and no client is refused for it.
+            weight ``n / (n + lambda)`` stops there. Noise is calibrated to that weight. Nothing reveals whether a
+            client is above it, and no client is refused for it.
         grid_bits, nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
 
     Raises:
@@ -90,7 +90,7 @@ class WithinSchema(Schema):
 
     @property
     def record(self) -> str:
-        """What one record is, as a phrase for people who answer for data."""
+        """One record, as a phrase for data owners."""
         return f"{self.columns} and {classes_of(self.classes, self.class_names)}"
 
     @property

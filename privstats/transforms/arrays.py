@@ -1,7 +1,7 @@
 """The few array operations that transforms, clip and rules need: for numpy arrays, torch tensors and recorded graphs.
 
-All but the logarithm are exact or correctly rounded in float64, so numpy and torch give the same bits. Rows that bring
-their own ``operations`` (a graph that is being written down) are served by those. Not an array library.
+All but the logarithm are exact or correctly rounded in float64, so numpy and torch give the same bits. Rows with
+``operations`` of their own (a graph that is being recorded) use those.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Arrays(Protocol):
         """log(1 + values)."""
 
     def append(self, rows: Any, value: float, columns: int) -> Any:
-        """As many columns that hold ``value``, on the right of ``(n, d)``."""
+        """``rows`` with ``columns`` more columns of ``value`` on the right, ``(n, d + columns)``."""
 
     def some(self, mask: Any) -> bool:
-        """Whether any entry holds; True while a graph is recorded, where no entry is known yet."""
+        """Whether any entry is true; always True while a graph is recorded, where no entry is known yet."""
 
     def hstack(self, left: Any, right: Any) -> Any:
         """Columns of both, side by side."""
@@ -133,7 +133,7 @@ class _Torch:
 
     def power_of_two(self, exponents: Any) -> Any:
         torch, least = self._torch, -126 if self._single else -1022
-        if torch.jit.is_tracing():  # it cannot read bits as another type, so it looks the powers up
+        if torch.jit.is_tracing():  # torch here cannot read bits as another type, so the powers are looked up
             powers = np.ldexp(1.0, np.arange(least, 2 - least))
             return torch.as_tensor(powers, dtype=self._dtype, device=exponents.device)[exponents - least]
         if self._single:  # by its bits: a device's pow may be off by one

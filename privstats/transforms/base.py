@@ -72,7 +72,7 @@ def steps_of(transform: Sequence[Transform] | Transform) -> tuple[Transform, ...
     """The maps in order; a map alone is a chain of one.
 
     Raises:
-        SchemaError: something in it is no map.
+        SchemaError: an element of it is no map.
 
     Example:
         >>> ps.transforms.steps_of(ps.transforms.UnitNorm())

@@ -1,7 +1,7 @@
-"""Row arithmetic with one answer: sums over a row that do not depend on the order of the additions.
+"""Reproducible row arithmetic: sums over a row that do not depend on the order of the additions.
 
 Rows are put on a power-of-two grid fine enough that products and sums are whole numbers below 2**53, so float64 gives
-the same bits from numpy, torch, any BLAS and any SIMD width. Not a transform; used by the transforms and by the clip.
+the same bits from numpy, torch, any BLAS and any SIMD width. The transforms and the clip use it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Maps that look at one row at a time and need no randomness.
+"""Maps of one row at a time, without randomness.
 
 Sums within a row go through ``exact``, so that every party gets the same bits.
 """

@@ -1,7 +1,7 @@
-"""The way to a common Gaussian: named in a plan by its destination, held by each client with its own start.
+"""Transport to a common Gaussian: a plan names the destination, and each client holds its own start.
 
-The optimal map between Gaussians, gone part of the way (SLOT-Align). The one transform that is not the same for every
-party; who fits it is ``course.Alignment``.
+The optimal map between Gaussians, applied part of the way (SLOT-Align). It is the one transform that differs between
+parties; ``course.Alignment`` fits it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Transport(Transform):
         return "_way" in self.__dict__
 
     def bound(self, start: NDArray[Any], mean: NDArray[Any], matrix: NDArray[Any]) -> Transport:
-        """This transform of a client: equal to this one, and able to map rows.
+        """A client's copy of this transform: equal to it, and able to map rows.
 
         Args:
             start: the client's mean, ``(d,)``.
@@ -88,10 +88,10 @@ class Transport(Transform):
         return own
 
     def apply(self, rows: Rows) -> Rows:
-        """Rows on their way, same shape.
+        """Transported rows, same shape.
 
         Raises:
-            SchemaError: this is the plan's copy, which knows no start.
+            SchemaError: this is the plan's copy, which has no start.
         """
         if not self.of_a_client:
             raise SchemaError(

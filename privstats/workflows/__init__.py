@@ -1,6 +1,5 @@
-"""What people do with a plan before they deploy it: choose its bounds, try it, score it, show it.
+"""Workflows around a plan before its deployment: choose its bounds, simulate it, score it, report on it.
 
-One floor of rooms that do not import each other upwards: ``simulate`` runs a whole cohort in one process, ``suggest``
-reads clip norm and grid off public data, ``sweep`` and ``demo`` score heads, ``report`` writes a page. None of them is
-needed by a party or a server of a real session.
+``simulate`` runs a whole cohort in one process, ``suggest`` derives clip norm and grid from public data, ``sweep`` and
+``demo`` score heads, ``report`` writes a page. No party and no server of a real session needs any of them.
 """

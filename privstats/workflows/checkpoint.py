@@ -1,6 +1,6 @@
-"""Finished rows in a file, one JSON line each, so that a stopped run goes on where it was.
+"""A checkpoint file of finished rows, one JSON line each, from which a stopped run continues.
 
-A line that was cut off by the stop is ignored and its rows are made again. Not a report. Under whatever takes long.
+A line that the stop truncated is ignored, and its rows are computed again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Row = TypeVar("_Row")
 
 
 class ResultCache(Generic[_Row]):
-    """Rows by key; in memory only without a path.
+    """Finished rows by key, in a file, or in memory only if there is no path.
 
     Args:
         kind: the type of a row, which JSON must hold.
@@ -57,7 +57,7 @@ class ResultCache(Generic[_Row]):
         self._rows[key] = tuple(rows)
         if self._path is None:
             return
-        line = b"\n" + msgspec.json.encode((key, tuple(rows))) + b"\n"  # begins a line even after a cut-off one
+        line = b"\n" + msgspec.json.encode((key, tuple(rows))) + b"\n"  # begins a new line even after a truncated one
         try:
             with self._path.open("ab") as file:
                 file.write(line)
@@ -70,7 +70,7 @@ class ResultCache(Generic[_Row]):
         try:
             key, rows = self._lines.decode(line)
         except msgspec.DecodeError:
-            return  # the line that the stop cut off, or no line of ours
+            return  # a truncated line, or a foreign one
         self._rows[key] = rows
 
 

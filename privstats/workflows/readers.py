@@ -1,6 +1,6 @@
-"""Who reads a release: heads and the tables of ``inference``, by name; what each reads, and shares that suit it.
+"""The readers of a release, heads and tables of ``inference``: the letters that each reads, and shares that suit it.
 
-Rows only, for ``plan check`` and ``plan suggest``; what a reader computes stands in its own room.
+Rows by name, for ``plan check`` and ``plan suggest``; the readers themselves are in ``heads`` and ``inference``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["TABLES", "TableReader", "possible", "reads", "sent", "suggested", "w
 
 @dataclass(frozen=True)
 class TableReader:
-    """What a reader of ``privstats table`` reads.
+    """A reader of ``privstats table``, and what it reads.
 
     Attributes:
         schema: the kind of schema whose releases it takes.

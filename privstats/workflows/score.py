@@ -1,6 +1,6 @@
 """Shared by all experiments: a point on a curve, the meaning of a score, and noise from a seed.
 
-Values and sentences only; nothing is measured, drawn or fitted here. Under the rooms that run, score and show.
+Values and sentences only; nothing is measured, drawn or fitted here.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def noise_draw(seed: int, repeat: int) -> Generator:
 
 
 def metric(schema: Schema) -> str:
-    """What ``score`` means for models of this schema: accuracy, or R².
+    """The name of the ``score`` of models of this schema: accuracy, or R².
 
     Example:
         >>> from privstats.workflows.score import metric

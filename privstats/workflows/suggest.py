@@ -1,7 +1,7 @@
 """Guidance for clip norm and grid, from public data only: what each choice loses, before any private record is read.
 
-Not tuning on private data: whatever is chosen here must come from data that may be published. Stands in front of the
-schema; uses the way of the data as it is.
+Never tune on private data: every choice made here must come from data that may be published. Candidates are measured
+with the code that measures records.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def suggest(X: Any, y: Any = None, *, transform: Sequence[Transform] = (), toler
 
     Args:
         X: public features like the private ones, ``(n, inputs)``, before the transform; at least 20 records.
-        y: their labels, whole numbers or texts, ``(n,)``; without them losses are told by the covariance alone.
+        y: their labels, whole numbers or texts, ``(n,)``; without them losses are measured by the covariance alone.
         transform: the public maps of the schema.
         tolerance: accuracy (0 to 1) that a choice may lose.
 
@@ -130,7 +130,7 @@ def suggest(X: Any, y: Any = None, *, transform: Sequence[Transform] = (), toler
 
 
 class _Trial:
-    """The public data, split once, and what float64 makes of it."""
+    """The public data, split once, and its results in float64."""
 
     def __init__(self, rows: NDArray[np.float64], labels: NDArray[np.intp], held_out: NDArray[np.bool_] | None) -> None:
         self._train = slice(None) if held_out is None else ~held_out

@@ -1,7 +1,6 @@
-"""Which readers read which statistics of a plan, and what the rest costs: every statistic that is sent takes budget.
+"""Which readers read which statistics of a plan, and the cost of the rest: every statistic that is sent takes budget.
 
-Numbers and sentences for ``plan check``; nothing is released and nothing is chosen. Over the rows of the readers and
-the plan, under the commands.
+Numbers and sentences for ``plan check``; nothing is released and nothing is chosen.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ class Unread:
     """What the chosen readers, heads and tables, read of a plan.
 
     Attributes:
-        chosen: those that were asked about.
-        assumed: nobody named them: it is the first that the plan can give.
+        chosen: the readers in question.
+        assumed: no reader was named, so ``chosen`` is the first that the plan can give.
         readers: for each statistic, the readers that read it, heads with their default parameters.
         letters: statistics that none of ``chosen`` reads; empty where the schema has no readers.
         share: the part of mu^2 that these take; 0 without DP.
@@ -49,7 +48,7 @@ class Unread:
         return tuple(name for name in self.chosen if name not in TABLES)
 
     def sentences(self) -> list[str]:
-        """What a reviewer reads of it; nothing where the schema has no readers."""
+        """The sentences for a reviewer; none where the schema has no readers."""
         if not self.chosen:
             return []
         out = [f"who reads what: {'; '.join(f'{s} {self._by(names)}' for s, names in self.readers.items())}"]
@@ -79,7 +78,7 @@ class Unread:
 
 
 def unread(plan: Plan, chosen: Sequence[str] = ()) -> Unread:
-    """Hold a plan's statistics against what heads and tables read.
+    """Compare a plan's statistics with those that heads and tables read.
 
     Args:
         plan: the plan.

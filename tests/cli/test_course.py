@@ -39,7 +39,7 @@ def test_init_divides_a_promise_and_check_says_what_each_node_costs(run: Any, tm
     assert [row["statistics"] for row in shown["nodes"]] == ["NAB", "gk", "gk"]
     said = run("check", "study.toml").stdout
     assert "epsilon 4 at delta 1e-05" in said.replace("\n", " ")
-    assert "promised as a whole: epsilon 4 at delta 1e-05, which the nodes keep" in said
+    assert "promised as a whole: epsilon 4 at delta 1e-05, which the rounds keep" in said
     assert shown["promise"] == {"epsilon": 4.0, "delta": 1e-5}
     assert f"{course.most} sessions at most" in said
     assert course.digest in said
@@ -51,7 +51,7 @@ def test_init_divides_a_promise_and_check_says_what_each_node_costs(run: Any, tm
 def test_check_contradicts_a_promise_that_the_nodes_do_not_keep(run: Any, tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     file.write_text(file.read_text().replace("epsilon = 4.0", "epsilon = 3.9"))
-    assert "the nodes cost more: write the course anew" in run("check", "study.toml", code=1).stdout
+    assert "the rounds cost more: write the course anew" in run("check", "study.toml", code=1).stdout
 
 
 def test_check_says_the_same_to_scripts(run: Any, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_course_is_run_node_by_node_from_files(run: Any, tmp_path: Path) -> No
     names: list[str] = []
     for place in range(3):
         run("next", "study.toml", *names, "--out", f"{place}.toml")
-        assert "is the plan of node" in run("admit", "study.toml", f"{place}.toml", *names).stdout
+        assert "is the plan of round" in run("admit", "study.toml", f"{place}.toml", *names).stdout
         plan = ps.Plan.read(tmp_path / f"{place}.toml")
         ps.simulate(plan, shards(), rng=seeded(place)).save(tmp_path / f"{place}.release")
         names.append(f"{place}.release")

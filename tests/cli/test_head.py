@@ -79,7 +79,7 @@ def test_a_head_is_held_against_its_plan_its_release_and_its_maker(run, tmp_path
     }
     (tmp_path / "maker.pub").write_text(MAKER.public_pem)
     assert "good" in run("verify", "private", "--signed-by", "maker.pub").stdout
-    assert "not asked: give --signed-by; somebody signed it" in run("verify", "private").stdout
+    assert "not asked: give --signed-by; the file has a signature" in run("verify", "private").stdout
 
 
 def test_what_is_of_another_plan_release_or_maker_is_exit_code_1(run, tmp_path):

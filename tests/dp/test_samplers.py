@@ -303,7 +303,7 @@ def test_wide_noise_is_what_the_exact_path_alone_drew(name, sigma):
 
 @pytest.mark.parametrize("sigma", [2.0**35, 2.0**41 * 1.37, 2.0**48])
 def test_the_place_of_a_wide_sample_is_within_its_error(sigma):
-    """sigma z for uniforms everywhere, beside the stones and halfway between them, against 50 digits."""
+    """sigma z for uniforms everywhere, beside the knots and halfway between them, against 50 digits."""
     rng = np.random.default_rng(0)
     steps = np.concatenate([rng.integers(0, 4270, 40), rng.integers(0, 4270, 40) + 0.5]) / 1024
     words = np.concatenate([rng.integers(2**48, 2**63 - 1, 60), (ndtr(-steps) * 2.0**64).astype(np.uint64) >> 1 << 1])

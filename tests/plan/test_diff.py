@@ -68,7 +68,7 @@ def test_survivors_and_dropouts_are_counted_in_clients():
     assert found["clients"].means == "2 more"
     assert (found["clients that may vanish"].before, found["clients that may vanish"].after) == (3, 5)
     assert found["clients that may collude"].means == "1 fewer"
-    best = found["epsilon if nobody vanishes"]
+    best = found["epsilon if no client vanishes"]
     assert best.before == pytest.approx(PLAN.noise.released_epsilon(11))
     assert best.after < best.before
 
@@ -86,7 +86,7 @@ def test_who_is_trusted_is_told_where_it_changes():
     central = replace(PLAN, privacy=replace(PRIVACY, model="central"))
     (note,) = [note for note in difference(PLAN, central).notes if "trust" in note]
     assert "central model: the server" in note
-    assert effects(PLAN, central)["epsilon if nobody vanishes"].after == 1.0
+    assert effects(PLAN, central)["epsilon if no client vanishes"].after == 1.0
     panel = tuple(character * 64 for character in "ab")
     split = replace(PLAN, protocol="split", panel=panel)
     assert any("'interactive' to 'split'" in note for note in difference(PLAN, split).notes)
@@ -100,7 +100,7 @@ def test_no_privacy_is_no_number():
     assert won["delta"].means == "a promise where there was none"
     assert lost["noise on N, in records"].means == "no noise any more"
     assert won["noise on N, in records"].means == "noise where there was none"
-    assert "epsilon if nobody vanishes" not in lost
+    assert "epsilon if no client vanishes" not in lost
     assert effects(none, none)["epsilon"].means == "unchanged"
 
 

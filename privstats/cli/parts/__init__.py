@@ -1,1 +1,1 @@
-"""What commands are made of; every module beside this package is a command itself."""
+"""Parts that commands share; every module beside this package is a command itself."""

@@ -1,4 +1,4 @@
-"""What ``privstats table`` prints: a table, the same as rows of numbers, and whether noise left any of it told."""
+"""The results of ``privstats table``: a table, the same as rows of numbers, and whether noise hides all of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Found", "curves", "means", "regression", "shares"]
 
 
 class Found(NamedTuple):
-    """A table to print, the same as rows of numbers, and whether any of it is told."""
+    """A table to print, the same as rows of numbers, and whether noise leaves any of it readable."""
 
     summary: Summary
     rows: list[dict[str, object]]

@@ -1,4 +1,4 @@
-"""What ``privstats head`` does: read a head's file, say what stands in it, hold it against plan, releases and key."""
+"""The work of ``privstats head``: read a head's file, print it, verify it against plan, releases and key."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class HeadFile:
 
 
 def facts_of(opened: HeadFile) -> dict[str, Any]:
-    """What a head's file says, for people and scripts."""
+    """The contents of a head's file, for people and scripts."""
     head, promise = opened.head, opened.provenance
     parameters = {name: value for name, value in head.get_params(deep=False).items() if name != "head"}
     return {
@@ -105,7 +105,7 @@ def against_key(path: Path, words: str) -> str:
 
 
 def against_releases(opened: HeadFile, releases: list[Release]) -> str:
-    """Whether the head says what the releases say, and scores as one that is fitted on them."""
+    """Whether the head's file agrees with the releases, and the head scores as one that is fitted on them."""
     said, found = opened.provenance, Provenance.of(releases, opened.provenance.course)
     if said != found:
         return f"{NO}the file says {said}, of {_names(said)}; these say {found}, of {_names(found)}"

@@ -1,4 +1,4 @@
-"""Options that several commands take, with the words of their help; nothing is imported for them."""
+"""Options that several commands share, with their help; the module imports nothing for them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ PassphraseFile: TypeAlias = Annotated[
 
 
 def identity_of(path: Path, passphrase_file: Path | None) -> ps.secagg.Identity:
-    """The identity in a file; whoever locked it is asked for the passphrase.
+    """The identity in a file; prompts for the passphrase of a locked one.
 
     Raises:
         LocalProtocolError: no private key, or the passphrase is missing or wrong.
@@ -34,13 +34,13 @@ def identity_of(path: Path, passphrase_file: Path | None) -> ps.secagg.Identity:
 
 
 def asked(*, twice: bool = False) -> str:
-    """What a person types.
+    """Prompt for the passphrase on the terminal.
 
     Raises:
-        LocalProtocolError: nobody is there.
+        LocalProtocolError: standard input is no terminal.
     """
     if not sys.stdin.isatty():
-        raise LocalProtocolError("nobody is here to be asked for the passphrase; give --passphrase-file")
+        raise LocalProtocolError("there is no terminal to ask for the passphrase; give --passphrase-file")
     return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True))
 
 

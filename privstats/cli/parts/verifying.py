@@ -1,4 +1,4 @@
-"""What the ``show`` and ``verify`` of a file that travels share: keys, signatures, verdicts, values in words."""
+"""Shared by the ``show`` and ``verify`` of a file: keys, signatures, verdicts, values in words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def key_of(words: str, error: type[PrivstatsError]) -> bytes:
 
 
 def is_signed(path: Path, error: type[PrivstatsError], writer: str) -> bool:
-    """Whether the file carries a signature, whoever made it."""
+    """Whether the file carries a signature, by any key."""
     from privstats.files.atomic import read_whole, safetensors_metadata
 
     return "ed25519" in safetensors_metadata(read_whole(path, error, writer))
@@ -39,7 +39,7 @@ def is_signed(path: Path, error: type[PrivstatsError], writer: str) -> bool:
 
 def unasked(signed: bool) -> str:
     """The verdict on a signature where no key was named."""
-    return f"not asked: give --signed-by; {'somebody' if signed else 'nobody'} signed it"
+    return f"not asked: give --signed-by; the file has {'a' if signed else 'no'} signature"
 
 
 def show_verdicts(checks: Mapping[str, str], as_json: bool, **facts: Any) -> None:

@@ -1,6 +1,6 @@
-"""Files that commands write: none that is there is replaced unless ``--force`` says so.
+"""Output files of commands: an existing one is replaced only with ``--force``.
 
-Apart from ``output``, whose progress bars and reports take time to import.
+It is separate from ``output``, whose progress bars and reports take time to import.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace existin
 
 
 def writable(paths: Iterable[Path], force: bool) -> None:
-    """Refuse to replace files, before anything is written, unless that is wanted.
+    """Refuse to replace existing files, before anything is written, unless ``force`` is set.
 
     Raises:
         DataError: one of them is there.

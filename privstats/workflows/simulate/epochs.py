@@ -1,7 +1,7 @@
 """The epochs of a stream in one process: what each client still owes each level, node by node.
 
-It keeps for experiments what ``RecordRegistry`` keeps for parties, by client and not by record: what was sent counts as
-sent, and who vanished before sending sends it next time.
+It tracks for experiments, by client and not by record, what ``RecordRegistry`` tracks for parties: changes that were
+sent count as sent, and a client that vanished before sending sends them next time.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Epochs:
 
 
 def _sent(plan: Plan, gone: Dropouts, failed: str) -> list[int]:
-    """Whose vectors have left when a session fails at a step: they count as sent, whatever became of them."""
+    """The clients whose vectors were sent when a session fails at a step: these count as sent in any case."""
     steps = plan.masking.steps
     upload = steps.index(plan.masking.upload_step)
     if steps.index(failed) < upload:

@@ -29,14 +29,14 @@ __all__ = ["Run", "run", "simulate"]
 
 @dataclass(frozen=True)
 class Run:
-    """A release and how it came about.
+    """A release, with the cost and the correctness of its session.
 
     Attributes:
         release: what the server may publish.
         exact: the unmasked total equals the sum of the survivors' vectors, with ``==`` on every integer; None where
             helpers add noise to it, so that no party sees the exact one.
         bytes_sent: bytes each client sent, all messages together.
-        seconds: wall time per stage of the way of the data.
+        seconds: wall time per stage of the flow of the data.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 100)
@@ -77,7 +77,7 @@ def simulate(
 
 
 def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None = None) -> Any:
-    """Run a plan over shards and give the release. No ledger is charged: the shards are experiments, or public.
+    """Run a plan over shards and return the release. No ledger is charged: the shards are experiments, or public.
 
     Args:
         plan: the plan, or a course of plans.
@@ -93,8 +93,8 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
 
     Raises:
         DataError: shards that do not fit the plan.
-        PlanError: dropouts that name an unknown step or client, or a course that breaks its word or has no row in
-            ``course.kinds``.
+        PlanError: dropouts that name an unknown step or client, or a course that departs from its own declaration or
+            has no row in ``course.kinds``.
         AggregationError: too few survivors; there is no sum then.
 
     Example:
@@ -131,11 +131,11 @@ _THROUGH: Mapping[str, Callable[[Any, Any, Any, Generator | None], list[Release 
     "records": _follow,
     "changes": stream_through,
 }
-"""How a course is simulated, by what a party brings to a node."""
+"""How a course is simulated, by what a party contributes to a round."""
 
 
 def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:
-    """The dropouts of a round, and from its first step those who were not in the sum that it is about."""
+    """The dropouts of a round and, from its first step, the clients that were not in the sum that it refers to."""
     given, among = next(iter(gone), None), required_survivors(plan)
     outside = set() if among is None else set(range(plan.cohort.clients)).difference(among)
     if not outside or not isinstance(given, Mapping | None):
@@ -145,7 +145,7 @@ def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None
 
 
 def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None) -> Run:
-    """Like :func:`simulate`, and tell what it cost and whether the sum is exact.
+    """Like :func:`simulate`; also return the cost and whether the sum is exact.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 100)

@@ -1,6 +1,6 @@
-"""One masked session of a simulation: shards in, the unmasked sum and what it cost out.
+"""One masked session of a simulation: from shards to the unmasked sum and its cost.
 
-What a plan and a node of a stream have in common, without a release and without a server's noise. One data set can be
+A plan and a node of a stream share this step, which makes no release and adds no server's noise. One data set can be
 split over simulated clients with label skew, reproducibly from a seed.
 """
 
@@ -108,7 +108,7 @@ def summed(plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Gene
         moments: one per client.
         dropouts: checked by :func:`checked_dropouts`.
         rng: where noise shares and keys come from.
-        watch: what the seconds go to.
+        watch: the stopwatch that the seconds are added to.
 
     Raises:
         AggregationError: too few survivors; there is no sum then.
@@ -163,7 +163,7 @@ def measured(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
 
 
 def require_shards(shards: object) -> None:
-    """Refuse what is no list of shards, ``DataError``, whatever else came with it."""
+    """Refuse a value that is no list of shards, with ``DataError``, whatever the other arguments are."""
     if not isinstance(shards, Sequence):
         raise DataError(
             f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}; {_MEANT}"

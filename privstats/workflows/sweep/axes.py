@@ -1,4 +1,4 @@
-"""What a study varies: the axes, their points, and the plan at each point.
+"""The axes of a study, their points, and the plan at each point.
 
 Plans only; no record is read and nothing is scored. A plan that cannot keep its promise at some point is refused here,
 before anything is measured.
@@ -26,7 +26,7 @@ _PROJECTION_SEED = 0
 
 @dataclass(frozen=True)
 class Partition:
-    """How records come to the parties and what is summed: what one measurement serves.
+    """One measurement: how records are dealt to the parties, and what is summed.
 
     Attributes:
         clients: parties.
@@ -217,7 +217,7 @@ def _projected(transform: Sequence[Transform], inputs: int, features: int) -> tu
 
 
 def _cohort(cohort: Cohort, clients: int) -> Cohort:
-    """As large a part may vanish and collude as in the plan."""
+    """The cohort of another size, of which the same parts may vanish and collude as in the plan."""
     if clients == cohort.clients:
         return cohort
     if not isinstance(clients, int) or isinstance(clients, bool) or clients < 2:

@@ -1,7 +1,6 @@
-"""The part of a study that asks again: heads that end a course, at a budget that the whole course keeps.
+"""The part of a study that runs courses: heads that end a course, at a budget that the whole course keeps.
 
-Every round draws its noise as the plan's model does, on the records as they were dealt; no masks, no ledger. Under
-``draws``.
+Every round draws its noise as the plan's model does, on the records as they were dealt; no masks, no ledger.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def course_score(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], r
 
 
 def played(course: Rounds, shards: Shards, rng: Generator) -> list[Release | None]:
-    """What a course releases."""
+    """The releases of a course."""
 
     def release(node: Node) -> Release | None:
         parts = [measure(node.plan.schema, *shard, published=node.plan.published) for shard in shards]

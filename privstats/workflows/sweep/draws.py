@@ -40,7 +40,7 @@ _STRATA = 10
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a study is about.
+    """The subject of a study: plan, axes, records, heads and seed.
 
     Attributes:
         plan: the plan that is varied.
@@ -61,7 +61,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Trial:
-    """What one process does at a time: one deal of the records, drawn once."""
+    """One job of a process: one deal of the records, drawn once."""
 
     deal: Partition
     draw: int

@@ -1,6 +1,6 @@
-"""A study: heads over axes of plans, with repeated noise, in several processes, in a file that a stop spares.
+"""A study: heads over axes of plans, with repeated noise, in several processes, with a checkpoint file.
 
-From records that may be looked at to frames of raw draws and of means; pictures are the figure's. Same seed, same
+It turns records that may be looked at into frames of raw draws and of means; ``figure`` draws them. Same seed, same
 bytes, however many processes there were and wherever it was stopped.
 """
 
@@ -49,7 +49,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 @dataclass(frozen=True)
 class Study:
-    """What a study found.
+    """The result of a study.
 
     Attributes:
         plan: the plan that was varied.
@@ -112,7 +112,7 @@ class Study:
         return {"draws": len(scores), "mean": mean, "deviation": deviation, "low": low, "high": high, **same}
 
     def to_json(self) -> str:
-        """Everything in one document: what was asked, on what, by what, every draw and every mean."""
+        """The whole study in one document: axes, data, versions, every draw and every mean."""
         document = {
             "privstats": "sweep/2",
             "metric": self.metric,
@@ -165,7 +165,8 @@ def study(
         plan: what the axes do not vary.
         train: ``(X, y)`` that the cohort holds together.
         test: ``(X, y)`` to score on.
-        heads: a fresh head per call, by name; with several jobs, what other processes can be sent, such as a class.
+        heads: a fresh head per call, by name; with several jobs, callables that can be sent to other processes, such as
+            classes.
         axes: what to vary; the plan alone if omitted.
         repeats: draws of partition and noise at every point, at least 2. Draw number 3 is the same partition and the
             same noise stream everywhere, so that points differ by what they compare.
@@ -236,7 +237,7 @@ def _done(subject: Dataset, jobs: Sequence[Trial], processes: int) -> Iterator[t
 
 @contextmanager
 def _workers(subject: Dataset, count: int) -> Iterator[ProcessPoolExecutor]:
-    """Fresh processes, because a forked one must not draw; what is left to do is dropped where one fails."""
+    """Fresh processes, because a forked one must not draw; if one fails, the remaining jobs are dropped."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(subject,))
     try:

@@ -1,7 +1,7 @@
 """A study as a picture: one panel per value of one axis, one line per value of another, baselines as dashed lines.
 
-Shows means with their intervals and computes nothing. The same study gives the same bytes. Needs the ``report`` extra
-(matplotlib).
+It draws means with their intervals and computes nothing. The same study gives the same bytes. Needs the ``report``
+extra (matplotlib).
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _values(frame: Frame, name: str) -> list[Any]:
 
 
 def _lines(frame: Frame, across: str, panels: str | None) -> Sequence[dict[str, Any]]:
-    """What tells the lines of a panel apart: every combination of the axes that are left."""
+    """The labels that distinguish the lines of a panel: every combination of the axes that are left."""
     left = [name for name in _SAID if name not in (across, panels) and len(_values(frame, name)) > 1]
     found = [{name: row[name] for name in left} for row in frame]
     return [dict(items) for items in dict.fromkeys(tuple(one.items()) for one in found)]

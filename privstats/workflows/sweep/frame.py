@@ -1,6 +1,6 @@
-"""A small table by columns, for numbers that go on into a paper: rows, columns, CSV.
+"""A small table by columns, for numbers in a paper: rows, columns, CSV.
 
-Not a data frame: ``pandas.DataFrame(frame.to_dict())`` is one line. Same values, same bytes.
+``pandas.DataFrame(frame.to_dict())`` turns it into a data frame. Same values, same bytes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Frame:
         return {name: self[name] for name in self.columns}
 
     def to_csv(self) -> str:
-        """The frame as comma-separated text: numbers with every digit, nothing for what there is not."""
+        """The frame as comma-separated text: numbers with every digit, nothing for a missing value."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)

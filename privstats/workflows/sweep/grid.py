@@ -1,6 +1,6 @@
 """The smallest study: heads against epsilon, everything else as the plan has it.
 
-A view of ``study`` for whoever chooses a budget, and for benchmarks; it draws and scores nothing itself.
+A view of ``study`` for choosing a budget, and for benchmarks; it draws and scores nothing itself.
 """
 
 from __future__ import annotations
