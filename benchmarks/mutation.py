@@ -14,7 +14,6 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -27,23 +26,21 @@ from tests.mutation.measuring import seen
 __all__ = ["TITLE", "options", "tables"]
 
 TITLE = "deliberate bugs and who sees them"
-_QUICK = ("noise without sign",)
-_QUICK_TRIALS = 100
+_QUICK = ("signature of a report not checked",)  # no audit and no attack plays with it
 
 
 def tables(chosen: argparse.Namespace) -> Iterator[tuple[str, Rows]]:
     """One row per bug."""
     names = _QUICK if chosen.quick else chosen.bug or tuple(MUTANTS)
-    few = {"attack_trials": _QUICK_TRIALS} if chosen.quick else {}
-    yield TITLE, _measured(names, few, chosen.jobs, chosen.rows)
+    yield TITLE, _measured(names, chosen.jobs, chosen.rows)
 
 
-def _measured(names: Sequence[str], few: dict[str, int], jobs: int, kept: Path | None) -> Rows:
+def _measured(names: Sequence[str], jobs: int, kept: Path | None) -> Rows:
     """A row per name, in their order, as they stand in ``kept`` or are measured now."""
     rows: dict[str, Row] = {row["bug"]: row for row in _read(kept)}
     missing = [name for name in names if name not in rows]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:  # spawned: no bug of another row in it
-        running = [pool.submit(partial(seen, name, **few)) for name in missing]
+        running = [pool.submit(seen, name) for name in missing]
         for done in track(as_completed(running), "planting bugs", total=len(running), disable=len(running) < 2):
             row = done.result()
             rows[row["bug"]] = row

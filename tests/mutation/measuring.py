@@ -42,26 +42,26 @@ AUDITS: Mapping[str, Callable[[Target, Generator], Report]] = {
 }
 
 
-def seen(mutant: str, *, attack_trials: int = _ATTACK_TRIALS) -> dict[str, str]:
+def seen(mutant: str) -> dict[str, str]:
     """A row of the table: the bug, the unit tests that fail, the audits that object and the attacks that exceed.
 
     A row that cannot be measured says why and names no test and no audit, so that no other row is lost with it.
     """
     try:
-        return _seen(mutant, attack_trials)
+        return _seen(mutant)
     except Exception as error:  # whatever a planted bug breaks
         why = f"not measured: {type(error).__name__}: {error}"
         return {"bug": mutant, "unit tests": "", "audits": "", "attacks": "", "evidence": why}
 
 
-def _seen(mutant: str, attack_trials: int) -> dict[str, str]:
+def _seen(mutant: str) -> dict[str, str]:
     failed = failures_under(mutant)
     found = {audit: report for audit, report in audits_under(mutant).items() if report.violated}
     return {
         "bug": mutant,
         "unit tests": ", ".join(failed),
         "audits": ", ".join(found),
-        "attacks": ", ".join(attacks_under(mutant, attack_trials)),
+        "attacks": ", ".join(attacks_under(mutant)),
         "evidence": "; ".join(f"{audit}: {evidence(report)}" for audit, report in found.items()),
     }
 
@@ -74,13 +74,13 @@ def audits_under(mutant: str, names: tuple[str, ...] = tuple(AUDITS)) -> dict[st
         return objections(MUTANTS[mutant].plan, names)
 
 
-def attacks_under(mutant: str, trials: int) -> tuple[str, ...]:
+def attacks_under(mutant: str) -> tuple[str, ...]:
     """The attacks that report *violates ceiling* on the bug's plan, built and attacked while the bug is planted."""
     if not MUTANTS[mutant].plan:
         return ()
     with planted(MUTANTS[mutant].edits):
         try:
-            return violations(plan_of(MUTANTS[mutant].plan), seed=_SEED, trials=trials, names=_ATTACKS)
+            return violations(plan_of(MUTANTS[mutant].plan), seed=_SEED, trials=_ATTACK_TRIALS, names=_ATTACKS)
         except PrivstatsError:  # the bug refuses the attackers' world: nothing comes out of it
             return ()
 
