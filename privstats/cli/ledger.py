@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import privstats as ps
+from privstats.dp.ledger_rules import room
 from privstats.errors import LedgerError
 from privstats.files.jsonable import json_text
 
@@ -25,6 +26,10 @@ app = typer.Typer(help="Record what was spent on each data set, against its cap.
 
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger file.", metavar="LEDGER.DB")]
 _DAY, _SHORT = 10, 8
+_SQUARES = (
+    "Epsilons of the rows do not add up: each stands for a mu, and together the squares of mu add up. "
+    "All are counted at one delta, that of the cap, so a plan's own epsilon at another delta is another number."
+)
 
 
 @app.command("open")
@@ -69,6 +74,10 @@ def show(
     for account in accounts:
         console.print(history(account))
         console.print(standing(account), highlight=False, markup=False)
+        if account.cap is not None:
+            console.print(room(account), highlight=False, markup=False)
+    if any(account.counted for account in accounts):
+        console.print(f"\n{_SQUARES}", highlight=False, markup=False)
     console.print(f"\nhead, to be kept elsewhere: {ledger.head}", highlight=False, soft_wrap=True)
 
 

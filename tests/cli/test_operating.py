@@ -16,6 +16,7 @@ import privstats as ps
 from privstats import dp
 from privstats.cli.ledger import history, standing
 from privstats.cli.parts import passphrases
+from privstats.dp.ledger_rules import room
 from privstats.secagg import Identity, Roster
 
 PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -193,6 +194,7 @@ def test_a_ledger_is_opened_capped_and_shown_with_its_whole_history(run, tmp_pat
     assert shown.count("cap at delta") == 2
     account = ledger.account("beds")
     assert f"spent epsilon {account.spent:.4g} of 3 at delta 1e-05" in shown
+    assert "the squares of mu add up" in " ".join(shown.split())
     document = json.loads(run("ledger", "show", "ledger.db", "--dataset", "beds", "--json").stdout)
     (beds,) = document["accounts"]
     assert document["head"] == ledger.head
@@ -201,6 +203,27 @@ def test_a_ledger_is_opened_capped_and_shown_with_its_whole_history(run, tmp_pat
     assert [cap["epsilon"] for cap in beds["caps"]] == [2, 3]
     assert beds["epsilon"] == account.spent
     run("ledger", "show", "ledger.db", "--expected-head", ledger.head)
+
+
+def test_the_room_that_is_shown_is_what_the_ledger_admits(run, tmp_path):
+    run("ledger", "open", "ledger.db")
+    cap = ("--unit", "record", "--adjacency", "add-remove", "--epsilon", "2", "--delta", "1e-5")
+    run("ledger", "cap", "ledger.db", "beds", *cap)
+    ledger = dp.Ledger.open(tmp_path / "ledger.db")
+    spent(ledger, b"first")
+    shown = run("ledger", "show", "ledger.db").stdout
+    most = float(re.search(r"room for one more release of at most epsilon (\S+) at delta 1e-05", shown)[1])
+    larger = dataclasses.replace(PLAN, privacy=dataclasses.replace(PRIVACY, epsilon=most * 1.001))
+    with pytest.raises(ps.LedgerError, match=f"at most epsilon {most:g} is left"):
+        spent(ledger, b"larger", larger)
+    spent(ledger, b"second", dataclasses.replace(PLAN, privacy=dataclasses.replace(PRIVACY, epsilon=most)))
+    noted = run("audit", "ledger", "ledger.db").stdout
+    assert room(ledger.account("beds")) in " ".join(noted.split())
+
+
+def test_no_room_is_said_too():
+    account = dp.Account("beds", (dp.Cap("2026", "record", "add-remove", 0.1, 1e-5),), entries())
+    assert room(account) == "no room for another release"
 
 
 def test_a_spend_that_was_freed_by_proof_costs_nothing_and_says_so(capsys):

@@ -122,6 +122,7 @@ def page_of(statement: Statement) -> str:
         facts=[f"{fact[:1].upper()}{fact[1:]}." for fact in facts(plan)],
         released=None if statement.release is None else _released(statement.release),
         accounts=None if statement.accounts is None else spending.accounts_table(statement.accounts),
+        rooms=spending.rooms(statement.accounts or ()),
         spends=list(spending.charges(digests, statement.accounts or ())),
         findings=statement.findings,
         violated=statement.violated,

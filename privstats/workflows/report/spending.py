@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from privstats.dp import Account, NoPrivacy, compose
+from privstats.dp.ledger_rules import room
 from privstats.plan import Plan
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text
 
-__all__ = ["Together", "accounts_table", "charges", "headline", "together"]
+__all__ = ["Together", "accounts_table", "charges", "headline", "rooms", "together"]
 
 _WHOM = {"record": "records", "client": "parties (each with all its records)"}
 
@@ -76,6 +77,14 @@ def accounts_table(accounts: Sequence[Account]) -> Table:
         numbers = [f"{value:.4g}" for value in (account.spent, account.epsilon, account.quoted_delta)]
         rows.append((account.dataset, whom, str(len(account.entries)), *numbers))
     return Table("ledger", header, rows)
+
+
+def rooms(accounts: Sequence[Account]) -> list[str]:
+    """What each account has left, and why the epsilons of releases are no sum."""
+    out = [f"{account.dataset}: {room(account)}." for account in accounts if account.cap is not None]
+    if any(len(account.counted) > 1 for account in accounts):
+        out.append("Epsilons of releases do not add up; the squares of their mu do, and epsilon follows from the sum.")
+    return out
 
 
 def charges(digests: Sequence[str], accounts: Sequence[Account]) -> Iterator[str]:

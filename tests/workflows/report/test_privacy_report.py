@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.dp.ledger_rules import room
 from privstats.errors import ReleaseError
 from privstats.randomness import seeded
 from privstats.workflows.report import Cell, Figure, Finding, Statement, Table, explanations, page_of
@@ -133,6 +134,7 @@ def test_the_headline_speaks_of_all_releases_that_the_ledger_holds(plan, tmp_pat
     assert f"With the 9 releases charged to 'hips': at most {most:g} of 100 records." in text_of(page)
     assert f"This release alone: at most {explanations.found(plan.budget().mu):g} of 100 records" in text_of(page)
     assert f"Of 100, at most {most} are found" in page  # the picture shows the larger one
+    assert f"hips: {room(accounts[0])}." in text_of(page)
     assert "This release alone" not in page_of(Statement(plan, accounts=(ps.dp.Account("hips"),), at=AT))
 
 
