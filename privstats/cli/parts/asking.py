@@ -11,7 +11,7 @@ from typing import Any
 import click
 import typer
 
-from privstats.cli.parts.questions import QUESTIONS, Answers, Question, answered, plan_text, table_facts
+from privstats.cli.parts.questions import QUESTIONS, Answers, Question, answered, check_answer, plan_text, table_facts
 from privstats.errors import PlanError, PrivstatsError
 
 __all__ = ["can_ask", "plan_from"]
@@ -60,10 +60,20 @@ def _read(table: Path, target: str | None, given: Mapping[str, Any]) -> tuple[An
     return answers, fields
 
 
-def _ask(question: Question) -> Any:
+def _ask(question: Question, found: Answers) -> Any:
+    """The answer of a person, who is asked again as long as it is out of its bounds."""
+    kind = click.Choice(question.choices) if question.choices else click.types.convert_type(question.kind)
+
+    def checked(text: str) -> Any:
+        value = kind(text)
+        try:
+            check_answer(question, value, found)
+        except PrivstatsError as error:
+            raise click.UsageError(str(error)) from None
+        return value
+
     typer.echo(f"\n{question.why}")
-    kind = click.Choice(question.choices) if question.choices else question.kind
-    return typer.prompt(question.asks, type=kind)
+    return typer.prompt(question.asks, type=kind, value_proc=checked)
 
 
 def _again(path: Path, answers: Answers, read: Answers) -> str:
