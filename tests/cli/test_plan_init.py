@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 
 import privstats as ps
 from privstats.cli.main import app
-from privstats.cli.parts import asking
+from privstats.cli.parts import asking, csv_tables
 from privstats.cli.parts.questions import QUESTIONS
 
 GIVEN = {
@@ -165,3 +166,44 @@ def test_a_table_of_numbers_is_a_regression(init, tmp_path):
     assert init("--yes", "--from", "ward.csv", "--target", "days", *words).exit_code == 0
     schema = ps.Plan.read("plan.toml").schema
     assert (schema.task, schema.features, schema.target_bound) == ("ridge", 2, 30)
+
+
+WARD = "patient,age,ill\nanna,51,no\nbert,42,yes\n"
+
+
+def test_a_csv_needs_no_pandas_and_ids_are_left_out(init, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    (tmp_path / "ward.csv").write_text(WARD.replace("age", "age,crp").replace("51", "51,3").replace("42", "42,2.5"))
+    words = ("--yes", "--from", "ward.csv", "--target", "ill", *options(classes=None, features=None, task=None))
+    assert "holds no numbers in patient; encode these columns, or leave them out: --drop patient" in str(
+        init(*words).exception
+    )
+    done = init(*words, "--drop", "patient")
+    assert done.exit_code == 0, done.output
+    assert ps.Plan.read("plan.toml").schema.feature_names == ("age", "crp")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "told"),
+    [
+        (WARD, ["--target", "ill", "--drop", "name"], "has no column name to leave out with --drop"),
+        (WARD, ["--target", "ill", "--drop", "ill"], "--drop leaves out 'ill', which --target predicts"),
+        (WARD, ["--target", "sick"], "has no column 'sick': say with --target"),
+        (WARD.replace("51", ""), ["--target", "ill"], "has missing values in age"),
+        (WARD + "carl,3\n", ["--target", "ill"], "cannot read ward.csv as a table"),
+        ("", ["--target", "ill"], "cannot read ward.csv as a table"),
+    ],
+)
+def test_a_csv_that_gives_no_plan_is_one_sentence(init, tmp_path, text, words, told):
+    (tmp_path / "ward.csv").write_text(text)
+    assert told in str(init("--yes", "--from", "ward.csv", *words).exception)
+    assert "--drop names a column of a table" in str(init("--yes", "--drop", "id").exception)
+
+
+def test_labels_have_the_kind_that_fits_all_of_them(tmp_path):
+    read = {}
+    for name, labels in {"whole": "0 2", "number": "0 2.5", "truth": "True false", "text": "0 b"}.items():
+        first, second = labels.split()
+        (tmp_path / "t.csv").write_text(f"x,y\n1,{first}\n2,{second}\n")
+        read[name] = csv_tables.read_csv(tmp_path / "t.csv", "y", ()).y.dtype.kind
+    assert read == {"whole": "i", "number": "f", "truth": "b", "text": "U"}

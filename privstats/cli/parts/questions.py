@@ -6,7 +6,7 @@ privacy has a default, and neither clip norm, target bound nor number of records
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import tomli_w
 
 import privstats as ps
-from privstats.errors import PlanError
+from privstats.errors import DataError, PlanError
 
 if TYPE_CHECKING:
     from privstats.moments.record_files import Records
@@ -191,16 +191,24 @@ def check_answer(question: Question, value: Any, found: Answers) -> None:
         check({**_INNOCENT, **found, question.name: value})
 
 
-def table_facts(path: Path, target: str | None, given: Mapping[str, Any]) -> tuple[Answers, Answers, int]:
+def table_facts(
+    path: Path, target: str | None, drop: Sequence[str], given: Mapping[str, Any]
+) -> tuple[Answers, Answers, int]:
     """What a table says of a plan: answers, further fields of the schema, and how many rows it has.
 
     Raises:
-        DataError: the table cannot be read, or holds no numbers beside the target.
-        MissingExtraError: pandas is not installed.
+        DataError: the table cannot be read, or holds no numbers beside the target and what is left out.
+        MissingExtraError: the table is no CSV file, and pandas is not installed.
     """
+    from privstats.cli.parts.csv_tables import read_csv
     from privstats.moments import RecordFile
 
-    records = RecordFile(path, target=target).whole()
+    if path.suffix.lower() == ".csv":
+        records = read_csv(path, target, drop)
+    elif drop:
+        raise DataError(f"--drop leaves out columns of a CSV file, and {path} is none: write it without them")
+    else:
+        records = RecordFile(path, target=target).whole()
     task = given.get("task") or ("ridge" if records.y.dtype.kind == "f" else "classes")
     answers: Answers = {"task": task, "features": records.X.shape[1]}
     fields: Answers = {"feature_names": records.names}
