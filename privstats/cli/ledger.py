@@ -51,8 +51,14 @@ def cap(
 ) -> None:
     """Open the account of a data set, or change its epsilon and delta; every change stays on record."""
     ledger = ps.dp.Ledger.open(path)
+    before = {account.dataset: account.cap for account in ledger.accounts()}
     ledger.set_cap(dataset, unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta)  # type: ignore[arg-type]
     typer.echo(f"{dataset}: at most epsilon {epsilon:g} at delta {delta:g} for everything, {adjacency}, per {unit}")
+    earlier = before.pop(dataset, None)
+    if earlier is not None:
+        typer.echo(f"{dataset}: was epsilon {earlier.epsilon:g} at delta {earlier.delta:g}")
+    elif before:
+        typer.echo(f"{dataset} is a new account, with nothing spent; this ledger also has: {', '.join(before)}")
 
 
 @app.command()

@@ -44,9 +44,13 @@ __all__ = [
 ]
 
 
-def no_account(dataset: str) -> str:
-    """The error for a data set without an account."""
-    return f"the ledger has no account {dataset!r}: open it with set_cap before the first release"
+def no_account(dataset: str, known: Iterable[str] = ()) -> str:
+    """The error for a data set without an account, in a ledger that has these accounts."""
+    has = ", ".join(map(repr, known))
+    return (
+        f"the ledger has no account {dataset!r}{f', but {has}' if has else ''}: open it with `privstats ledger cap` "
+        "(set_cap) before the first release"
+    )
 
 
 _ROLES: Mapping[str, str] = {"": "another course", "holding": "a party's records", "parties": "a server's sums"}

@@ -221,6 +221,38 @@ def test_the_room_that_is_shown_is_what_the_ledger_admits(run, tmp_path):
     assert room(ledger.account("beds")) in " ".join(noted.split())
 
 
+def test_a_new_account_beside_others_and_an_earlier_cap_are_told(run):
+    run("ledger", "open", "ledger.db")
+    terms = ("--unit", "record", "--adjacency", "add-remove", "--delta", "1e-5")
+    assert "new account" not in run("ledger", "cap", "ledger.db", "hips", *terms, "--epsilon", "3").stdout
+    assert (
+        "hips: was epsilon 3 at delta 1e-05"
+        in run("ledger", "cap", "ledger.db", "hips", *terms, "--epsilon", "9").stdout
+    )
+    typo = run("ledger", "cap", "ledger.db", "hip", *terms, "--epsilon", "9").stdout
+    assert "hip is a new account, with nothing spent; this ledger also has: hips" in typo
+    told = run("ledger", "show", "ledger.db", "--dataset", "hops", code=2).stderr
+    assert "no account 'hops', but 'hip', 'hips': open it with `privstats ledger cap`" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("ledger", "show", "plan.toml"), "may be no ledger at all: name the file that `privstats ledger open` wrote"),
+        (("ledger", "show", "leger.db"), "make a new one with `privstats ledger open leger.db`"),
+        (("identity", "sign", "plan.toml", "--key", "Bonn.pub"), "Bonn.pub holds a public key; give the file that"),
+        (("identity", "verify", "plan.toml", "--signed-by", "Bonn.pub"), "`privstats identity sign plan.toml --key"),
+        (("plan", "check", "hips.csv"), "hips.csv: the plan is not valid TOML: "),
+        (("plan", "diff", "plan.toml", "hips.csv"), "a plan is a text file with [schema], [cohort] and [privacy]"),
+        (("plan", "check", "comma.toml"), "write numbers with a decimal point: epsilon = 1.0"),
+    ],
+)
+def test_the_wrong_file_is_told_what_it_is(run, tmp_path, words, told):
+    (tmp_path / "hips.csv").write_text("patient,age\n1,51\n")
+    (tmp_path / "comma.toml").write_text(PLAN.to_toml().replace("epsilon = 1.0", "epsilon = 1,0"))
+    assert told in run(*words, code=2).stderr
+
+
 def test_no_room_is_said_too():
     account = dp.Account("beds", (dp.Cap("2026", "record", "add-remove", 0.1, 1e-5),), entries())
     assert room(account) == "no room for another release"
