@@ -103,7 +103,7 @@ def skip(
 def history(account: Account) -> Table:
     """Every cap and spend, in the order of their records and not of the clock; times are in the JSON."""
     table = Table(title=escape(account.dataset), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("date", "event", "plan", "run", "epsilon", "left"):
+    for name in ("date", "event", "plan", "run", "epsilon", "sent on"):
         table.add_column(name, no_wrap=name != "event")
     events: list[Cap | Spend] = sorted((*account.caps, *account.entries), key=lambda event: event.id)
     for event in events:

@@ -123,10 +123,13 @@ def check(
     console = Console()
     console.print(plan.budget(crosscheck=crosscheck))  # type: ignore[arg-type]  # an unknown name is refused by name
     console.print()
-    for line in _facts(plan, found):
+    facts = _facts(plan, found)
+    for line in facts:
         console.print(f"- {line}", highlight=False)
     console.print(f"\ndigest: {plan.digest}", highlight=False, soft_wrap=True)
-    console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
+    warnings = sum(line.startswith("WARNING") for line in facts)
+    told = f", with {warnings} warning{'' if warnings == 1 else 's'}: see above" if warnings else ""
+    console.print(f"{path} holds together{told}.", highlight=False, soft_wrap=True)
 
 
 def _checked(plan: ps.Plan, budget: ps.Budget, found: Unread) -> dict[str, Any]:

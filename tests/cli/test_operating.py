@@ -192,6 +192,7 @@ def test_a_ledger_is_opened_capped_and_shown_with_its_whole_history(run, tmp_pat
     for words in (PLAN.digest[:8], b"first".hex()[:8], "not yet", "spent epsilon", "exact sums were released", "inf"):
         assert words in shown
     assert shown.count("cap at delta") == 2
+    assert re.search(r"epsilon\s+sent on", shown)
     account = ledger.account("beds")
     assert f"spent epsilon {account.spent:.4g} of 3 at delta 1e-05" in shown
     assert "the squares of mu add up" in " ".join(shown.split())
