@@ -21,7 +21,7 @@ from privstats.plan import Cohort, Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
 from privstats.schema import Schema, require_schema
-from privstats.session.accounting import Charge, NodeCharge, charge_of
+from privstats.session.accounting import Charge, NodeCharge
 
 __all__ = ["Paid", "alone", "private_release", "private_releases"]
 
@@ -100,7 +100,7 @@ def private_release(
     """
     plan = alone(schema, privacy, max_records=max_records, min_count=min_count)
     rng = checked(rng, allow_reproducible=allow_reproducible)
-    charge = _charge(plan, ledger, dataset)
+    charge = _charge(ledger, dataset)
     vector = _vector(plan, X, y, rng, progress=progress)
     return session.release(
         plan,
@@ -167,7 +167,7 @@ def private_releases(
         )
     _require_central(course.first.privacy)
     rng = checked(rng, allow_reproducible=allow_reproducible)
-    charge = _charge(course.first, ledger, dataset)
+    charge = _charge(ledger, dataset)
     entry = (
         None
         if charge is None
@@ -221,7 +221,7 @@ def _require_central(privacy: object) -> None:
         raise PlanError("privacy.unit must be 'record' for one party alone: it is the only client there is")
 
 
-def _charge(plan: Plan, ledger: Paid, dataset: str | None) -> Charge | None:
+def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
     """The account to charge; None for ``"uncharged"``."""
     if not isinstance(ledger, dp.Ledger):
         if dataset is not None:
@@ -231,10 +231,17 @@ def _charge(plan: Plan, ledger: Paid, dataset: str | None) -> Charge | None:
                 "this release spends privacy and nothing says where that is recorded: give ledger=Charge(ledger, "
                 "dataset), or a Ledger with dataset=, or the word ledger='uncharged' where no record is needed"
             )
-        charge = charge_of(plan, ledger)
-        if isinstance(charge, NodeCharge):
+        if isinstance(ledger, NodeCharge):
             raise LedgerError("a round of a course is charged by private_releases; give a Charge or a Ledger here")
-        return charge
+        if isinstance(ledger, Charge):
+            return ledger
+        if not (isinstance(ledger, str) and ledger == "uncharged"):
+            got = f"the text {ledger!r}" if isinstance(ledger, str) else f"a {type(ledger).__name__}"
+            raise LedgerError(
+                "ledger must be a Ledger with dataset=, a Charge(ledger, dataset) or the word 'uncharged', got "
+                f"{got}: open a ledger with privstats.dp.Ledger.open(path)"
+            )
+        return None
     if dataset is None:
         names = [account.dataset for account in ledger.accounts()]
         if len(names) != 1:

@@ -36,7 +36,7 @@ from privstats.heads.evidence import (
 )
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
-from privstats.heads.private import Labels, Records, central
+from privstats.heads.private import Labels, Records, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
@@ -168,6 +168,7 @@ class ClassHead(Stored, Exported, Described, Scoring):
         self.provenance_ = Provenance.of([release])  # last: where no rule follows, an earlier one is still there
         return self
 
+    @owners_terms
     def fit_private(
         self,
         X: Any,
