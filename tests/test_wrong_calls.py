@@ -172,7 +172,11 @@ ROWS: list[Row] = [
     ("a release for a head", lambda: heads.Personal(RELEASE).fit(X, Y), "head must be a classification head"),
     ("a regression", lambda: heads.Personal(heads.Ridge()).fit(X, Y), "head must be a classification head"),
     ("labels of others", lambda: heads.Personal(HEAD).fit(X, Y + 7), "labels that the head does not know"),
-    ("a class for a head", lambda: private_head(heads.LDA).fit(X, Y), "head must be a head with fit_private"),
+    (
+        "a class for a head",
+        lambda: private_head(heads.LDA).fit(X, Y),
+        "head must be a head, got the class LDA; call it",
+    ),
     ("no bound of targets", lambda: private_head(heads.Ridge()).fit(X, X[:, 0]), "Ridge needs target_bound"),
     ("no transport", lambda: heads.with_local_transform(HEAD, transforms.UnitNorm()), "behind no such transform"),
     # cohort
@@ -486,7 +490,7 @@ ROWS: list[Row] = [
     ("an epsilon for a privacy", lambda: alone(privacy=1.0), "privacy must be a Privacy, got float; give model"),
     ("distributed alone", lambda: alone(privacy=privacy(model="distributed")), "must be 'central' for one party alone"),
     ("nobody pays", lambda: alone(ledger=None), r"give ledger=Charge\(ledger, dataset\).*='uncharged'"),
-    ("a path for a ledger", lambda: alone(ledger="spent.db"), "charge must be Charge.* got the text 'spent.db'"),
+    ("a path for a ledger", lambda: alone(ledger="spent.db"), "ledger must be a Ledger.* got the text 'spent.db'"),
     (
         "a data set without a ledger",
         lambda: alone(dataset="ward"),

@@ -73,8 +73,8 @@ def run(
 
     plan, chosen = ps.Plan.read(path), attacks_named(attack_ or ())
     pool, what = attacking.pool_of(plan, data, seed)
-    with attacking.bar(evaluation.steps(plan, chosen, evaluation.Effort(trials=trials))) as pace:
-        effort = attacking.effort_of(trials, records, seed, out, pace.tick)
+    with attacking.bar(evaluation.steps(plan, chosen, evaluation.Effort(trials=trials)), quiet=json) as pace:
+        effort = attacking.effort_of(trials, records, seed, out, pace)
         report = evaluation.evaluate(plan, chosen, pool, effort)
     attacking.finish(report, what, out, json, pace)
 
@@ -101,8 +101,10 @@ def sweep(
     if over not in AXES:
         raise DataError(f"--over must be one of {', '.join(AXES)}, got {over}")
     pool, what = attacking.pool_of(plan, data, seed)
-    with attacking.bar(len(value) * evaluation.steps(plan, chosen, evaluation.Effort(trials=trials))) as pace:
-        effort = attacking.effort_of(trials, records, seed, out, pace.tick)
+    with attacking.bar(
+        len(value) * evaluation.steps(plan, chosen, evaluation.Effort(trials=trials)), quiet=json
+    ) as pace:
+        effort = attacking.effort_of(trials, records, seed, out, pace)
         report = evaluation.sweep(plan, chosen, pool, over, value, effort)
     attacking.finish(report, what, out, json, pace)
 
@@ -125,6 +127,6 @@ def matrix(
 
     plan, chosen = ps.Plan.read(path), attacks_named(attack_ or ())
     pool, what = attacking.pool_of(plan, data, seed)
-    with attacking.bar(None) as pace:
-        report = evaluation.matrix(plan, chosen, pool, attacking.effort_of(trials, records, seed, out, pace.tick))
+    with attacking.bar(None, quiet=json) as pace:
+        report = evaluation.matrix(plan, chosen, pool, attacking.effort_of(trials, records, seed, out, pace))
     attacking.finish(report, what, out, json, pace)

@@ -1,12 +1,13 @@
 """A run of attacks for the command line: its records, its effort, a progress bar, and its report.
 
-The report goes to the terminal and to a folder; with JSON, standard output holds JSON alone. The bar goes to standard
-error, where that is a terminal.
+The report goes to the terminal and to a folder; with JSON, standard output holds JSON alone and standard error nothing.
+Without it, standard error says which attacks begin and end; a bar is drawn where that is a terminal.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from rich.text import Text
 from privstats.errors import DataError, MissingExtraError
 from privstats.files.atomic import atomic_write
 from privstats.plan import Plan
-from privstats.progress import progress_bar
+from privstats.progress import SWITCH, progress_bar
 from threat_models.chance import named
 from threat_models.data import bundled, from_file
 from threat_models.evaluate import Effort
@@ -33,6 +34,7 @@ from threat_models.world import Pool
 __all__ = ["Pace", "bar", "effort_of", "finish", "pool_of"]
 
 _LONG = 120  # seconds
+_SILENT = 20.0  # seconds between two lines about trials
 
 
 def pool_of(plan: Plan, data: Path | None, seed: int | None) -> tuple[Pool, str]:
@@ -45,7 +47,7 @@ def pool_of(plan: Plan, data: Path | None, seed: int | None) -> tuple[Pool, str]
     return bundled(plan, rng) if data is None else (from_file(plan, data, rng), data.name)
 
 
-def effort_of(trials: int, records: int, seed: int | None, out: Path | None, tick: Callable[[int], None]) -> Effort:
+def effort_of(trials: int, records: int, seed: int | None, out: Path | None, pace: Pace) -> Effort:
     """The effort of a run, and, where there are a folder and a seed, the file from which a stopped run continues.
 
     Raises:
@@ -57,19 +59,41 @@ def effort_of(trials: int, records: int, seed: int | None, out: Path | None, tic
         except OSError as error:
             raise DataError(f"--out {out} cannot be a folder: {error.strerror}; name another one") from None
     results = None if out is None or seed is None else out / "rows.jsonl"
-    return Effort(trials=trials, records=records, seed=seed, results=results, tick=tick)
+    return Effort(trials=trials, records=records, seed=seed, results=results, tick=pace.tick, playing=pace.playing)
 
 
 class Pace:
-    """Trials done and the time they took, and what more of them would take."""
+    """Trials done and the time they took, what more of them would take, and lines that tell of them.
 
-    def __init__(self, advance: Callable[[int], None]) -> None:
-        self._advance, self._done, self._start = advance, 0, time.monotonic()
+    Args:
+        advance: counts trials for the bar.
+        total: all trials of the run; None where that is not known.
+        tell: takes one line.
+    """
+
+    def __init__(self, advance: Callable[[int], None], total: int | None, tell: Callable[[str], None]) -> None:
+        self._advance, self._total, self._tell = advance, total, tell
+        self._done, self._start = 0, time.monotonic()
+        self._told = self._start
 
     def tick(self, count: int) -> None:
-        """Trials that were done."""
+        """Trials that were done; a line after every twenty seconds without one."""
         self._done += count
         self._advance(count)
+        if time.monotonic() - self._told > _SILENT:
+            self._say(f"{self._done:,}{'' if self._total is None else f' of {self._total:,}'} trials")
+
+    @contextmanager
+    def playing(self, attacks: Sequence[str]) -> Iterator[None]:
+        """A line as these attacks begin, and one as they end."""
+        names, began = ", ".join(attacks), time.monotonic()
+        self._say(f"playing {names}")
+        yield
+        self._say(f"played {names} in {time.monotonic() - began:.0f} s")
+
+    def _say(self, line: str) -> None:
+        self._told = time.monotonic()
+        self._tell(line)
 
     def takes(self, report: LeakageReport) -> str:
         """The time of a run with as many trials as the report needs; empty where this one was read from a file."""
@@ -81,10 +105,15 @@ class Pace:
 
 
 @contextmanager
-def bar(total: int | None) -> Iterator[Pace]:
-    """A bar on a terminal."""
+def bar(total: int | None, *, quiet: bool) -> Iterator[Pace]:
+    """A bar on a terminal, and lines on standard error unless the caller wants quiet or has turned bars off."""
+
+    def tell(line: str) -> None:
+        if not quiet and os.environ.get(SWITCH) != "0":
+            typer.echo(line, err=True)
+
     with progress_bar("attacking", total) as advance:
-        yield Pace(advance)
+        yield Pace(advance, total, tell)
 
 
 def finish(report: LeakageReport, what: str, out: Path | None, json: bool, pace: Pace) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -41,6 +42,7 @@ class Effort:
         confidence: of all rows together.
         results: a file that keeps finished rows, so that a stopped run goes on where it was; needs a seed.
         tick: called with the number of trials done.
+        playing: called with the names of attacks that are played together; its context is open while they are.
 
     Raises:
         DataError: too few trials or records, or a results file without a seed.
@@ -52,6 +54,9 @@ class Effort:
     confidence: float = 0.95
     results: str | os.PathLike[str] | None = None
     tick: Callable[[int], None] = field(default=lambda _: None, compare=False)
+    playing: Callable[[Sequence[str]], AbstractContextManager[None]] = field(
+        default=lambda _: nullcontext(), compare=False
+    )
 
     def __post_init__(self) -> None:
         if self.trials < _LEAST_TRIALS:
@@ -235,7 +240,8 @@ def _together(
     job, why = jobs[0], jobs[0].why_not()
     try:
         if why is None:
-            rows = _measured(jobs, data, fields, effort, confidence)
+            with effort.playing(list(dict.fromkeys(each.attack.name for each in jobs))):
+                rows = _measured(jobs, data, fields, effort, confidence)
             return [tuple(replace(row, setting=job.setting) for row in mine) for mine in rows]
     except (DataError, AggregationError, PlanError, ReleaseError, SchemaError, MissingExtraError) as error:
         why = str(error)

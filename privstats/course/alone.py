@@ -7,6 +7,7 @@ of every head is built on it.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
@@ -15,12 +16,12 @@ from privstats import dp, session
 from privstats.course import Apart, Course, Node
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, LedgerError, PlanError
-from privstats.moments import measure, warn_if_empty
+from privstats.moments import ClipReport, Moments, measure, warn_if_empty
 from privstats.plan import Cohort, Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
 from privstats.schema import Schema, require_schema
-from privstats.session.accounting import Charge, NodeCharge, charge_of
+from privstats.session.accounting import Charge, NodeCharge
 
 __all__ = ["Paid", "alone", "private_release", "private_releases"]
 
@@ -29,6 +30,9 @@ Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
 
 _CLIENTS = 2
 """The fewest clients that a plan can have. Both are fictitious, and all records belong to the first."""
+
+_NEARLY_ALL = 0.9
+"""Share of the rows that a clip may shorten without a warning."""
 
 _MOST_RECORDS_BITS = 30
 _RING_BITS = 59  # of 62: room for the second client, the sign and noise
@@ -75,6 +79,10 @@ def private_release(
         The release is (epsilon, delta)-DP for one record under ``privacy.adjacency``, everything in it together. The
         exact sums stay in this process, and the ledger is charged before any noise is drawn.
 
+    Warns:
+        UserWarning: there is no record, or the clip shortens more than nine rows in ten. The share in the sentence is
+            exact and outside the guarantee: it is for the caller, who holds the records, and stands in no release.
+
     Raises:
         PlanError: another trust model or unit, no privacy at all, or bounds that do not fit the ring.
         DataError: records that do not fit the schema, or more of them than ``max_records``; nothing is spent then.
@@ -92,8 +100,8 @@ def private_release(
     """
     plan = alone(schema, privacy, max_records=max_records, min_count=min_count)
     rng = checked(rng, allow_reproducible=allow_reproducible)
-    charge = _charge(plan, ledger, dataset)
-    vector = _vector(plan, X, y, rng, progress)
+    charge = _charge(ledger, dataset)
+    vector = _vector(plan, X, y, rng, progress=progress)
     return session.release(
         plan,
         vector,
@@ -159,7 +167,7 @@ def private_releases(
         )
     _require_central(course.first.privacy)
     rng = checked(rng, allow_reproducible=allow_reproducible)
-    charge = _charge(course.first, ledger, dataset)
+    charge = _charge(ledger, dataset)
     entry = (
         None
         if charge is None
@@ -167,7 +175,7 @@ def private_releases(
     )
 
     def release(node: Node) -> Release | None:
-        vector = _vector(node.plan, X, y, rng, progress=False)
+        vector = _vector(node.plan, X, y, rng, first=node.place == 0)
         if charge is not None and entry is not None:
             charge.ledger.mark_started(entry, node.place)
         everybody = tuple(range(node.plan.cohort.clients))
@@ -213,7 +221,7 @@ def _require_central(privacy: object) -> None:
         raise PlanError("privacy.unit must be 'record' for one party alone: it is the only client there is")
 
 
-def _charge(plan: Plan, ledger: Paid, dataset: str | None) -> Charge | None:
+def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
     """The account to charge; None for ``"uncharged"``."""
     if not isinstance(ledger, dp.Ledger):
         if dataset is not None:
@@ -223,10 +231,17 @@ def _charge(plan: Plan, ledger: Paid, dataset: str | None) -> Charge | None:
                 "this release spends privacy and nothing says where that is recorded: give ledger=Charge(ledger, "
                 "dataset), or a Ledger with dataset=, or the word ledger='uncharged' where no record is needed"
             )
-        charge = charge_of(plan, ledger)
-        if isinstance(charge, NodeCharge):
+        if isinstance(ledger, NodeCharge):
             raise LedgerError("a round of a course is charged by private_releases; give a Charge or a Ledger here")
-        return charge
+        if isinstance(ledger, Charge):
+            return ledger
+        if not (isinstance(ledger, str) and ledger == "uncharged"):
+            got = f"the text {ledger!r}" if isinstance(ledger, str) else f"a {type(ledger).__name__}"
+            raise LedgerError(
+                "ledger must be a Ledger with dataset=, a Charge(ledger, dataset) or the word 'uncharged', got "
+                f"{got}: open a ledger with privstats.dp.Ledger.open(path)"
+            )
+        return None
     if dataset is None:
         names = [account.dataset for account in ledger.accounts()]
         if len(names) != 1:
@@ -235,10 +250,26 @@ def _charge(plan: Plan, ledger: Paid, dataset: str | None) -> Charge | None:
     return Charge(ledger, dataset)
 
 
-def _vector(plan: Plan, X: Any, y: Any, rng: Generator, progress: bool) -> Any:
-    """The exact sums in the plan's ring."""
+def _vector(plan: Plan, X: Any, y: Any, rng: Generator, *, progress: bool = False, first: bool = True) -> Any:
+    """The exact sums in the plan's ring; the first of a course tell the caller what the clip did."""
     moments = measure(plan.schema, X, y, published=plan.published, progress=progress)
     warn_if_empty(moments)
+    if first:
+        _warn_if_nearly_all_clipped(moments)
     return session.contribution(
         plan, moments, rng, index=0, allow_reproducible=True
     ).take()  # the caller has checked rng
+
+
+def _warn_if_nearly_all_clipped(moments: Moments) -> None:
+    """Tell the holder of the records that the clip shortens nearly every row of them."""
+    report: ClipReport | None = getattr(moments, "clip_report", None)
+    if report is not None and report.fraction_clipped > _NEARLY_ALL:
+        warnings.warn(
+            f"clip_norm shortens {report.fraction_clipped:.0%} of the rows of X, so little but their directions is "
+            "left: scale the columns by public ranges with transforms.Centre and Scale, or choose a larger clip_norm "
+            "on public data with `privstats plan suggest`; this share is exact and in no release: keep it with the "
+            "records",
+            UserWarning,
+            stacklevel=4,
+        )

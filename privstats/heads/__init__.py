@@ -13,6 +13,7 @@ from privstats.heads.registry import HEADS, head_class
 
 if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, and its type is Any
     from privstats.heads.diagnostics import FewRecordsWarning as FewRecordsWarning
+    from privstats.heads.diagnostics import UnlikeColumnsWarning as UnlikeColumnsWarning
     from privstats.heads.diagnostics import expected_calibration_error as expected_calibration_error
     from privstats.heads.diagnostics import gaussianity as gaussianity
     from privstats.heads.diagnostics import homogeneity as homogeneity
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, 
 
 _BESIDE = {
     "FewRecordsWarning": "diagnostics",
+    "UnlikeColumnsWarning": "diagnostics",
     "Fisher": "estimates.subspace",
     "Personal": "personal",
     "Private": "private_estimator",

@@ -22,13 +22,18 @@ __all__ = [
     "FewRecordsWarning",
     "Gaussianity",
     "Homogeneity",
+    "UnlikeColumnsWarning",
     "class_indices",
     "expected_calibration_error",
     "gaussianity",
     "homogeneity",
     "log_likelihood",
     "warn_of_few_records",
+    "warn_of_unlike_columns",
 ]
+
+_LIKE = 100.0
+"""Ranges of columns that differ by at most this factor are alike enough for shrinkage toward a round covariance."""
 
 
 class FewRecordsWarning(UserWarning):
@@ -43,6 +48,22 @@ class FewRecordsWarning(UserWarning):
         ...
         >>> {warning.category.__name__ for warning in caught}
         {'FewRecordsWarning'}
+    """
+
+
+class UnlikeColumnsWarning(UserWarning):
+    """Columns in different units before a head whose shrinkage is toward a round covariance.
+
+    Example:
+        >>> import warnings
+        >>> X, y = np.random.default_rng(0).normal(size=(40, 2)) * (1.0, 1000.0), np.arange(40) % 2
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     _ = ps.heads.LDA().fit(X, y)
+        ...     _ = ps.heads.LDA(shrinkage=None).fit(X, y)
+        ...
+        >>> [warning.category.__name__ for warning in caught]
+        ['UnlikeColumnsWarning']
     """
 
 
@@ -180,6 +201,24 @@ def warn_of_few_records(head: str, records: float, features: int, remedy: str) -
             f"{head} estimates a covariance of {features} features from about {max(records, 0):.0f} records: {remedy}",
             FewRecordsWarning,
             stacklevel=5,
+        )
+
+
+def warn_of_unlike_columns(head: str, X: Array) -> None:
+    """Warn where the ranges of the columns of ``(n, d)`` local records differ by more than a factor of 100.
+
+    Shrinkage toward a round covariance depends on units then. Constant columns have no range and are left out.
+    """
+    with np.errstate(over="ignore"):
+        ranges = np.ptp(X, axis=0)
+    ranges = ranges[ranges > 0]
+    if ranges.size and ranges.max() / _LIKE > ranges.min():
+        warnings.warn(
+            f"the ranges of X's columns differ by more than a factor of {_LIKE:g}, and {head} shrinks toward a "
+            "covariance that is equal in all columns: put transforms.Centre and Scale by public ranges or a "
+            "StandardScaler in front, or set shrinkage=None",
+            UnlikeColumnsWarning,
+            stacklevel=3,  # the caller of fit
         )
 
 

@@ -21,6 +21,7 @@ from privstats.course.alone import Paid
 from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, ReleaseError
 from privstats.heads.card import Described
+from privstats.heads.diagnostics import warn_of_unlike_columns
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import log_priors
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
@@ -35,7 +36,7 @@ from privstats.heads.evidence import (
 )
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
-from privstats.heads.private import Labels, Records, central
+from privstats.heads.private import Labels, Records, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
@@ -128,12 +129,17 @@ class ClassHead(Stored, Exported, Described, Scoring):
             X: features, shape ``(n, d)``; numpy, torch or anything array-like, at least one record.
             y: labels, shape ``(n,)``, of any type.
 
+        Warns:
+            UnlikeColumnsWarning: ranges of columns differ by more than a factor of 100, and the head shrinks.
+
         Raises:
             HeadError: a parameter out of its bounds.
         """
         check_parameters(self, self.bounds)
         X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
         check_classification_targets(y)
+        if self._shrinks_to_round():
+            warn_of_unlike_columns(type(self).__name__, X)
         self.classes_, index = np.unique(y, return_inverse=True)
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         return self._build(records_evidence(X, index, len(self.classes_), self._measured()))
@@ -162,6 +168,7 @@ class ClassHead(Stored, Exported, Described, Scoring):
         self.provenance_ = Provenance.of([release])  # last: where no rule follows, an earlier one is still there
         return self
 
+    @owners_terms
     def fit_private(
         self,
         X: Any,
@@ -243,6 +250,10 @@ class ClassHead(Stored, Exported, Described, Scoring):
         self.rule_ = rule
         if isinstance(rule, LinearRule):
             self.coef_, self.intercept_ = rule.coef, rule.intercept
+
+    def _shrinks_to_round(self) -> bool:
+        """Whether its shrinkage is toward a covariance that is equal in all columns, so that their units matter."""
+        return getattr(self, "shrinkage", None) not in (None, 0)
 
     def _measured(self) -> str:
         """Statistics that :meth:`fit` measures."""

@@ -34,7 +34,9 @@ class LDA(ClassHead):
         covariance: ``"pooled"``, the within-class covariance (GH-OFL section 3.3), or ``"total"``, the covariance of
             all records about the grand mean (FedCGS's head).
         shrinkage: ``"auto"`` (:func:`~privstats.heads.estimates.shrinkage.round_prior`), ``"oas"``, a number in [0, 1],
-            or None. Where the release carries noise, its known level is removed first in every case.
+            or None. It is toward a round covariance, so columns must have like scales: put ``transforms.Centre`` and
+            ``Scale`` by public ranges into the transform, or a ``StandardScaler`` in front of an exact ``fit``, or set
+            None. Where the release carries noise, its known level is removed first in every case.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
         subspace: None for all features, or the Fisher subspace to live in: ``"auto"`` (C - 1 dimensions), a number of
             dimensions, or a share of the energy. ``means_`` and ``covariance_`` are then in its coordinates.

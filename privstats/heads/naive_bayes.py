@@ -34,7 +34,7 @@ class NaiveBayes(ClassHead):
     Args:
         shrinkage: ``"auto"``, a number in [0, 1], or None. Share of each class variance that is replaced by the pooled
             one. ``"auto"`` weighs the pooled variance as ten further records would, and within it the mean variance
-            likewise.
+            likewise, so columns must have like scales (see ``LDA``); a number and None do not depend on units.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
         subspace: as in ``LDA``; needs B or S, because squares in other coordinates do not follow from squares in these.
 
@@ -61,6 +61,9 @@ class NaiveBayes(ClassHead):
 
     def _measured(self) -> str:
         return super()._measured() if self.subspace is None else "NAS"
+
+    def _shrinks_to_round(self) -> bool:
+        return self.shrinkage == "auto"
 
     def _solve(self, evidence: ClassEvidence) -> DiagonalRule:
         n = denoise.counts(evidence.N, evidence.noise("N"))

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from itertools import chain
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from privstats.course.alone import Paid, private_release
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
-from privstats.errors import AssumedPublicWarning, DataError
+from privstats.errors import AssumedPublicWarning, DataError, HeadError
 from privstats.heads.rules import as_numpy
 from privstats.moments.arrays import columns_of
 from privstats.moments.input_validation import as_rows, pairs
@@ -27,7 +29,29 @@ from privstats.release import Release
 from privstats.schema import ClassSchema, Schema
 from privstats.transforms import ConstantFeature, Transform, output_features, steps_of
 
-__all__ = ["Labels", "Records", "central", "with_intercept"]
+__all__ = ["Labels", "Records", "central", "owners_terms", "with_intercept"]
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+def owners_terms(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """The method, with one sentence that names all of its keyword-only terms without default that a caller left out.
+
+    Raises:
+        HeadError: a term is missing.
+    """
+    terms = inspect.signature(method).parameters.values()
+    needed = [each.name for each in terms if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+
+    @wraps(method)
+    def checked(*args: _Given.args, **given: _Given.kwargs) -> _Result:
+        if lacking := [name for name in needed if name not in given]:
+            shown = ", ".join(f"{name}=..." for name in lacking)
+            raise HeadError(f"a private fit needs {shown}: only the owner of the records can choose; give each by name")
+        return method(*args, **given)
+
+    return checked
 
 
 def central(epsilon: float, delta: float, adjacency: Adjacency) -> Privacy:
@@ -141,7 +165,7 @@ class Labels:
                 "the classes were read off y, so which classes occur is taken for public; give classes=[...], a list "
                 "that does not depend on the records, where it is not",
                 AssumedPublicWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if len(names) < 2:
             raise DataError(f"there must be at least 2 classes, got {len(names)}; give classes=[...] or more records")

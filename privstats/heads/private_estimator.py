@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar, cast
+from functools import wraps
+from typing import Any, ParamSpec, Self, TypeVar, cast
 
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -18,7 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 from privstats.course.alone import Paid
 from privstats.dp.privacy import Adjacency
 from privstats.errors import HeadError
+from privstats.files.envelope import PathLike
+from privstats.files.signing import Signer
 from privstats.heads.evidence import Array
+from privstats.heads.private import owners_terms
 from privstats.transforms import Transform
 
 __all__ = ["Private"]
@@ -28,6 +32,7 @@ _LEFT_OUT = ("classes", "target_bound", "expected_records")
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+_Given = ParamSpec("_Given")
 
 
 def _where_the_head_has_it(method: _Method) -> _Method:
@@ -37,6 +42,21 @@ def _where_the_head_has_it(method: _Method) -> _Method:
         return hasattr(getattr(estimator, "head_", estimator.head), method.__name__)
 
     return cast(_Method, available_if(has)(method))
+
+
+def _spelled(init: Callable[_Given, None]) -> Callable[_Given, None]:
+    """The constructor, with a sentence for a caller who gives ``fit_private``'s name of the public maps."""
+
+    @wraps(init)
+    def checked(*args: _Given.args, **terms: _Given.kwargs) -> None:
+        if "transform" in terms:
+            raise HeadError(
+                "Private calls the public maps public_transform, because scikit-learn takes an estimator with a "
+                "transform for a transformer; give public_transform=..."
+            )
+        init(*args, **terms)
+
+    return checked
 
 
 class Private(MetaEstimatorMixin, BaseEstimator):
@@ -68,8 +88,11 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         grid_bits, max_records: as in the head's ``fit_private``.
         ledger, dataset: where every fit is charged, as in the head's ``fit_private``; it has no default.
 
+    Raises:
+        HeadError: a term of the promise is missing, or ``transform`` was given for ``public_transform``.
+
     Attributes:
-        head_: the fitted head, with ``release_`` (or ``releases_``); ``head_.save(path)`` writes it.
+        head_: the fitted head, with ``release_`` (or ``releases_``).
         n_features_in_: columns that ``predict`` takes, where the head has no transform.
 
     Example:
@@ -85,6 +108,8 @@ class Private(MetaEstimatorMixin, BaseEstimator):
 
     head_: Any
 
+    @_spelled
+    @owners_terms
     def __init__(
         self,
         head: Any,
@@ -143,6 +168,14 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         predictions: NDArray[Any] = self._fitted().predict(X)
         return predictions
 
+    def save(self, path: PathLike, signer: Signer | None = None) -> None:
+        """Write the fitted head, as its own ``save`` does; ``privstats.heads.load`` reads it as a head.
+
+        Raises:
+            HeadError: as there.
+        """
+        self._fitted().save(path, signer)
+
     @_where_the_head_has_it
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities of the fitted head, shape ``(n, C)``."""
@@ -184,6 +217,8 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         """The terms that this head's ``fit_private`` takes, checked against what it needs."""
         if isinstance(self.head, type) or not callable(getattr(self.head, "fit_private", None)):
             shown = self.head.__name__ if isinstance(self.head, type) else type(self.head).__name__
+            if hasattr(self.head, "fit_private"):
+                raise HeadError(f"head must be a head, got the class {shown}; call it: {shown}()")
             raise HeadError(f"head must be a head with fit_private, such as privstats.heads.LDA(), got {shown}")
         given = {name: value for name, value in self.get_params(deep=False).items() if name != "head"}
         given["transform"] = given.pop("public_transform")

@@ -81,7 +81,7 @@ class QDA(_Quadratic):
     Args:
         shrinkage: of each class covariance toward ``tr / d I``: ``"auto"``
             (:func:`~privstats.heads.estimates.shrinkage.round_prior` by the class's own count), ``"oas"``, a number, or
-            None.
+            None. Columns must have like scales for it, as in ``LDA``.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
         subspace: as in ``LDA``.
 
@@ -112,7 +112,7 @@ class RDA(_Quadratic):
         pooled_weight: w in [0, 1]: 0 is QDA, 1 is LDA; ``"auto"`` is ``max(.8, .92 - .24 r)``, r the share of the
             differences between class covariances that is more than sampling
             (:func:`~privstats.heads.estimates.class_covariance.real_share`).
-        shrinkage: as in :class:`QDA`, by the effective count ``(1 - w) N_c + w N``.
+        shrinkage: as in :class:`QDA`, by the effective count ``(1 - w) N_c + w N``; columns must have like scales.
         degrees: degrees of freedom of Student's t; None for Gaussian scores.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
         subspace: as in ``LDA``.

@@ -23,7 +23,7 @@ from privstats.errors import ReleaseError
 from privstats.estimates import regression
 from privstats.estimates.spectrum import NoisyGram
 from privstats.heads.evidence import Array
-from privstats.heads.private import central
+from privstats.heads.private import central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
@@ -112,6 +112,7 @@ class RefinedRidge(LinearRegressor):
         self.provenance_ = Provenance.of(have)  # last: where no rule follows, an earlier one is still there
         return self
 
+    @owners_terms
     def fit_private(
         self,
         X: Any,

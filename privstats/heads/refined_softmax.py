@@ -28,7 +28,7 @@ from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import Priors, log_priors
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.private import Labels, central
+from privstats.heads.private import Labels, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import NONE, PRIORS, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import arrays, present, row_count
@@ -122,6 +122,7 @@ class RefinedSoftmax(ClassHead):
         self.provenance_ = Provenance.of(have)  # last: where no rule follows, an earlier one is still there
         return self
 
+    @owners_terms
     def fit_private(
         self,
         X: Any,

@@ -56,6 +56,6 @@ def row_count(records: Records, expected: int | None, adjacency: Adjacency) -> i
             "the number of rows was read off X and stands in the plan of every round, so it is taken for public; give "
             "expected_records=..., a number that does not depend on the records, where it is not",
             AssumedPublicWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return records.count

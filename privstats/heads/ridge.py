@@ -21,7 +21,7 @@ from privstats.heads.estimates import denoise
 from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram
-from privstats.heads.private import Records, central
+from privstats.heads.private import Records, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import NONE, SWITCH, Bounds, Constraints, Entry, Number, Text, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
@@ -106,6 +106,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         self.provenance_ = Provenance.of([release])  # last: where no rule follows, an earlier one is still there
         return self
 
+    @owners_terms
     def fit_private(
         self,
         X: Any,

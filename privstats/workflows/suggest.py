@@ -7,6 +7,7 @@ with the code that measures records.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, SchemaError
-from privstats.heads import LDA
+from privstats.heads import LDA, UnlikeColumnsWarning
 from privstats.moments import ClassMoments, measure
 from privstats.release import Release
 from privstats.schema import ClassSchema
@@ -28,6 +29,8 @@ _GRIDS = (4, 6, 8, 10, 12, 14, 16)
 _FINE = 16
 _USUAL = 12
 _HELD_OUT = 5  # every fifth record is held out
+_MOST_OF_A_NORM = 0.9
+_MANY_CLIPPED = 0.5
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,8 @@ class Suggestion:
         reference: accuracy of LDA on the same split in float64 without clip or grid; None without labels.
         error: one standard error of the accuracies; None without labels.
         tolerance: accuracy, or relative covariance error, that a choice may lose.
+        remarks: sentences about data that no clip norm suits: one column makes most of the norm, or the suggested clip
+            norm shortens more than half of the records.
 
     Example:
         >>> from privstats.workflows.suggest import suggest
@@ -87,6 +92,7 @@ class Suggestion:
     reference: float | None
     error: float | None
     tolerance: float
+    remarks: tuple[str, ...] = ()
 
 
 def suggest(X: Any, y: Any = None, *, transform: Sequence[Transform] = (), tolerance: float = 0.005) -> Suggestion:
@@ -119,14 +125,15 @@ def suggest(X: Any, y: Any = None, *, transform: Sequence[Transform] = (), toler
     if not radii:
         raise DataError("X is zero everywhere after the transform, so no clip norm suits it; check the transform")
     clips = tuple(trial.run(radius, _FINE, radii[-1]) for radius in radii)
-    chosen = _smallest_good(clips, tolerance).clip_norm
+    best = _smallest_good(clips, tolerance)
+    chosen = best.clip_norm
     least = math.floor(math.log2(math.sqrt(rows.shape[1]) / 2)) + 1
     grids = tuple(trial.run(chosen, bits, radii[-1]) for bits in _GRIDS if bits >= max(2, least))
     finest = grids[-1]
     fine_enough = [choice.grid_bits for choice in grids if _loss(choice, finest) <= tolerance]
     error = None if trial.reference is None else math.sqrt(trial.reference * (1 - trial.reference) / trial.tested)
     bits = max(_USUAL, min(fine_enough))
-    return Suggestion(chosen, bits, clips, grids, trial.reference, error, tolerance)
+    return Suggestion(chosen, bits, clips, grids, trial.reference, error, tolerance, _remarks(rows, best))
 
 
 class _Trial:
@@ -138,7 +145,10 @@ class _Trial:
         self._rows, self._labels = rows, labels
         self._covariance = np.cov(rows[self._train].T, bias=True)
         self.tested = 0 if held_out is None else int(held_out.sum())
-        self.reference = None if held_out is None else self._score(LDA().fit(rows[self._train], labels[self._train]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnlikeColumnsWarning)  # a remark says it
+            exact = None if held_out is None else LDA().fit(rows[self._train], labels[self._train])
+        self.reference = None if exact is None else self._score(exact)
 
     def run(self, clip_norm: float, grid_bits: int, largest: float) -> Choice:
         classes = max(2, int(self._labels.max()) + 1)
@@ -163,6 +173,24 @@ class _Trial:
 
     def _score(self, head: LDA) -> float:
         return float(head.score(self._rows[self._test], self._labels[self._test]))
+
+
+def _remarks(rows: NDArray[np.float64], chosen: Choice) -> tuple[str, ...]:
+    """What the caller of :func:`suggest` should change before the clip norm."""
+    remedy = "centre and scale the columns by public ranges first, with transforms.Centre and transforms.Scale"
+    shares = np.square(rows / np.abs(rows).max()).sum(axis=0)
+    shares /= shares.sum()
+    remarks = []
+    if shares.max() > _MOST_OF_A_NORM:
+        remarks.append(
+            f"column {int(shares.argmax())}, counted from 0, makes {shares.max():.1%} of the squared norms: {remedy}"
+        )
+    if chosen.clipped > _MANY_CLIPPED:
+        remarks.append(
+            f"clip_norm = {chosen.clip_norm:g} shortens {chosen.clipped:.1%} of the records: where their columns have "
+            f"different units or means far from 0, {remedy}"
+        )
+    return tuple(remarks)
 
 
 def _smallest_good(clips: Sequence[Choice], tolerance: float) -> Choice:

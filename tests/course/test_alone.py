@@ -116,7 +116,8 @@ def test_the_ledger_is_charged_once_per_run_and_refuses_beyond_its_cap(tmp_path)
     ("how", "words"),
     [
         ({"ledger": None}, "give ledger=Charge.*'uncharged'"),
-        ({"ledger": "spent.db"}, "charge must be Charge"),
+        ({"ledger": "spent.db"}, "ledger must be a Ledger with dataset=.* got the text 'spent.db'"),
+        ({"ledger": 3}, "ledger must be a Ledger.* got a int"),
         ({"dataset": "ward"}, "dataset names an account of a Ledger"),
     ],
 )

@@ -14,6 +14,8 @@ from privstats.heads import (
     QDA,
     RDA,
     FewRecordsWarning,
+    NaiveBayes,
+    UnlikeColumnsWarning,
     expected_calibration_error,
     gaussianity,
     homogeneity,
@@ -106,3 +108,34 @@ def test_few_records_are_warned_of_with_a_remedy(blobs):
         warnings.simplefilter("error", FewRecordsWarning)
         LDA().fit(X, y)
         RDA().fit(X, y)
+
+
+UNITS = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1000.0])
+
+
+@pytest.mark.parametrize("head", [LDA(), QDA(), RDA(), LDA(shrinkage=0.2), NaiveBayes()], ids=repr)
+def test_a_head_that_shrinks_warns_of_columns_in_other_units(blobs, head):
+    X, y = blobs()
+    with pytest.warns(UnlikeColumnsWarning, match=f"{type(head).__name__} shrinks.*Scale.*shrinkage=None") as said:
+        head.fit(X * UNITS, y)
+    assert [each.filename for each in said] == [__file__], "the warning points at the caller"
+
+
+@pytest.mark.parametrize(
+    ("head", "units"),
+    [(LDA(), 1), (LDA(shrinkage=None), UNITS), (RDA(shrinkage=0.0), UNITS), (NaiveBayes(shrinkage=0.5), UNITS)],
+    ids=repr,
+)
+def test_columns_alike_or_no_shrinkage_to_a_round_covariance_warn_of_nothing(blobs, head, units):
+    X, y = blobs()
+    X[:, 0] = 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnlikeColumnsWarning)
+        head.fit(X * units, y)
+
+
+def test_a_release_never_warns_of_units(blobs):
+    X, y = blobs()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnlikeColumnsWarning)
+        LDA().fit_release(class_release(X * UNITS, y, "NAB", clip_norm=1e5))

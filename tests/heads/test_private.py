@@ -203,3 +203,29 @@ def test_a_regression_takes_a_constant_of_its_own_several_targets_and_batches(re
     flat = ridge([(X, Y)], None, heads.Ridge(fit_intercept=False))
     assert flat.release_.plan.schema.transform == ()
     assert flat.predict(X).shape == (600, 2)
+
+
+CLIPPED = "clip_norm shortens"
+
+
+@pytest.mark.parametrize("scale", [100.0, 0.01])
+def test_a_clip_that_shortens_nearly_every_row_is_told_to_the_holder_and_to_nobody_else(records, scale):
+    X, y = records
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        head = heads.LDA().fit_private(X * scale, y, classes=range(3), **PROMISE)
+    told = [str(each.message) for each in said if CLIPPED in str(each.message)]
+    assert ["shortens 100% of the rows" in each and "in no release" in each for each in told] == [True] * (scale > 1)
+    assert not [name for name in vars(head) if "clip" in name], "a head may be shown, and the share is exact"
+
+
+@pytest.mark.parametrize(
+    ("head", "terms"),
+    [(heads.Ridge(), {}), (heads.RefinedRidge(rounds=2), {"expected_records": 600})],
+    ids=["release", "course"],
+)
+def test_a_clip_of_nearly_every_row_is_told_once(records, head, terms):
+    X, _ = records
+    with pytest.warns(UserWarning, match=CLIPPED) as said:
+        head.fit_private(X * 100, X[:, 0], target_bound=9.0, **terms, **PROMISE)
+    assert sum(CLIPPED in str(each.message) for each in said) == 1

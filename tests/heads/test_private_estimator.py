@@ -154,14 +154,14 @@ def test_classes_given_are_those_of_every_fold_and_left_out_they_are_warned_abou
 
 def test_a_head_that_it_fitted_is_saved_like_any_other(records, tmp_path):
     head = private().fit(*records)
-    head.head_.save(tmp_path / "head")
+    head.save(tmp_path / "head")
     np.testing.assert_array_equal(heads.load(tmp_path / "head").predict(records[0]), head.predict(records[0]))
 
 
 @pytest.mark.parametrize(
     ("head", "error", "words"),
     [
-        (private(heads.LDA), HeadError, "head must be a head with fit_private, such as .*, got LDA"),
+        (private(heads.LDA), HeadError, r"head must be a head, got the class LDA; call it: LDA\(\)"),
         (private(FunctionTransformer()), HeadError, "such as .*, got FunctionTransformer"),
         (private(heads.Ridge()), HeadError, r"Ridge takes no classes; leave it out of Private\(Ridge\(\)"),
         (private(heads.Ridge(), classes=None), HeadError, "Ridge needs target_bound=..., a public choice"),
@@ -177,6 +177,21 @@ def test_a_head_that_it_fitted_is_saved_like_any_other(records, tmp_path):
 def test_what_does_not_fit_is_one_sentence(head, error, words, records):
     with pytest.raises(error, match=words):
         head.fit(*records)
+
+
+def test_missing_and_misspelt_terms_are_named_when_it_is_made(records):
+    terms = {name: value for name, value in TERMS.items() if name not in ("epsilon", "clip_norm")}
+    words = r"a private fit needs epsilon=\.\.\., clip_norm=\.\.\.: only the owner"
+    with pytest.raises(HeadError, match=words):
+        heads.Private(heads.LDA(), **terms)
+    with pytest.raises(HeadError, match="give public_transform=..."):
+        private(transform=())
+    with pytest.raises(HeadError, match=words):
+        heads.LDA().fit_private(*records, **terms)
+    for name in HEADS:
+        if hasattr(quick(name), "fit_private"):
+            with pytest.raises(HeadError, match=r"a private fit needs epsilon=\.\.\."):
+                quick(name).fit_private(*records)
 
 
 def test_every_classifier_offers_what_its_head_offers_and_a_regression_does_not():

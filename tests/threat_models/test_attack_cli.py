@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from privstats.errors import DataError
+from threat_models import attacking
 from threat_models.attack import attacks
 from threat_models.attack_cli import attack
 
@@ -52,6 +53,18 @@ def test_a_run_prints_json_alone(small):
     assert (done.exit_code, len(document["rows"])) == (0, 1)
     assert document["rows"][0]["attack"] == "mean-ratio"
     assert done.stderr == ""
+
+
+def test_a_pipe_is_told_which_attack_begins_and_ends(small, monkeypatch):
+    words = ("run", small, "--seed", "1", "--trials", "8", "--attack", "mean-ratio", "--records", "8")
+    lines = call(*words).stderr.splitlines()
+    assert lines[0] == "playing mean-ratio"
+    assert re.fullmatch(r"played mean-ratio in \d+ s", lines[-1])
+    monkeypatch.setattr(attacking, "_SILENT", 0.0)
+    lines = call(*words).stderr.splitlines()
+    assert lines[-2] == "8 of 8 trials", "a long attack is not silent either"
+    monkeypatch.setenv("PRIVSTATS_PROGRESS", "0")
+    assert call(*words).stderr == ""
 
 
 def test_too_few_trials_end_in_doubt_with_what_would_do_and_how_long_it_takes(small):

@@ -1,6 +1,7 @@
 """Guidance from public data: it sees what clipping and a coarse grid cost, and suggests neither."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -49,6 +50,30 @@ def test_the_transform_comes_first():
     found = suggest(X, Y, transform=(UnitNorm(),))
     assert [choice.clip_norm for choice in found.clips] == [1.0]
     assert found.clips[0].clipped == 0
+
+
+def test_a_column_that_makes_most_of_the_norm_is_named_with_the_transforms():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = suggest(X * (1, 1, 1, 1, 1, 1000, 1, 1), Y)
+    assert found.remarks[0].startswith("column 5, counted from 0, makes 100.0% of the squared norms")
+    assert "transforms.Scale" in found.remarks[0]
+    assert suggest(X).remarks == ()
+
+
+def test_a_clip_norm_that_shortens_most_records_is_remarked_on():
+    found = suggest(X, Y, tolerance=1.0)
+    assert found.clips[0].clipped > 0.5
+    assert [f"shortens {found.clips[0].clipped:.1%}" in each for each in found.remarks] == [True]
+
+
+def test_the_command_prints_the_remarks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X * (1000, 1, 1, 1, 1, 1, 1, 1))
+    app = typer.Typer()
+    app.command()(command)
+    shown = CliRunner().invoke(app, ["--public", "x.npy"]).stdout
+    assert "column 0, counted from 0, makes 100.0% of the squared norms" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(

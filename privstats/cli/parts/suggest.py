@@ -80,7 +80,7 @@ def _show_found(found: Suggestion, shares: dict[str, float], costs: list[str], a
     console.print(f"\n\\[schema]\nclip_norm = {found.clip_norm:g}\ngrid_bits = {found.grid_bits}", highlight=False)
     if shares:
         _print_shares(console, shares)
-    for line in costs:
+    for line in (*found.remarks, *costs):
         console.print(f"- {line}", highlight=False)
 
 
