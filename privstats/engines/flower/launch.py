@@ -34,13 +34,14 @@ CONTROL_PORT = 8001
 AGAIN_SECONDS = 10.0
 """The pause between two starts of a node that the SuperLink refused, or that ended."""
 
-_STILL_REFUSED_SECONDS = 90.0
 _GRACE_SECONDS = 20.0
 _REFUSED = "[code: 2004]"
 _ONLINE = "SuperNode ID:"
 _BAD_TLS = "SSL/TLS handshake error"
-_HELD = "the SuperLink still holds our last connection; trying again"
-_UNKNOWN = f'{_HELD}, or does not know node.pub: ask for "flwr supernode register"'
+_TURNED_AWAY = (
+    "the SuperLink still holds our last connection; trying again, or does not know node.pub: ask for "
+    '"flwr supernode register"'
+)
 _CLOCK = "the SuperLink ended our connection without a reason: set this machine's clock (at most 5 s ahead)"
 _CERTIFICATE = "the SuperLink's certificate is not one of --root-certificates: ask the coordinator for ca.pem"
 _LOST = "the node has ended; starting it again"
@@ -65,15 +66,10 @@ class Ending:
     bad_certificate: bool = False
 
 
-def next_step(ending: Ending, refused_for: float) -> tuple[bool, str]:
-    """Whether to start a node again, and the sentence for its operator.
-
-    Args:
-        ending: how it ended.
-        refused_for: seconds since the first of its uninterrupted refusals.
-    """
+def next_step(ending: Ending) -> tuple[bool, str]:
+    """Whether to start a node again that ended like this, and the sentence for its operator."""
     if ending.refused:
-        return True, _HELD if refused_for < _STILL_REFUSED_SECONDS else _UNKNOWN
+        return True, _TURNED_AWAY
     if ending.online:
         return True, _LOST
     if ending.code == 0:
@@ -115,21 +111,10 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
         return _keep(lambda: _watch([*words, "--port", str(_free_port())], environment), say)
 
 
-def _keep(
-    start: Callable[[], Ending | None],
-    say: Say,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> int:
+def _keep(start: Callable[[], Ending | None], say: Say, sleep: Callable[[float], None] = time.sleep) -> int:
     """Restart a node as long as :func:`next_step` says so; ``start`` returns None after Ctrl-C."""
-    refused_since: float | None = None
     while (ending := start()) is not None:
-        now = clock()
-        if not ending.refused:
-            refused_since = None
-        elif refused_since is None:
-            refused_since = now
-        again, sentence = next_step(ending, 0.0 if refused_since is None else now - refused_since)
+        again, sentence = next_step(ending)
         say(sentence)
         if not again:
             return 1

@@ -262,11 +262,11 @@ def raising(*_: object) -> None:
 
 
 def clock_off(place: Path, patch) -> Said:
-    return [], [launch.next_step(launch.Ending(0), 0.0)[1]]
+    return [], [launch.next_step(launch.Ending(0))[1]]
 
 
 def another_certificate(place: Path, patch) -> Said:
-    return [], [launch.next_step(launch.Ending(1, bad_certificate=True), 0.0)[1]]
+    return [], [launch.next_step(launch.Ending(1, bad_certificate=True))[1]]
 
 
 def node_restarted_too_early(place: Path, patch) -> Said:
@@ -276,11 +276,11 @@ def node_restarted_too_early(place: Path, patch) -> Said:
         net.goes, net.comes = {}, {MARY: 60.0}
 
     at(net, "open", restart)
-    return net.said()[0], [launch.next_step(launch.Ending(1, refused=True), 5.0)[1]]
+    return net.said()[0], [launch.next_step(launch.Ending(1, refused=True))[1]]
 
 
 def node_not_registered(place: Path, patch) -> Said:
-    return [], [launch.next_step(launch.Ending(1, refused=True), 90.0)[1]]
+    return [], [launch.next_step(launch.Ending(1, refused=True))[1]]
 
 
 def too_few_at_a_deadline(place: Path, patch) -> Said:
