@@ -22,6 +22,7 @@ from typing import TextIO
 import tomli_w
 
 from privstats.engines.flower import doors, entrypoint_guard, fork_server
+from privstats.engines.flower.joined import joined_once
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.system import require_posix
@@ -93,11 +94,18 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
         0 after Ctrl-C, 1 when the node cannot be started.
 
     Raises:
+        InUseError: another process has joined with this folder.
         PrivstatsError: another version of Flower is installed, a file is missing, or Flower cannot take a path.
     """
     require_posix("privstats flower join")
     entrypoint_guard.check_version()
-    home = home.resolve()
+    if not home.is_dir():
+        raise PrivstatsError(f"there is no folder {home}")
+    with joined_once(home):
+        return _joined(home.resolve(), superlink, root_certificates, key, say)
+
+
+def _joined(home: Path, superlink: str, root_certificates: Path, key: Path, say: Say) -> int:
     for what, path in (("root certificates", root_certificates), ("node key", key)):
         _must_exist(what, path)
     environment = {**_environment(home, "flwr-clientapp"), fork_server.PROGRAM: "flwr-clientapp"}

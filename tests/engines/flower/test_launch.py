@@ -17,7 +17,7 @@ from flwr.common.config import parse_config_args
 
 from privstats.engines.flower import entrypoint_guard, launch
 from privstats.engines.flower.launch import Ending, next_step
-from privstats.errors import PrivstatsError
+from privstats.errors import InUseError, PrivstatsError
 
 REFUSED = "print('[code: 2004] Failed to activate SuperNode'); raise SystemExit(1)"
 ONLINE = "print('INFO : SuperNode ID: 1444')"
@@ -164,6 +164,22 @@ class TestJoin:
     def test_a_folder_with_spaces_and_backslashes_arrives_as_it_is(self, tmp_path):
         odd = tmp_path / 'a "b" \\n c'
         assert parse_config_args([f"privstats-home={launch._quoted(odd)}"]) == {"privstats-home": str(odd)}
+
+    def test_a_second_join_of_one_folder_names_the_first(self, home, given, monkeypatch):
+        started = programs(monkeypatch, "raise SystemExit(3)")
+        said = []
+
+        def again(sentence):
+            said.append(sentence)
+            with pytest.raises(InUseError, match=f"{home} is joined already by process {os.getpid()}: end it first"):
+                launch.join(home, **given)
+            (home / ".joined").write_text("")  # as if the first had not written its id yet
+            with pytest.raises(InUseError, match="is joined already by another process: end it first"):
+                launch.join(home, **given)
+
+        assert launch.join(home, **given, say=again) == 1
+        assert len(said) == len(started) == 1
+        assert launch.join(home, **given, say=lambda _: None) == 1, "it ends with the first"
 
 
 class TestKeep:

@@ -16,6 +16,7 @@ import pytest
 import privstats as ps
 from privstats.course import write
 from privstats.engines.flower import entrypoint_guard, launch
+from privstats.engines.flower.joined import joined_once
 from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.client_file import left_by
 from privstats.engines.journal.lock import held
@@ -25,7 +26,7 @@ from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
 from privstats.engines.network.status_codes import CODES
 from privstats.engines.network.transport import Reply
-from privstats.errors import AggregationError, PrivstatsError
+from privstats.errors import AggregationError, InUseError, PrivstatsError
 from privstats.secagg import Identity
 from tests import made
 from tests.course.cases import rounds
@@ -279,6 +280,16 @@ def node_restarted_too_early(place: Path, patch) -> Said:
     return net.said()[0], [launch.next_step(launch.Ending(1, refused=True))[1]]
 
 
+def join_twice_on_one_folder(place: Path, patch) -> Said:
+    (place / "study" / "bonn").mkdir(parents=True)
+    patch.chdir(place)
+    patch.setattr(os, "getpid", lambda: 4711)
+    home = Path("study/bonn")
+    with joined_once(home), pytest.raises(InUseError) as caught, joined_once(home):
+        pass
+    return [], [str(caught.value)]
+
+
 def node_not_registered(place: Path, patch) -> Said:
     return [], [launch.next_step(launch.Ending(1, refused=True))[1]]
 
@@ -405,6 +416,7 @@ PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
     "budget spent": budget_spent,
     "session over there": session_over_there,
     "same home twice": same_home_twice,
+    "join twice on one folder": join_twice_on_one_folder,
     "one key on two machines": one_key_on_two_machines,
     "damage on the way": damage_on_the_way,
     "its folder was replaced": its_folder_was_replaced,
