@@ -22,6 +22,7 @@ from typing import TextIO
 import tomli_w
 
 from privstats.engines.flower import doors, entrypoint_guard, fork_server
+from privstats.engines.flower.certificates import check_authority, check_node_key
 from privstats.engines.flower.joined import joined_once
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
@@ -95,7 +96,8 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
 
     Raises:
         InUseError: another process has joined with this folder.
-        PrivstatsError: another version of Flower is installed, a file is missing, or Flower cannot take a path.
+        PrivstatsError: another version of Flower is installed, a file is missing, or no certificate or key, or
+            Flower cannot take a path.
     """
     require_posix("privstats flower join")
     entrypoint_guard.check_version()
@@ -108,6 +110,8 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
 def _joined(home: Path, superlink: str, root_certificates: Path, key: Path, say: Say) -> int:
     for what, path in (("root certificates", root_certificates), ("node key", key)):
         _must_exist(what, path)
+    check_authority(root_certificates)
+    check_node_key(key)
     environment = {**_environment(home, "flwr-clientapp"), fork_server.PROGRAM: "flwr-clientapp"}
     words = [
         *entrypoint_guard.command("flower-supernode"),

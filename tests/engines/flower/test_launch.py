@@ -13,11 +13,15 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from flwr.common.config import parse_config_args
 
 from privstats.engines.flower import entrypoint_guard, launch
+from privstats.engines.flower.certificates import write_certificates, write_node_key
 from privstats.engines.flower.launch import Ending, next_step
 from privstats.errors import InUseError, PrivstatsError
+from privstats.secagg import Identity
 
 REFUSED = "print('[code: 2004] Failed to activate SuperNode'); raise SystemExit(1)"
 ONLINE = "print('INFO : SuperNode ID: 1444')"
@@ -33,9 +37,9 @@ def home(tmp_path):
 @pytest.fixture
 def given(tmp_path):
     """What ``join`` is given besides the folder."""
-    for name in ("ca.pem", "node"):
-        (tmp_path / name).write_text("")
-    return {"superlink": "127.0.0.1:8000", "root_certificates": tmp_path / "ca.pem", "key": tmp_path / "node"}
+    write_certificates(tmp_path / "tls", ["ulm.example"], days=1)
+    write_node_key(tmp_path / "node")
+    return {"superlink": "127.0.0.1:8000", "root_certificates": tmp_path / "tls" / "ca.pem", "key": tmp_path / "node"}
 
 
 class TestNextStep:
@@ -145,6 +149,27 @@ class TestJoin:
             PrivstatsError, match=f"there is no {missing.replace('_', ' ').replace('key', 'node key')} at"
         ):
             launch.join(home, **given)
+
+    @pytest.mark.parametrize("other", ["tls/server.key", "node.pub", "empty"])
+    def test_root_certificates_that_are_none_are_refused_before_flower_starts(
+        self, home, given, tmp_path, monkeypatch, other
+    ):
+        started = programs(monkeypatch, "raise SystemExit(3)")
+        (tmp_path / "empty").touch()
+        with pytest.raises(PrivstatsError, match=f"{other} is no certificate: ask the coordinator for ca.pem"):
+            launch.join(home, **{**given, "root_certificates": tmp_path / other})
+        assert started == []
+
+    @pytest.mark.parametrize("other", ["identity.pem", "node.pub", "tls/ca.pem", "ed25519"])
+    def test_a_key_that_is_no_nodes_is_refused_before_flower_starts(self, home, given, tmp_path, monkeypatch, other):
+        started = programs(monkeypatch, "raise SystemExit(3)")
+        Identity.generate(os.urandom).save(tmp_path / "identity.pem")
+        kept = {"encoding": Encoding.PEM, "format": PrivateFormat.OpenSSH}
+        strange = ed25519.Ed25519PrivateKey.generate().private_bytes(**kept, encryption_algorithm=NoEncryption())
+        (tmp_path / "ed25519").write_bytes(strange)
+        with pytest.raises(PrivstatsError, match=rf"{other} is no node key: .privstats flower key NEW. makes one"):
+            launch.join(home, **{**given, "key": tmp_path / other})
+        assert started == []
 
     def test_a_folder_that_is_missing_is_named(self, home, given):
         with pytest.raises(PrivstatsError, match="there is no folder"):
