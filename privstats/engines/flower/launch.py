@@ -28,7 +28,7 @@ from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.system import require_posix
 
-__all__ = ["CONTROL_PORT", "Ending", "join", "next_step", "serve"]
+__all__ = ["CONTROL_PORT", "Ending", "join", "next_step", "no_answer", "serve"]
 
 CONTROL_PORT = 8001
 """The default port of 127.0.0.1 on which the coordinator's ``flwr`` reaches the SuperLink."""
@@ -36,10 +36,12 @@ CONTROL_PORT = 8001
 AGAIN_SECONDS = 10.0
 """The pause between two starts of a node that the SuperLink refused, or that ended."""
 
+_UNANSWERED_SECONDS = 15.0
 _GRACE_SECONDS = 20.0
 _REFUSED = "[code: 2004]"
 _ONLINE = "SuperNode ID:"
 _BAD_TLS = "SSL/TLS handshake error"
+_RETRYING = "Connection attempt failed"
 _TURNED_AWAY = (
     "the SuperLink still holds our last connection; trying again, or does not know node.pub: ask for "
     '"flwr supernode register"'
@@ -81,6 +83,14 @@ def next_step(ending: Ending) -> tuple[bool, str]:
     return False, f"flower-supernode ended with exit code {ending.code}: its own words are above"
 
 
+def no_answer(superlink: str) -> str:
+    """The sentence for the operator of a node whose attempts to reach ``HOST:PORT`` have failed so far."""
+    return (
+        f"no answer at {superlink}: is serve running there, are host and port right, does a firewall stop us? It is "
+        "tried again"
+    )
+
+
 def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say: Say = print) -> int:
     """Keep a party's node connected until Ctrl-C, or SIGTERM.
 
@@ -120,7 +130,12 @@ def _joined(home: Path, superlink: str, root_certificates: Path, key: Path, say:
         *("--node-config", f"privstats-home={_quoted(home)}"),
     ]
     with _sigterm_is_ctrl_c():
-        return _keep(lambda: _watch([*words, "--port", str(_free_port())], environment), say)
+        return _keep(
+            lambda: _watch(
+                [*words, "--port", str(_free_port())], environment, unanswered=lambda: say(no_answer(superlink))
+            ),
+            say,
+        )
 
 
 def _keep(start: Callable[[], Ending | None], say: Say, sleep: Callable[[float], None] = time.sleep) -> int:
@@ -246,8 +261,16 @@ def _free_port() -> int:
         return port
 
 
-def _watch(words: list[str], environment: Mapping[str, str], log: TextIO | None = None) -> Ending | None:
-    """Run a child to its end, forward its output, and end its remaining programs; None after Ctrl-C."""
+def _watch(
+    words: list[str],
+    environment: Mapping[str, str],
+    log: TextIO | None = None,
+    unanswered: Callable[[], None] = lambda: None,
+) -> Ending | None:
+    """Run a child to its end, forward its output, and end its remaining programs; None after Ctrl-C.
+
+    A node that has only tried to connect after some seconds has ``unanswered`` called.
+    """
     child = subprocess.Popen(  # noqa: S603  # our own interpreter and words, no shell
         words,
         env=dict(environment),
@@ -260,12 +283,18 @@ def _watch(words: list[str], environment: Mapping[str, str], log: TextIO | None 
     seen: set[str] = set()
     reader = threading.Thread(target=_pass_on, args=(child.stdout, log or sys.stderr, seen), daemon=True)
     reader.start()
+    waiting = threading.Timer(
+        _UNANSWERED_SECONDS, lambda: unanswered() if _RETRYING in seen and _ONLINE not in seen else None
+    )
+    waiting.daemon = True
+    waiting.start()
     try:
         code = child.wait()
     except KeyboardInterrupt:
         _stop(child)
         return None
     finally:
+        waiting.cancel()
         reader.join(_GRACE_SECONDS if child.returncode is not None else 0)
         _kill_group(child)
         reader.join()
@@ -276,7 +305,7 @@ def _pass_on(lines: TextIO, log: TextIO, seen: set[str]) -> None:
     for line in lines:
         log.write(line)
         log.flush()
-        seen.update(word for word in (_ONLINE, _REFUSED, _BAD_TLS) if word in line)
+        seen.update(word for word in (_ONLINE, _REFUSED, _BAD_TLS, _RETRYING) if word in line)
 
 
 def _stop(child: subprocess.Popen[str]) -> None:

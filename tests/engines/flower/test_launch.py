@@ -24,6 +24,7 @@ from privstats.errors import InUseError, PrivstatsError
 from privstats.secagg import Identity
 
 REFUSED = "print('[code: 2004] Failed to activate SuperNode'); raise SystemExit(1)"
+RETRYING = "print('WARNING : Connection attempt failed, retrying in 1.77 seconds', flush=True)"
 ONLINE = "print('INFO : SuperNode ID: 1444')"
 
 
@@ -127,6 +128,16 @@ class TestJoin:
             "the node has ended",
             "flower-supernode ended with exit code 3: its own words are above",
         ]
+
+    @pytest.mark.parametrize(("printed", "heard"), [("", False), (RETRYING, True), (f"{RETRYING}; {ONLINE}", False)])
+    def test_an_address_that_does_not_answer_is_named_while_the_node_tries_again(
+        self, home, given, monkeypatch, printed, heard
+    ):
+        monkeypatch.setattr(launch, "_UNANSWERED_SECONDS", 0.2)
+        programs(monkeypatch, f"import time\n{printed}\ntime.sleep(0.5); raise SystemExit(3)", "raise SystemExit(3)")
+        said = []
+        launch.join(home, **given, say=said.append)
+        assert (launch.no_answer("127.0.0.1:8000") in said) is heard
 
     def test_a_clock_that_is_off_is_named(self, home, given, monkeypatch):
         programs(monkeypatch, "print('SuperNode terminated gracefully.')")

@@ -280,6 +280,10 @@ def node_restarted_too_early(place: Path, patch) -> Said:
     return net.said()[0], [launch.next_step(launch.Ending(1, refused=True))[1]]
 
 
+def wrong_host_or_port(place: Path, patch) -> Said:
+    return [], [launch.no_answer("coordinator.example:8000")]
+
+
 def join_twice_on_one_folder(place: Path, patch) -> Said:
     (place / "study" / "bonn").mkdir(parents=True)
     patch.chdir(place)
@@ -422,6 +426,7 @@ PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
     "its folder was replaced": its_folder_was_replaced,
     "its folder was put back from a backup": its_folder_was_put_back,
     "the host's folder was put back from a backup": the_hosts_folder_was_put_back,
+    "wrong host or port, or serve does not run": wrong_host_or_port,
     "clock off": clock_off,
     "another certificate": another_certificate,
     "node restarted too early": node_restarted_too_early,
