@@ -34,10 +34,27 @@ _SQUARES = (
 
 @app.command("open")
 def open_(path: LedgerFile) -> None:
-    """Make a new ledger, without accounts; one that is there, or was, is never replaced."""
-    ledger = ps.dp.Ledger.create(path)
-    typer.echo(f"wrote {path}; open an account: privstats ledger cap {path} DATASET --unit ... --epsilon ...", err=True)
+    """Make a new ledger, without accounts; one that is there without any will do, and none is ever replaced."""
+    try:
+        ledger, done = ps.dp.Ledger.create(path), "wrote"
+    except LedgerError:
+        if not path.is_file():
+            raise
+        ledger, done = _without_accounts(path), "there is a ledger without accounts at"
+    advice = f"open an account: privstats ledger cap {path} DATASET --unit ... --epsilon ..."
+    typer.echo(f"{done} {path}; {advice}", err=True)
     typer.echo(ledger.head)
+
+
+def _without_accounts(path: Path) -> ps.dp.Ledger:
+    """The ledger that is there, such as ``privstats flower`` makes in a party's folder, where it has no account yet."""
+    ledger = ps.dp.Ledger.open(path)
+    names = ", ".join(repr(account.dataset) for account in ledger.accounts())
+    if names:
+        raise LedgerError(
+            f"{path} is a ledger already, with accounts for {names}: go on with privstats ledger show, or cap"
+        )
+    return ledger
 
 
 @app.command()

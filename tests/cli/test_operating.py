@@ -279,6 +279,16 @@ def entries() -> tuple[dp.Spend, ...]:
     return (dp.Spend(1, "2026", PLAN.digest, b"run", "release", "central", 1.0, (), masking_failure=1e-9),)
 
 
+def test_a_ledger_that_is_there_without_accounts_may_be_opened_again(run, tmp_path):
+    first = run("ledger", "open", "ledger.db")
+    again = run("ledger", "open", "ledger.db")  # as after `flower records`, which makes the party's
+    assert again.stdout == first.stdout
+    assert "there is a ledger without accounts at ledger.db; open an account" in again.stderr
+    dp.Ledger.open(tmp_path / "ledger.db").set_cap("beds", unit="record", adjacency="add-remove", epsilon=1, delta=1e-6)
+    refused = run("ledger", "open", "ledger.db", code=2).stderr
+    assert "ledger.db is a ledger already, with accounts for 'beds': go on with privstats ledger show" in refused
+
+
 def test_missed_runs_are_skipped_by_a_persons_word(run, tmp_path):
     made(run)
     run("ledger", "open", "ledger.db")
