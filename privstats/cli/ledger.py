@@ -13,7 +13,6 @@ from rich.markup import escape
 from rich.table import Table
 
 import privstats as ps
-from privstats.dp.ledger_rules import room
 from privstats.errors import LedgerError
 from privstats.files.jsonable import json_text
 
@@ -98,7 +97,7 @@ def show(
         console.print(history(account))
         console.print(standing(account), highlight=False, markup=False)
         if account.cap is not None:
-            console.print(room(account), highlight=False, markup=False)
+            console.print(ps.dp.ledger_rules.room(account), highlight=False, markup=False)
     if any(account.counted for account in accounts):
         console.print(f"\n{_SQUARES}", highlight=False, markup=False)
     console.print(f"\nhead, to be kept elsewhere: {ledger.head}", highlight=False, soft_wrap=True)
