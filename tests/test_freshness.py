@@ -25,6 +25,7 @@ from privstats.engines.loopback import run
 from privstats.randomness import secure, seeded
 from privstats.secagg import Identity
 from privstats.secagg.upload import messages
+from privstats.workflows.demo.gradient_descent import Descent, descend
 
 ROOT = Path(ps.__file__).parent
 LIMIT = 4.9
@@ -117,6 +118,12 @@ def two_alone(_: Path) -> list[np.ndarray]:
     return [in_units(release.plan, release.vector - EXACT) for release in releases]
 
 
+def two_descents(_: Path) -> list[np.ndarray]:
+    """One step from no record at all: the weights are the noise."""
+    nothing, step = np.zeros((1, 20), np.float32), Descent(rate=1.0, clip=1.0, steps=1)
+    return [weights.ravel() for weights in descend(nothing, nothing, step, 1.0, [secure(), secure()])]
+
+
 def two_courses(_: Path) -> list[np.ndarray]:
     """The first nodes of a course that one party runs by itself, twice over."""
     course = ps.Rounds.within(plan_of("central", ps.ClassSchema(4, 24, "NAB", 1.0), ps.Cohort(2, 2, 500)))
@@ -157,6 +164,7 @@ DOORS: dict[str, Draws] = {
     "a course of one party": two_courses,
     "a server with a journal": two_journals,
     "epochs of a weighed stream": epochs_weighed,
+    "a rival's descent": two_descents,
 }
 
 PLACES = {  # every call that draws noise or makes a generator, and the doors through which it is reached here
@@ -177,6 +185,7 @@ PLACES = {  # every call that draws noise or makes a generator, and the doors th
     "randomness.py: Generator": {"a server's release"},
     "randomness.py: secure": {"a server's release"},
     "dp/samplers.py: spawn": {"a server's release"},
+    "workflows/demo/gradient_descent.py: rounded_gaussian": {"a rival's descent"},
 }
 _DRAWING = {"sampler", "draw_share", "draw_central", "draw_member", "rounded_gaussian", "discrete_gaussian"}
 _MAKING = {"Generator", "bound_to", "secure", "spawn"}

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import privstats as ps
+from privstats.dp.ledger_rules import room
 from privstats.errors import LedgerError
 from privstats.files.jsonable import json_text
 
@@ -25,14 +26,35 @@ app = typer.Typer(help="Record what was spent on each data set, against its cap.
 
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger file.", metavar="LEDGER.DB")]
 _DAY, _SHORT = 10, 8
+_SQUARES = (
+    "Epsilons of the rows do not add up: each stands for a mu, and together the squares of mu add up. "
+    "All are counted at one delta, that of the cap, so a plan's own epsilon at another delta is another number."
+)
 
 
 @app.command("open")
 def open_(path: LedgerFile) -> None:
-    """Make a new ledger, without accounts; one that is there, or was, is never replaced."""
-    ledger = ps.dp.Ledger.create(path)
-    typer.echo(f"wrote {path}; open an account: privstats ledger cap {path} DATASET --unit ... --epsilon ...", err=True)
+    """Make a new ledger, without accounts; one that is there without any will do, and none is ever replaced."""
+    try:
+        ledger, done = ps.dp.Ledger.create(path), "wrote"
+    except LedgerError:
+        if not path.is_file():
+            raise
+        ledger, done = _without_accounts(path), "there is a ledger without accounts at"
+    advice = f"open an account: privstats ledger cap {path} DATASET --unit ... --epsilon ..."
+    typer.echo(f"{done} {path}; {advice}", err=True)
     typer.echo(ledger.head)
+
+
+def _without_accounts(path: Path) -> ps.dp.Ledger:
+    """The ledger that is there, such as ``privstats flower`` makes in a party's folder, where it has no account yet."""
+    ledger = ps.dp.Ledger.open(path)
+    names = ", ".join(repr(account.dataset) for account in ledger.accounts())
+    if names:
+        raise LedgerError(
+            f"{path} is a ledger already, with accounts for {names}: go on with privstats ledger show, or cap"
+        )
+    return ledger
 
 
 @app.command()
@@ -46,8 +68,14 @@ def cap(
 ) -> None:
     """Open the account of a data set, or change its epsilon and delta; every change stays on record."""
     ledger = ps.dp.Ledger.open(path)
+    before = {account.dataset: account.cap for account in ledger.accounts()}
     ledger.set_cap(dataset, unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta)  # type: ignore[arg-type]
     typer.echo(f"{dataset}: at most epsilon {epsilon:g} at delta {delta:g} for everything, {adjacency}, per {unit}")
+    earlier = before.pop(dataset, None)
+    if earlier is not None:
+        typer.echo(f"{dataset}: was epsilon {earlier.epsilon:g} at delta {earlier.delta:g}")
+    elif before:
+        typer.echo(f"{dataset} is a new account, with nothing spent; this ledger also has: {', '.join(before)}")
 
 
 @app.command()
@@ -69,6 +97,10 @@ def show(
     for account in accounts:
         console.print(history(account))
         console.print(standing(account), highlight=False, markup=False)
+        if account.cap is not None:
+            console.print(room(account), highlight=False, markup=False)
+    if any(account.counted for account in accounts):
+        console.print(f"\n{_SQUARES}", highlight=False, markup=False)
     console.print(f"\nhead, to be kept elsewhere: {ledger.head}", highlight=False, soft_wrap=True)
 
 
@@ -88,7 +120,7 @@ def skip(
 def history(account: Account) -> Table:
     """Every cap and spend, in the order of their records and not of the clock; times are in the JSON."""
     table = Table(title=escape(account.dataset), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("date", "event", "plan", "run", "epsilon", "left"):
+    for name in ("date", "event", "plan", "run", "epsilon", "sent on"):
         table.add_column(name, no_wrap=name != "event")
     events: list[Cap | Spend] = sorted((*account.caps, *account.entries), key=lambda event: event.id)
     for event in events:

@@ -42,6 +42,10 @@ def init(
         Path | None, typer.Option("--from", help="Columns and classes of this CSV or Parquet file.", metavar="FILE")
     ] = None,
     target: Target = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of the CSV file to leave out, such as an id; repeat for more.", metavar="COLUMN"),
+    ] = None,
     task: Annotated[str | None, typer.Option(help="classes or ridge.")] = None,
     classes: Annotated[int | None, typer.Option(help="How many classes.")] = None,
     target_bound: Annotated[float | None, typer.Option(help="The largest target of a regression.")] = None,
@@ -84,10 +88,11 @@ def init(
         "max_records_per_client": max_records_per_client,
     }
     given = {name: value for name, value in answers.items() if value is not None}
-    if example or not (yes or given or table or target or can_ask()):
+    if example or not (yes or given or table or target or drop or can_ask()):
         atomic_write(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
     else:
-        atomic_write(path, plan_from(path, given, table, target, ask=not yes and can_ask()).encode(), shared=True)
+        text = plan_from(path, given, table, target, drop or (), ask=not yes and can_ask())
+        atomic_write(path, text.encode(), shared=True)
     typer.echo(f"wrote {path}; edit it, then run: privstats plan check {path}")
 
 
@@ -118,10 +123,13 @@ def check(
     console = Console()
     console.print(plan.budget(crosscheck=crosscheck))  # type: ignore[arg-type]  # an unknown name is refused by name
     console.print()
-    for line in _facts(plan, found):
+    facts = _facts(plan, found)
+    for line in facts:
         console.print(f"- {line}", highlight=False)
     console.print(f"\ndigest: {plan.digest}", highlight=False, soft_wrap=True)
-    console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
+    warnings = sum(line.startswith("WARNING") for line in facts)
+    told = f", with {warnings} warning{'' if warnings == 1 else 's'}: see above" if warnings else ""
+    console.print(f"{path} holds together{told}.", highlight=False, soft_wrap=True)
 
 
 def _checked(plan: ps.Plan, budget: ps.Budget, found: Unread) -> dict[str, Any]:

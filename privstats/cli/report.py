@@ -10,6 +10,7 @@ from rich.console import Console
 
 import privstats as ps
 from privstats.cli.parts.passphrases import PassphraseFile, identity_of
+from privstats.cli.parts.writing import Force, writable
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer()
+
+PAGE = "report.html"
 
 
 @app.command()
@@ -41,6 +44,7 @@ def report(
     trials: Annotated[
         int | None, typer.Option(min=100, help="How often audits and attacks try; by default each as it thinks right.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Write one page in plain words: what is collected, promised and not promised, spent and tried.
 
@@ -48,6 +52,7 @@ def report(
     """
     from privstats.cli.parts.output import prepare
     from privstats.course.document import is_course
+    from privstats.files.detached import signature_path
     from privstats.workflows import report as pages
 
     course = ps.course.read(plan) if is_course(plan) else None
@@ -56,15 +61,17 @@ def report(
         raise PlanError(
             "nothing says what to write: name the page's folder with --out, a file with --registry, or both"
         )
+    places = [place for place in (registry, None if out is None else out / PAGE) if place is not None]
+    writable([each for place in places for each in (place, signature_path(place))], force)
     signer = None if sign is None else identity_of(sign, passphrase_file)
-    if out is not None:
-        prepare(out, "jinja2")
     made = None if release is None else ps.Release.load(release)
     accounts = None if ledger is None else ps.dp.Ledger.open(ledger).accounts()
     model = [] if head is None else [pages.model_finding(ps.heads.load(head), subject)]
     pages.Statement(subject, made, accounts, course=course)  # refuses before audits take their minutes
     names = [name for name, wanted in (("audit", audit), ("attack", attack)) if wanted]
     finders = {name: pages.finder(name) for name in names}
+    if out is not None:
+        prepare(out, "jinja2")
     found = [finding for name, find in finders.items() for finding in _found(name, find, subject, seed, trials)]
     statement = pages.Statement(subject, made, accounts, [*model, *found], course=course)
     _write(statement, out, registry, signer)
@@ -76,7 +83,7 @@ def _write(
     statement: pages.Statement, out: Path | None, registry: Path | None, signer: ps.secagg.Identity | None
 ) -> None:
     """The page, and the entry of the registry, each where it is asked for, and signatures beside them."""
-    from privstats.files.detached import sign_beside
+    from privstats.files.detached import sign_beside, signature_path
     from privstats.workflows.report import TO_WRITE, page_of, registry_entry
 
     texts: list[tuple[Path, str, str]] = []
@@ -84,9 +91,17 @@ def _write(
         said = f"wrote {registry}; complete what begins with {TO_WRITE!r}"
         texts.append((registry, json_text(registry_entry(statement)), said))
     if out is not None:
-        texts.append((out / "report.html", page_of(statement), f"wrote report.html to {out}"))
+        texts.append((out / PAGE, page_of(statement), f"wrote {PAGE} to {out}"))
     console = Console()
     for path, text, said in texts:
+        earlier = signature_path(path)
+        if signer is None and earlier.exists():
+            earlier.unlink()
+            console.print(
+                f"removed {earlier}, which signed the earlier file: privstats identity sign signs this one",
+                highlight=False,
+                soft_wrap=True,
+            )
         atomic_write(path, text.encode(), shared=True)
         console.print(said, highlight=False, soft_wrap=True)
         if signer is not None:

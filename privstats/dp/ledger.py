@@ -377,10 +377,10 @@ class Ledger(LedgerPlace):
     def account(self, dataset: str) -> Account:
         """The caps and all spends of a data set."""
         with self._reading() as log:
-            found = LedgerState.of(log.records).accounts.get(dataset)
-        if found is None:
-            raise LedgerError(no_account(dataset))
-        return found
+            accounts = LedgerState.of(log.records).accounts
+        if dataset not in accounts:
+            raise LedgerError(no_account(dataset, accounts))
+        return accounts[dataset]
 
     def accounts(self) -> tuple[Account, ...]:
         """Every account, by name."""

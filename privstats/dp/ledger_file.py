@@ -218,7 +218,7 @@ def _require_file(path: Path) -> None:
     if not path.is_file():
         raise LedgerError(
             f"there is no ledger at {path}: name the file that releases are recorded in, or make a new one with "
-            "Ledger.create if nothing was ever released from this data"
+            f"`privstats ledger open {path}` (Ledger.create) if nothing was ever released from this data"
         )
 
 
@@ -290,7 +290,12 @@ def _reason(error: sqlite3.Error) -> str:
         return "is locked by another process: try again when that release has finished"
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return "cannot grow: the disk is full or failing, free some space"
-    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+    if code == sqlite3.SQLITE_NOTADB:
+        return (
+            "is not readable, and may be no ledger at all: name the file that `privstats ledger open` wrote; if it is "
+            "that, restore it from a backup, and do not start a new one for the same data"
+        )
+    if code == sqlite3.SQLITE_CORRUPT:
         return "is not readable: restore it from a backup, and do not start a new one for the same data"
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
         return "cannot be opened for writing: check its folder and permissions"

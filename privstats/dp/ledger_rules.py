@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from privstats.dp.accounts import TOLERANCE, Account, Cap, Spend, epsilon_of
 from privstats.dp.calibration import Noise
-from privstats.dp.gaussian import compose, gaussian_epsilon
+from privstats.dp.gaussian import compose
 from privstats.dp.ledger_records import ApartBy, Part
 from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy, Unit
 from privstats.dp.sensitivity import joint_mu
@@ -37,14 +37,20 @@ __all__ = [
     "check_waiting",
     "no_account",
     "price",
+    "room",
+    "room_left",
     "same_spend",
     "used_up",
 ]
 
 
-def no_account(dataset: str) -> str:
-    """The error for a data set without an account."""
-    return f"the ledger has no account {dataset!r}: open it with set_cap before the first release"
+def no_account(dataset: str, known: Iterable[str] = ()) -> str:
+    """The error for a data set without an account, in a ledger that has these accounts."""
+    has = ", ".join(map(repr, known))
+    return (
+        f"the ledger has no account {dataset!r}{f', but {has}' if has else ''}: open it with `privstats ledger cap` "
+        "(set_cap) before the first release"
+    )
 
 
 _ROLES: Mapping[str, str] = {"": "another course", "holding": "a party's records", "parties": "a server's sums"}
@@ -277,13 +283,31 @@ def check_room(account: Account, mu: float) -> None:
     total = compose((account.mu, mu))
     if total <= account.mu_cap * (1 + TOLERANCE):
         return
-    left = math.sqrt(max(0.0, account.mu_cap**2 - account.mu**2))
-    room = f"at most epsilon {gaussian_epsilon(left, account.delta):.4g}" if left > 0 else "nothing"
+    left = room_left(account) or "nothing"
     raise LedgerError(
         f"account {account.dataset!r} would reach epsilon {epsilon_of(total, account.delta):.4g} with a cap of "
-        f"{account.epsilon:.4g} at delta {account.delta:g}: {room} is left for one more release; nothing was spent"
+        f"{account.epsilon:.4g} at delta {account.delta:g}: {left} is left for one more release; nothing was spent"
         + (f"; {_begun(account.waiting)}" if account.waiting else "")
     )
+
+
+def room_left(account: Account) -> str:
+    """What one more release may promise at most under the cap in force; empty where nothing is left, or no cap is.
+
+    The epsilon is at the cap's delta, of mu = sqrt(mu_cap^2 - mu^2), and cut to four digits, so that it fits.
+    """
+    left = math.sqrt(max(0.0, account.mu_cap**2 - account.mu**2)) if account.cap else 0.0
+    epsilon = epsilon_of(left, account.delta)
+    if epsilon <= 0:
+        return ""
+    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
+    return f"at most epsilon {math.floor(epsilon / unit * (1 + TOLERANCE)) * unit:.4g}"
+
+
+def room(account: Account) -> str:
+    """The same in a line, for those who ask whether a second study may run."""
+    left = room_left(account)
+    return f"room for one more release of {left} at delta {account.delta:g}" if left else "no room for another release"
 
 
 def _begun(waiting: Sequence[Spend]) -> str:

@@ -79,6 +79,11 @@ def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[
     """
     public = public_key(signed_by, "signed_by", error)
     data, place = read_whole(path, error, "privstats report"), signature_path(path)
+    if not place.exists():
+        raise error(
+            f"cannot read {place}: no signature lies beside {path}; who made it writes one with "
+            f"`privstats identity sign {path} --key IDENTITY.PEM`"
+        )
     beside = read_whole(place, error, "privstats report --sign")
     try:
         found = json.loads(beside[:_MOST_BYTES])

@@ -240,11 +240,11 @@ def read_private(
     """
     secret = None if passphrase is None else _passphrase(passphrase, error)
     data = _read(path, error, "Identity.save")
-    if others_can_read(Path(path)):
-        raise error(f"others can read the private key in {path}: let only its owner, chmod 600 {path}")
     if _PRIVATE.encode() not in data:
         what = "a public key" if _PUBLIC.encode() in data else "no private key"
         raise error(f"{path} holds {what}; give the file that Identity.save or `privstats identity new` wrote")
+    if others_can_read(Path(path)):
+        raise error(f"others can read the private key in {path}: let only its owner, chmod 600 {path}")
     try:
         key = serialization.load_pem_private_key(data, secret)
     except TypeError:  # cryptography's word for a passphrase too few or too many

@@ -136,8 +136,9 @@ def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDA
         wanted: sets of names, each with spaces between.
 
     Raises:
-        DataError: not an npz file, or no set is whole in it.
+        DataError: missing, empty, no npz file, or no set is whole in it.
     """
+    _require_file(Path(path))
     sets = " or ".join(", ".join(names.split()) for names in wanted)
     try:
         archive = np.load(path, allow_pickle=False)
@@ -153,6 +154,14 @@ def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDA
         if isinstance(error, DataError):
             raise
         raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
+
+
+def _require_file(path: Path) -> None:
+    """Refuse what is missing or empty, by its full path: it may have been meant from another folder."""
+    if not path.exists():
+        raise DataError(f"no such file {path.absolute()}: a path is read from the folder where you stand")
+    if path.is_file() and path.stat().st_size == 0:
+        raise DataError(f"{path.absolute()} is empty; give a file with records")
 
 
 def _of_frame(frame: Any, file: RecordFile, names: tuple[str, ...] | None) -> Records:
@@ -182,6 +191,7 @@ def _frame(path: Path) -> Any:
     pandas = load("pandas", by=f"a {path.suffix} file")
     if path.suffix.lower() == ".parquet":
         require("pyarrow", by="a .parquet file")
+    _require_file(path)
     try:
         return getattr(pandas, _READERS[path.suffix.lower()])(path)
     except (OSError, ValueError, UnicodeError):  # pandas' own errors of parsing are ValueErrors

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
@@ -29,6 +30,7 @@ __all__ = ["FORMAT_VERSION", "digest_of", "from_toml", "read_text", "to_toml"]
 
 FORMAT_VERSION = 1
 
+_DECIMAL_COMMA = re.compile(r"^[ \t]*(\w+)[ \t]*=[ \t]*([-+]?\d+),(\d+)[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 _MAX_CHARACTERS = 1 << 20
 _MAX_INTEGER = 1 << 53
 
@@ -128,12 +130,25 @@ def _parsed(text: str) -> dict[str, Any]:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        path = "" if "\n" in text or "=" in text else "; this looks like a path, so use Plan.read(path)"
-        raise PlanError(f"the plan is not valid TOML: {error}{path}") from None
+        raise PlanError(f"the plan is not valid TOML: {error}{_remedy(text)}") from None
     except (RecursionError, ValueError):
         raise PlanError("the plan is not valid TOML: it nests too deeply or holds an endless number") from None
     _refuse_huge(tables)
     return tables
+
+
+def _remedy(text: str) -> str:
+    """What to do about a text that is no TOML, where that can be told from it."""
+    if "\n" not in text and "=" not in text:
+        return "; this looks like a path, so use Plan.read(path)"
+    comma = _DECIMAL_COMMA.search(text)
+    if comma is not None:
+        return f"; write numbers with a decimal point: {comma[1]} = {comma[2]}.{comma[3]}"
+    if "[schema]" not in text:
+        return (
+            "; a plan is a text file with [schema], [cohort] and [privacy]: `privstats plan init --example` writes one"
+        )
+    return ""
 
 
 def _refuse_huge(value: Any, where: str = "the plan") -> None:

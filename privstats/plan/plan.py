@@ -241,7 +241,11 @@ class Plan:
         Raises:
             PlanError: the file cannot be read, or its plan is refused.
         """
-        plan = cls.from_toml(document.read_text(path))
+        text = document.read_text(path)
+        try:
+            plan = cls.from_toml(text)
+        except PlanError as error:
+            raise PlanError(f"{os.fspath(path)}: {error}") from None
         if plan.published is None or not beside(path).exists():
             return plan
         return plan.with_values(Published.load(beside(path)).read())

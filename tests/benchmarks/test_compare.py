@@ -19,7 +19,7 @@ def options(tmp_path, monkeypatch):
 
     monkeypatch.setattr(compare, "MODELS", {"LDA": model, "refined": model, "other": model})
     monkeypatch.setattr(compare, "_commit", lambda: "abc")
-    chosen = Namespace(quick=True, tasks=None, keep=False, json=tmp_path / "saved.json", asked=asked)
+    chosen = Namespace(quick=True, tasks=None, keep=False, json=tmp_path / "saved.json", figures=None, asked=asked)
     chosen.models, chosen.epsilons, chosen.draws = ["LDA"], [1.0], 2
     return chosen
 

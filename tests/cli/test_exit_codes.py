@@ -242,7 +242,7 @@ release verify release --plan nowhere.toml
 release verify release --signed-by nonsense
 release verify release --signed-by me.pem
 release verify release --signed-by folder
-ledger open ledger.db
+ledger open plan.toml
 ledger open nowhere/ledger.db
 ledger cap ledger.db beds
 ledger cap nowhere.db beds --unit record --adjacency add-remove --epsilon 1 --delta 1e-6

@@ -16,6 +16,7 @@ import privstats as ps
 from privstats import dp
 from privstats.cli.ledger import history, standing
 from privstats.cli.parts import passphrases
+from privstats.dp.ledger_rules import room
 from privstats.secagg import Identity, Roster
 
 PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -191,8 +192,10 @@ def test_a_ledger_is_opened_capped_and_shown_with_its_whole_history(run, tmp_pat
     for words in (PLAN.digest[:8], b"first".hex()[:8], "not yet", "spent epsilon", "exact sums were released", "inf"):
         assert words in shown
     assert shown.count("cap at delta") == 2
+    assert re.search(r"epsilon\s+sent on", shown)
     account = ledger.account("beds")
     assert f"spent epsilon {account.spent:.4g} of 3 at delta 1e-05" in shown
+    assert "the squares of mu add up" in " ".join(shown.split())
     document = json.loads(run("ledger", "show", "ledger.db", "--dataset", "beds", "--json").stdout)
     (beds,) = document["accounts"]
     assert document["head"] == ledger.head
@@ -201,6 +204,59 @@ def test_a_ledger_is_opened_capped_and_shown_with_its_whole_history(run, tmp_pat
     assert [cap["epsilon"] for cap in beds["caps"]] == [2, 3]
     assert beds["epsilon"] == account.spent
     run("ledger", "show", "ledger.db", "--expected-head", ledger.head)
+
+
+def test_the_room_that_is_shown_is_what_the_ledger_admits(run, tmp_path):
+    run("ledger", "open", "ledger.db")
+    cap = ("--unit", "record", "--adjacency", "add-remove", "--epsilon", "2", "--delta", "1e-5")
+    run("ledger", "cap", "ledger.db", "beds", *cap)
+    ledger = dp.Ledger.open(tmp_path / "ledger.db")
+    spent(ledger, b"first")
+    shown = run("ledger", "show", "ledger.db").stdout
+    most = float(re.search(r"room for one more release of at most epsilon (\S+) at delta 1e-05", shown)[1])
+    larger = dataclasses.replace(PLAN, privacy=dataclasses.replace(PRIVACY, epsilon=most * 1.001))
+    with pytest.raises(ps.LedgerError, match=f"at most epsilon {most:g} is left"):
+        spent(ledger, b"larger", larger)
+    spent(ledger, b"second", dataclasses.replace(PLAN, privacy=dataclasses.replace(PRIVACY, epsilon=most)))
+    noted = run("audit", "ledger", "ledger.db").stdout
+    assert room(ledger.account("beds")) in " ".join(noted.split())
+
+
+def test_a_new_account_beside_others_and_an_earlier_cap_are_told(run):
+    run("ledger", "open", "ledger.db")
+    terms = ("--unit", "record", "--adjacency", "add-remove", "--delta", "1e-5")
+    assert "new account" not in run("ledger", "cap", "ledger.db", "hips", *terms, "--epsilon", "3").stdout
+    assert (
+        "hips: was epsilon 3 at delta 1e-05"
+        in run("ledger", "cap", "ledger.db", "hips", *terms, "--epsilon", "9").stdout
+    )
+    typo = run("ledger", "cap", "ledger.db", "hip", *terms, "--epsilon", "9").stdout
+    assert "hip is a new account, with nothing spent; this ledger also has: hips" in typo
+    told = run("ledger", "show", "ledger.db", "--dataset", "hops", code=2).stderr
+    assert "no account 'hops', but 'hip', 'hips': open it with `privstats ledger cap`" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("ledger", "show", "plan.toml"), "may be no ledger at all: name the file that `privstats ledger open` wrote"),
+        (("ledger", "show", "leger.db"), "make a new one with `privstats ledger open leger.db`"),
+        (("identity", "sign", "plan.toml", "--key", "Bonn.pub"), "Bonn.pub holds a public key; give the file that"),
+        (("identity", "verify", "plan.toml", "--signed-by", "Bonn.pub"), "`privstats identity sign plan.toml --key"),
+        (("plan", "check", "hips.csv"), "hips.csv: the plan is not valid TOML: "),
+        (("plan", "diff", "plan.toml", "hips.csv"), "a plan is a text file with [schema], [cohort] and [privacy]"),
+        (("plan", "check", "comma.toml"), "write numbers with a decimal point: epsilon = 1.0"),
+    ],
+)
+def test_the_wrong_file_is_told_what_it_is(run, tmp_path, words, told):
+    (tmp_path / "hips.csv").write_text("patient,age\n1,51\n")
+    (tmp_path / "comma.toml").write_text(PLAN.to_toml().replace("epsilon = 1.0", "epsilon = 1,0"))
+    assert told in run(*words, code=2).stderr
+
+
+def test_no_room_is_said_too():
+    account = dp.Account("beds", (dp.Cap("2026", "record", "add-remove", 0.1, 1e-5),), entries())
+    assert room(account) == "no room for another release"
 
 
 def test_a_spend_that_was_freed_by_proof_costs_nothing_and_says_so(capsys):
@@ -221,6 +277,16 @@ def test_a_ledger_that_was_made_to_exceed_its_cap_says_so():
 
 def entries() -> tuple[dp.Spend, ...]:
     return (dp.Spend(1, "2026", PLAN.digest, b"run", "release", "central", 1.0, (), masking_failure=1e-9),)
+
+
+def test_a_ledger_that_is_there_without_accounts_may_be_opened_again(run, tmp_path):
+    first = run("ledger", "open", "ledger.db")
+    again = run("ledger", "open", "ledger.db")  # as after `flower records`, which makes the party's
+    assert again.stdout == first.stdout
+    assert "there is a ledger without accounts at ledger.db; open an account" in again.stderr
+    dp.Ledger.open(tmp_path / "ledger.db").set_cap("beds", unit="record", adjacency="add-remove", epsilon=1, delta=1e-6)
+    refused = run("ledger", "open", "ledger.db", code=2).stderr
+    assert "ledger.db is a ledger already, with accounts for 'beds': go on with privstats ledger show" in refused
 
 
 def test_missed_runs_are_skipped_by_a_persons_word(run, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 
 import privstats as ps
 from privstats.cli.main import app
-from privstats.cli.parts import asking
+from privstats.cli.parts import asking, csv_tables
 from privstats.cli.parts.questions import QUESTIONS
 
 GIVEN = {
@@ -50,9 +51,8 @@ def test_a_person_answers_and_the_plan_says_what_was_answered(init, terminal):
 
 
 def test_what_is_given_is_not_asked(init, terminal):
-    done = init(
-        "--unit", "client", "--max-records-per-client", "50", input=ANSWERS.replace("record\nreplace-one\n", "")
-    )
+    answers = ANSWERS.replace("record\nreplace-one\n", "add-remove\n")
+    done = init("--unit", "client", "--max-records-per-client", "50", input=answers)
     assert done.exit_code == 0, done.output
     assert "Who is protected?" not in done.output
     assert ps.Plan.read("plan.toml").privacy.max_records_per_client == 50
@@ -67,10 +67,45 @@ def test_a_choice_of_privacy_has_no_default(init, terminal):
 
 
 def test_answers_that_make_no_plan_are_not_lost(init, terminal, privstats, tmp_path):
-    done = init(input=ANSWERS.replace("\n2.0\n", "\n1e9\n"))
+    done = init(input=ANSWERS.replace("\n900\n", "\n9000000000000000000\n"))
     assert isinstance(done.exception, ps.PlanError)
     assert "privstats plan init plan.toml --yes --task classes" in done.stderr
-    assert "--epsilon 1000000000.0" in done.stderr
+    assert "--max-records 9000000000000000000" in done.stderr
+
+
+WRONG = {
+    "classes": (1, "classes must be"), "features": (0, "features must be"), "clip-norm": (-1.0, "clip_norm must be"),
+    "clients": (1, "cohort.clients must be at least 2"), "vanish": (8, "vanish must be 0 to 7 of 8"),
+    "colluders": (6, "must stay below"), "max-records": (0, "cohort.max_records must be at least 1"),
+    "epsilon": (0.0, "epsilon must lie between"), "delta": (1.0, "delta must lie between"),
+}  # fmt: skip
+
+
+def test_an_answer_out_of_its_bounds_is_asked_again_at_once(init, terminal):
+    twice = {name: f"{WRONG[name][0]}\n{value}" if name in WRONG else f"{value}" for name, value in GIVEN.items()}
+    done = init(input="\n".join(twice.values()) + "\n")
+    assert done.exit_code == 0, done.output
+    asked = {question.name.replace("_", "-"): question.asks for question in QUESTIONS}
+    for name, (_, told) in WRONG.items():
+        assert done.output.count(asked[name]) == 2
+        assert told in done.output.split(asked[name])[1]
+
+
+def test_an_option_out_of_its_bounds_is_refused_before_the_next_question(init, terminal):
+    done = init(*options(clients=1, vanish=None), input="0\n")
+    assert "cohort.clients must be at least 2" in str(done.exception)
+    assert "may vanish" not in done.output
+
+
+def test_a_party_is_promised_what_somebody_chose(init, terminal):
+    """With unit client adjacency is asked and not taken, and replace-one is refused where it is answered."""
+    words = options(unit="client", adjacency=None, max_records_per_client=50)
+    done = init(*words, input="replace-one\nadd-remove\n")
+    assert (done.exit_code, done.output.count("What must stay a secret?")) == (0, 2), done.output
+    assert "'replace-one' is not offered with unit='client'" in done.output
+    assert init("--yes", "--force", *words, "--adjacency", "add-remove").exit_code == 0
+    assert ps.Plan.read("plan.toml").privacy.unit == "client"
+    assert "nothing says --adjacency" in str(init("--yes", "--force", *words).exception)
 
 
 def test_without_a_terminal_and_answers_the_example_is_written(init):
@@ -99,7 +134,9 @@ def test_yes_takes_what_is_given(init):
         (options(task="trees", classes=None), "task must be 'classes' or 'ridge'"),
         (options(vanish=8), "vanish must be 0 to 7 of 8"),
         (options(model="panel"), "protocol"),
-        (options(unit="person", adjacency=None), "unit must be one of"),
+        (options(unit="patient"), "unit must be 'record' or 'client', got 'patient': record: one record"),
+        (options(task="trees"), "task must be 'classes' or 'ridge', got 'trees'"),
+        (options(unit="client", max_records_per_client=9), "'replace-one' is not offered with unit='client'"),
         (["--target", "y"], "give the table with --from"),
     ],
 )
@@ -129,3 +166,44 @@ def test_a_table_of_numbers_is_a_regression(init, tmp_path):
     assert init("--yes", "--from", "ward.csv", "--target", "days", *words).exit_code == 0
     schema = ps.Plan.read("plan.toml").schema
     assert (schema.task, schema.features, schema.target_bound) == ("ridge", 2, 30)
+
+
+WARD = "patient,age,ill\nanna,51,no\nbert,42,yes\n"
+
+
+def test_a_csv_needs_no_pandas_and_ids_are_left_out(init, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    (tmp_path / "ward.csv").write_text(WARD.replace("age", "age,crp").replace("51", "51,3").replace("42", "42,2.5"))
+    words = ("--yes", "--from", "ward.csv", "--target", "ill", *options(classes=None, features=None, task=None))
+    assert "holds no numbers in patient; encode these columns, or leave them out: --drop patient" in str(
+        init(*words).exception
+    )
+    done = init(*words, "--drop", "patient")
+    assert done.exit_code == 0, done.output
+    assert ps.Plan.read("plan.toml").schema.feature_names == ("age", "crp")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "told"),
+    [
+        (WARD, ["--target", "ill", "--drop", "name"], "has no column name to leave out with --drop"),
+        (WARD, ["--target", "ill", "--drop", "ill"], "--drop leaves out 'ill', which --target predicts"),
+        (WARD, ["--target", "sick"], "has no column 'sick': say with --target"),
+        (WARD.replace("51", ""), ["--target", "ill"], "has missing values in age"),
+        (WARD + "carl,3\n", ["--target", "ill"], "cannot read ward.csv as a table"),
+        ("", ["--target", "ill"], "cannot read ward.csv as a table"),
+    ],
+)
+def test_a_csv_that_gives_no_plan_is_one_sentence(init, tmp_path, text, words, told):
+    (tmp_path / "ward.csv").write_text(text)
+    assert told in str(init("--yes", "--from", "ward.csv", *words).exception)
+    assert "--drop names a column of a table" in str(init("--yes", "--drop", "id").exception)
+
+
+def test_labels_have_the_kind_that_fits_all_of_them(tmp_path):
+    read = {}
+    for name, labels in {"whole": "0 2", "number": "0 2.5", "truth": "True false", "text": "0 b"}.items():
+        first, second = labels.split()
+        (tmp_path / "t.csv").write_text(f"x,y\n1,{first}\n2,{second}\n")
+        read[name] = csv_tables.read_csv(tmp_path / "t.csv", "y", ()).y.dtype.kind
+    assert read == {"whole": "i", "number": "f", "truth": "b", "text": "U"}

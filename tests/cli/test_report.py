@@ -53,10 +53,10 @@ def test_a_model_is_on_the_page_with_what_is_promised_for_it(privstats, folder):
     assert "A model made from it" in page
     assert "LDA: epsilon 1 at delta 1e-05: central noise, one record, add-remove." in page
     ps.heads.LDA().fit_release(dataclasses.replace(release, reproducible=True)).save(folder / "head")
-    assert privstats(*words, "--head", "head", cwd=folder).returncode == 1
+    assert privstats(*words, "--head", "head", "--force", cwd=folder).returncode == 1
     assert "A promise is contradicted" in (folder / "report.html").read_text("utf-8")
     ps.heads.LDA().fit(X, y).save(folder / "head")
-    done = privstats(*words, "--head", "head", cwd=folder)
+    done = privstats(*words, "--head", "head", "--force", cwd=folder)
     assert (done.returncode, "names no plan" in done.stderr) == (2, True)
 
 
@@ -90,7 +90,7 @@ def test_what_goes_wrong_is_one_sentence_and_no_page(privstats, folder, words, s
     done = privstats("report", "plan.toml", *words, cwd=folder)
     assert done.returncode == 2
     assert said in done.stderr
-    assert not (folder / "x" / "report.html").exists()
+    assert not (folder / "x").exists()
 
 
 def test_what_is_written_is_signed_beside_it(privstats, folder):
@@ -127,3 +127,30 @@ def test_a_locked_key_signs_with_its_passphrase_and_no_key_writes_nothing(privst
     done = privstats(*words, "--passphrase-file", "words.txt", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert (folder / "entry.json.sig").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "name"), [(("--registry", "entry.json"), "entry.json"), (("--out", "."), "report.html")]
+)
+def test_what_was_completed_by_hand_is_replaced_only_on_purpose(privstats, folder, words, name):
+    assert privstats("report", "plan.toml", *words, cwd=folder).returncode == 0
+    (folder / name).write_text("completed for an hour")
+    refused = privstats("report", "plan.toml", *words, cwd=folder)
+    assert (refused.returncode, f"{name} exists; " in refused.stderr) == (2, True)
+    assert (folder / name).read_text() == "completed for an hour"
+    assert privstats("report", "plan.toml", *words, "--force", cwd=folder).returncode == 0
+    assert (folder / name).read_text() != "completed for an hour"
+
+
+def test_no_signature_of_an_earlier_page_stays_beside_a_new_one(privstats, folder):
+    ps.secagg.Identity(bytes([1]) * 32).save(folder / "ulm.pem")
+    words = ("report", "plan.toml", "--out", ".")
+    assert privstats(*words, "--sign", "ulm.pem", cwd=folder).returncode == 0
+    (folder / "report.html").unlink()
+    refused = privstats(*words, cwd=folder)
+    assert (refused.returncode, "report.html.sig exists; " in refused.stderr) == (2, True)
+    done = privstats(*words, "--force", cwd=folder)
+    assert (done.returncode, "removed report.html.sig" in done.stdout) == (0, True)
+    assert not (folder / "report.html.sig").exists()
+    assert privstats(*words, "--sign", "ulm.pem", "--force", cwd=folder).returncode == 0
+    assert (folder / "report.html.sig").exists()

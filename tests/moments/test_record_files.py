@@ -53,7 +53,7 @@ def test_what_is_written_is_read(kind, y, tmp_path):
         ("a,b,y\n1,2,0\n", "y", ("a", "c"), r"t.csv lacks 'c' of the plan's feature_names; name its columns"),
         ("a,b,y\n1,2,\n", "y", ("a",), r"missing values in y"),
         ("a,b,y\n1,2,0\n", "a", ("a", "b"), r"lacks 'a'"),
-        ("", "y", None, r"cannot read .* as a table"),
+        ("", "y", None, r"/t.csv is empty; give a file with records"),
         ('a,b\n1,2,3,4\n"', "y", None, r"cannot read .* as a table"),
     ],
 )
@@ -61,6 +61,13 @@ def test_a_table_that_does_not_fit_is_one_sentence(text, target, names, words, t
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(DataError, match=words):
         RecordFile(tmp_path / "t.csv", target).read(names)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.npz"])
+def test_a_file_that_is_missing_is_named_with_its_whole_path(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=f"no such file {tmp_path / name}: "):
+        RecordFile(name, "y").read()
 
 
 def test_what_is_no_parquet_file_is_one_sentence(tmp_path):

@@ -34,6 +34,7 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
     noise, delta = target.noise, target.privacy.delta
     rows: list[tuple[Value, ...]] = []
     most = client_records or target.privacy.max_records_per_client
+    promised = (target.privacy.unit, target.privacy.adjacency, target.privacy.max_records_per_client or 1, "joint")
     for unit, records in (("record", 1), ("client", most)):
         if records is None:
             continue
@@ -41,12 +42,15 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
             for name, sigma in _questions(dict(noise.sigma)):
                 mu = client_mu(target.schema, sigma, adjacency, records) if unit == "client" else 0.0
                 mu = mu or joint_mu(target.schema, sigma, adjacency)
-                between = (f"{unit} {_SHORT[adjacency]}", unit, adjacency)
+                mark = " *" if (unit, adjacency, records, name) == promised else ""
+                between = (f"{unit} {_SHORT[adjacency]}{mark}", unit, adjacency)
                 rows.append((name, *between, mu, gaussian_epsilon(mu, delta), *operating_point(mu)))
     found, promise = declared_mu(target, seeded(_SEARCH)), target.promise
     notes = [
         f"the plan promises epsilon {promise.epsilon:.4g} at delta {promise.delta:g} per {promise.unit} under "
         f"{promise.adjacency}; a search finds mu {found:.6g} under its noise, the promise is mu {promise.mu:.6g}",
+        "*: what the plan promises; the other rows show what its noise gives for parts of the release, and against "
+        "changes that it does not promise to hide",
         "+/-: one more or one less (add-remove); swap: one exchanged for another (replace-one)",
         "TPR@1% (at 1 % false alarms), AUC and advantage are the most that any attacker can reach, whatever it knows",
     ]

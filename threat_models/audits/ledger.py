@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from privstats.dp import Account, Cap, Ledger, Spend
 from privstats.dp.accounts import epsilon_of
+from privstats.dp.ledger_rules import room
 from privstats.errors import LedgerError
 from threat_models.audits.verdict import Report, Value
 
@@ -38,6 +39,7 @@ def audit_ledger(ledger: Ledger, dataset: str | None = None) -> Report:
     notes += [
         f"{a.dataset}: to delta comes {a.masking_failure:.2g} for the masking" for a in accounts if a.masking_failure
     ]
+    notes += [f"{a.dataset}: {room(a)}" for a in accounts if a.cap is not None]
     notes += [f"{a.dataset}: MORE WAS SPENT THAN THE CAP ADMITS" for a in accounts if a.exceeded]
     notes += ["The head, to be kept elsewhere; as --expected-head it tells any older copy:", ledger.head]
     violated = any(account.exceeded for account in accounts)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import typer
 
-from privstats.cli.parts.questions import QUESTIONS, Answers, Question, answered, plan_text, table_facts
+from privstats.cli.parts.questions import QUESTIONS, Answers, Question, answered, check_answer, plan_text, table_facts
 from privstats.errors import PlanError, PrivstatsError
 
 __all__ = ["can_ask", "plan_from"]
@@ -22,7 +22,15 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def plan_from(path: Path, given: Mapping[str, Any], table: Path | None, target: str | None, *, ask: bool) -> str:
+def plan_from(
+    path: Path,
+    given: Mapping[str, Any],
+    table: Path | None,
+    target: str | None,
+    drop: Sequence[str] = (),
+    *,
+    ask: bool,
+) -> str:
     """The text of the plan that the answers make.
 
     Args:
@@ -30,14 +38,16 @@ def plan_from(path: Path, given: Mapping[str, Any], table: Path | None, target: 
         given: answers by option.
         table: a file whose columns and classes answer, too.
         target: its column that is predicted.
+        drop: its columns that are left out.
         ask: whether a person answers the rest.
 
     Raises:
         PrivstatsError: an answer is missing, the table cannot be read, or the answers make no plan.
     """
-    if target is not None and table is None:
-        raise PlanError("--target names a column of a table: give the table with --from")
-    read, fields = _read(table, target, given) if table is not None else ({}, {})
+    for option, named in (("--target", target), ("--drop", drop)):
+        if named and table is None:
+            raise PlanError(f"{option} names a column of a table: give the table with --from")
+    read, fields = _read(table, target, drop, given) if table is not None else ({}, {})
     answers = answered({**read, **given}, _ask if ask else None)
     try:
         return plan_text(answers, fields)
@@ -47,8 +57,8 @@ def plan_from(path: Path, given: Mapping[str, Any], table: Path | None, target: 
         raise
 
 
-def _read(table: Path, target: str | None, given: Mapping[str, Any]) -> tuple[Answers, Answers]:
-    answers, fields, rows = table_facts(table, target, given)
+def _read(table: Path, target: str | None, drop: Sequence[str], given: Mapping[str, Any]) -> tuple[Answers, Answers]:
+    answers, fields, rows = table_facts(table, target, drop, given)
     classes = f", {answers['classes']} classes" if "classes" in answers else ""
     typer.echo(
         f"{table}: {rows:,} rows, {answers['features']} columns beside {target}{classes}. Their names stand in the "
@@ -60,10 +70,20 @@ def _read(table: Path, target: str | None, given: Mapping[str, Any]) -> tuple[An
     return answers, fields
 
 
-def _ask(question: Question) -> Any:
+def _ask(question: Question, found: Answers) -> Any:
+    """The answer of a person, who is asked again as long as it is out of its bounds."""
+    kind = click.Choice(question.choices) if question.choices else click.types.convert_type(question.kind)
+
+    def checked(text: str) -> Any:
+        value = kind(text)
+        try:
+            check_answer(question, value, found)
+        except PrivstatsError as error:
+            raise click.UsageError(str(error)) from None
+        return value
+
     typer.echo(f"\n{question.why}")
-    kind = click.Choice(question.choices) if question.choices else question.kind
-    return typer.prompt(question.asks, type=kind)
+    return typer.prompt(question.asks, type=kind, value_proc=checked)
 
 
 def _again(path: Path, answers: Answers, read: Answers) -> str:

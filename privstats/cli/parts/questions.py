@@ -6,7 +6,7 @@ privacy has a default, and neither clip norm, target bound nor number of records
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import tomli_w
 
 import privstats as ps
-from privstats.errors import PlanError
+from privstats.errors import DataError, PlanError
 
 if TYPE_CHECKING:
     from privstats.moments.record_files import Records
 
-__all__ = ["QUESTIONS", "Answers", "Question", "answered", "plan_text", "table_facts"]
+__all__ = ["QUESTIONS", "Answers", "Question", "answered", "check_answer", "plan_text", "table_facts"]
 
 Answers: TypeAlias = dict[str, Any]
 
@@ -117,10 +117,10 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "adjacency",
         "What must stay a secret?",
-        "add-remove: whether a record is in the data at all; replace-one: only what is in it.",
+        "add-remove: whether a record (with unit client: a party) is in the data at all; replace-one: only what is in "
+        "a record, with unit record alone.",
         str,
         ("add-remove", "replace-one"),
-        where=("unit", "record"),
     ),
     Question(
         "epsilon",
@@ -138,15 +138,16 @@ QUESTIONS: tuple[Question, ...] = (
 """In the order in which they are asked."""
 
 
-def answered(given: Mapping[str, Any], ask: Callable[[Question], Any] | None) -> Answers:
+def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] | None) -> Answers:
     """An answer to every question that is open: what is given, and what ``ask`` says.
 
     Args:
         given: answers by name; None where there is none.
-        ask: asks a person; None where nobody can be asked.
+        ask: asks a person, who gave these answers before; None where nobody can be asked.
 
     Raises:
         PlanError: an answer is missing and nobody can be asked; or one is given that the others leave no room for.
+        PrivstatsError: a person is asked, and an answer that is given is out of its bounds.
     """
     found: Answers = {}
     missing = []
@@ -158,7 +159,9 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question], Any] | None) ->
             continue
         if value is None and ask is None:
             missing.append(question.option)
-        found[question.name] = ask(question) if value is None and ask is not None else value
+        if value is not None:
+            _check_given(question, value, found, asking=ask is not None)
+        found[question.name] = ask(question, found) if value is None and ask is not None else value
     if missing:
         raise PlanError(
             f"nothing says {', '.join(missing)}: give these, or run the command on a terminal without --yes; no choice "
@@ -167,16 +170,45 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question], Any] | None) ->
     return found
 
 
-def table_facts(path: Path, target: str | None, given: Mapping[str, Any]) -> tuple[Answers, Answers, int]:
+def _check_given(question: Question, value: Any, found: Answers, *, asking: bool) -> None:
+    """Refuse an option on which other questions depend before these are looked at, and where a person is asked, any."""
+    governs = any(each.where is not None and each.where[0] == question.name for each in QUESTIONS)
+    if governs and value not in question.choices:
+        choices = " or ".join(map(repr, question.choices))
+        raise PlanError(f"{question.name} must be {choices}, got {value!r}: {question.why}")
+    if asking:
+        check_answer(question, value, found)
+
+
+def check_answer(question: Question, value: Any, found: Answers) -> None:
+    """Refuse an answer that is out of its own bounds, or that the answers before it leave no room for.
+
+    Raises:
+        PrivstatsError: the sentence of the part of the plan that refuses it.
+    """
+    check = _CHECKS.get(question.name)
+    if check is not None:
+        check({**_INNOCENT, **found, question.name: value})
+
+
+def table_facts(
+    path: Path, target: str | None, drop: Sequence[str], given: Mapping[str, Any]
+) -> tuple[Answers, Answers, int]:
     """What a table says of a plan: answers, further fields of the schema, and how many rows it has.
 
     Raises:
-        DataError: the table cannot be read, or holds no numbers beside the target.
-        MissingExtraError: pandas is not installed.
+        DataError: the table cannot be read, or holds no numbers beside the target and what is left out.
+        MissingExtraError: the table is no CSV file, and pandas is not installed.
     """
+    from privstats.cli.parts.csv_tables import read_csv
     from privstats.moments import RecordFile
 
-    records = RecordFile(path, target=target).whole()
+    if path.suffix.lower() == ".csv":
+        records = read_csv(path, target, drop)
+    elif drop:
+        raise DataError(f"--drop leaves out columns of a CSV file, and {path} is none: write it without them")
+    else:
+        records = RecordFile(path, target=target).whole()
     task = given.get("task") or ("ridge" if records.y.dtype.kind == "f" else "classes")
     answers: Answers = {"task": task, "features": records.X.shape[1]}
     fields: Answers = {"feature_names": records.names}
@@ -220,8 +252,6 @@ def _schema(answers: Answers, fields: Mapping[str, Any]) -> ps.schema.Schema:
     size = {"features": answers["features"], "clip_norm": answers["clip_norm"], **fields}
     if answers["task"] == "ridge":
         return ps.RidgeSchema(target_bound=answers["target_bound"], **size)
-    if answers["task"] != "classes":
-        raise PlanError(f"task must be 'classes' or 'ridge', got {answers['task']!r}: choose one")
     return ps.ClassSchema(answers["classes"], statistics="NAB", **size)
 
 
@@ -236,5 +266,32 @@ def _cohort(answers: Answers) -> ps.Cohort:
 
 def _privacy(answers: Answers) -> ps.Privacy:
     names = ("model", "unit", "adjacency", "epsilon", "delta", "max_records_per_client")
-    choices: Any = {"adjacency": "add-remove", **answers}  # the only one that a client can be promised
-    return ps.Privacy(**{name: choices.get(name) for name in names})
+    choices: Any = {name: answers.get(name) for name in names}
+    return ps.Privacy(**choices)
+
+
+_INNOCENT: Answers = {
+    "task": "classes",
+    "classes": 2,
+    "features": 2,
+    "clip_norm": 1.0,
+    "target_bound": 1.0,
+    "vanish": 0,
+    "colluders": 0,
+    "max_records": 1,
+    "unit": "record",
+    "adjacency": "add-remove",
+    "epsilon": 1.0,
+    "delta": 1e-6,
+}
+"""What nothing is wrong with, in place of the answers that are not there yet."""
+
+_CHECKS: Mapping[str, Callable[[Answers], object]] = {
+    **dict.fromkeys(("classes", "target_bound", "features", "clip_norm"), lambda answers: _schema(answers, {})),
+    **dict.fromkeys(("clients", "vanish", "colluders", "max_records"), _cohort),
+    **dict.fromkeys(
+        ("max_records_per_client", "adjacency", "epsilon", "delta"),
+        lambda answers: _privacy({**answers, "model": "central"}),
+    ),
+}
+"""By question, the part of the plan that knows its bounds."""

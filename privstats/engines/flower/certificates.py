@@ -12,15 +12,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_ssh_private_key,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from privstats.errors import PrivstatsError
-from privstats.files.atomic import write_new
+from privstats.files.atomic import read_whole, write_new
 
-__all__ = ["MOST_DAYS", "write_certificates", "write_node_key"]
+__all__ = ["MOST_DAYS", "check_authority", "check_node_key", "write_certificates", "write_node_key"]
 
 MOST_DAYS = 825
 """The longest lifetime of a server's certificate: some TLS libraries refuse longer ones."""
@@ -87,6 +94,33 @@ def write_node_key(path: Path) -> Path:
     write_new(path, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
     write_new(public, key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b"\n")
     return public
+
+
+def check_authority(path: Path) -> None:
+    """Refuse a file without a certificate, which Flower would find out in a traceback of each attempt to connect.
+
+    Raises:
+        PrivstatsError: the file cannot be read, or holds no PEM certificate.
+    """
+    try:
+        x509.load_pem_x509_certificates(read_whole(path, PrivstatsError, "privstats flower certificates"))
+    except ValueError:
+        raise PrivstatsError(f"{path} is no certificate: ask the coordinator for ca.pem") from None
+
+
+def check_node_key(path: Path) -> None:
+    """Refuse a file that is no node's private key, such as its public half or an identity.
+
+    Raises:
+        PrivstatsError: the file cannot be read, or holds no elliptic curve private key in OpenSSH's format without a
+            passphrase.
+    """
+    try:
+        key: object = load_ssh_private_key(read_whole(path, PrivstatsError, "privstats flower key"), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise PrivstatsError(f"{path} is no node key: `privstats flower key NEW` makes one")
 
 
 def _general_name(host: str) -> x509.GeneralName:

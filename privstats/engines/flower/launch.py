@@ -22,11 +22,13 @@ from typing import TextIO
 import tomli_w
 
 from privstats.engines.flower import doors, entrypoint_guard, fork_server
+from privstats.engines.flower.certificates import check_authority, check_node_key
+from privstats.engines.flower.joined import joined_once
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.system import require_posix
 
-__all__ = ["CONTROL_PORT", "Ending", "join", "next_step", "serve"]
+__all__ = ["CONTROL_PORT", "Ending", "join", "next_step", "no_answer", "serve"]
 
 CONTROL_PORT = 8001
 """The default port of 127.0.0.1 on which the coordinator's ``flwr`` reaches the SuperLink."""
@@ -34,13 +36,16 @@ CONTROL_PORT = 8001
 AGAIN_SECONDS = 10.0
 """The pause between two starts of a node that the SuperLink refused, or that ended."""
 
-_STILL_REFUSED_SECONDS = 90.0
+_UNANSWERED_SECONDS = 15.0
 _GRACE_SECONDS = 20.0
 _REFUSED = "[code: 2004]"
 _ONLINE = "SuperNode ID:"
 _BAD_TLS = "SSL/TLS handshake error"
-_HELD = "the SuperLink still holds our last connection; trying again"
-_UNKNOWN = f'{_HELD}, or does not know node.pub: ask for "flwr supernode register"'
+_RETRYING = "Connection attempt failed"
+_TURNED_AWAY = (
+    "the SuperLink still holds our last connection; trying again, or does not know node.pub: ask for "
+    '"flwr supernode register"'
+)
 _CLOCK = "the SuperLink ended our connection without a reason: set this machine's clock (at most 5 s ahead)"
 _CERTIFICATE = "the SuperLink's certificate is not one of --root-certificates: ask the coordinator for ca.pem"
 _LOST = "the node has ended; starting it again"
@@ -65,15 +70,10 @@ class Ending:
     bad_certificate: bool = False
 
 
-def next_step(ending: Ending, refused_for: float) -> tuple[bool, str]:
-    """Whether to start a node again, and the sentence for its operator.
-
-    Args:
-        ending: how it ended.
-        refused_for: seconds since the first of its uninterrupted refusals.
-    """
+def next_step(ending: Ending) -> tuple[bool, str]:
+    """Whether to start a node again that ended like this, and the sentence for its operator."""
     if ending.refused:
-        return True, _HELD if refused_for < _STILL_REFUSED_SECONDS else _UNKNOWN
+        return True, _TURNED_AWAY
     if ending.online:
         return True, _LOST
     if ending.code == 0:
@@ -81,6 +81,14 @@ def next_step(ending: Ending, refused_for: float) -> tuple[bool, str]:
     if ending.bad_certificate:
         return False, _CERTIFICATE
     return False, f"flower-supernode ended with exit code {ending.code}: its own words are above"
+
+
+def no_answer(superlink: str) -> str:
+    """The sentence for the operator of a node whose attempts to reach ``HOST:PORT`` have failed so far."""
+    return (
+        f"no answer at {superlink}: is serve running there, are host and port right, does a firewall stop us? It is "
+        "tried again"
+    )
 
 
 def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say: Say = print) -> int:
@@ -97,13 +105,23 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
         0 after Ctrl-C, 1 when the node cannot be started.
 
     Raises:
-        PrivstatsError: another version of Flower is installed, a file is missing, or Flower cannot take a path.
+        InUseError: another process has joined with this folder.
+        PrivstatsError: another version of Flower is installed, a file is missing, or no certificate or key, or
+            Flower cannot take a path.
     """
     require_posix("privstats flower join")
     entrypoint_guard.check_version()
-    home = home.resolve()
+    if not home.is_dir():
+        raise PrivstatsError(f"there is no folder {home}")
+    with joined_once(home):
+        return _joined(home.resolve(), superlink, root_certificates, key, say)
+
+
+def _joined(home: Path, superlink: str, root_certificates: Path, key: Path, say: Say) -> int:
     for what, path in (("root certificates", root_certificates), ("node key", key)):
         _must_exist(what, path)
+    check_authority(root_certificates)
+    check_node_key(key)
     environment = {**_environment(home, "flwr-clientapp"), fork_server.PROGRAM: "flwr-clientapp"}
     words = [
         *entrypoint_guard.command("flower-supernode"),
@@ -112,24 +130,18 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
         *("--node-config", f"privstats-home={_quoted(home)}"),
     ]
     with _sigterm_is_ctrl_c():
-        return _keep(lambda: _watch([*words, "--port", str(_free_port())], environment), say)
+        return _keep(
+            lambda: _watch(
+                [*words, "--port", str(_free_port())], environment, unanswered=lambda: say(no_answer(superlink))
+            ),
+            say,
+        )
 
 
-def _keep(
-    start: Callable[[], Ending | None],
-    say: Say,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> int:
+def _keep(start: Callable[[], Ending | None], say: Say, sleep: Callable[[float], None] = time.sleep) -> int:
     """Restart a node as long as :func:`next_step` says so; ``start`` returns None after Ctrl-C."""
-    refused_since: float | None = None
     while (ending := start()) is not None:
-        now = clock()
-        if not ending.refused:
-            refused_since = None
-        elif refused_since is None:
-            refused_since = now
-        again, sentence = next_step(ending, 0.0 if refused_since is None else now - refused_since)
+        again, sentence = next_step(ending)
         say(sentence)
         if not again:
             return 1
@@ -249,8 +261,16 @@ def _free_port() -> int:
         return port
 
 
-def _watch(words: list[str], environment: Mapping[str, str], log: TextIO | None = None) -> Ending | None:
-    """Run a child to its end, forward its output, and end its remaining programs; None after Ctrl-C."""
+def _watch(
+    words: list[str],
+    environment: Mapping[str, str],
+    log: TextIO | None = None,
+    unanswered: Callable[[], None] = lambda: None,
+) -> Ending | None:
+    """Run a child to its end, forward its output, and end its remaining programs; None after Ctrl-C.
+
+    A node that has only tried to connect after some seconds has ``unanswered`` called.
+    """
     child = subprocess.Popen(  # noqa: S603  # our own interpreter and words, no shell
         words,
         env=dict(environment),
@@ -263,12 +283,18 @@ def _watch(words: list[str], environment: Mapping[str, str], log: TextIO | None 
     seen: set[str] = set()
     reader = threading.Thread(target=_pass_on, args=(child.stdout, log or sys.stderr, seen), daemon=True)
     reader.start()
+    waiting = threading.Timer(
+        _UNANSWERED_SECONDS, lambda: unanswered() if _RETRYING in seen and _ONLINE not in seen else None
+    )
+    waiting.daemon = True
+    waiting.start()
     try:
         code = child.wait()
     except KeyboardInterrupt:
         _stop(child)
         return None
     finally:
+        waiting.cancel()
         reader.join(_GRACE_SECONDS if child.returncode is not None else 0)
         _kill_group(child)
         reader.join()
@@ -279,7 +305,7 @@ def _pass_on(lines: TextIO, log: TextIO, seen: set[str]) -> None:
     for line in lines:
         log.write(line)
         log.flush()
-        seen.update(word for word in (_ONLINE, _REFUSED, _BAD_TLS) if word in line)
+        seen.update(word for word in (_ONLINE, _REFUSED, _BAD_TLS, _RETRYING) if word in line)
 
 
 def _stop(child: subprocess.Popen[str]) -> None:

@@ -14,7 +14,7 @@ from privstats.engines.network.folder import Folder
 from privstats.engines.network.measuring import SCRIPT
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_whole
-from privstats.moments import RecordFile
+from privstats.moments import RecordFile, measure
 
 __all__ = ["Named", "name_file"]
 
@@ -47,7 +47,7 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
 
     Raises:
         PlanError: the folder is of a stream, whose records are brought epoch by epoch.
-        DataError: the folder is no client's, the file cannot be read or does not fit the plan's columns, or
+        DataError: the folder is no client's, the file cannot be read or its records do not fit the plan's schema, or
             ``records.py`` was edited; nothing is written then.
     """
     if folder.kind.part != "records":
@@ -57,11 +57,12 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     script = folder.home / SCRIPT
     if script.exists() and not _replaceable(script, untouched):
         raise DataError(f"{script} was edited; name the file in its load(), or move it away first")
-    names = folder.course.first.schema.feature_names
-    whole = len(file.whole(names).X)
-    summed = len(file.read(names).X)
+    plan = folder.course.first
+    names = plan.schema.feature_names
+    whole, summed = file.whole(names), file.read(names)
+    measure(plan.schema, summed.X, summed.y, published=plan.published)  # for its refusals; the sums are dropped
     atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())
-    return Named(script, summed, whole - summed)
+    return Named(script, len(summed.X), len(whole.X) - len(summed.X))
 
 
 def _replaceable(script: Path, untouched: bytes) -> bool:

@@ -6,6 +6,7 @@ It puts words and numbers of a plan, a release, a ledger and findings in their o
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +21,9 @@ from privstats.plan import Plan, facts
 from privstats.release import Release
 from privstats.schema import ClassSchema
 from privstats.version import __version__
-from privstats.workflows.report import explanations
+from privstats.workflows.report import explanations, spending
 from privstats.workflows.report.findings import Finding
-from privstats.workflows.report.layout import Cell, Table, Text, render
+from privstats.workflows.report.layout import render
 from privstats.workflows.report.review import review_table
 
 __all__ = ["Statement", "page_of"]
@@ -98,12 +99,15 @@ def page_of(statement: Statement) -> str:
     """
     plan = statement.plan
     at = statement.at or datetime.now(UTC)
+    digests = _digests(statement)
+    found = spending.together(plan, statement.mu, digests, statement.accounts or ())
     return render(
         __package__,
         "privacy_report.html",
         plan=plan,
-        headline=explanations.headline(plan, statement.mu),
-        found=None if plan.noise is None else explanations.found(statement.mu),
+        headline=spending.headline(plan, statement.mu, found),
+        found=_worst(statement.mu, found),
+        several=bool(found),
         course=None if statement.course is None else explanations.course_table(statement.course),
         course_digest=None if statement.course is None else statement.course.digest,
         collected=explanations.collected(plan),
@@ -117,12 +121,24 @@ def page_of(statement: Statement) -> str:
         review=review_table(plan, statement.mu, **_together(statement)),
         facts=[f"{fact[:1].upper()}{fact[1:]}." for fact in facts(plan)],
         released=None if statement.release is None else _released(statement.release),
-        accounts=None if statement.accounts is None else _accounts(statement.accounts),
-        spends=_spends(plan, statement.accounts or ()),
+        accounts=None if statement.accounts is None else spending.accounts_table(statement.accounts),
+        rooms=spending.rooms(statement.accounts or ()),
+        spends=list(spending.charges(digests, statement.accounts or ())),
         findings=statement.findings,
         violated=statement.violated,
         origin=_origin(plan, at),
     )
+
+
+def _digests(statement: Statement) -> list[str]:
+    """Under which a ledger charges it: a course under its own, not under its plans'."""
+    return [statement.plan.digest, *([] if statement.course is None else [statement.course.digest])]
+
+
+def _worst(mu: float, found: Sequence[spending.Together]) -> float | None:
+    """Of 100, the most that are found in this release or together with what was spent; None where nothing bounds it."""
+    worst = max((mu, *(each.mu for each in found)))
+    return None if math.isinf(worst) else explanations.found(worst)
 
 
 def _together(statement: Statement) -> dict[str, str]:
@@ -154,36 +170,6 @@ def _suppressed(release: Release) -> str:
     names = release.plan.schema.class_names
     gone = [str(index) if names is None else names[index] for index in release.suppressed]
     return f"the classes {', '.join(gone)}: too few records, by their noisy count" if gone else "no class"
-
-
-def _accounts(accounts: Sequence[Account]) -> Table:
-    """Every data set of the ledger, spent against its cap."""
-    header: tuple[Text, ...] = (
-        Cell("data set"),
-        Cell("protects", ("whom, against what change",)),
-        Cell("releases", ("of it, in all",)),
-        Cell("spent", ("epsilon of all releases together",)),
-        Cell("cap", ("epsilon that may be spent in all",)),
-        Cell("delta", ("at which both are counted",)),
-    )
-    rows = []
-    for account in accounts:
-        cap = account.cap
-        whom = "exact sums: no cap can hold" if cap is None else f"one {cap.unit}, {cap.adjacency}"
-        numbers = [f"{value:.4g}" for value in (account.spent, account.epsilon, account.quoted_delta)]
-        rows.append((account.dataset, whom, str(len(account.entries)), *numbers))
-    return Table("ledger", header, rows)
-
-
-def _spends(plan: Plan, accounts: Sequence[Account]) -> list[str]:
-    """Where this very plan was charged."""
-    return [
-        f"This plan was charged to {account.dataset!r} on {entry.at[:10]}"
-        + ("." if entry.released else "; whether anything left is not known.")
-        for account in accounts
-        for entry in account.entries
-        if entry.plan == plan.digest
-    ]
 
 
 def _origin(plan: Plan, at: datetime) -> list[tuple[str, str]]:

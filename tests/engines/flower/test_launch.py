@@ -13,13 +13,18 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from flwr.common.config import parse_config_args
 
 from privstats.engines.flower import entrypoint_guard, launch
+from privstats.engines.flower.certificates import write_certificates, write_node_key
 from privstats.engines.flower.launch import Ending, next_step
-from privstats.errors import PrivstatsError
+from privstats.errors import InUseError, PrivstatsError
+from privstats.secagg import Identity
 
 REFUSED = "print('[code: 2004] Failed to activate SuperNode'); raise SystemExit(1)"
+RETRYING = "print('WARNING : Connection attempt failed, retrying in 1.77 seconds', flush=True)"
 ONLINE = "print('INFO : SuperNode ID: 1444')"
 
 
@@ -33,43 +38,38 @@ def home(tmp_path):
 @pytest.fixture
 def given(tmp_path):
     """What ``join`` is given besides the folder."""
-    for name in ("ca.pem", "node"):
-        (tmp_path / name).write_text("")
-    return {"superlink": "127.0.0.1:8000", "root_certificates": tmp_path / "ca.pem", "key": tmp_path / "node"}
+    write_certificates(tmp_path / "tls", ["ulm.example"], days=1)
+    write_node_key(tmp_path / "node")
+    return {"superlink": "127.0.0.1:8000", "root_certificates": tmp_path / "tls" / "ca.pem", "key": tmp_path / "node"}
 
 
 class TestNextStep:
     @pytest.mark.parametrize(
-        ("ending", "seconds", "again", "sentence"),
+        ("ending", "again", "sentence"),
         [
-            (Ending(1, refused=True), 0, True, "the SuperLink still holds our last connection; trying again"),
-            (Ending(1, refused=True), 89, True, "the SuperLink still holds our last connection; trying again"),
             (
                 Ending(1, refused=True),
-                90,
                 True,
                 "the SuperLink still holds our last connection; trying again, or does not know node.pub: ask for "
                 '"flwr supernode register"',
             ),
             (
                 Ending(0),
-                0,
                 False,
                 "the SuperLink ended our connection without a reason: set this machine's clock (at most 5 s ahead)",
             ),
-            (Ending(0, online=True), 0, True, "the node has ended; starting it again"),
-            (Ending(-9, online=True), 0, True, "the node has ended; starting it again"),
+            (Ending(0, online=True), True, "the node has ended; starting it again"),
+            (Ending(-9, online=True), True, "the node has ended; starting it again"),
             (
                 Ending(1, bad_certificate=True),
-                0,
                 False,
                 "the SuperLink's certificate is not one of --root-certificates: ask the coordinator for ca.pem",
             ),
-            (Ending(2), 0, False, "flower-supernode ended with exit code 2: its own words are above"),
+            (Ending(2), False, "flower-supernode ended with exit code 2: its own words are above"),
         ],
     )
-    def test_what_an_operator_reads(self, ending, seconds, again, sentence):
-        assert next_step(ending, seconds) == (again, sentence)
+    def test_what_an_operator_reads(self, ending, again, sentence):
+        assert next_step(ending) == (again, sentence)
 
 
 def programs(monkeypatch, *sources):
@@ -129,6 +129,16 @@ class TestJoin:
             "flower-supernode ended with exit code 3: its own words are above",
         ]
 
+    @pytest.mark.parametrize(("printed", "heard"), [("", False), (RETRYING, True), (f"{RETRYING}; {ONLINE}", False)])
+    def test_an_address_that_does_not_answer_is_named_while_the_node_tries_again(
+        self, home, given, monkeypatch, printed, heard
+    ):
+        monkeypatch.setattr(launch, "_UNANSWERED_SECONDS", 0.2)
+        programs(monkeypatch, f"import time\n{printed}\ntime.sleep(0.5); raise SystemExit(3)", "raise SystemExit(3)")
+        said = []
+        launch.join(home, **given, say=said.append)
+        assert (launch.no_answer("127.0.0.1:8000") in said) is heard
+
     def test_a_clock_that_is_off_is_named(self, home, given, monkeypatch):
         programs(monkeypatch, "print('SuperNode terminated gracefully.')")
         said = []
@@ -151,6 +161,27 @@ class TestJoin:
         ):
             launch.join(home, **given)
 
+    @pytest.mark.parametrize("other", ["tls/server.key", "node.pub", "empty"])
+    def test_root_certificates_that_are_none_are_refused_before_flower_starts(
+        self, home, given, tmp_path, monkeypatch, other
+    ):
+        started = programs(monkeypatch, "raise SystemExit(3)")
+        (tmp_path / "empty").touch()
+        with pytest.raises(PrivstatsError, match=f"{other} is no certificate: ask the coordinator for ca.pem"):
+            launch.join(home, **{**given, "root_certificates": tmp_path / other})
+        assert started == []
+
+    @pytest.mark.parametrize("other", ["identity.pem", "node.pub", "tls/ca.pem", "ed25519"])
+    def test_a_key_that_is_no_nodes_is_refused_before_flower_starts(self, home, given, tmp_path, monkeypatch, other):
+        started = programs(monkeypatch, "raise SystemExit(3)")
+        Identity.generate(os.urandom).save(tmp_path / "identity.pem")
+        kept = {"encoding": Encoding.PEM, "format": PrivateFormat.OpenSSH}
+        strange = ed25519.Ed25519PrivateKey.generate().private_bytes(**kept, encryption_algorithm=NoEncryption())
+        (tmp_path / "ed25519").write_bytes(strange)
+        with pytest.raises(PrivstatsError, match=rf"{other} is no node key: .privstats flower key NEW. makes one"):
+            launch.join(home, **{**given, "key": tmp_path / other})
+        assert started == []
+
     def test_a_folder_that_is_missing_is_named(self, home, given):
         with pytest.raises(PrivstatsError, match="there is no folder"):
             launch.join(home / "nowhere", **given)
@@ -170,27 +201,33 @@ class TestJoin:
         odd = tmp_path / 'a "b" \\n c'
         assert parse_config_args([f"privstats-home={launch._quoted(odd)}"]) == {"privstats-home": str(odd)}
 
+    def test_a_second_join_of_one_folder_names_the_first(self, home, given, monkeypatch):
+        started = programs(monkeypatch, "raise SystemExit(3)")
+        said = []
+
+        def again(sentence):
+            said.append(sentence)
+            with pytest.raises(InUseError, match=f"{home} is joined already by process {os.getpid()}: end it first"):
+                launch.join(home, **given)
+            (home / ".joined").write_text("")  # as if the first had not written its id yet
+            with pytest.raises(InUseError, match="is joined already by another process: end it first"):
+                launch.join(home, **given)
+
+        assert launch.join(home, **given, say=again) == 1
+        assert len(said) == len(started) == 1
+        assert launch.join(home, **given, say=lambda _: None) == 1, "it ends with the first"
+
 
 class TestKeep:
-    def kept(self, *endings, times=None, sleep=lambda _: None):
+    def kept(self, *endings, sleep=lambda _: None):
         said, left = [], list(endings)
-        clock = iter(times or range(len(endings)))
-        code = launch._keep(lambda: left.pop(0), said.append, lambda: next(clock), sleep)
+        code = launch._keep(lambda: left.pop(0), said.append, sleep)
         return code, said, left
 
-    def test_how_long_it_has_been_refused_counts_from_the_first_refusal_in_a_row(self):
-        refused = Ending(1, refused=True)
-        code, said, _ = self.kept(
-            refused, refused, Ending(0, online=True), refused, refused, None, times=[0, 95, 200, 300, 380]
-        )
+    def test_a_key_that_the_superlink_does_not_know_is_named_from_the_first_refusal_on(self):
+        code, said, _ = self.kept(Ending(1, refused=True), Ending(0, online=True), Ending(1, refused=True), None)
         assert code == 0
-        assert ["registered" in sentence or "register" in sentence for sentence in said] == [
-            False,
-            True,
-            False,
-            False,
-            False,
-        ]
+        assert ["flwr supernode register" in sentence for sentence in said] == [True, False, True]
 
     def test_ctrl_c_between_two_starts_ends_it(self):
         def interrupt(_):

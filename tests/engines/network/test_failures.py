@@ -16,6 +16,7 @@ import pytest
 import privstats as ps
 from privstats.course import write
 from privstats.engines.flower import entrypoint_guard, launch
+from privstats.engines.flower.joined import joined_once
 from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.client_file import left_by
 from privstats.engines.journal.lock import held
@@ -25,7 +26,7 @@ from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
 from privstats.engines.network.status_codes import CODES
 from privstats.engines.network.transport import Reply
-from privstats.errors import AggregationError, PrivstatsError
+from privstats.errors import AggregationError, InUseError, PrivstatsError
 from privstats.secagg import Identity
 from tests import made
 from tests.course.cases import rounds
@@ -262,11 +263,11 @@ def raising(*_: object) -> None:
 
 
 def clock_off(place: Path, patch) -> Said:
-    return [], [launch.next_step(launch.Ending(0), 0.0)[1]]
+    return [], [launch.next_step(launch.Ending(0))[1]]
 
 
 def another_certificate(place: Path, patch) -> Said:
-    return [], [launch.next_step(launch.Ending(1, bad_certificate=True), 0.0)[1]]
+    return [], [launch.next_step(launch.Ending(1, bad_certificate=True))[1]]
 
 
 def node_restarted_too_early(place: Path, patch) -> Said:
@@ -276,11 +277,25 @@ def node_restarted_too_early(place: Path, patch) -> Said:
         net.goes, net.comes = {}, {MARY: 60.0}
 
     at(net, "open", restart)
-    return net.said()[0], [launch.next_step(launch.Ending(1, refused=True), 5.0)[1]]
+    return net.said()[0], [launch.next_step(launch.Ending(1, refused=True))[1]]
+
+
+def wrong_host_or_port(place: Path, patch) -> Said:
+    return [], [launch.no_answer("coordinator.example:8000")]
+
+
+def join_twice_on_one_folder(place: Path, patch) -> Said:
+    (place / "study" / "bonn").mkdir(parents=True)
+    patch.chdir(place)
+    patch.setattr(os, "getpid", lambda: 4711)
+    home = Path("study/bonn")
+    with joined_once(home), pytest.raises(InUseError) as caught, joined_once(home):
+        pass
+    return [], [str(caught.value)]
 
 
 def node_not_registered(place: Path, patch) -> Said:
-    return [], [launch.next_step(launch.Ending(1, refused=True), 90.0)[1]]
+    return [], [launch.next_step(launch.Ending(1, refused=True))[1]]
 
 
 def too_few_at_a_deadline(place: Path, patch) -> Said:
@@ -405,11 +420,13 @@ PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
     "budget spent": budget_spent,
     "session over there": session_over_there,
     "same home twice": same_home_twice,
+    "join twice on one folder": join_twice_on_one_folder,
     "one key on two machines": one_key_on_two_machines,
     "damage on the way": damage_on_the_way,
     "its folder was replaced": its_folder_was_replaced,
     "its folder was put back from a backup": its_folder_was_put_back,
     "the host's folder was put back from a backup": the_hosts_folder_was_put_back,
+    "wrong host or port, or serve does not run": wrong_host_or_port,
     "clock off": clock_off,
     "another certificate": another_certificate,
     "node restarted too early": node_restarted_too_early,

@@ -97,6 +97,33 @@ def test_columns_that_do_not_fit_are_one_sentence_and_nothing_is_written(change,
     assert (study.home(0) / "records.py").read_text() == RECORDS
 
 
+@pytest.mark.parametrize(
+    ("columns", "labels", "words"),
+    [
+        (2, [0, 1] * 4, r"X has 2 features but the schema says 3"),
+        (3, ["well", "ill"] * 4, r"class_names"),
+        (3, [1, 2] * 4, r"y has labels outside 0\.\.1"),
+    ],
+)
+def test_records_that_do_not_fit_a_plan_without_names_are_refused(
+    columns: int, labels: list[object], words: str, tmp_path: Path
+) -> None:
+    study = study_of(tmp_path, schema=replace(NUMBERED, feature_names=None))
+    path = study.home(0) / "patients.csv"
+    pandas.DataFrame(np.eye(8)[:, :columns]).assign(outcome=labels).to_csv(path, index=False)
+    with pytest.raises(DataError, match=words):
+        named(study, 0, RecordFile(path, "outcome"))
+    assert (study.home(0) / "records.py").read_text() == RECORDS
+
+
+def test_a_label_that_is_no_class_name_is_refused(tmp_path: Path) -> None:
+    study = study_of(tmp_path, schema=SCHEMA)
+    path = csv_of(study, 0, study.home(0) / "patients.csv")
+    pandas.read_csv(path).replace({"outcome": {"ill": "dead"}}).to_csv(path, index=False)
+    with pytest.raises(DataError, match="not among class_names"):
+        named(study, 0, RecordFile(path, "outcome"))
+
+
 def test_a_file_that_changed_its_columns_later_is_the_same_sentence_at_the_party(tmp_path: Path) -> None:
     study = study_of(tmp_path, schema=SCHEMA)
     path = csv_of(study, 0, study.home(0) / "patients.csv")

@@ -42,6 +42,15 @@ def test_the_budget_has_both_units_and_adjacencies_and_the_promise_among_them():
     assert not report.violated
 
 
+@pytest.mark.parametrize(("unit", "most"), [("record", None), ("client", 20)])
+def test_the_one_row_that_is_promised_has_a_star(unit, most):
+    report = audit_budget(target_of(plan(unit=unit, max_records_per_client=most)), client_records=most or 20)
+    between, epsilon = report.columns.index("between"), report.columns.index("epsilon")
+    (row,) = [row for row in report.rows if row[between].endswith("*")]
+    assert row[:4] == ("joint", f"{unit} +/- *", unit, "add-remove")
+    assert row[epsilon] == pytest.approx(1.0)
+
+
 def test_an_attackers_gain_is_the_trade_off_curve():
     report = audit_budget(target_of(plan()))
     row = by(report, "statistic", "adjacency")["joint", "add-remove"]

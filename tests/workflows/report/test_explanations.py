@@ -63,7 +63,11 @@ def test_what_is_collected_is_counted(plan, changed):
         (PRIVACY, "record added or taken away", "At least 8 honest parties"),
         (replace(PRIVACY, adjacency="replace-one"), "record exchanged for another", "At least 8 honest"),
         (replace(PRIVACY, model="central"), "2.72 times as likely (epsilon 1)", "The server, which sees the exact sum"),
-        (replace(PRIVACY, model="local"), "chance of 1 in 100,000 (delta 1e-05)", "Nobody: each client's own noise"),
+        (
+            replace(PRIVACY, model="local"),
+            "chance of 1 in 100,000 (delta 1e-05)",
+            "No other party: each client's own noise",
+        ),
         (replace(PRIVACY, unit="client", max_records_per_client=9), "their party added or taken away", "At least 8"),
     ],
 )
@@ -114,7 +118,7 @@ def test_of_every_model_that_trusts_somebody_it_is_said_where_that_ends(changed,
     trust, panel = MODELS[model], {"protocol": "split", "panel": tuple(character * 64 for character in "ab")}
     plan = changed(privacy=replace(PRIVACY, model=model), **(panel if trust.drawn_by == "member" else {}))
     ends = any(sentence.startswith("Anything ") for sentence in explanations.not_promised(plan))
-    assert ends != trust.trusted.startswith("nobody")
+    assert ends != trust.trusted.startswith("no other party")
 
 
 def test_what_another_model_limits_is_not_told(changed):

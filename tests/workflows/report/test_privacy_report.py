@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.dp.ledger_rules import room
 from privstats.errors import ReleaseError
 from privstats.randomness import seeded
-from privstats.workflows.report import Cell, Figure, Finding, Statement, Table, page_of
+from privstats.workflows.report import Cell, Figure, Finding, Statement, Table, explanations, page_of
 from tests import made
 
 AT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
@@ -112,6 +113,53 @@ def test_a_ledger_is_told_by_data_set_and_by_plan(plan, tmp_path):
     assert "charged to 'ward' on 2026-03-01." in text
     assert "ward one record, add-remove 1 1 4 1e-05" in text
     assert "exact sums: no cap can hold" in text
+
+
+def accounts_of(plan, path, spends, *, charged=None, **how):
+    """The accounts of a ledger in which the plan was charged so often, or another plan was."""
+    ledger = ps.dp.Ledger.create(path, clock=lambda: AT)
+    cap = {"unit": plan.privacy.unit, "adjacency": plan.privacy.adjacency, "epsilon": 9.0, "delta": 1e-5, **how}
+    ledger.set_cap("hips", **cap)
+    terms = {"schema": plan.schema, "privacy": plan.privacy, "noise": plan.noise}
+    for run in range(spends):
+        ledger.spend("hips", plan=charged or plan.digest, run=b"run %d" % run, **terms)
+    return ledger.accounts()
+
+
+def test_the_headline_speaks_of_all_releases_that_the_ledger_holds(plan, tmp_path):
+    accounts = accounts_of(plan, tmp_path / "nine.db", 9)
+    page = page_of(Statement(plan, accounts=accounts, at=AT))
+    most = explanations.found(3 * plan.budget().mu)  # the squares of mu add up
+    assert most > explanations.found(plan.budget().mu)
+    assert f"With the 9 releases charged to 'hips': at most {most:g} of 100 records." in text_of(page)
+    assert f"This release alone: at most {explanations.found(plan.budget().mu):g} of 100 records" in text_of(page)
+    assert f"Of 100, at most {most} are found" in page  # the picture shows the larger one
+    assert f"hips: {room(accounts[0])}." in text_of(page)
+    assert "This release alone" not in page_of(Statement(plan, accounts=(ps.dp.Account("hips"),), at=AT))
+
+
+def test_a_release_that_is_not_in_the_ledger_yet_comes_on_top(plan, tmp_path):
+    text = text_of(page_of(Statement(plan, accounts=accounts_of(plan, tmp_path / "l.db", 3, charged="0" * 64), at=AT)))
+    most = explanations.found(2 * plan.budget().mu)
+    told = f"If it is of the same records, with the 3 releases charged to 'hips': at most {most:g} of 100 records."
+    assert told in text
+
+
+def test_a_ledger_under_another_adjacency_is_told_by_itself(plan, tmp_path):
+    other = {"add-remove": "replace-one", "replace-one": "add-remove"}[plan.privacy.adjacency]
+    accounts = accounts_of(plan, tmp_path / "l.db", 1, charged="0" * 64, adjacency=other)
+    text = text_of(page_of(Statement(plan, accounts=accounts, at=AT)))
+    most = explanations.found(accounts[0].mu)
+    assert f"1 release charged to 'hips' alone: at most {most:g} of 100 records. If it is of the same records" in text
+
+
+def test_exact_sums_in_the_ledger_leave_no_bound_and_no_dots(plan, tmp_path):
+    ledger = ps.dp.Ledger.create(tmp_path / "l.db", clock=lambda: AT)
+    ledger.spend("lab", plan="0" * 64, run=b"may", schema=plan.schema, privacy=ps.NoPrivacy(), noise=None)
+    page = page_of(Statement(plan, accounts=ledger.accounts(), at=AT))
+    assert "nothing bounds what is found, because they hold exact sums" in text_of(page)
+    assert "<svg" not in page
+    assert "Noise is added to every number" in page
 
 
 def test_findings_stand_in_sections_of_their_own_and_are_escaped(plan):

@@ -1,0 +1,120 @@
+"""The ledger's part of the privacy officer's page: what was spent, and what this release is worth together with it.
+
+It reads accounts and composes; it changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from privstats.dp import Account, NoPrivacy, compose
+from privstats.dp.ledger_rules import room
+from privstats.plan import Plan
+from privstats.workflows.report import explanations
+from privstats.workflows.report.layout import Cell, Table, Text
+
+__all__ = ["Together", "accounts_table", "charges", "headline", "rooms", "together"]
+
+_WHOM = {"record": "records", "client": "parties (each with all its records)"}
+
+
+@dataclass(frozen=True)
+class Together:
+    """What a release is worth together with the spends of one account.
+
+    Attributes:
+        mu: of all of them, under the account's unit and adjacency; infinite where exact sums are among them.
+        told: the same in words.
+    """
+
+    mu: float
+    told: str
+
+
+def together(plan: Plan, mu: float, digests: Sequence[str], accounts: Sequence[Account]) -> list[Together]:
+    """One value for every account that was charged for this release; where none was, for every one with spends.
+
+    Args:
+        plan: what was released, or will be.
+        mu: of everything that it promises, of a course all sessions.
+        digests: under which a ledger charges it.
+        accounts: of the ledger.
+
+    Guarantee:
+        Releases of mu_i under one unit and adjacency are together sqrt(sum mu_i^2)-GDP (Dong, Roth and Su 2022,
+        corollary 2), under those of the account. A spend that was freed or withdrawn counts nothing.
+    """
+    charged = [account for account in accounts if any(entry.plan in digests for entry in account.counted)]
+    if charged:
+        return [_told(account, account.mu, f"with {_releases(account)}") for account in charged]
+    return [_with_this(plan, mu, account) for account in accounts if account.counted]
+
+
+def headline(plan: Plan, mu: float, found: Sequence[Together]) -> str:
+    """What the promise is worth, alone and together with what the ledger holds."""
+    alone = explanations.headline(plan, mu)
+    if not found or math.isinf(mu):
+        return alone
+    return f"This release alone: {alone[:1].lower()}{alone[1:]} {' '.join(each.told for each in found)}"
+
+
+def accounts_table(accounts: Sequence[Account]) -> Table:
+    """Every data set of the ledger, spent against its cap."""
+    header: tuple[Text, ...] = (
+        Cell("data set"),
+        Cell("protects", ("whom, against what change",)),
+        Cell("releases", ("of it, in all",)),
+        Cell("spent", ("epsilon of all releases together",)),
+        Cell("cap", ("epsilon that may be spent in all",)),
+        Cell("delta", ("at which both are counted",)),
+    )
+    rows = []
+    for account in accounts:
+        cap = account.cap
+        whom = "exact sums: no cap can hold" if cap is None else f"one {cap.unit}, {cap.adjacency}"
+        numbers = [f"{value:.4g}" for value in (account.spent, account.epsilon, account.quoted_delta)]
+        rows.append((account.dataset, whom, str(len(account.entries)), *numbers))
+    return Table("ledger", header, rows)
+
+
+def rooms(accounts: Sequence[Account]) -> list[str]:
+    """What each account has left, and why the epsilons of releases are no sum."""
+    out = [f"{account.dataset}: {room(account)}." for account in accounts if account.cap is not None]
+    if any(len(account.counted) > 1 for account in accounts):
+        out.append("Epsilons of releases do not add up; the squares of their mu do, and epsilon follows from the sum.")
+    return out
+
+
+def charges(digests: Sequence[str], accounts: Sequence[Account]) -> Iterator[str]:
+    """Where this very release was charged."""
+    for account in accounts:
+        for entry in account.entries:
+            if entry.plan in digests:
+                told = "." if entry.released else "; whether anything left is not known."
+                yield f"This plan was charged to {account.dataset!r} on {entry.at[:10]}{told}"
+
+
+def _with_this(plan: Plan, mu: float, account: Account) -> Together:
+    """An account that was not charged for this release, whose records may still be the same."""
+    where, cap, privacy = f"If it is of the same records, with {_releases(account)}", account.cap, plan.privacy
+    if cap is None or isinstance(privacy, NoPrivacy):
+        return _told(account, math.inf, where)
+    if (cap.unit, cap.adjacency) == (privacy.unit, privacy.adjacency):
+        return _told(account, compose((account.mu, mu)), where)
+    told = _told(account, account.mu, f"{_releases(account)[4:]} alone")
+    return Together(told.mu, f"{told.told} If it is of the same records, this release adds to that.")
+
+
+def _told(account: Account, mu: float, where: str) -> Together:
+    start = f"{where[:1].upper()}{where[1:]}"
+    cap = account.cap
+    if cap is None or math.isinf(mu):
+        return Together(math.inf, f"{start}: nothing bounds what is found, because they hold exact sums.")
+    return Together(mu, f"{start}: at most {explanations.found(mu):g} of 100 {_WHOM[cap.unit]}.")
+
+
+def _releases(account: Account) -> str:
+    count = len(account.counted)
+    return f"the {count} release{'' if count == 1 else 's'} charged to {account.dataset!r}"
