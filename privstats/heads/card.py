@@ -112,11 +112,20 @@ def _origin(found: Provenance) -> Iterator[str]:
         "plan": found.plan,
         "releases": ", ".join(found.releases) or None,
         "course": found.course,
-        "parties in the sum": None if found.survivors is None else f"{found.survivors} of {found.clients}",
+        "parties in the sum": _parties(found),
     }
     rows = [(name, value) for name, value in facts.items() if value is not None]
     if rows:
         yield _table(("what", "digest or number"), rows)
+
+
+def _parties(found: Provenance) -> str | None:
+    """Parties in the sum, of those in the plan; a plan cannot tell one party alone from two in the central model."""
+    if found.survivors is None:
+        return None
+    told = f"{found.survivors} of {found.clients}"
+    alone = (found.model, found.unit, found.survivors, found.clients) == ("central", "record", 2, 2)
+    return f"{told}; or one holder alone, whose plan counts as two" if alone else told
 
 
 def _parameters(head: Any) -> list[tuple[str, str]]:

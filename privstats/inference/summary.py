@@ -34,6 +34,9 @@ _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": r"\textless{}",  # these three print as other characters in LaTeX's default font encoding
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from sklearn.exceptions import NotFittedError
 
 from privstats import heads
@@ -62,3 +63,19 @@ def test_nothing_known_is_said_as_such_and_nothing_fitted_has_no_card():
     assert np.all([word not in card for word in ("| plan |", "epsilon")])
     with pytest.raises(NotFittedError):
         heads.LDA().card()
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({}, "2 of 2; or one holder alone, whose plan counts as two"),
+        ({"clients": 3}, "2 of 3"),
+        ({"model": "distributed"}, "2 of 2"),
+        ({"unit": "client"}, "2 of 2"),
+    ],
+    ids=str,
+)
+def test_a_fit_of_one_party_alone_is_not_called_a_sum_of_two(facts, told):
+    head = fitted("LDA", "private")
+    head.provenance_ = replace(head.provenance_, **facts)
+    assert f"| parties in the sum | {told} |" in head.card()

@@ -50,6 +50,8 @@ def test_every_form_holds_the_same_cells():
     latex = summary.as_latex()
     assert r"50\%\_dose \& more" in latex
     assert latex.count(r"\\") == 1 + len(summary.rows)
+    assert r"P\textgreater{}\textbar{}t\textbar{}" in latex
+    assert not set("<>|") & set(latex), "LaTeX prints these as other characters"
 
 
 def test_a_frame_holds_the_numbers():

@@ -152,6 +152,9 @@ def _write(found: Study, out: Path, data: Path) -> None:
     (out / KEPT).unlink(missing_ok=True)
     names = "sweep.json, sweep.csv, draws.csv, figures" + ("" if result is None else " and report.html")
     Console().print(f"\nwrote {names} to {os.fspath(out)}", highlight=False, soft_wrap=True)
+    if beside := [name for name in found.axes.varied if name != "epsilon"]:
+        why = f"no report.html: a page has the axis epsilon alone, and {', '.join(beside)} varied too"
+        Console().print(why, highlight=False, soft_wrap=True)
 
 
 def _page(found: Study, result: Sweep, data: Path) -> report.Page:

@@ -56,6 +56,8 @@ def cell(result: Sweep, point: Point) -> str:
 def means(found: Study) -> Table:
     """Every point of a study: what was varied, the mean, its standard deviation and its interval.
 
+    The interval is that of a normal mean, cut to the scores that there can be; ``found.summary`` has its ends uncut.
+
     Example:
         >>> from privstats.workflows.sweep import means, study
         >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
@@ -82,7 +84,8 @@ def _scores(found: Study, row: Mapping[str, Any]) -> tuple[str, str, str]:
     schema = found.plan.schema
     if row["deviation"] is None:
         return shown(schema, row["mean"]), "-", "-"
-    between = f"{shown(schema, row['low'])} to {shown(schema, row['high'])}"
+    least = 0.0 if found.metric == "accuracy" else -math.inf
+    between = f"{shown(schema, max(row['low'], least))} to {shown(schema, min(row['high'], 1.0))}"
     return shown(schema, row["mean"]), shown(schema, row["deviation"]), between
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.workflows.sweep import sweep
+from privstats.workflows.sweep import Axes, means, study, sweep
 from tests import made
 
 RNG = np.random.default_rng(3)
@@ -77,6 +77,24 @@ def test_a_sweep_that_makes_no_sense_is_refused(plan, grid, repeats, error, mess
         sweep(plan, TRAIN, TEST, {"LDA": ps.heads.LDA}, grid, repeats=repeats)
 
 
+def test_an_interval_is_cut_to_the_scores_that_there_can_be():
+    easy = 9.0 * np.eye(2)[np.arange(20) % 2]
+    found = study(
+        dataclasses.replace(PLAN, schema=ps.ClassSchema(2, 2, "NAB", 9.0)),
+        (easy, np.arange(20) % 2),
+        (easy[:4], np.arange(4) % 2),
+        {"LDA": ps.heads.LDA},
+        Axes(epsilon=(0.5,)),
+        repeats=3,
+        with_baselines=False,
+    )
+    noisy = list(found.summary)[-1]
+    assert noisy["high"] > 1 > noisy["mean"], "the data are of the kind that the table must cut"
+    (told,) = [cell for cell in means(found).columns[-1].cells if cell != "-"]
+    assert float(told.partition(" to ")[2].rstrip("%")) == 100.0
+    assert float(told.partition("%")[0]) >= 0.0
+
+
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "plan.toml").write_text(PLAN.to_toml())
@@ -121,6 +139,7 @@ def test_the_command_varies_every_axis_and_goes_on_where_it_was_stopped(privstat
     done = privstats(*words, "--out", "stopped", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "95 % interval" in done.stdout
+    assert "no report.html: a page has the axis epsilon alone, and model, unit varied too" in done.stdout
     for path in (folder / "whole").iterdir():
         assert path.read_bytes() == (folder / "stopped" / path.name).read_bytes(), path.name
 
