@@ -43,7 +43,10 @@ def new(
 
     folders = write_study(plan, roster, study, files("privstats.engines.flower").joinpath("template"))
     typer.echo(f"wrote {', '.join(map(str, folders))}")
-    typer.echo(f"put the server's identity into {study}/host/identity.pem, and send the other parties their folders")
+    typer.echo(
+        f"put the server's identity into {study}/host/identity.pem; app and host stay with the coordinator, send the "
+        "other folders to the other parties"
+    )
 
 
 @app.command()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,7 +28,7 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Run the session, or every session of the course, or the remaining ones.
+    """Run the session, or every session of the course, or the remaining ones; print its last sentence.
 
     Raises:
         PrivstatsError: the session has not ended; Flower then shows the run as failed, with the reason.
@@ -37,6 +38,8 @@ def main(grid: Grid, context: Context) -> None:
     outcome = Host.open(Path(os.environ[HOME])).run(GridTransport(grid), deadlines(context.run_config))
     if isinstance(outcome, Waiting):
         raise PrivstatsError(outcome.sentence)
+    sys.stdout.write(f"{outcome.sentence}\n")  # last, so that it names the release to whoever follows the run
+    sys.stdout.flush()
 
 
 def deadlines(run_config: Mapping[str, object]) -> Deadlines:

@@ -290,7 +290,8 @@ class RoundHost:
         if server.noise_due or len(folder.ledger.accounts()) == 1:
             return folder.release_charge()
         context.say(
-            f"{folder.base.name}/ledger has no account, so this release is written down in the parties' ledgers only"
+            f"{folder.base.name}/ledger has no account, which is as it should be: the parties draw the noise, and "
+            "their ledgers hold this release"
         )
         return "uncharged"
 

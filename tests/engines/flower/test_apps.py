@@ -115,6 +115,11 @@ class TestServer:
         assert isinstance(ran.transport, GridTransport)
         assert ran.deadlines == Deadlines(900.0, 240.5)
 
+    def test_the_last_line_of_a_run_says_how_it_ended(self, ran, capsys):
+        ran.outcome = Ended((None,), "this session ended with parties 0, 1: host/release.safetensors")
+        self.start()
+        assert capsys.readouterr().out.splitlines()[-1] == ran.outcome.sentence
+
     def test_a_pinned_server_reads_overrides_only_so_the_rest_stands(self, ran):
         ran.outcome = Ended((None,), "this session ended")
         self.start({})

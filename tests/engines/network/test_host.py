@@ -224,7 +224,10 @@ def test_distributed_noise_is_charged_at_the_parties_and_at_the_server_where_it_
         account_in(study.home(peer))
     net = FolderNet(study)
     assert isinstance(net.run(), Ended)
-    assert "host/ledger has no account, so this release is written down in the parties' ledgers only" in net.lines
+    assert (
+        "host/ledger has no account, which is as it should be: the parties draw the noise, and their ledgers hold this "
+        "release"
+    ) in net.lines
     account_in(study.host)
     (study.host / "release.safetensors").unlink()
     net = FolderNet(study.renewed())
