@@ -146,7 +146,8 @@ class LedgerError(PrivstatsError):
         Traceback (most recent call last):
             ...
         privstats.errors.LedgerError: there is no ledger at nowhere.ledger: name the file that releases are recorded
-        in, or make a new one with Ledger.create if nothing was ever released from this data
+        in, or make a new one with `privstats ledger open nowhere.ledger` (Ledger.create) if nothing was ever released
+        from this data
     """
 
 

@@ -35,9 +35,9 @@ class Records:
 
     Example:
         >>> from privstats.moments import Records
-        >>> learned, scored = Records(np.eye(8), np.arange(8) % 2).split(0.25, seed=0)
-        >>> len(learned.X), len(scored.y)
-        (6, 2)
+        >>> learned, scored = Records(np.eye(8), np.arange(8) % 2).split(0.5, seed=3)
+        >>> len(learned.X) + len(scored.y)
+        8
     """
 
     X: NDArray[Any]
@@ -45,21 +45,24 @@ class Records:
     names: tuple[str, ...] = ()
 
     def split(self, share: float, seed: int) -> tuple[Records, Records]:
-        """Two parts, of which the second has this share of the records, drawn by the seed.
+        """Two parts, of which the second has about this share of the records.
+
+        A record's part follows from its own features and the seed alone, and not from its place or from other records:
+        one record more or less moves the sums of a part by that record at most, so a part keeps the promise of the
+        whole. Records of equal features are in one part.
 
         Raises:
             DataError: a part would be empty, or X and y have different numbers of records.
         """
         if len(self.X) != len(self.y):
             raise DataError(f"X has {len(self.X)} rows but y has {len(self.y)}; give one label or target per row")
-        held = round(share * len(self.X)) if 0 < share < 1 else 0
-        if not 0 < held < len(self.X):
+        scored = _uniform_keys(self.X, seed) < share if 0 < share < 1 else np.zeros(len(self.X), bool)
+        if not 0 < scored.sum() < len(self.X):
             raise DataError(
                 f"a split of {share:g} leaves one part of {len(self.X)} records empty; give a share between 0 and 1, "
                 "such as 0.25"
             )
-        order = np.random.default_rng(seed).permutation(len(self.X))
-        scored, learned = order[:held], order[held:]
+        learned = ~scored
         return (
             Records(self.X[learned], self.y[learned], self.names),
             Records(self.X[scored], self.y[scored], self.names),
@@ -75,17 +78,17 @@ class RecordFile:
     Args:
         path: a CSV file, a Parquet file, or an npz file with ``X`` and ``y``.
         target: of a table, the column that is predicted.
-        split: the share of the records that stays out of every sum, between 0 and 1; None for none. Which ones follows
-            from ``seed`` and their number alone.
+        split: about the share of the records that stays out of every sum, between 0 and 1; None for none. Whether a
+            record does follows from ``seed`` and its own features alone.
         seed: fixes the split.
 
     Example:
         >>> from privstats.moments import RecordFile
         >>> X, y = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]), np.array([0, 1, 0, 1])
         >>> np.savez("trees.npz", X=X, y=y)
-        >>> learned, scored = RecordFile("trees.npz", split=0.25).parts()
-        >>> learned.X.shape, scored.y.shape
-        ((3, 2), (1,))
+        >>> learned, scored = RecordFile("trees.npz", split=0.5, seed=1).parts()
+        >>> len(learned.X) + len(scored.y)
+        4
     """
 
     path: str | os.PathLike[str]
@@ -126,6 +129,21 @@ class RecordFile:
             return _of_frame(_frame(Path(self.path)), self, names)
         arrays = read_archive(self.path, "X y")
         return Records(arrays["X"], arrays["y"])
+
+
+def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
+    """A number in [0, 1) for each row, from the bits of its entries and the seed."""
+    bits = np.ascontiguousarray(X, np.float64).reshape(len(X), -1) + 0.0  # so that -0 is 0
+    weights = np.random.default_rng(seed).integers(1 << 64, size=bits.shape[1], dtype=np.uint64) | np.uint64(1)
+    keys = (_mixed(bits.view(np.uint64)) * weights).sum(axis=1, dtype=np.uint64)
+    return np.asarray((_mixed(keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Every bit into every other: the finaliser of SplitMix64 (Steele, Lea, Flood 2014)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(values ^ (values >> np.uint64(31)))
 
 
 def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDArray[Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -82,13 +83,15 @@ def test_what_a_party_writes_is_five_lines() -> None:
 def test_a_party_that_names_a_file_writes_no_line(privstats, tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     study = study_of(tmp_path)
-    (study.home(0) / "patients.csv").write_text("a,b,c,ill\n" + "0.5,0.1,0.2,1\n0.1,0.2,0.3,0\n" * 4)
+    rows = "".join(f"0.{place},0.1,0.2,{place % 2}\n" for place in range(8))
+    (study.home(0) / "patients.csv").write_text(f"a,b,c,ill\n{rows}")
     named = ("flower", "records", "study/party 0", "study/party 0/patients.csv", "--target")
-    done = privstats(*named, "ill", "--split", "0.25", cwd=tmp_path)
+    done = privstats(*named, "ill", "--split", "0.5", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.replace("\n", "").endswith("records.py: 6 records of patients.csv, 2 held out")
+    summed, held_out = map(int, re.findall(r"(\d+) (?:records of|held out)", done.stdout.replace("\n", " ")))
+    assert summed + held_out == 8
     facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout)
-    assert facts["records"] == 6
+    assert facts["records"] == summed
     wrong = privstats(*named, "sick", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "has no column 'sick': say with --target" in " ".join(wrong.stderr.split())

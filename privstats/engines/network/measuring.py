@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from privstats.encoding import flatten, unflatten
-from privstats.engines.network.folder import RoundFolder, account_of
+from privstats.engines.network.folder import Folder, RoundFolder, account_of
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
@@ -28,7 +28,7 @@ from privstats.secagg.wire import Unshown
 from privstats.session import Charge, NodeCharge
 from privstats.session.validation import require_moments
 
-__all__ = ["SCRIPT", "Records", "charge_of", "clip_report_of", "records_of"]
+__all__ = ["SCRIPT", "Records", "charge_of", "clip_report_of", "forget_moments", "records_of"]
 
 SCRIPT = "records.py"
 """What a party writes."""
@@ -117,6 +117,12 @@ def charge_of(folder: RoundFolder) -> Charge | NodeCharge:
     kept = _kept(folder)
     dataset, again = _named(_run(folder)) if kept is None else (kept.dataset, kept.again)
     return folder.charge(dataset, again)
+
+
+def forget_moments(folder: Folder) -> None:
+    """Remove the kept sums of every round, because the data behind ``records.py`` has changed."""
+    for kept in (folder.home / _MOMENTS, *folder.home.glob(f"nodes/*/{_MOMENTS}")):
+        kept.unlink(missing_ok=True)
 
 
 def _kept(folder: RoundFolder) -> _Kept | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.measuring import SCRIPT
+from privstats.engines.network.measuring import SCRIPT, forget_moments
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_whole
 from privstats.moments import RecordFile, measure
@@ -61,6 +61,7 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     names = plan.schema.feature_names
     whole, summed = file.whole(names), file.read(names)
     measure(plan.schema, summed.X, summed.y, published=plan.published)  # for its refusals; the sums are dropped
+    forget_moments(folder)  # of an earlier file of this name
     atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())
     return Named(script, len(summed.X), len(whole.X) - len(summed.X))
 
