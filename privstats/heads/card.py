@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from privstats.dp.models import MODELS
 from privstats.heads.provenance import UNKNOWN, Provenance
 from privstats.heads.rules import Preprocessing
 from privstats.transforms import input_features
@@ -124,7 +125,8 @@ def _parties(found: Provenance) -> str | None:
     if found.survivors is None:
         return None
     told = f"{found.survivors} of {found.clients}"
-    alone = (found.model, found.unit, found.survivors, found.clients) == ("central", "record", 2, 2)
+    by_server = found.model is not None and MODELS[found.model].drawn_by == "server"
+    alone = by_server and (found.unit, found.survivors, found.clients) == ("record", 2, 2)
     return f"{told}; or one holder alone, whose plan counts as two" if alone else told
 
 

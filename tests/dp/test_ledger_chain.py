@@ -227,7 +227,7 @@ def test_missing_is_not_new(tmp_path):
         missing.accounts,
         lambda: Ledger.open(path),
     ):
-        with pytest.raises(LedgerError, match="no ledger at .* Ledger.create"):
+        with pytest.raises(LedgerError, match="no ledger at .*Ledger.create"):
             use()
     assert list(tmp_path.iterdir()) == []
 
