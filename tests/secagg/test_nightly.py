@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing at length, for a free machine; PRIVSTATS_INPUTS says how many inputs.
 
-The property tests of this folder grow with HYPOTHESIS_PROFILE=nightly by themselves: ten thousand fault schedules, two
-thousand examples each.
+The property tests of this folder grow with HYPOTHESIS_PROFILE=nightly by themselves: ten thousand fault schedules,
+three hundred examples each.
 """
 
 from __future__ import annotations
