@@ -7,8 +7,6 @@ anew, in whole numbers and rationals. Exit code 0: the certificate holds; 1: ref
 proves, and what it takes on trust: docs/certificate.md.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -31,8 +29,8 @@ CLAIMS = "version plan_digest plan model unit adjacency epsilon delta honest_sha
 # fmt: off
 USUAL: Table = {  # what a plan means that leaves a key out
     "grid_bits": 12, "nonnegative": False, "transform": [], "folds": 1, "targets": 1, "pulls": [0], "groups": 1,
-    "target_scale": 1, "family": "logistic", "clip_norm": 1, "reference": False, "colluders": 0, "min_count": 0,
-    "graph": "auto", "merge": {}, "spare_bits": 0, "protocol": "interactive", "panel": [], "aggregation": {},
+    "merge": {}, "target_scale": 1, "family": "logistic", "clip_norm": 1, "reference": False, "colluders": 0,
+    "min_count": 0, "panel": [], "graph": "auto", "spare_bits": 0, "protocol": "interactive", "aggregation": {},
     "sparsity": 3, "keep_inputs": False, "bandwidth": 1, "other": False, "missing": False, "closed": "left",
 }
 SHARES: dict[str, Table] = {  # percent, where a plan names none; letters that are not here divide the rest
@@ -40,6 +38,7 @@ SHARES: dict[str, Table] = {  # percent, where a plan names none; letters that a
     "within": {"N": 2, "L": 5, "A": 80}, "gradients": {"g": 99, "k": 1}, "gaussians": {"N": 2, "x": 48},
     "logistic": {"g": Fraction("59.1"), "H": Fraction("40.9")}, "poisson": {"g": 70, "H": 30},
 }
+MATRICES = "BSGHQLMV"  # of all tasks the letters of symmetric matrices, whose diagonal has sqrt(2) times the noise
 LETTERS = {"ridge": "Ghq", "counts": "T", "sites": "NQ", "within": "NLAB", "score": "gH", "gradients": "gk"}
 VECTORS = {"ridge": "xb", "score": "xra", "gradients": "xrk", "counts": ""}  # of a record, each in the grid's ball
 PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell or of all; "=": of equal places only
@@ -61,7 +60,6 @@ def require(held: object, claim: str, why: str) -> None:
 
 
 def _number(text: str) -> Fraction:
-    require(math.isfinite(float(text)), "form", "a number is not finite")
     return Fraction(repr(float(text)))
 
 
@@ -70,14 +68,11 @@ def _json(text: str) -> Any:
         require(len(dict(pairs)) == len(pairs), "form", "a key stands twice")
         return dict(pairs)
 
-    numbers: dict[str, Any] = dict.fromkeys(("parse_float", "parse_int", "parse_constant"), _number)
-    return json.loads(text, object_pairs_hook=table, **numbers)
+    return json.loads(text, object_pairs_hook=table, parse_float=_number, parse_int=_number, parse_constant=_number)
 
 
 def _rational(text: str) -> Fraction:
-    require(
-        len(text) <= 1000 and set(text) <= set("0123456789/"), "form", "a rational is a text like '3/4', not longer"
-    )
+    require(len(text) <= 1000 and set(text) <= set("0123456789/"), "form", "a rational is a text like '3/4'")
     return Fraction(text)
 
 
@@ -246,14 +241,23 @@ def _belongs(schema: Table, record: Table) -> bool:
 
 
 def _same(given: Any, stored: Any, key: str = "") -> bool:
-    """Whether a plan file says what the tables say, where shares are divided by their sum."""
+    """Whether a plan file says what the tables say, of shares to within a rounding."""
     if isinstance(given, dict) and isinstance(stored, dict):
         names = given.keys() | stored.keys()
         usual = [(given.get(name, USUAL.get(name)), stored.get(name, USUAL.get(name)), name) for name in names]
         return all(_same(one, other, "shares" if key == "shares" else name) for one, other, name in usual)
     if isinstance(given, list) and isinstance(stored, list):
         return len(given) == len(stored) and all(map(_same, given, stored))
-    return bool(given == stored or (key == "shares" and abs(given - stored) <= Fraction(1, 10**5)))
+    return bool(given == stored or (key == "shares" and abs(given - stored) <= TIGHT * stored))
+
+
+def _possible(schema: Table, privacy: Table, cohort: Table) -> bool:
+    """Whether what the bounds, the shares of noise and the work grow with lies where a plan can have it."""
+    fine = all(schema.get(name, 1) >= 1 for name in ("features", "classes", "targets", "folds", "n_max"))
+    fine &= len(schema.get("pulls", ())) <= 4 and schema.get("grid_bits", 0) in range(21)
+    fine &= min(privacy["epsilon"], privacy["delta"]) > 0 and privacy["adjacency"] in ("add-remove", "replace-one")
+    fine &= 0 <= cohort.get("colluders", 0) < cohort["min_survivors"] <= cohort["clients"]
+    return fine and 1 <= privacy.get("client_clip", 1) <= privacy.get("max_records_per_client", 1)
 
 
 def _plan(text: str, claimed: Table) -> Table:
@@ -261,12 +265,14 @@ def _plan(text: str, claimed: Table) -> Table:
     digest = hashlib.sha256(claimed["plan"].encode()).hexdigest()
     require(digest == claimed["plan_digest"], "plan_digest", "it is not that of the tables")
     given, stored = tomllib.loads(text.removeprefix("\ufeff"), parse_float=_number), _json(claimed["plan"])
+    for shares in (tables["privacy"].get("shares", {}) for tables in (given, stored)):  # a file's need not sum to 1
+        shares.update({s: share / sum(shares.values()) for s, share in shares.items()})
     schema, privacy = stored["schema"], stored["privacy"]
     if schema["task"] == "classes":  # in wire order, without what follows from others
         letters = given["schema"]["statistics"]
         given["schema"]["statistics"] = "".join(s for s in ("NAS" if "S" in letters else "NABD") if s in letters)
     require(_same(given, stored) and stored["version"] == 1, "plan", "the file does not say what the digest is of")
-    require(schema.get("grid_bits", 0) in range(21), "plan", "grid_bits are not 0 to 20")
+    require(_possible(schema, privacy, stored["cohort"]), "plan", "a number lies where no plan can have it")
     require(privacy["model"] in ("central", "distributed", "local", "panel"), "model", "the plan promises nothing")
     local, clip = any(step["kind"] == "transport" for step in schema["transform"]), privacy.get("client_clip", 0)
     record = privacy["unit"] == "record" and not local and schema["task"] != "gaussians"
@@ -279,33 +285,30 @@ def _unit(plan: Table, weights: dict[str, Fraction], shares: dict[str, Fraction]
     """:func:`bound` for the plan's unit: a record, a client of so many records, or one clipped to so many."""
     schema, adjacency, held = plan["schema"], plan["privacy"]["adjacency"], plan["held"]
     if plan["clip"]:
-        return (
-            max(bound(schema, {s: w}, adjacency) / shares[s] for s, w in weights.items()) * Fraction(plan["clip"]) ** 2
-        )
-    if schema["task"] == "sites":
-        return bound(schema, weights, adjacency, held)
-    return Fraction(max(held, 1) ** 2) * bound(schema, weights, adjacency)
+        alone = (bound(schema, {s: w}, adjacency) / shares[s] for s, w in weights.items())
+        return Fraction(plan["clip"]) ** 2 * max(alone)
+    inside = held if schema["task"] == "sites" else 0
+    return Fraction(max(held - inside, 1) ** 2) * bound(schema, weights, adjacency, inside)
 
 
 def _shares(plan: Table, letters: str) -> dict[str, Fraction]:
-    schema, given = plan["schema"], plan["privacy"].get("shares")
-    if given:
-        return {s: given[s] / sum(given.values()) for s in letters}
-    usual = SHARES[schema["family"] if schema["task"] == "score" else schema["task"]]
+    usual = SHARES[plan["schema"]["family" if plan["schema"]["task"] == "score" else "task"]]
     fixed = {s: Fraction(usual[s]) / 100 for s in letters if s in usual}
     others = [s for s in letters if s not in usual] or [max(fixed, key=fixed.__getitem__)]
     rest = (1 - sum(fixed.values(), ZERO)) / len(others)
-    return {s: fixed.get(s, ZERO) + (rest if s in others else 0) for s in letters}
+    return plan["privacy"].get("shares") or {s: fixed.get(s, ZERO) + (rest if s in others else 0) for s in letters}
 
 
-def _weight(sigma: Table, model: str, honest: Any) -> Fraction:
-    """1 / sigma^2 of a statistic from what one party draws: the larger of the diagonal's and half of the rest's."""
-    require(set(sigma) in ({"all"}, {"diag", "off"}), "form", "sigma must be of all entries, or of diag and off")
+def _weight(letter: str, sigma: Table, model: str, honest: Any) -> Fraction:
+    """1 / sigma^2 of a statistic from what one party draws: off the diagonal of a matrix half of what is on it."""
+    require(set(sigma) == ({"diag", "off"} if letter in MATRICES else {"all"}), "form", "sigma of other entries")
     drawn = {name: _rational(value) ** 2 for name, value in sigma.items()}
     total = {name: honest * square - 4 if model == "distributed" else square for name, square in drawn.items()}
     safe = min(total.values()) >= 64**2 * (1 - TIGHT) and (model != "distributed" or min(drawn.values()) >= 16)
     require(safe, "sigma", "too few grid steps for the proof")
-    return 1 / min(square * (2 if name == "off" else 1) for name, square in total.items())
+    whole = [square * (2 if name == "off" else 1) for name, square in total.items()]
+    require(max(whole) <= min(whole) * (1 + TIGHT), "sigma", "the noise is not sqrt(2) times as wide on the diagonal")
+    return 1 / min(whole)
 
 
 def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction) -> Fraction:
@@ -320,8 +323,7 @@ def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction
     require(fits and (not row["beside"] or (beside and not plan["held"])), "pair", "the data sets are not adjacent")
     old, new = (_sums(schema, row["beside"] + row[side]) for side in ("gone", "come"))
     found = {s: sum((new[s][k] - old[s][k]) ** 2 for k in new[s].keys() | old[s].keys()) for s in weights}
-    claimed = {s: _rational(value) for s, value in row["moves"].items()}
-    require(claimed == found, "pair", "it does not move what is claimed")
+    require({s: _rational(v) for s, v in row["moves"].items()} == found, "pair", "it does not move what is claimed")
     reached = sum((weights[s] * found[s] for s in weights), ZERO)
     require(reached <= most, "pair", "it moves more than the bound")
     require(reached == most or beside or plan["clip"] or len(weights) > 1, "pair", "it does not attain the sensitivity")
@@ -347,7 +349,8 @@ def _checked(plan_text: str, certificate_text: str) -> str:
     letters = LETTERS.get(schema["task"]) or ("NM" if schema.get("reference") else "NxV")
     letters, rows, one = schema.get("statistics", letters), claimed["statistics"], Fraction(1)
     require(set(rows) == set(letters), "form", f"the plan sends {letters}")
-    shares, weights = _shares(plan, letters), {s: _weight(rows[s]["sigma"], privacy["model"], honest) for s in letters}
+    shares = _shares(plan, letters)
+    weights = {s: _weight(s, rows[s]["sigma"], privacy["model"], honest) for s in letters}
     for s in letters:
         most = _unit(plan, {s: one}, shares)
         _between(rows[s]["sensitivity_squared"], most, most, "sensitivity")
@@ -385,8 +388,8 @@ def check(plan_text: str, certificate_text: str) -> str:
 def main(arguments: list[str]) -> int:
     """Check the plan and the certificate that are named; 0: it holds, 1: it is refused."""
     try:
-        require(len(arguments) == 2, "form", "give the plan and its certificate")
-        require(max(Path(name).stat().st_size for name in arguments) <= MOST_BYTES, "form", "a file is too long")
+        short = len(arguments) == 2 and max(Path(name).stat().st_size for name in arguments) <= MOST_BYTES
+        require(short, "form", "give the plan and its certificate, of 8 MiB at most")
         sys.stdout.write(check(*(Path(name).read_text(encoding="utf-8") for name in arguments)) + "\n")
     except (Refused, OSError, UnicodeError) as error:
         sys.stdout.write(f"refused: {error}\n")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import islice
@@ -19,7 +22,7 @@ import pytest
 
 import privstats as ps
 from privstats.dp.exact import gaussian_delta_bounds
-from privstats.errors import PlanError
+from privstats.errors import PlanError, SchemaError
 from privstats.plan import certificate_checker
 from privstats.plan.certificate import certificate_text
 from privstats.plan.certificate_checker import Refused, bound, check, delta_of
@@ -175,6 +178,17 @@ def narrower(*path: str) -> Callable[[Any], None]:
     return forge
 
 
+def halves(letter: str, on: Fraction, off: Fraction) -> Callable[[Any], None]:
+    """Other spreads on and off the diagonal, times those of the certificate."""
+
+    def forge(document: Any) -> None:
+        sigma = document["statistics"][letter]["sigma"]
+        least = Fraction(next(iter(sigma.values())))
+        document["statistics"][letter]["sigma"] = {"diag": str(least * on), "off": str(least * off)}
+
+    return forge
+
+
 def replanned(change: Callable[[Any], None]) -> Callable[[Any], None]:
     """Another plan's tables with their true digest."""
 
@@ -201,6 +215,9 @@ FORGED: dict[str, tuple[Callable[[Any], None], str]] = {
     "every sigma larger": (all_sigmas(LONG), "sigma"),
     "sigma off the diagonal alone": (put({"off": "1000"}, "statistics", "B", "sigma"), "form"),
     "sigma off the diagonal smaller": (scaled(SHORT, "statistics", "B", "sigma", "off"), "sigma"),
+    "sigma off the diagonal larger": (scaled(LONG, "statistics", "B", "sigma", "off"), "sigma"),
+    "one sigma in place of diag and off": (put({"all": "1000"}, "statistics", "B", "sigma"), "form"),
+    "a vector's sigma halved off a diagonal that it has not": (halves("A", Fraction(1000), Fraction(1, 2)), "form"),
     "sigma on a grid too coarse for the proof": (put({"all": "3"}, "statistics", "N", "sigma"), "sigma"),
     "a sensitivity smaller": (scaled(SHORT, "statistics", "A", "sensitivity_squared"), "sensitivity"),
     "a sensitivity between wide bounds": (put("0", "statistics", "A", "sensitivity_squared", "low"), "sensitivity"),
@@ -288,6 +305,43 @@ def test_another_plan_file_is_refused(old: str, new: str, claim: str) -> None:
     assert old in text
     with pytest.raises(Refused, match=rf"^{claim}: "):
         check(text.replace(old, new, 1), TEXT)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("colluders = 2", "colluders = -92"),
+        ("min_survivors = 15", "min_survivors = 100"),
+        ("max_records_per_client = 4", "max_records_per_client = 0"),
+        ("client_clip = 3.0", "client_clip = 5.0"),
+        ('adjacency = "add-remove"', 'adjacency = "neither"'),
+        ("epsilon = 1.0", "epsilon = -1.0"),
+        ("classes = 3", "classes = 0"),
+        ("grid_bits = 12", "grid_bits = 21"),
+        ("pulls = [0]", f"pulls = {list(range(250))}"),
+    ],
+)
+def test_a_plan_that_the_library_refuses_is_refused(old: str, new: str) -> None:
+    """Whoever forges writes the file and its tables alike, with the digest that is due to them."""
+    text = plan_of(unit="client", max_records_per_client=4, client_clip=3.0).to_toml()
+    if old not in text:
+        text = plan_of("central", ps.SitesSchema(5, 1.0)).to_toml()
+        text = re.sub(r"pulls = \[[^]]*]", "pulls = [0]", text)
+    assert old in text
+    text = text.replace(old, new, 1)
+    with pytest.raises((PlanError, SchemaError)):
+        ps.Plan.from_toml(text)
+    tables = json.dumps(tomllib.loads(text))
+    document = json.loads(TEXT) | {"plan": tables, "plan_digest": hashlib.sha256(tables.encode()).hexdigest()}
+    with pytest.raises(Refused, match="^plan: "):
+        check(text, json.dumps(document))
+
+
+def test_a_tiny_share_is_compared_as_closely_as_a_large_one() -> None:
+    schema = ps.ClassSchema(3, 20, "NAS", 1.0, grid_bits=16)
+    one, other = (plan_of("central", schema, shares={"N": n, "A": 0.5, "S": 0.5 - n}) for n in (2e-5, 1.1e-5))
+    with pytest.raises(Refused, match="^plan: "):
+        check(other.to_toml(), certificate_text(one))
 
 
 @pytest.mark.parametrize("text", [TEXTS["truncated"], b"\xff\xfe", TEXTS["long"]])
