@@ -89,14 +89,14 @@ def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[
         found = json.loads(beside[:_MOST_BYTES])
         if (found["format"], found["version"]) != (_FORMAT, _VERSION):
             raise ValueError
-        signature = bytes.fromhex(found["ed25519"])
+        signature, digest = bytes.fromhex(found["ed25519"]), str(found["sha256"])
     except (ValueError, TypeError, KeyError, RecursionError):
         raise error(f"{place} is no signature of version {_VERSION}; give the file that --sign wrote") from None
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, _sealed(data))
     except InvalidSignature:
         return False
-    return True
+    return digest == hashlib.sha256(data).hexdigest()
 
 
 def _sealed(data: bytes) -> bytes:

@@ -52,7 +52,7 @@ class Records:
         whole. Records of equal features are in one part.
 
         Raises:
-            DataError: a part would be empty, or X and y have different numbers of records.
+            DataError: a part would be empty, X and y have different numbers of records, or X has texts.
         """
         if len(self.X) != len(self.y):
             raise DataError(f"X has {len(self.X)} rows but y has {len(self.y)}; give one label or target per row")
@@ -133,7 +133,10 @@ class RecordFile:
 
 def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
     """A number in [0, 1) for each row, from the bits of its entries and the seed."""
-    bits = np.ascontiguousarray(X, np.float64).reshape(len(X), -1) + 0.0  # so that -0 is 0
+    try:
+        bits = np.ascontiguousarray(X, np.float64).reshape(len(X), -1) + 0.0  # so that -0 is 0
+    except (TypeError, ValueError):
+        raise DataError("a split goes by the features of each record, and X has texts; encode them as numbers") from None
     weights = np.random.default_rng(seed).integers(1 << 64, size=bits.shape[1], dtype=np.uint64) | np.uint64(1)
     keys = (_mixed(bits.view(np.uint64)) * weights).sum(axis=1, dtype=np.uint64)
     return np.asarray((_mixed(keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53)

@@ -85,6 +85,11 @@ def test_a_split_that_leaves_nothing_is_one_sentence(share):
         Records(X, Y).split(share, 0)
 
 
+def test_texts_are_no_features_to_split_by():
+    with pytest.raises(DataError, match="X has texts; encode them as numbers"):
+        Records(np.array([["a", "b"], ["c", "d"]]), np.arange(2)).split(0.5, 0)
+
+
 def test_a_split_is_every_record_once():
     learned, scored = Records(X, Y).split(0.25, 7)
     assert len(learned.X) + len(scored.X) == 120
