@@ -10,8 +10,13 @@ from latex2mathml.converter import convert
 __all__ = ["setup"]
 
 
+_LONG = 40  # characters of a formula that may be wider than a phone
+
+
 def _inline(self: Any, node: Any) -> None:
-    self.body.append(convert(node.astext()))
+    tex = node.astext()
+    formula = convert(tex)
+    self.body.append(f'<span class="long-math">{formula}</span>' if len(tex) > _LONG else formula)
     _done()
 
 

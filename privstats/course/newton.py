@@ -38,7 +38,7 @@ class Newton:
     Args:
         first: the plan of the first round, as :meth:`start` builds it: of a ``ScoreSchema``, at the weights that follow
             from the schema alone.
-        rounds: T. Four suit a logistic, five a Poisson regression, more where outcomes are rare.
+        rounds: T; four suit a logistic, five a Poisson regression, more where outcomes are rare.
         retries: further rounds that the budget holds, for those that end without a sum.
         promise: the owners' promise for all rounds together, for files and audits.
 
