@@ -136,7 +136,7 @@ def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
     try:
         bits = np.ascontiguousarray(X, np.float64).reshape(len(X), -1) + 0.0  # so that -0 is 0
     except (TypeError, ValueError):
-        raise DataError("a split goes by the features of each record, and X has texts; encode them as numbers") from None
+        raise DataError("a split goes by the features of a record, and X has texts; encode them as numbers") from None
     weights = np.random.default_rng(seed).integers(1 << 64, size=bits.shape[1], dtype=np.uint64) | np.uint64(1)
     keys = (_mixed(bits.view(np.uint64)) * weights).sum(axis=1, dtype=np.uint64)
     return np.asarray((_mixed(keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
