@@ -77,7 +77,7 @@ class TestServer:
         else:
             path = tmp_path / "snapshot" if "snapshot" in what else next(tmp_path.glob("log.*"))
             whole = path.read_bytes()
-            path.write_bytes(whole[:50] + b"!" + whole[51:])
+            path.write_bytes(whole[:50] + bytes([whole[50] ^ 1]) + whole[51:])
         with pytest.raises(LocalProtocolError, match="does not open"):
             JournaledServer.resume(
                 tmp_path, key, parameters=cohort.parameters, roster=roster, identity=cohort.aggregator

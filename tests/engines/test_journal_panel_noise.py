@@ -132,7 +132,7 @@ def test_a_session_between_folders_releases_the_noise_of_every_member_once(tmp_p
         Ledger.create(home / "ledger").set_cap("beds", unit="record", adjacency="add-remove", epsilon=2.001, delta=1e-5)
     found = net.run()
     assert isinstance(found, Ended), found.sentence
-    release, plan = found.release, net.study.plan
+    (release,), plan = found.releases, net.study.plan
     z = (release.vector - net.study.exact(release.survivors)) / np.repeat(
         [plan.noise.grid_sigma(segment) for segment in plan.layout.segments], [s.size for s in plan.layout.segments]
     )
