@@ -16,6 +16,7 @@ import numpy as np
 
 from privstats import dp, session
 from privstats.dp import mechanisms
+from privstats.dp.allocation import allocate
 from privstats.dp.calibration import Noise, calibrate
 from privstats.dp.gaussian import gaussian_mu
 from privstats.dp.models import TrustModel
@@ -35,6 +36,11 @@ right_share, right_share_sigma = dp.draw_share, Noise.share_sigma
 def without_surplus(table: Mapping[str, TrustModel]) -> Mapping[str, TrustModel]:
     """No trust model pays for the variance that discreteness costs."""
     return {name: replace(row, surplus_variance=0.0) for name, row in table.items()}
+
+
+def priced_as_a_record(_: Callable[..., Any]) -> Callable[..., Any]:
+    """Noise levels at which one record costs the promise, whatever the unit is."""
+    return lambda schema, privacy, shares, mu: allocate(schema, shares, mu, privacy.adjacency)
 
 
 def scaled_sigma(factor: float) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from privstats import dp, encoding, release, session
 from privstats.dp import models
 from privstats.dp.calibration import Noise
-from privstats.dp.privacy import Privacy
 from privstats.moments import ridge_moments
 from privstats.moments.grid import Grid
 from privstats.plan import Plan
@@ -212,7 +211,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "client priced as a record": Mutant(
         "the client unit is calibrated for one record",
-        member(Privacy, "group", property(lambda privacy: 1.0)),
+        name_in("privstats.dp.calibration", "_levels", bugs.priced_as_a_record),
         "client",
         (_CALIBRATION + "test_the_client_unit_multiplies_the_noise",),
         (*_SEARCH, "canary"),
