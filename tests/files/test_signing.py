@@ -59,7 +59,7 @@ def test_every_form_of_a_public_key_is_the_same_key(form) -> None:
         (ME.public_pem.replace("A", "B", 9), "str"),
         (Identity, "type"),
     ],
-    ids="private short hex words letters long nothing curve cut damaged class".split(),  # a new key has a new text
+    ids=["private", "short", "hex", "words", "letters", "long", "nothing", "curve", "cut", "damaged", "class"],
 )
 def test_what_is_no_public_key_is_refused_in_one_sentence(form, got: str) -> None:
     with pytest.raises(ReleaseError, match=f"signed_by must be an Ed25519 public key or its 32 bytes.*got {got}; give"):
