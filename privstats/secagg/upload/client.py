@@ -142,6 +142,21 @@ class Client(Uploader):
         return self._state.stated if self._state.uploaded or self._state.step == "failed" else b""
 
     @exclusive
+    def prepare(self) -> bool:
+        """Make the report, if there is none, and tell no party: save the client before :meth:`start` names it.
+
+        A report cannot always be made twice to the bit, and the ledger must never know one that is lost.
+
+        Returns:
+            Whether this call made it.
+
+        Raises:
+            LocalProtocolError: as :meth:`start`.
+        """
+        self._require_startable()
+        return self._prepared()
+
+    @exclusive
     def start(self) -> list[tuple[str, bytes]]:
         """The report: ``[("server", bytes)]``, the same bytes in each call, until :meth:`discard`.
 
@@ -150,17 +165,26 @@ class Client(Uploader):
                 another call is still running.
             LedgerError: it is :attr:`charged` and was resumed without ``on_upload``; nothing is sent.
         """
-        state = self._state
-        if state.step == "failed":
-            raise LocalProtocolError("this client was discarded: make a new one, in a new run, with new noise")
-        if not state.uploaded:
-            self.panel.require_open()
-        if state.step == "report":
-            state.answer, state.stated = self._report()
-            state.upload, state.step = sha256(state.stated).digest(), "done"
-            self._forget()
+        self._require_startable()
+        self._prepared()
         self._release()
-        return [(_SERVER, state.answer)]
+        self._state.step = "done"
+        return [(_SERVER, self._state.answer)]
+
+    def _require_startable(self) -> None:
+        if self._state.step == "failed":
+            raise LocalProtocolError("this client was discarded: make a new one, in a new run, with new noise")
+        if not self._state.uploaded:
+            self.panel.require_open()
+
+    def _prepared(self) -> bool:
+        state = self._state
+        if state.upload:
+            return False
+        state.answer, state.stated = self._report()
+        state.upload = sha256(state.stated).digest()
+        self._forget()
+        return True
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> NoReturn:
