@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from privstats.encoding import Ring
+from privstats.encoding.ring import Group
 from privstats.errors import LocalProtocolError
 from privstats.secagg.interactive import messages as interactive
 from privstats.secagg.interactive.client import Client
@@ -40,7 +40,7 @@ class ParametersKind(Protocol):
         clients: int,
         min_survivors: int,
         colluders: int,
-        ring: Ring,
+        ring: Group,
         plan_digest: bytes,
         graph: str,
         helpers: int,

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Protocol
 
-from privstats.encoding import Ring, RingVector
+from privstats.encoding import RingVector
+from privstats.encoding.ring import Group
 from privstats.secagg.prg import add_masks_packed, add_packed, masked_tiles, reduce
 from privstats.secagg.upload.signed_statements import derive
 
@@ -68,7 +69,7 @@ class Streams:
     makes for this run, this vector and this sender, and a stream from the seed for this sender alone.
     """
 
-    def __init__(self, ring: Ring, helpers: int, context: bytes, *, threads: int = 1) -> None:
+    def __init__(self, ring: Group, helpers: int, context: bytes, *, threads: int = 1) -> None:
         self._ring, self._helpers, self._context, self._threads = ring, helpers, context, threads
 
     @property

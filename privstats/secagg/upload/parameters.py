@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from privstats.encoding import Ring
+from privstats.encoding.ring import Group
 from privstats.errors import PlanError
 from privstats.secagg.upload.state import STEPS, UPLOAD_STEP
 
@@ -62,7 +62,7 @@ class UploadParameters:
     helpers: int
     tolerated: int
     protocol: str
-    ring: Ring
+    ring: Group
     plan_digest: bytes
     noisy_helpers: bool = False
 
@@ -125,7 +125,7 @@ class UploadParameters:
         clients: int,
         min_survivors: int,
         colluders: int,
-        ring: Ring,
+        ring: Group,
         plan_digest: bytes,
         graph: str = "auto",
         helpers: int = 1,
