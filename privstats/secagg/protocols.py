@@ -27,6 +27,7 @@ from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.non_inclusion import prove_excluded as abandoned
 from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.proof.claims import Claim
 
 __all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "ParametersKind", "PeerKind", "protocol_of"]
 
@@ -45,6 +46,7 @@ class ParametersKind(Protocol):
         graph: str,
         helpers: int,
         noisy_helpers: bool,
+        claim: Claim | None,
     ) -> Masking:
         """The cheapest parameters that keep the promise for this cohort; ``PlanError`` if there are none."""
         ...

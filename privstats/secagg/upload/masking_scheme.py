@@ -8,16 +8,42 @@ its own lengths of bodies and pieces, which ``messages`` defines. The helper dec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from privstats.encoding import RingVector
 from privstats.encoding.ring import Group
 from privstats.secagg.prg import add_masks_packed, add_packed, masked_tiles, reduce
 from privstats.secagg.upload.signed_statements import derive
+from privstats.secagg.wire import index as encoded_index
 
-__all__ = ["MaskingScheme", "Streams"]
+__all__ = ["Hidden", "MaskingScheme", "Streams", "secret_of"]
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A client's vector, hidden for one report.
+
+    Attributes:
+        secret: 32 bytes from which everything else of the report is derived.
+        body: for the leader, in pieces of bytes; one is valid until the next is requested.
+        pieces: one per helper, place 1 first.
+        commits, parts: what its client signs of its proof; empty where reports carry none.
+    """
+
+    secret: bytes
+    body: Iterable[memoryview]
+    pieces: Sequence[bytes]
+    commits: bytes = b""
+    parts: bytes = b""
+
+    def __repr__(self) -> str:
+        return "Hidden(...)"
 
 
 class MaskingScheme(Protocol):
@@ -28,8 +54,8 @@ class MaskingScheme(Protocol):
         """The length of a helper's answer."""
         ...
 
-    def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[Iterator[memoryview], list[bytes]]:
-        """Mask a vector: the body for the leader, in pieces of bytes, and one piece per helper, place 1 first."""
+    def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
+        """Hide a vector for one report under a secret of this run, sender, vector and root alone."""
         ...
 
     def zeros(self) -> Any:
@@ -77,6 +103,11 @@ class Streams:
         """The ring's packed bytes."""
         return self._ring.wire_bytes
 
+    def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
+        """Body and seeds under :func:`secret_of` the vector."""
+        secret = secret_of(root, self._context, sender, vector)
+        return Hidden(secret, *self.hide(vector, secret, sender))
+
     def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[Iterator[memoryview], list[bytes]]:
         """Body and seeds; the vector does not change."""
         seeds = [derive(secret, f"seed/{place}", self._context) for place in range(1, self._helpers + 1)]
@@ -106,3 +137,26 @@ class Streams:
 
     def _stream(self, seed: bytes, sender: int) -> bytes:
         return derive(seed, f"stream/{sender}", self._context)
+
+
+def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: RingVector, witness: bytes = b"") -> bytes:
+    """The secret from which a whole report is derived: a function of root, run, sender, vector *and witness*.
+
+    The same root with a second vector, witness or sender (a forked or cloned machine) gives another secret. Otherwise
+    the leader alone could read the difference of two vectors, and one key of AES-GCM would encrypt two bodies.
+    """
+    encryptor = Cipher(algorithms.AES256(derive(root, "hedge", context)), modes.GCM(bytes(12))).encryptor()
+    encryptor.authenticate_additional_data(encoded_index(sender))
+    for lane in _cut(vector):
+        encryptor.authenticate_additional_data(lane)
+    encryptor.authenticate_additional_data(witness)
+    encryptor.finalize()
+    return derive(bytes(root) + encryptor.tag, f"secret/{sender}", context)
+
+
+def _cut(vector: RingVector) -> Iterator[memoryview]:
+    """The lanes reduced to their widths, as little-endian bytes."""
+    for lane, (_, bits) in zip(vector.lanes, vector.ring.segments, strict=True):
+        whole = bits == 8 * lane.itemsize
+        reduced = lane if whole else lane & lane.dtype.type((1 << bits) - 1)
+        yield np.ascontiguousarray(reduced.astype(lane.dtype.newbyteorder("<"), copy=False)).view(np.uint8).data
