@@ -33,7 +33,7 @@ from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.leader import Leader
 from tests.faults import Fuse, full_disk, interrupted
 from tests.faults import Killed as Cut
-from tests.secagg.upload.cohorts import answer_of, batch_of, body_of, list_of, refused, uploads_of
+from tests.secagg.upload.cohorts import Uploads, answer_of, batch_of, body_of, list_of, refused, uploads_of
 
 KEY = b"k" * 32
 
@@ -102,9 +102,15 @@ def exactly(channel: socket.socket, size: int) -> bytes:
 class Journals:
     """A run whose leader and helpers keep journals, with the panel that they offered."""
 
-    def __init__(self, place: Path, helpers: int = 2, noise: Callable[[], RingVector] | None = None) -> None:
+    def __init__(
+        self,
+        place: Path,
+        helpers: int = 2,
+        noise: Callable[[], RingVector] | None = None,
+        make: Callable[..., Uploads] = uploads_of,
+    ) -> None:
         noisy = {"noisy_helpers": True, "helper_class": partial(Helper, noise=noise)} if noise else {}
-        self.run, self.place, self.noise = uploads_of(helpers=helpers, **noisy), place, noise
+        self.run, self.place, self.noise = make(helpers=helpers, **noisy), place, noise
         self.offers = [self.offered(number) for number in range(1, helpers + 1)]
         identities = tuple(member.public for member in self.run.members)
         self.panel = Panel(identities, (self.run.keys[0].offer, *self.offers))

@@ -22,7 +22,7 @@ from privstats.secagg.upload.proof.transcript import BLIND_BYTES, Transcript, sh
 from privstats.secagg.upload.proof.verifier import answer, refusals
 from privstats.secagg.upload.signed_statements import derive
 
-__all__ = ["FieldStreams", "scheme_of"]
+__all__ = ["FieldStreams", "check_provable", "scheme_of"]
 
 _WORD = 8
 
@@ -83,7 +83,7 @@ class FieldStreams:
             total = add(total, self._share(sender, seed)[: self._group.size])
         self._group.of(total).pack_into(out)
 
-    def uncover(self, total: RingVector, answers: Mapping[int, bytes], survivors: int) -> RingVector:  # noqa: ARG002
+    def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
         """Total and answers, added up.
 
         Raises:
@@ -106,6 +106,19 @@ class FieldStreams:
 
     def _share(self, sender: int, seed: bytes) -> Field:
         return share(seed, self._context, sender, self._statement.ends[-1])
+
+
+def check_provable(parameters: UploadParameters, vector: RingVector) -> None:
+    """Refuse a vector that a client's report could not prove, in whole numbers and before anything is sent.
+
+    Raises:
+        DataError: it does not keep the statement.
+    """
+    statement = parameters.statement
+    if statement is None:
+        return
+    x = lift(np.concatenate(vector.lanes).astype(np.uint64))
+    statement.witness(x, statement.hidden_of(x), lambda number, size: stream(number.to_bytes(32, "big"), size))
 
 
 def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1) -> MaskingScheme:

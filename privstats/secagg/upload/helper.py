@@ -17,7 +17,6 @@ from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.machines import ENDS
-from privstats.secagg.prg import add_packed
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload import signed_statements as said
@@ -318,8 +317,7 @@ class Helper(Exclusive):
         frame = messages.Frame(empty, self._scheme.answer_bytes)
         self._scheme.answer(self._held(listed), frame.large)
         if noise is not None:
-            add_packed(noise, frame.large)
-            noise.pack_into(frame.large)
+            self._scheme.uncover(noise, {self.place: frame.large}, len(listed)).pack_into(frame.large)
         statement = said.reveal_statement(self._context, self.place, message.roll, frame.large)
         reveal = frame.signed(self._identity.sign(statement))
         self._wipe("done")

@@ -70,7 +70,7 @@ class MaskingScheme(Protocol):
         """Write a helper's answer over these senders and their pieces to ``out``, which holds zeros."""
         ...
 
-    def uncover(self, total: Any, answers: Mapping[int, bytes], survivors: int) -> RingVector:
+    def uncover(self, total: Any, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:
         """The sum from a total and the answers by place; consumes the total.
 
         Raises:
@@ -128,7 +128,7 @@ class Streams:
         while chunk := list(islice(streams, _CIPHERS)):
             add_masks_packed(self._ring, out, plus=chunk, threads=self._threads)
 
-    def uncover(self, total: RingVector, answers: Mapping[int, bytes], survivors: int) -> RingVector:  # noqa: ARG002
+    def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
         """Total and answers, added up; every answer is some element of the ring, so none is refused here."""
         for answer in answers.values():
             add_packed(total, memoryview(answer))

@@ -195,10 +195,25 @@ def facts(parameters: UploadParameters) -> list[str]:
         _learned(parameters.noisy_helpers),
         f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
         f"{parameters.colluders} clients of the whole roster may help, because the leader picks the reports",
-        "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "
-        "ring, undetected: masking proves nothing about inputs, and split has no proof of the sum",
+        *_inputs(parameters.claim is not None),
         "a run that is said to have failed may have succeeded for who runs it: a second run over the same data is a "
         "second release",
+    ]
+
+
+def _inputs(proved: bool) -> list[str]:
+    """What a party that lies about its own part can do to the sum."""
+    if not proved:
+        return [
+            "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "
+            "ring, undetected: masking proves nothing about inputs, and split has no proof of the sum"
+        ]
+    return [
+        "the leader, or any one helper, can shift the sum by anything in the group, undetected: each report is proved, "
+        "and split has no proof of the sum; a report is proved only if leader and all helpers follow the protocol",
+        "any one of leader and helpers can make the proof of any honest client fail, and no message shows which of "
+        "them lied, or whether the client did; a refused client is not told, and may free its spend with the signed "
+        "lists of all helpers",
     ]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 import numpy as np
 import pytest
 
 from privstats.encoding import Ring
-from privstats.errors import AggregationError, DataError, PlanError, RemoteProtocolError
+from privstats.errors import AggregationError, DataError, LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.secagg.upload import batching, messages
 from privstats.secagg.upload import signed_statements as said
 from privstats.secagg.upload.client import Client
@@ -17,6 +18,7 @@ from privstats.secagg.upload.field_streams import FieldStreams
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.masking_scheme import secret_of
+from privstats.secagg.upload.non_inclusion import prove_excluded
 from privstats.secagg.upload.proof.field import P
 from tests.secagg.upload.cohorts import RING, refused, signed_batch, uploads_of
 from tests.secagg.upload.inside import inside
@@ -91,6 +93,26 @@ def test_a_lying_helper_fails_an_honest_client_and_no_message_shows_which_of_the
     assert survivors == (0, 1, 3, 4, 5)
     assert np.array_equal(total, run.sum_over(survivors))
     assert [(fault.peer, fault.proven) for fault in run.leader.faults] == [(2, False)]
+
+
+def test_a_refused_report_is_on_no_list_so_its_client_can_show_that_it_is_in_no_sum() -> None:
+    run = with_client(proved_of(), 1, lying(LIES["A times 100"]))
+    played(run)
+    common = {"roster": run.roster, "panel": run.panel}
+    said_by = run.leader.statements
+    for report in (run.clients[1].receipt, run.report(1)):
+        assert prove_excluded(run.parameters, report, said_by, **common) == run.clients[1].upload
+    with pytest.raises(LocalProtocolError, match="it is in the sum"):
+        prove_excluded(run.parameters, run.clients[0].receipt, said_by, **common)
+
+
+def test_noise_of_helpers_is_added_in_the_field_and_in_whole_grid_steps() -> None:
+    """Sums of words wrap at p: with noise of -7 in every entry some word of an answer passes it."""
+    noise = GROUP.encode(np.full(GROUP.size, -7))
+    kind = partial(Helper, noise=lambda _: GROUP.of(np.concatenate(noise.lanes)))
+    run = proved_of(noisy_helpers=True, helper_class=kind)
+    total, survivors = played(run)
+    assert np.array_equal(total, run.sum_over(survivors) - 14)
 
 
 # --- the leader against helpers ---
