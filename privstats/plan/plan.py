@@ -176,6 +176,7 @@ class Plan:
     def masking(self) -> Masking:
         """The parameters of the masking protocol, bound to this plan's digest."""
         cohort = self.cohort
+        proved: dict[str, Any] = {} if self.claim is None else {"claim": self.claim}  # of a protocol with a panel
         return PROTOCOLS[self.protocol].parameters.solve(
             clients=cohort.clients,
             min_survivors=cohort.min_survivors,
@@ -185,7 +186,7 @@ class Plan:
             noisy_helpers=self._noisy_helpers,
             ring=self.ring,
             plan_digest=self._digest_bytes,
-            claim=self.claim,
+            **proved,
         )
 
     @property

@@ -49,7 +49,6 @@ class ParametersKind(Protocol):
         graph: str,
         helpers: int,
         noisy_helpers: bool,
-        claim: Claim | None,
     ) -> Masking:
         """The cheapest parameters that keep the promise for this cohort; ``PlanError`` if there are none."""
         ...

@@ -330,7 +330,6 @@ class Parameters:
         graph: str = "auto",
         helpers: int = 0,
         noisy_helpers: bool = False,
-        claim: object = None,
     ) -> Parameters:
         """The smallest graph and threshold that keep the promise for this cohort.
 
@@ -345,7 +344,7 @@ class Parameters:
             plan_digest: 32 bytes that stand for the plan.
             graph: ``"complete"``; ``"sparse"``; ``"robust"``: sparse, and safe against a server that chooses who drops;
                 or ``"auto"``: complete up to 256 clients, robust beyond.
-            helpers, noisy_helpers, claim: 0, False and None, because this protocol has no helpers.
+            helpers, noisy_helpers: 0 and False, because this protocol has no helpers.
 
         Raises:
             PlanError: helpers, an unknown graph, or no threshold satisfies both the dropouts and the colluders.
@@ -354,7 +353,7 @@ class Parameters:
         in the robust one up to :attr:`bounds`; the sparse one is for a server that follows the protocol: its bounds
         assume that dropouts do not depend on the graph.
         """
-        if helpers or noisy_helpers or claim is not None:
+        if helpers or noisy_helpers:
             raise PlanError("the interactive protocol has no helpers: leave panel out, or choose protocol='split'")
         if graph not in get_args(GraphKind):
             raise PlanError(f"graph must be one of {', '.join(get_args(GraphKind))}, got {graph!r}")
