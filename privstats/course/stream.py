@@ -273,6 +273,8 @@ def _check_plan(plan: Plan) -> None:
         raise PlanError("a class that is rare in one epoch is in the next; leave min_count and merge out of the plan")
     if plan.spare_bits:
         raise PlanError("spare_bits is what a stream gives its own nodes; leave it out of the plan")
+    if plan.validity is not None:
+        raise PlanError("a stream weighs sums, which the group of proved sums does not allow: leave validity out")
     if isinstance(plan.privacy, Privacy) and plan.privacy.client_clip is not None:
         raise PlanError("client_clip bounds one upload and a stream has many; leave it out of the plan")
     if isinstance(plan.privacy, Privacy) and plan.privacy.trust.drawn_by == "member":

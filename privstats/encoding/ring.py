@@ -1,4 +1,4 @@
-"""Arithmetic in Z_2**b, segment by segment.
+"""The groups of masked vectors: Z_2**b segment by segment, and the interface that another group implements.
 
 A ``Ring`` says how wide each segment is; a ``RingVector`` holds one element per entry in uint32 lanes where 32 bits
 suffice and uint64 lanes otherwise. Overflow wraps, which is what masking needs; the plan's headroom proves that the
@@ -7,18 +7,65 @@ suffice and uint64 lanes otherwise. Overflow wraps, which is what masking needs;
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.encoding.packing import pack_into, packed_bytes, unpack
 
-__all__ = ["Lane", "Ring", "RingVector"]
+__all__ = ["Group", "Lane", "Lanes", "Ring", "RingVector"]
 
 Lane: TypeAlias = NDArray[np.unsignedinteger[Any]]
+Lanes: TypeAlias = tuple[Lane, ...]
+
+
+class Group(Protocol):
+    """A group of masked vectors, a frozen value: a :class:`Ring`, or the prime field of reports that carry a proof."""
+
+    @property
+    def segments(self) -> tuple[tuple[int, int], ...]:
+        """``(size, bits)`` per segment."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Entries of a vector."""
+        ...
+
+    @property
+    def wire_bytes(self) -> int:
+        """Exact bytes of a packed vector."""
+        ...
+
+    def zeros(self) -> RingVector:
+        """The neutral element."""
+        ...
+
+    def encode(self, values: NDArray[np.int64]) -> RingVector:
+        """The element of a flat int64 vector of shape ``(size,)``; sums of vectors have the sums of their elements."""
+        ...
+
+    def unpack(self, data: bytes | memoryview) -> RingVector:
+        """Parse exactly ``wire_bytes`` bytes; ``ValueError`` for any other length, or for what is no element."""
+        ...
+
+    def add(self, lanes: Lanes, more: Lanes) -> None:
+        """Add in place."""
+        ...
+
+    def subtract(self, lanes: Lanes, less: Lanes) -> None:
+        """Subtract in place."""
+        ...
+
+    def write(self, lanes: Lanes, out: NDArray[np.uint8]) -> None:
+        """Write the wire form to ``wire_bytes`` bytes."""
+        ...
+
+    def lift(self, lanes: Lanes) -> NDArray[np.int64]:
+        """The vector nearest to zero that has this element."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -81,10 +128,39 @@ class Ring:
             start = end
         return RingVector(self, tuple(lanes))
 
+    def add(self, lanes: Lanes, more: Lanes) -> None:
+        """Add in place; bits above a segment's width are cleared only when it is packed or lifted."""
+        for lane, other in zip(lanes, more, strict=True):
+            np.add(lane, other, out=lane)
+
+    def subtract(self, lanes: Lanes, less: Lanes) -> None:
+        """Subtract in place, as :meth:`add`."""
+        for lane, other in zip(lanes, less, strict=True):
+            np.subtract(lane, other, out=lane)
+
+    def write(self, lanes: Lanes, out: NDArray[np.uint8]) -> None:
+        """Write the wire form to ``wire_bytes`` bytes."""
+        start = 0
+        for lane, (size, bits) in zip(lanes, self.segments, strict=True):
+            end = start + packed_bytes(size, bits)
+            pack_into(lane, bits, out[start:end])
+            start = end
+
+    def lift(self, lanes: Lanes) -> NDArray[np.int64]:
+        """The centre lift: every entry as the int64 in [-2**(b-1), 2**(b-1)) that it represents."""
+        out = np.empty(self.size, np.int64)
+        start = 0
+        for lane, (size, bits) in zip(lanes, self.segments, strict=True):
+            shift = np.uint64(64 - bits)
+            wide = lane.astype(np.uint64) << shift
+            out[start : start + size] = wide.view(np.int64) >> np.int64(64 - bits)
+            start += size
+        return out
+
 
 @dataclass(frozen=True, eq=False)
 class RingVector:
-    """One element of a ring: lanes are mutable in place, so that masks are added without copies.
+    """One element of a group: lanes are mutable in place, so that masks are added without copies.
 
     Example:
         >>> ring = ps.encoding.Ring(((2, 8),))
@@ -94,26 +170,24 @@ class RingVector:
         [-56, -2]
     """
 
-    ring: Ring
-    lanes: tuple[Lane, ...]
+    ring: Group
+    lanes: Lanes
 
     def __repr__(self) -> str:
         return f"RingVector(size={self.ring.size})"  # never the entries: they may be a party's own sums
 
     def add(self, other: RingVector) -> None:
         """Add ``other`` in place."""
-        for lane, more in zip(self.lanes, _same_ring(self, other), strict=True):
-            np.add(lane, more, out=lane)
+        self.ring.add(self.lanes, _same_ring(self, other))
 
     def subtract(self, other: RingVector) -> None:
         """Subtract ``other`` in place."""
-        for lane, less in zip(self.lanes, _same_ring(self, other), strict=True):
-            np.subtract(lane, less, out=lane)
+        self.ring.subtract(self.lanes, _same_ring(self, other))
 
     def pack(self) -> bytes:
         """The wire form, ``ring.wire_bytes`` long."""
         out = np.empty(self.ring.wire_bytes, np.uint8)
-        self.pack_into(out)
+        self.ring.write(self.lanes, out)
         return out.tobytes()
 
     def pack_into(self, buffer: NDArray[np.uint8] | bytearray | memoryview) -> None:
@@ -125,25 +199,14 @@ class RingVector:
         out = np.frombuffer(buffer, np.uint8)
         if out.size != self.ring.wire_bytes:
             raise ValueError(f"a packed vector has {self.ring.wire_bytes} bytes, but the buffer {out.size}")
-        start = 0
-        for lane, (size, bits) in zip(self.lanes, self.ring.segments, strict=True):
-            end = start + packed_bytes(size, bits)
-            pack_into(lane, bits, out[start:end])
-            start = end
+        self.ring.write(self.lanes, out)
 
     def lift(self) -> NDArray[np.int64]:
-        """The centre lift: every entry as the int64 in [-2**(b-1), 2**(b-1)) that it represents."""
-        out = np.empty(self.ring.size, np.int64)
-        start = 0
-        for lane, (size, bits) in zip(self.lanes, self.ring.segments, strict=True):
-            shift = np.uint64(64 - bits)
-            wide = lane.astype(np.uint64) << shift
-            out[start : start + size] = wide.view(np.int64) >> np.int64(64 - bits)
-            start += size
-        return out
+        """The centre lift: every entry as the int64 nearest to zero that it represents."""
+        return self.ring.lift(self.lanes)
 
 
-def _same_ring(left: RingVector, right: RingVector) -> Sequence[Lane]:
+def _same_ring(left: RingVector, right: RingVector) -> Lanes:
     if left.ring != right.ring:
         raise ValueError("the two vectors live in different rings")
     return right.lanes

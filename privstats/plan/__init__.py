@@ -5,6 +5,7 @@ from privstats.plan.cohort import Cohort
 from privstats.plan.plan import Plan
 from privstats.plan.review import Change, Difference, Effect, difference, facts
 from privstats.plan.sanity_check import check_plausible
+from privstats.plan.validity import Validity
 
 __all__ = [
     "Budget",
@@ -15,6 +16,7 @@ __all__ = [
     "Dropout",
     "Effect",
     "Plan",
+    "Validity",
     "check_plausible",
     "difference",
     "dropout_table",

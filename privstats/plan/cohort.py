@@ -15,7 +15,7 @@ from privstats.errors import PlanError
 from privstats.plain import plain_fields
 from privstats.schema import COUNT_SCALE
 
-__all__ = ["WRAP_PROBABILITY", "Cohort", "Headroom", "Limits", "headroom", "limits", "ring_of"]
+__all__ = ["WRAP_PROBABILITY", "Cohort", "Headroom", "Limits", "headroom", "limits", "ring_of", "tail_of"]
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def limits(layout: Layout, cohort: Cohort, noise_std: Callable[[Segment], float]
     counts = layout.segments[0]
     if counts.name != "N":
         return Limits(every, every, every)
-    doubt = math.ceil(math.sqrt(counts.size) * (_tail(layout, noise_std(counts)) + 1) / COUNT_SCALE)
+    doubt = math.ceil(math.sqrt(counts.size) * (tail_of(layout, noise_std(counts)) + 1) / COUNT_SCALE)
     doubt = doubt if noise_std(counts) else 0
     return Limits(cohort.max_records + doubt, min(every, cohort.max_records + 2 * doubt), every)
 
@@ -133,7 +133,9 @@ def headroom(
     Raises:
         PlanError: a segment would need more than 62 bits.
     """
-    return tuple(_width(segment, limits, _tail(layout, noise_std(segment)), spare_bits) for segment in layout.segments)
+    return tuple(
+        _width(segment, limits, tail_of(layout, noise_std(segment)), spare_bits) for segment in layout.segments
+    )
 
 
 def ring_of(rooms: Sequence[Headroom]) -> Ring:
@@ -141,7 +143,8 @@ def ring_of(rooms: Sequence[Headroom]) -> Ring:
     return Ring(tuple((room.segment.size, room.bits) for room in rooms))
 
 
-def _tail(layout: Layout, noise_std: float) -> float:
+def tail_of(layout: Layout, noise_std: float) -> float:
+    """What noise of this standard deviation exceeds in any entry with ``WRAP_PROBABILITY`` at most."""
     return math.sqrt(2 * math.log(2 * layout.size / WRAP_PROBABILITY)) * noise_std
 
 

@@ -23,6 +23,7 @@ from privstats import transforms
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
 from privstats.plan.cohort import Cohort
+from privstats.plan.validity import Validity
 from privstats.schema import KINDS, Schema
 from privstats.schema.public_values import Published
 
@@ -34,7 +35,7 @@ _DECIMAL_COMMA = re.compile(r"^[ \t]*(\w+)[ \t]*=[ \t]*([-+]?\d+),(\d+)[ \t]*(?:
 _MAX_CHARACTERS = 1 << 20
 _MAX_INTEGER = 1 << 53
 
-_SECTIONS = ("schema", "cohort", "privacy", "aggregation", "published")
+_SECTIONS = ("schema", "cohort", "privacy", "aggregation", "published", "validity")
 
 
 def to_toml(tables: Mapping[str, Any]) -> str:
@@ -48,6 +49,7 @@ def tables_of(
     privacy: Privacy | NoPrivacy,
     aggregation: Mapping[str, Any],
     published: Published | None,
+    validity: Validity | None,
 ) -> dict[str, Any]:
     """A plan as nested tables of plain values, without None."""
     measured = {**_plain(schema), **schema.plain_fields(), "transform": transforms.to_builtins(schema.transform)}
@@ -58,6 +60,7 @@ def tables_of(
         "privacy": {"model": "none"} if isinstance(privacy, NoPrivacy) else _plain(privacy),
         "aggregation": dict(aggregation),
         **({"published": dict(published.table)} if published else {}),
+        **({"validity": _plain(validity)} if validity else {}),
     }
 
 
@@ -85,7 +88,11 @@ def from_toml(text: str) -> dict[str, Any]:
     published = tables.get("published")
     if published is not None and not isinstance(published, dict):
         raise PlanError("published must be a table: write [published]")
+    validity = tables.get("validity")
+    if validity is not None and not isinstance(validity, dict):
+        raise PlanError("validity must be a table: write [validity]")
     return {
+        "validity": None if validity is None else _build(Validity, "validity", validity),
         "published": None if published is None else _published(published),
         "schema": _schema(sections["schema"]),
         "cohort": _build(Cohort, "cohort", sections["cohort"]),

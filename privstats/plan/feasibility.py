@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
 from privstats.dp import Noise, NoPrivacy, Privacy
@@ -15,6 +16,7 @@ from privstats.encoding import Layout
 from privstats.errors import PlanError
 from privstats.files.signing import require_order
 from privstats.plan.cohort import Cohort
+from privstats.plan.validity import Validity
 from privstats.schema import KINDS, USUAL, ClassSchema, GaussianSchema, Schema, SitesSchema
 from privstats.schema.public_values import Published
 from privstats.secagg.machines import Masking
@@ -42,7 +44,9 @@ _PART_OF_DELTA = 0.01
 _WITHOUT_DP = 2.0**-38  # three bounds of 2**-40 each fit
 
 
-def check_kinds(schema: object, cohort: object, privacy: object, graph: object, spare_bits: object) -> None:
+def check_kinds(
+    schema: object, cohort: object, privacy: object, graph: object, spare_bits: object, validity: object
+) -> None:
     """Refuse fields of a plan that have the wrong type.
 
     Raises:
@@ -52,6 +56,7 @@ def check_kinds(schema: object, cohort: object, privacy: object, graph: object, 
         ("schema", schema, tuple(KINDS.values()), USUAL),
         ("cohort", cohort, (Cohort,), "Cohort"),
         ("privacy", privacy, (Privacy, NoPrivacy), "Privacy or NoPrivacy"),
+        ("validity", validity, (Validity, NoneType), "Validity or None"),
     )
     for name, value, kinds, wanted in rows:
         if not isinstance(value, kinds):

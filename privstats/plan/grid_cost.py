@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from privstats.encoding import Ring
+from privstats.encoding.ring import Group
 from privstats.errors import PlanError, SchemaError
 from privstats.plan.plan import Plan
 
@@ -107,5 +107,5 @@ def _coarser(plan: Plan) -> Iterator[GridCost]:
             return
 
 
-def _keystream(ring: Ring) -> int:
+def _keystream(ring: Group) -> int:
     return sum(size * (4 if bits <= _LANE else 8) for size, bits in ring.segments)

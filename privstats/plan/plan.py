@@ -6,6 +6,7 @@ It joins schema, cohort, privacy and masking; noise, ring and thresholds are der
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,13 +15,14 @@ from typing import Any
 from privstats import dp
 from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
 from privstats.dp.crosscheck import Accountant
-from privstats.encoding import Layout, Ring, Segment, layout_of
+from privstats.encoding import Layout, Segment, layout_of
+from privstats.encoding.ring import Group
 from privstats.errors import PlanError
 from privstats.notebook import html_facts
 from privstats.plain import plain_fields
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
-from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, ring_of
+from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, ring_of, tail_of
 from privstats.plan.feasibility import (
     check_alignment,
     check_kinds,
@@ -33,10 +35,11 @@ from privstats.plan.feasibility import (
     check_size,
     checked_panel,
 )
+from privstats.plan.validity import Validity, claim_of, group_of, proved_headroom
 from privstats.schema import Schema
 from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg.machines import Masking
-from privstats.secagg.protocols import PROTOCOLS
+from privstats.secagg.protocols import PROTOCOLS, Claim
 
 __all__ = ["Plan"]
 
@@ -64,6 +67,7 @@ class Plan:
             course. Their digest is part of the plan's, so all parties of a session use the same values.
         spare_bits: ring bits beyond those that a sum needs, for a central server that weighs the sums of several
             sessions before it adds noise; a ``Stream`` sets it.
+        validity: what every client proves of its sums, for ``"split"``; experimental, see :class:`Validity`.
 
     Raises:
         PlanError: a vector too large for one message, thresholds that contradict each other, masking that fails too
@@ -96,10 +100,11 @@ class Plan:
     panel: tuple[str, ...] = ()
     published: Published | None = None
     spare_bits: int = 0
+    validity: Validity | None = None
 
     def __post_init__(self) -> None:
         plain_fields(self)
-        check_kinds(self.schema, self.cohort, self.privacy, self.graph, self.spare_bits)
+        check_kinds(self.schema, self.cohort, self.privacy, self.graph, self.spare_bits, self.validity)
         check_published(self.schema, self.privacy, self.published)
         object.__setattr__(self, "panel", checked_panel(self.protocol, self.panel))
         check_noise(self.privacy, self.protocol)
@@ -108,6 +113,8 @@ class Plan:
         check_alignment(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
         check_sites(self.schema, self.cohort, self.privacy)
         check_size(self.layout)
+        if self.claim is not None:  # raises where nothing of the schema's can be proved
+            warnings.warn("validity is experimental: docs/proofs.md lists what is unproved", UserWarning, stacklevel=3)
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
         _ = self.masking  # derives noise, headroom and thresholds, and raises where they do not fit
         check_masking(self.masking, self.noise)
@@ -145,18 +152,31 @@ class Plan:
 
     @cached_property
     def headroom(self) -> tuple[Headroom, ...]:
-        """Ring width and free room of every segment."""
-        return headroom(self.layout, self.limits, self._noise_std, self.spare_bits)
+        """Width and free room of every segment in the group."""
+        rooms = headroom(self.layout, self.limits, self._noise_std, self.spare_bits)
+        if self.claim is None:
+            return rooms
+        group = group_of(self.claim, self.schema, self.layout)
+        return proved_headroom(rooms, self.claim, group, self.cohort, self._tail)
 
     @cached_property
-    def ring(self) -> Ring:
-        """The group in which vectors are masked."""
-        return ring_of(self.headroom)
+    def claim(self) -> Claim | None:
+        """What every report proves, as the machines read it; None without ``validity``."""
+        if self.validity is None:
+            return None
+        return claim_of(self.validity, self.schema, self.cohort, self.privacy, self.protocol, self.spare_bits)
+
+    @cached_property
+    def ring(self) -> Group:
+        """The group in which vectors are masked: a ring, or the prime field where reports carry proofs."""
+        rooms = self.headroom  # raises where sums or noise have no room
+        return ring_of(rooms) if self.claim is None else group_of(self.claim, self.schema, self.layout)
 
     @cached_property
     def masking(self) -> Masking:
         """The parameters of the masking protocol, bound to this plan's digest."""
         cohort = self.cohort
+        proved: dict[str, Any] = {} if self.claim is None else {"claim": self.claim}  # of a protocol with a panel
         return PROTOCOLS[self.protocol].parameters.solve(
             clients=cohort.clients,
             min_survivors=cohort.min_survivors,
@@ -166,6 +186,7 @@ class Plan:
             noisy_helpers=self._noisy_helpers,
             ring=self.ring,
             plan_digest=self._digest_bytes,
+            **proved,
         )
 
     @property
@@ -260,11 +281,14 @@ class Plan:
             aggregation["spare_bits"] = self.spare_bits
         if self.merge:
             aggregation["merge"] = {str(child): parent for child, parent in self.merge.items()}
-        return document.tables_of(self.schema, self.cohort, self.privacy, aggregation, self.published)
+        return document.tables_of(self.schema, self.cohort, self.privacy, aggregation, self.published, self.validity)
 
     @cached_property
     def _digest_bytes(self) -> bytes:
         return document.digest_of(self.tables)
+
+    def _tail(self, segment: Segment) -> float:
+        return tail_of(self.layout, self._noise_std(segment))
 
     def _noise_std(self, segment: Segment) -> float:
         return self.noise.tail_sigma(segment, self.cohort.clients) if self.noise else 0.0

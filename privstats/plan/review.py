@@ -40,6 +40,7 @@ def facts(plan: Plan) -> list[str]:
     return [
         *_warnings(plan),
         *plan.masking.facts(),
+        *_proofs(plan),
         *_groups(plan),
         *_trust(plan),
         *_dropouts(plan),
@@ -63,6 +64,24 @@ def _warnings(plan: Plan) -> list[str]:
             f"WARNING: epsilon {budget.epsilon:g} promises almost nothing; `privstats audit budget` shows how little"
         )
     return out
+
+
+def _proofs(plan: Plan) -> list[str]:
+    """What every client proves of its sums, and what a liar is worth all the same."""
+    if plan.validity is None:
+        return []
+    most, whole = plan.validity.most_records, plan.cohort.max_records
+    proved = {
+        "moments": f"its sums are of at most {most} fractional records within the schema's bounds, class by class",
+        "norm": f"each of its statistics has the norm of at most {most} records, which protects a gradient and does "
+        "not protect class moments",
+    }
+    return [
+        f"EXPERIMENTAL: every client proves that {proved[plan.validity.level]}; no reader from outside has verified "
+        "the argument yet",
+        f"{most} invented records of a client pass, {most / whole:.3g} of all that the plan admits, and c liars pass "
+        "c times as many: proofs are no defence of a class that has few records",
+    ]
 
 
 def _groups(plan: Plan) -> list[str]:

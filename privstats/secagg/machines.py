@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from privstats.encoding import Ring, RingVector
+from privstats.encoding import RingVector
+from privstats.encoding.ring import Group
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg.roster import Roster
 
@@ -80,7 +81,7 @@ class Masking(Protocol):
         ...
 
     @property
-    def ring(self) -> Ring:
+    def ring(self) -> Group:
         """The ring of the summed vectors."""
         ...
 

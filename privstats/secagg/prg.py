@@ -16,10 +16,10 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from privstats.encoding import Ring, RingVector
+from privstats.encoding import RingVector
 from privstats.encoding.packing import TILE as PACKED_TILE
 from privstats.encoding.packing import pack_into, packed_bytes, unpack
-from privstats.encoding.ring import Lane
+from privstats.encoding.ring import Group, Lane
 
 __all__ = [
     "TILE",
@@ -155,7 +155,7 @@ class _Masker:
         return packed.data
 
 
-def add_masks_packed(ring: Ring, packed: memoryview, *, plus: Sequence[bytes], threads: int = 1) -> None:
+def add_masks_packed(ring: Group, packed: memoryview, *, plus: Sequence[bytes], threads: int = 1) -> None:
     """Add the masks of these seeds to a packed vector, in place."""
     ciphers, tiles = [AESGCM(seed) for seed in plus], list(_tiles(ring))
     if threads <= 1 or len(tiles) == 1:
@@ -181,7 +181,7 @@ def _largest(tiles: Sequence[_Tile]) -> int:
     return max((tile.size * (4 if tile.bits <= 32 else 8) for tile in tiles), default=0)
 
 
-def _tiles(ring: Ring) -> Iterator[_Tile]:
+def _tiles(ring: Group) -> Iterator[_Tile]:
     """Every tile's entries in its lane and bytes on the wire, in the order of the wire."""
     start = 0
     for lane, (size, bits) in enumerate(ring.segments):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from privstats.encoding import Ring
+from privstats.encoding.ring import Group
 from privstats.errors import LocalProtocolError
 from privstats.secagg.interactive import messages as interactive
 from privstats.secagg.interactive.client import Client
@@ -23,12 +23,16 @@ from privstats.secagg.machines import Aggregator, Masking, OnUpload, Peer
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload import messages as upload
 from privstats.secagg.upload.client import Client as UploadClient
+from privstats.secagg.upload.field_streams import check_provable
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.non_inclusion import prove_excluded as abandoned
 from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.proof.claims import Claim, statement_of
+from privstats.secagg.upload.proof.group import Prime
 
-__all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "ParametersKind", "PeerKind", "protocol_of"]
+__all__ = ["PROTOCOLS", "AggregatorKind", "Claim", "MaskingProtocol", "ParametersKind", "PeerKind", "Prime"]
+__all__ += ["protocol_of", "statement_of"]
 
 
 class ParametersKind(Protocol):
@@ -40,7 +44,7 @@ class ParametersKind(Protocol):
         clients: int,
         min_survivors: int,
         colluders: int,
-        ring: Ring,
+        ring: Group,
         plan_digest: bytes,
         graph: str,
         helpers: int,
@@ -112,6 +116,8 @@ class MaskingProtocol:
     one. ``largest_request`` gives the same for messages of the server to a peer: a peer refuses a larger one unhashed.
 
     ``check_opening`` refuses a server's first message that a client would not answer; None if clients send first.
+
+    ``check_vector`` refuses a vector that a client's report could not prove; None for a protocol without proofs.
     """
 
     parameters: ParametersKind
@@ -123,6 +129,7 @@ class MaskingProtocol:
     agrees: bool = False
     prove_excluded: Callable[..., bytes] | None = None
     check_opening: Callable[..., None] | None = None
+    check_vector: Callable[..., None] | None = None
 
     @property
     def has_panel(self) -> bool:
@@ -149,6 +156,7 @@ PROTOCOLS: Mapping[str, MaskingProtocol] = {
         upload.largest_request,
         Helper,
         prove_excluded=abandoned,
+        check_vector=check_provable,
     ),
 }
 

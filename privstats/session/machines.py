@@ -61,8 +61,8 @@ def contribution(
         used once.
 
     Raises:
-        DataError: the moments were measured under another schema, or hold more records than the plan admits; or the
-            plan assigns clients to groups and ``index`` is left out.
+        DataError: the moments were measured under another schema, or hold more records than the plan admits, or do not
+            keep what its reports prove; or the plan assigns clients to groups and ``index`` is left out.
         RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set, or was made before a fork.
 
     Example:
@@ -81,7 +81,11 @@ def contribution(
     known = False
     if plan.noise is not None and plan.noise.trust.drawn_by == "client":
         vector, known = vector + dp.draw_share(plan.noise, plan.layout, rng), rng.reproducible
-    return Contribution(plan.digest, plan.ring.encode(vector), reproducible=known)
+    encoded = plan.ring.encode(vector)
+    check = protocol_of(plan.masking).check_vector
+    if check is not None:
+        check(plan.masking, encoded)
+    return Contribution(plan.digest, encoded, reproducible=known)
 
 
 def client(
@@ -148,6 +152,8 @@ def client(
     row.client.check_place(plan.masking, index=index, identity=identity, roster=roster)
     if panel is not None:
         panel.require_open()  # before anything is spent: no helper could open the upload
+    if plan.validity is not None:  # no client adds noise, so the vector is made and held against it before it is paid
+        moments = moments if isinstance(moments, Contribution) else contribution(plan, moments, index=index)
     if account is not None:
         register_run(plan, account, roster)
     return row.client(

@@ -84,6 +84,8 @@ def require_moments(plan: Plan, moments: Moments) -> None:
     limits = {"cohort.max_records": plan.cohort.max_records}
     if not isinstance(plan.privacy, NoPrivacy) and plan.privacy.max_records_per_client is not None:
         limits["privacy.max_records_per_client"] = plan.privacy.max_records_per_client
+    if plan.validity is not None:
+        limits["validity.most_records"] = plan.validity.most_records
     for field, limit in limits.items():
         if moments.records > limit:
             raise DataError(f"a client holds more records than {field}={limit}; raise it in the plan or sample fewer")

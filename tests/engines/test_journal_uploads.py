@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,11 @@ from privstats.errors import (
 )
 from privstats.secagg import Helper, Panel
 from privstats.secagg.upload import messages
+from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.leader import Leader
-from tests.faults import full_disk, interrupted
-from tests.secagg.upload.cohorts import answer_of, batch_of, body_of, list_of, refused, uploads_of
+from tests.faults import Fuse, full_disk, interrupted
+from tests.faults import Killed as Cut
+from tests.secagg.upload.cohorts import Uploads, answer_of, batch_of, body_of, list_of, refused, uploads_of
 
 KEY = b"k" * 32
 
@@ -99,9 +102,15 @@ def exactly(channel: socket.socket, size: int) -> bytes:
 class Journals:
     """A run whose leader and helpers keep journals, with the panel that they offered."""
 
-    def __init__(self, place: Path, helpers: int = 2, noise: Callable[[], RingVector] | None = None) -> None:
+    def __init__(
+        self,
+        place: Path,
+        helpers: int = 2,
+        noise: Callable[[], RingVector] | None = None,
+        make: Callable[..., Uploads] = uploads_of,
+    ) -> None:
         noisy = {"noisy_helpers": True, "helper_class": partial(Helper, noise=noise)} if noise else {}
-        self.run, self.place, self.noise = uploads_of(helpers=helpers, **noisy), place, noise
+        self.run, self.place, self.noise = make(helpers=helpers, **noisy), place, noise
         self.offers = [self.offered(number) for number in range(1, helpers + 1)]
         identities = tuple(member.public for member in self.run.members)
         self.panel = Panel(identities, (self.run.keys[0].offer, *self.offers))
@@ -241,6 +250,39 @@ def test_a_charged_client_tells_before_its_report_leaves(tmp_path: Path) -> None
         journaled.start()
         journaled.start()
     assert len(told) == 2
+
+
+@pytest.mark.parametrize("waits", range(1, 9))
+def test_a_client_killed_between_report_ledger_and_sending_has_one_report_and_no_spend_without_it(
+    tmp_path: Path, monkeypatch, waits: int
+) -> None:
+    """At every wait for the disk: what the ledger has heard of lies on the disk, also where it cannot be made again."""
+    uploads, place, told, made = uploads_of(), tmp_path / "client", [], []
+    bound = {"parameters": uploads.parameters, "index": 0, "identity": uploads.identities[0], "roster": uploads.roster}
+    report = Client._report
+    monkeypatch.setattr(Client, "_report", lambda self: made.append(report(self)) or other(made[-1], len(made)))
+    JournaledClient.create(place, KEY, uploads.client(0, on_upload=told.append)).close()
+
+    def sent() -> bytes:
+        with JournaledClient.resume(place, KEY, on_upload=told.append, **bound) as client:
+            ((_, data),) = client.start()
+            return data
+
+    fuse = Fuse(monkeypatch, "os.fsync")
+    fuse.left = waits
+    with suppress(Cut):
+        sent()
+    fuse.left, before = 0, list(told)
+    data = sent()
+    assert data == sent()
+    assert len(set(told)) == 1
+    if before:  # the ledger had heard of it, so it was not made anew
+        assert len(made) == 1
+
+
+def other(report: tuple[bytes, bytes], number: int) -> tuple[bytes, bytes]:
+    """A report that differs at each making, as one with a witness may from machine to machine."""
+    return report[0] + bytes([number]), report[1] + bytes([number])
 
 
 # --- the helper ---

@@ -180,12 +180,6 @@ def test_parties_and_the_leader_are_charged_as_under_any_noise(tmp_path) -> None
         session.release(plan, total, (0, 1, 2, 3))
 
 
-def test_a_plan_that_asks_for_proofs_is_refused_until_they_are_carried() -> None:
-    text = noisy().to_toml() + '\n[validity]\nlevel = "moments"\nmost_records = 9\n'
-    with pytest.raises(PlanError, match="unknown keys 'validity'"):
-        ps.Plan.from_toml(text)
-
-
 def test_streams_and_one_party_alone_have_no_panel() -> None:
     plan = noisy(schema=ps.ClassSchema(classes=3, features=4, statistics="NAB", clip_norm=1.0))
     with pytest.raises(PlanError, match="a panel adds its noise to one sum and a stream has many"):

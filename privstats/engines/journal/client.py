@@ -238,12 +238,15 @@ class JournaledClient(JournalBase):
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """Like the client's; the returned messages are on disk before this returns.
+        """Like the client's; the messages are on disk before ``on_upload`` is called, and before this returns.
 
         Raises:
             LocalProtocolError: a message could not be saved; it is not returned then, and must not be sent.
         """
         with self._acting():
+            prepare = getattr(self._client, "prepare", None)
+            if prepare is not None and prepare():
+                self._write(self._client.export(self._file.key))
             before, uploaded = self._client.step, self._client.upload
             sent = self._client.start()
             if self._client.upload != uploaded and self._on_upload is not None:

@@ -194,7 +194,7 @@ class JournaledHelper(PanelMember):
         )
         self._log = RecordLog(self._place / _LOG, box_key.sealing)
         for message in self._log.records():
-            self._machine.receive(message)
+            self._machine.take(message)
 
     @property
     def state(self) -> HelperState:

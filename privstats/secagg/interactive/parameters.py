@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.encoding import Ring
+from privstats.encoding.ring import Group
 from privstats.errors import PlanError
 
 __all__ = [
@@ -190,7 +190,7 @@ class Parameters:
     min_survivors: int
     colluders: int
     neighbours: int
-    ring: Ring
+    ring: Group
     plan_digest: bytes
     server_may_lie: bool = True
 
@@ -325,7 +325,7 @@ class Parameters:
         clients: int,
         min_survivors: int,
         colluders: int,
-        ring: Ring,
+        ring: Group,
         plan_digest: bytes,
         graph: str = "auto",
         helpers: int = 0,

@@ -5,18 +5,23 @@ It makes batches and tracks which are due; it adds no vectors and relies on the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from hashlib import sha256
 from operator import and_
 
+import numpy as np
+
 from privstats.secagg.keys import Identity
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import rows
-from privstats.secagg.upload.signed_statements import batch_statement, proofs
+from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.proof.field import Field, add
+from privstats.secagg.upload.signed_statements import batch_statement, derive, proofs
 from privstats.secagg.upload.state import Head, LeaderState, Part
-from privstats.secagg.wire import members
+from privstats.secagg.wire import index, members
 
-__all__ = ["IN_FLIGHT", "PART_BYTES", "ReportBatches", "accepted_by", "accepted_by_all"]
+__all__ = ["IN_FLIGHT", "PART_BYTES", "ReportBatches", "accepted_by", "accepted_by_all", "answers_to"]
 
 PART_BYTES = 64 << 20
 """The bytes of bodies at which a part is closed; the last body may exceed them."""
@@ -31,12 +36,12 @@ class ReportBatches:
     Args:
         state: the leader's state, whose ``open``, ``parts`` and ``closed`` this class maintains.
         identity: the leader's signing key.
-        helpers: the number of helpers.
+        parameters: of the run.
         context: the context of the run.
     """
 
-    def __init__(self, state: LeaderState, identity: Identity, helpers: int, context: bytes) -> None:
-        self._state, self._identity, self._helpers, self._context = state, identity, helpers, context
+    def __init__(self, state: LeaderState, identity: Identity, parameters: UploadParameters, context: bytes) -> None:
+        self._state, self._identity, self._parameters, self._context = state, identity, parameters, context
         self._held = sum(map(len, state.open.bodies.values()))
         self._digests: dict[tuple[int, int], bytes] = {}
 
@@ -50,7 +55,7 @@ class ReportBatches:
         part = self._state.open
         part.heads[sender], part.bodies[sender] = head, body
         self._held += len(body)
-        full = len(part.heads) >= messages.MAX_PART or self._held >= PART_BYTES
+        full = len(part.heads) >= self._parameters.most_in_part or self._held >= PART_BYTES
         return self.close() if full else None
 
     def close(self) -> int | None:
@@ -59,8 +64,18 @@ class ReportBatches:
         if not state.open.heads:
             return None
         number, state.closed = state.closed, state.closed + 1
+        if self._parameters.claim is not None:
+            state.open.rho = self._coins(number, state.open)
         state.parts[number], state.open, self._held = state.open, Part(), 0
         return number
+
+    def _coins(self, number: int, part: Part) -> bytes:
+        """The coins for a part's proofs: unknown to all others before the batch leaves, and bound to every report in
+        it, bodies included, so that a leader which is put back draws the same for the same reports only."""
+        named = sha256()
+        for sender, head in sorted(part.heads.items()):
+            named.update(index(sender) + head.digest + sha256(part.bodies[sender]).digest())
+        return derive(self._state.private, f"rho/{number}/{named.hexdigest()}", self._context)
 
     def due(self, place: int) -> int | None:
         """The part that this helper must answer next, or None."""
@@ -68,18 +83,20 @@ class ReportBatches:
 
     def batch(self, number: int, place: int) -> bytes:
         """The message with a part for a helper: the same bytes each time."""
-        heads = dict(sorted(self._state.parts[number].heads.items()))
-        boxes = {sender: rows(head.boxes, messages.BOX_BYTES) for sender, head in heads.items()}
-        unsigned = messages.Batch(
-            self._context,
-            number,
-            tuple(heads),
+        part = self._state.parts[number]
+        heads = dict(sorted(part.heads.items()))
+        boxes = [rows(head.boxes, messages.BOX_BYTES) for head in heads.values()]
+        named = self._context, number, tuple(heads)
+        columns = (
             b"".join(head.enc for head in heads.values()),
-            b"".join(proofs(each)[place - 1] for each in boxes.values()),
-            b"".join(each[place - 1] for each in boxes.values()),
+            b"".join(proofs(each)[place - 1] for each in boxes),
+            b"".join(each[place - 1] for each in boxes),
             b"".join(head.signature for head in heads.values()),
-            bytes(64),
         )
+        unsigned: messages.Batch | messages.ProvedBatch = messages.Batch(*named, *columns, bytes(64))
+        if part.rho:
+            commits, parts = (b"".join(column) for column in zip(*_said(heads.values()), strict=True))
+            unsigned = messages.ProvedBatch(*named, *columns, commits, parts, part.rho, bytes(64))
         data = messages.encode(unsigned)
         signed = sha256(messages.signed_part(memoryview(data))).digest()
         whole = data[:-64] + self._identity.sign(batch_statement(self._context, place, signed))
@@ -92,13 +109,18 @@ class ReportBatches:
             self.batch(number, place)
         return self._digests[number, place]
 
-    def answered(self, number: int, place: int, bitmap: bytes) -> Part | None:
-        """Record a helper's answer; return the part if it was the last one, so that the part is settled."""
+    def answered(self, number: int, place: int, bitmap: bytes, answers: Field | None = None) -> Part | None:
+        """Record a helper's answer; return the part if it was the last one, so that the part is settled.
+
+        ``answers`` are to the proofs of the reports that it accepts, in their order; None where they carry none.
+        """
         part = self._state.parts[number]
         part.bitmaps[place] = bitmap
-        if len(part.bitmaps) < self._helpers:
+        if answers is not None:
+            part.answers = _added(part, place, answers).astype("<u8").tobytes()
+        if len(part.bitmaps) < self._parameters.helpers:
             return None
-        for each in range(1, self._helpers + 1):
+        for each in range(1, self._parameters.helpers + 1):
             self._digests.pop((number, each), None)
         return self._state.parts.pop(number)
 
@@ -112,3 +134,24 @@ def accepted_by(part: Part, place: int) -> frozenset[int]:
 def accepted_by_all(part: Part) -> list[int]:
     """The senders whose report every helper accepts, in increasing order."""
     return sorted(reduce(and_, (accepted_by(part, place) for place in part.bitmaps)))
+
+
+def answers_to(part: Part) -> dict[int, Field]:
+    """The sum of the helpers' answers to each report's proof, by sender; complete once all helpers have answered."""
+    table = np.frombuffer(part.answers, "<u8").astype(np.uint64).reshape(len(part.heads), -1)
+    return dict(zip(sorted(part.heads), table, strict=True))
+
+
+def _added(part: Part, place: int, answers: Field) -> Field:
+    """The sum of the answers so far with one helper's, a row for each report of the part."""
+    count = len(part.heads)
+    table = np.zeros((count, answers.shape[1]), np.uint64)
+    if part.answers:
+        table = np.frombuffer(part.answers, "<u8").astype(np.uint64).reshape(count, -1)
+    accepted = sorted(members(part.bitmaps[place], count))
+    table[accepted] = add(table[accepted], answers)
+    return table
+
+
+def _said(heads: Iterable[Head]) -> Iterator[tuple[bytes, bytes]]:
+    return ((head.commits, head.parts) for head in heads)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -15,16 +16,26 @@ from privstats.secagg.keys import verify
 from privstats.secagg.upload import messages
 from privstats.secagg.upload import signed_statements as said
 from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.proof.field import Field
+from privstats.secagg.upload.proof.group import words_in
+from privstats.secagg.upload.proof.statement import Statement
+from privstats.secagg.upload.proof.transcript import BLIND_BYTES, Transcript, commit
+from privstats.secagg.upload.proof.verifier import bad_parts
 from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, Refusal, members
 
-__all__ = ["Entry", "check_abandoned", "check_batch", "check_checked", "check_listed", "check_report", "check_reveal"]
-__all__ += ["check_survivors", "entries_of", "opened", "rows", "signed_by", "stated"]
+__all__ = ["Entry", "check_abandoned", "check_answers", "check_batch", "check_body", "check_checked", "check_listed"]
+__all__ += ["check_report", "check_reveal", "check_survivors", "entries_of", "opened", "rows", "signed_by", "stated"]
+__all__ += ["transcript_of"]
 
 LEADER = 0
+_WORD = 8
 
 
 def check_report(
-    message: messages.Report, public: bytes, parameters: UploadParameters, private: X25519PrivateKey
+    message: messages.Report | messages.ProvedReport,
+    public: bytes,
+    parameters: UploadParameters,
+    private: X25519PrivateKey,
 ) -> tuple[bytes, bytes]:
     """Require that the client on the roster signed these boxes and the key of this body, and that the body opens.
 
@@ -39,43 +50,102 @@ def check_report(
         body = hpke.open_box(private, message.body, said.box_info(message.context, message.sender, LEADER))
     except hpke.UnopenedError:
         raise Refusal("bad_body", "it does not open", proven=False) from None
+    if isinstance(message, messages.ProvedReport) and parameters.statement is not None:
+        transcript = transcript_of(message.context, message.sender, message.commits, message.parts)
+        check_body(parameters.statement, body, transcript)
     return sha256(statement).digest(), body
 
 
-def stated(message: messages.Report, parameters: UploadParameters) -> bytes:
+def check_body(statement: Statement, body: bytes, transcript: Transcript) -> None:
+    """Require that the leader's share is the one whose parts the client signed.
+
+    A fault of the client, as no other party can seal another body under its signed key; unproven, because only the
+    leader has opened it.
+    """
+    try:
+        found = bad_parts(statement, words_in(body[BLIND_BYTES:]), body[:BLIND_BYTES], transcript)
+    except ValueError:
+        raise Refusal("malformed", "a word of its body is no element of the field", proven=False) from None
+    if found:
+        raise Refusal("bad_parts", "its body is not the one that its client signed", proven=False)
+
+
+def transcript_of(context: bytes, sender: int, commits: bytes, parts: bytes) -> Transcript:
+    """What a client signed of its proof."""
+    first, second = rows(parts, HASH_BYTES)
+    return Transcript(context, sender, tuple(rows(commits, HASH_BYTES)), (first, second))
+
+
+def stated(message: messages.Report | messages.ProvedReport, parameters: UploadParameters) -> bytes:
     """The statement that a report's client signs: it names the body by its key and the boxes by their root."""
     if len(message.boxes) != parameters.helpers * messages.BOX_BYTES:
         raise Refusal("wrong_length", "one box per helper", proven=False)
-    if len(message.body) != parameters.ring.wire_bytes + hpke.OVERHEAD:
+    if len(message.body) != parameters.upload_bytes + hpke.OVERHEAD:
         raise Refusal("wrong_length", "the body is not as long as the ring's vectors", proven=False)
-    root = said.boxes_root(rows(message.boxes, messages.BOX_BYTES))
-    return said.report_statement(message.context, message.sender, bytes(message.body[: hpke.ENC_BYTES]), root)
+    root, enc = said.boxes_root(rows(message.boxes, messages.BOX_BYTES)), bytes(message.body[: hpke.ENC_BYTES])
+    if not isinstance(message, messages.ProvedReport):
+        return said.report_statement(message.context, message.sender, enc, root)
+    if len(message.commits) != parameters.helpers * HASH_BYTES:
+        raise Refusal("wrong_length", "one commitment per helper", proven=False)
+    return said.proved_statement(message.context, message.sender, enc, root, message.commits, message.parts)
 
 
-def check_checked(message: messages.Checked, public: bytes, place: int, batch: bytes, count: int) -> None:
+def check_checked(
+    message: messages.Checked | messages.ProvedChecked, public: bytes, place: int, batch: bytes, count: int
+) -> frozenset[int]:
     """Require the helper's signature on this batch, and a bitmap of its length.
+
+    Returns:
+        The places in the batch of the reports that it accepts.
 
     Raises:
         Refusal: ``proven`` only if the helper itself signed the invalid content.
     """
-    statement = said.checked_statement(message.context, place, batch, message.bitmap)
+    told = message.context, place, batch, message.bitmap
+    if isinstance(message, messages.ProvedChecked):
+        statement = said.proved_checked_statement(*told, message.answers)
+    else:
+        statement = said.checked_statement(*told)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature", proven=False)
     try:
-        members(message.bitmap, count)
+        return members(message.bitmap, count)
     except ValueError:
         raise Refusal("malformed", "the bitmap does not fit the batch") from None
 
 
-def check_reveal(message: messages.Reveal, public: bytes, place: int, roll: bytes, size: int) -> None:
-    """Require the helper's signed answer to this list, of the right length."""
+def check_answers(message: messages.ProvedChecked, accepted: int, parameters: UploadParameters) -> Field:
+    """Require an answer to the proof of each accepted report, of elements of the field.
+
+    Returns:
+        One row per report.
+    """
+    if len(message.answers) != accepted * parameters.answer_bytes:
+        raise Refusal("wrong_length", "one answer per accepted report")
+    return _words(message.answers).reshape(accepted, parameters.answer_bytes // _WORD)
+
+
+def check_reveal(
+    message: messages.Reveal, public: bytes, place: int, roll: bytes, parameters: UploadParameters
+) -> None:
+    """Require the helper's signed answer to this list, of the right length; where reports carry proofs, of elements."""
     statement = said.reveal_statement(message.context, place, message.roll, message.answer)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature", proven=False)
     if message.roll != roll:
         raise Refusal("wrong_reply", "it answers another list")
-    if len(message.answer) != size:
+    if len(message.answer) != parameters.ring.wire_bytes:
         raise Refusal("wrong_length")
+    if parameters.claim is not None:
+        _words(message.answer)
+
+
+def _words(column: bytes | memoryview) -> Field:
+    """What a helper signed, as elements of the field."""
+    try:
+        return words_in(column)
+    except ValueError:
+        raise Refusal("malformed", "a word of its answer is no element of the field") from None
 
 
 def check_abandoned(message: messages.Abandoned, public: bytes, place: int) -> None:
@@ -110,36 +180,47 @@ def signed_by(leader: bytes, signature: bytes, statement: bytes) -> None:
         raise Refusal("bad_signature", proven=False)
 
 
-class Entry:
-    """The part of one report that a helper receives."""
+class Entry(NamedTuple):
+    """The part of one report that a helper receives; commitments and parts are empty where reports carry no proof."""
 
-    __slots__ = ("box", "enc", "proof", "sender", "signature")
+    sender: int
+    enc: bytes
+    proof: bytes
+    box: bytes
+    signature: bytes
+    commits: bytes = b""
+    parts: bytes = b""
 
-    def __init__(self, sender: int, enc: bytes, proof: bytes, box: bytes, signature: bytes) -> None:
-        self.sender, self.enc, self.proof, self.box, self.signature = sender, enc, proof, box, signature
 
-
-def check_batch(message: messages.Batch, named: Callable[[int], bool], parameters: UploadParameters) -> None:
+def check_batch(
+    message: messages.Batch | messages.ProvedBatch, named: Callable[[int], bool], parameters: UploadParameters
+) -> None:
     """Require columns of equal height, and increasing senders that no earlier part named, accepted there or not."""
-    widths = (32, messages.proof_bytes(parameters), messages.BOX_BYTES, SIGNATURE_BYTES)
-    columns = (message.encs, message.proofs, message.boxes, message.signatures)
     count = len(message.senders)
-    if any(len(column) != width * count for column, width in zip(columns, widths, strict=True)):
+    if any(len(column) != width * count for column, width in _columns(message, parameters)):
         raise Refusal("wrong_length", "the columns of a batch have one row per sender")
     increasing = all(first < second for first, second in zip(message.senders, message.senders[1:], strict=False))
     if not increasing or any(named(sender) for sender in message.senders if sender < parameters.clients):
         raise Refusal("out_of_order", "a sender twice, in this part or in an earlier one")
 
 
-def entries_of(message: messages.Batch, parameters: UploadParameters) -> list[Entry]:
+def _columns(message: messages.Batch | messages.ProvedBatch, parameters: UploadParameters) -> list[tuple[bytes, int]]:
+    """The columns of a batch and the widths of their rows, in the order of :class:`Entry`."""
+    columns = [
+        (message.encs, 32),
+        (message.proofs, messages.proof_bytes(parameters)),
+        (message.boxes, messages.BOX_BYTES),
+        (message.signatures, SIGNATURE_BYTES),
+    ]
+    if isinstance(message, messages.ProvedBatch):
+        columns += [(message.commits, parameters.helpers * HASH_BYTES), (message.parts, messages.PARTS_BYTES)]
+    return columns
+
+
+def entries_of(message: messages.Batch | messages.ProvedBatch, parameters: UploadParameters) -> list[Entry]:
     """The rows of a batch that :func:`check_batch` has passed."""
-    proof, count = messages.proof_bytes(parameters), len(message.senders)
-    columns = (
-        rows(message.encs, 32),
-        rows(message.proofs, proof) if proof else [b""] * count,
-        rows(message.boxes, messages.BOX_BYTES),
-        rows(message.signatures, SIGNATURE_BYTES),
-    )
+    count = len(message.senders)
+    columns = [rows(column, width) if width else [b""] * count for column, width in _columns(message, parameters)]
     return [Entry(sender, *row) for sender, *row in zip(message.senders, *columns, strict=True)]
 
 
@@ -150,18 +231,22 @@ def opened(
 
     Raises:
         Refusal: ``stranger`` or ``bad_signature`` (the leader invented it); ``bad_box`` (its client sealed garbage, or
-            copied a box: ``info`` names sender, receiver and run).
+            copied a box: ``info`` names sender, receiver and run; or what it sealed is not what it committed to).
     """
     if entry.sender >= len(publics):
         raise Refusal("stranger")
     root = said.root_from(place, entry.box, entry.proof, helpers)
-    statement = said.report_statement(context, entry.sender, entry.enc, root)
+    told = context, entry.sender, entry.enc, root
+    proved = bool(entry.parts)
+    statement = said.proved_statement(*told, entry.commits, entry.parts) if proved else said.report_statement(*told)
     if not verify(publics[entry.sender], entry.signature, statement):
         raise Refusal("bad_signature")
     try:
         piece = hpke.open_box(private, entry.box, said.box_info(context, entry.sender, place))
     except hpke.UnopenedError:
         raise Refusal("bad_box") from None
+    if proved and commit(context, entry.sender, place, piece) != rows(entry.commits, HASH_BYTES)[place - 1]:
+        raise Refusal("bad_box")
     return piece, sha256(statement).digest()
 
 

@@ -7,12 +7,10 @@ accepts no message, no party can lie to it; it trusts only its arguments: roster
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from hashlib import sha256
 from typing import NoReturn, Self
 
-import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+import msgspec
 
 from privstats.encoding import RingVector
 from privstats.errors import LocalProtocolError, RandomnessError, RemoteProtocolError
@@ -22,14 +20,14 @@ from privstats.secagg.keys import Entropy, Identity, draw, require_identity
 from privstats.secagg.machines import OnUpload, give_back
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
-from privstats.secagg.upload import messages
-from privstats.secagg.upload.masking_scheme import MaskingScheme, Streams
+from privstats.secagg.upload import checks, messages
+from privstats.secagg.upload.field_streams import scheme_of
+from privstats.secagg.upload.masking_scheme import Hidden, MaskingScheme
 from privstats.secagg.upload.panel import Panel, digest_of, reproducible
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.signed_statements import box_info, boxes_root, derive, report_statement
+from privstats.secagg.upload.signed_statements import box_info, derive
 from privstats.secagg.upload.state import ClientState, StepName
 from privstats.secagg.uploader import Uploader
-from privstats.secagg.wire import index as encoded_index
 
 __all__ = ["Client"]
 
@@ -119,7 +117,7 @@ class Client(Uploader):
         self.parameters, self.index, self.panel = parameters, index, panel
         self._identity, self._context = identity, panel.context(parameters, roster)
         self._roster = digest_of(roster)
-        self._scheme: MaskingScheme = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
+        self._scheme: MaskingScheme = scheme_of(parameters, self._context, threads=threads)
 
     @property
     def step(self) -> StepName:
@@ -142,6 +140,21 @@ class Client(Uploader):
         return self._state.stated if self._state.uploaded or self._state.step == "failed" else b""
 
     @exclusive
+    def prepare(self) -> bool:
+        """Make the report, if there is none, and tell no party: save the client before :meth:`start` names it.
+
+        A report cannot always be made twice to the bit, and the ledger must never know one that is lost.
+
+        Returns:
+            Whether this call made it.
+
+        Raises:
+            LocalProtocolError: as :meth:`start`.
+        """
+        self._require_startable()
+        return self._prepared()
+
+    @exclusive
     def start(self) -> list[tuple[str, bytes]]:
         """The report: ``[("server", bytes)]``, the same bytes in each call, until :meth:`discard`.
 
@@ -150,17 +163,26 @@ class Client(Uploader):
                 another call is still running.
             LedgerError: it is :attr:`charged` and was resumed without ``on_upload``; nothing is sent.
         """
-        state = self._state
-        if state.step == "failed":
-            raise LocalProtocolError("this client was discarded: make a new one, in a new run, with new noise")
-        if not state.uploaded:
-            self.panel.require_open()
-        if state.step == "report":
-            state.answer, state.stated = self._report()
-            state.upload, state.step = sha256(state.stated).digest(), "done"
-            self._forget()
+        self._require_startable()
+        self._prepared()
         self._release()
-        return [(_SERVER, state.answer)]
+        self._state.step = "done"
+        return [(_SERVER, self._state.answer)]
+
+    def _require_startable(self) -> None:
+        if self._state.step == "failed":
+            raise LocalProtocolError("this client was discarded: make a new one, in a new run, with new noise")
+        if not self._state.uploaded:
+            self.panel.require_open()
+
+    def _prepared(self) -> bool:
+        state = self._state
+        if state.upload:
+            return False
+        state.answer, state.stated = self._report()
+        state.upload = sha256(state.stated).digest()
+        self._forget()
+        return True
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> NoReturn:
@@ -221,17 +243,24 @@ class Client(Uploader):
         """The report, and the signed statement, whose hash names the report without a pass over the body."""
         if self._vector is None:
             raise LocalProtocolError("the saved state holds no vector to send")
-        secret = secret_of(self._state.root, self._context, self.index, self._vector)
-        body, pieces = self._scheme.hide(self._vector, secret, self.index)
-        receivers = (self._receiver(secret, place) for place in range(1, 1 + len(pieces)))
-        boxes = [hpke.seal(key, once, piece, info) for piece, (key, once, info) in zip(pieces, receivers, strict=True)]
-        report = messages.Report(self._context, self.index, b"".join(boxes), memoryview(b""), bytes(64))
-        frame = messages.Frame(report, self.parameters.ring.wire_bytes + hpke.OVERHEAD)
-        key, once, info = self._receiver(secret, 0)
-        hpke.seal_into(frame.large, key, once, body, info)
-        enc = bytes(frame.large[: hpke.ENC_BYTES])
-        statement = report_statement(self._context, self.index, enc, boxes_root(boxes))
+        hidden = self._scheme.cover(self._vector, self._state.root, self.index)
+        receivers = (self._receiver(hidden.secret, place) for place in range(1, 1 + len(hidden.pieces)))
+        pairs = zip(hidden.pieces, receivers, strict=True)
+        boxes = [hpke.seal(key, once, piece, info) for piece, (key, once, info) in pairs]
+        report = self._unsigned(b"".join(boxes), hidden)
+        frame = messages.Frame(report, self.parameters.upload_bytes + hpke.OVERHEAD)
+        key, once, info = self._receiver(hidden.secret, 0)
+        hpke.seal_into(frame.large, key, once, hidden.body, info)
+        signed = msgspec.structs.replace(report, body=frame.large)
+        statement = checks.stated(signed, self.parameters)
         return frame.signed(self._identity.sign(statement)), statement
+
+    def _unsigned(self, boxes: bytes, hidden: Hidden) -> messages.Report | messages.ProvedReport:
+        """The report without its body and its signature."""
+        place, end = (self._context, self.index, boxes), (memoryview(b""), bytes(64))
+        if self.parameters.claim is None:
+            return messages.Report(*place, *end)
+        return messages.ProvedReport(*place, hidden.commits, hidden.parts, *end)
 
     def _receiver(self, secret: bytes, place: int) -> tuple[bytes, bytes, bytes]:
         """The keys of one box: the receiver's key, the ephemeral key of this box alone, and the info."""
@@ -249,25 +278,3 @@ class Client(Uploader):
 def _bound_to(parameters: UploadParameters, index: int, roster: bytes) -> tuple[str, bytes]:
     """Role and place of a client's saved state."""
     return f"upload client {index}", parameters.digest + roster
-
-
-def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: RingVector) -> bytes:
-    """The secret from which a whole report is derived: a function of root, run, sender *and vector*.
-
-    The same root with a second vector or a second sender (a forked or cloned machine) gives another secret. Otherwise
-    the leader alone could read the difference of two vectors, and one key of AES-GCM would encrypt two bodies.
-    """
-    encryptor = Cipher(algorithms.AES256(derive(root, "hedge", context)), modes.GCM(bytes(12))).encryptor()
-    encryptor.authenticate_additional_data(encoded_index(sender))
-    for lane in _cut(vector):
-        encryptor.authenticate_additional_data(lane)
-    encryptor.finalize()
-    return derive(bytes(root) + encryptor.tag, f"secret/{sender}", context)
-
-
-def _cut(vector: RingVector) -> Iterator[memoryview]:
-    """The lanes reduced to their widths, as little-endian bytes."""
-    for lane, (_, bits) in zip(vector.lanes, vector.ring.segments, strict=True):
-        whole = bits == 8 * lane.itemsize
-        reduced = lane if whole else lane & lane.dtype.type((1 << bits) - 1)
-        yield np.ascontiguousarray(reduced.astype(lane.dtype.newbyteorder("<"), copy=False)).view(np.uint8).data

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -17,11 +17,11 @@ from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.machines import ENDS
-from privstats.secagg.prg import add_packed
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload import signed_statements as said
-from privstats.secagg.upload.masking_scheme import MaskingScheme, Streams
+from privstats.secagg.upload.field_streams import FieldStreams, scheme_of
+from privstats.secagg.upload.masking_scheme import MaskingScheme
 from privstats.secagg.upload.panel import HelperKeys, Panel
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import StepName
@@ -32,6 +32,7 @@ __all__ = ["Helper"]
 _SERVER = "server"
 _HASH, _PIECE = wire.HASH_BYTES, messages.PIECE_BYTES
 _NAMED, _ACCEPTED = 1, 2
+_T = TypeVar("_T")
 
 
 class Helper(Exclusive):
@@ -89,7 +90,7 @@ class Helper(Exclusive):
             raise LocalProtocolError("these keys are not a helper's of this panel")
         self.parameters, self.roster, self.panel, self.place = parameters, roster, panel, keys.place
         self._identity = keys.identity
-        self._scheme: MaskingScheme = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
+        self._scheme: MaskingScheme = scheme_of(parameters, self._context, threads=threads)
         self._noise = noise
         self._step: StepName = "check"
         self._parts: list[tuple[bytes, bytes]] = []  # hash of each batch, and its bitmap
@@ -174,13 +175,25 @@ class Helper(Exclusive):
             RemoteProtocolError: the message is refused and the state is unchanged.
             LocalProtocolError: another call is still running.
         """
+        return [(_SERVER, self._refusing(self._receive_message, data))]
+
+    def _refusing(self, act: Callable[[memoryview], _T], data: bytes | bytearray | memoryview) -> _T:
         view = wire.view_of(data)
         try:
-            return [(_SERVER, self._receive_message(view))]
+            return act(view)
         except Refusal as refusal:
             raise RemoteProtocolError(
                 _SERVER, self._step, refusal.code, refusal.detail, proven=refusal.proven
             ) from None
+
+    @exclusive
+    def take(self, data: bytes | bytearray | memoryview) -> None:
+        """Process a batch again without answering it, for a journal that replays what it was sent.
+
+        Raises:
+            RemoteProtocolError, LocalProtocolError: as :meth:`receive`.
+        """
+        self._refusing(lambda view: self._whole(self._taken, view), data)
 
     @exclusive
     def abandon(self) -> list[tuple[str, bytes]]:
@@ -220,7 +233,7 @@ class Helper(Exclusive):
             return self._whole(self._reveal, view)
         return self._whole(self._check, view)
 
-    def _whole(self, act: Callable[[memoryview], bytes], view: memoryview) -> bytes:
+    def _whole(self, act: Callable[[memoryview], _T], view: memoryview) -> _T:
         """Process a message completely or refuse it; an interruption ends this helper."""
         try:
             return act(view)
@@ -231,20 +244,25 @@ class Helper(Exclusive):
             raise
 
     def _check(self, view: memoryview) -> bytes:
-        message = messages.decode(view, messages.Batch, self.parameters, self._context)
+        return self._checked(self._taken(view))
+
+    def _taken(self, view: memoryview) -> messages.Batch | messages.ProvedBatch:
+        """The batch, once its reports are accepted or refused; a batch that comes again changes nothing."""
+        kind = messages.kinds_of(self.parameters).batch
+        message = messages.decode(view, kind, self.parameters, self._context)
         name, number = sha256(view).digest(), message.part
         statement = said.batch_statement(self._context, self.place, sha256(messages.signed_part(view)).digest())
         checks.signed_by(self.panel.identities[0], message.signature, statement)
         if number < len(self._parts) and self._parts[number][0] == name:
-            return self._checked(number)
+            return message
         with self._kept(view):
             if number != len(self._parts):
                 raise Refusal("wrong_part", f"this helper waits for part {len(self._parts)}")
             checks.check_batch(message, lambda sender: bool(self._seen[sender]), self.parameters)
         self._take_part(message, name)
-        return self._checked(number)
+        return message
 
-    def _take_part(self, message: messages.Batch, name: bytes) -> None:
+    def _take_part(self, message: messages.Batch | messages.ProvedBatch, name: bytes) -> None:
         entries = checks.entries_of(message, self.parameters)
         accepted, faults = {}, []
         for place, entry in enumerate(entries):
@@ -267,10 +285,23 @@ class Helper(Exclusive):
         self._pieces[_PIECE * sender : _PIECE * (sender + 1)] = piece
         self._digests[_HASH * sender : _HASH * (sender + 1)] = digest
 
-    def _checked(self, number: int) -> bytes:
-        batch, bitmap = self._parts[number]
-        signature = self._identity.sign(said.checked_statement(self._context, self.place, batch, bitmap))
-        return messages.encode(messages.Checked(self._context, number, bitmap, signature))
+    def _checked(self, message: messages.Batch | messages.ProvedBatch) -> bytes:
+        batch, bitmap = self._parts[message.part]
+        told = self._context, self.place, batch, bitmap
+        if isinstance(message, messages.ProvedBatch) and isinstance(self._scheme, FieldStreams):
+            answers = b"".join(self._answers(self._scheme, message, bitmap))
+            signature = self._identity.sign(said.proved_checked_statement(*told, answers))
+            return messages.encode(messages.ProvedChecked(self._context, message.part, bitmap, answers, signature))
+        signature = self._identity.sign(said.checked_statement(*told))
+        return messages.encode(messages.Checked(self._context, message.part, bitmap, signature))
+
+    def _answers(self, scheme: FieldStreams, message: messages.ProvedBatch, bitmap: bytes) -> Iterator[bytes]:
+        """To the proof of each accepted report, made again from the same batch each time: one rho per report, ever."""
+        entries = checks.entries_of(message, self.parameters)
+        for place in sorted(wire.members(bitmap, len(entries))):
+            entry = entries[place]
+            transcript = checks.transcript_of(self._context, entry.sender, entry.commits, entry.parts)
+            yield scheme.helped(self._piece(entry.sender), transcript, message.rho).astype("<u8").tobytes()
 
     def _reveal(self, view: memoryview) -> bytes:
         message = messages.decode(view, messages.Survivors, self.parameters, self._context)
@@ -286,8 +317,7 @@ class Helper(Exclusive):
         frame = messages.Frame(empty, self._scheme.answer_bytes)
         self._scheme.answer(self._held(listed), frame.large)
         if noise is not None:
-            add_packed(noise, frame.large)
-            noise.pack_into(frame.large)
+            self._scheme.uncover(noise, {self.place: frame.large}, len(listed)).pack_into(frame.large)
         statement = said.reveal_statement(self._context, self.place, message.roll, frame.large)
         reveal = frame.signed(self._identity.sign(statement))
         self._wipe("done")
@@ -306,8 +336,11 @@ class Helper(Exclusive):
     def _digest(self, sender: int) -> bytes:
         return bytes(self._digests[_HASH * sender : _HASH * (sender + 1)])
 
+    def _piece(self, sender: int) -> bytes:
+        return bytes(self._pieces[_PIECE * sender : _PIECE * (sender + 1)])
+
     def _held(self, listed: list[int]) -> Iterator[tuple[int, bytes]]:
-        return ((sender, bytes(self._pieces[_PIECE * sender : _PIECE * (sender + 1)])) for sender in listed)
+        return ((sender, self._piece(sender)) for sender in listed)
 
     def _kept(self, view: memoryview) -> _Evidence:
         return _Evidence(self._evidence, view)

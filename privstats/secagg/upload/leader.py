@@ -19,11 +19,12 @@ from privstats.secagg.machines import Outbox
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import checks, messages
-from privstats.secagg.upload.batching import ReportBatches, accepted_by, accepted_by_all
-from privstats.secagg.upload.masking_scheme import MaskingScheme, Streams
+from privstats.secagg.upload.batching import ReportBatches, accepted_by, accepted_by_all, answers_to
+from privstats.secagg.upload.field_streams import FieldStreams, scheme_of
+from privstats.secagg.upload.masking_scheme import MaskingScheme
 from privstats.secagg.upload.panel import HelperKeys, Panel
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.serving import Serving, place_of
+from privstats.secagg.upload.serving import BAD_PROOF, Serving, place_of
 from privstats.secagg.upload.signed_statements import roll_of, survivors_statement
 from privstats.secagg.upload.state import Head, LeaderState, Part, StepName
 from privstats.secagg.wire import Refusal, to_bitmap
@@ -88,12 +89,12 @@ class Leader(Serving):
             raise LocalProtocolError("the identity is not the leader's on the panel")
         self.parameters, self.roster, self.panel, self._identity = parameters, roster, panel, identity
         self._context = panel.context(parameters, roster)
-        self._scheme: MaskingScheme = Streams(parameters.ring, parameters.helpers, self._context, threads=threads)
+        self._scheme: MaskingScheme = scheme_of(parameters, self._context, threads=threads)
         self._sum: Any = None
 
     def _enter(self, state: LeaderState) -> None:
         self._state = state
-        self._book = ReportBatches(state, self._identity, self.parameters.helpers, self._context)
+        self._book = ReportBatches(state, self._identity, self.parameters, self._context)
         self._sum = self.parameters.ring.unpack(state.total) if state.total else None
         self._private = X25519PrivateKey.from_private_bytes(state.private)
         state.total = b""
@@ -123,11 +124,12 @@ class Leader(Serving):
             raise Refusal("already_here", "another report of this client was taken", proven=False)
         if self._book.busy:
             raise Refusal("busy", "the helpers are behind: send it again later", proven=False)
-        message = self._decode(view, messages.Report)
+        message = self._decode(view, messages.kinds_of(self.parameters).report)
         if message.sender != sender:
             raise Refusal("wrong_sender", proven=False)
         digest, body = checks.check_report(message, self.roster.publics[sender], self.parameters, self._private)
-        head = Head(bytes(message.body[: hpke.ENC_BYTES]), message.boxes, message.signature, digest)
+        said = (message.commits, message.parts) if isinstance(message, messages.ProvedReport) else ()
+        head = Head(bytes(message.body[: hpke.ENC_BYTES]), message.boxes, message.signature, digest, *said)
         state.reported[sender] = digest
         closed = self._book.add(sender, head, body)
         if closed is None:
@@ -139,35 +141,53 @@ class Leader(Serving):
         state, number = self._state, self._book.due(place)
         if number is None:
             raise Refusal("not_expected", "it has answered all that it was asked", proven=False)
-        message = self._decode(view, messages.Checked)
+        message = self._decode(view, messages.kinds_of(self.parameters).checked)
         if message.part != number:
             raise Refusal("wrong_reply", f"it answers part {message.part}, not part {number}", proven=False)
         digest, count = self._book.batch_digest(number, place), len(state.parts[number].heads)
-        checks.check_checked(message, self.panel.identities[place], place, digest, count)
-        settled = self._book.answered(number, place, message.bitmap)
+        accepted = checks.check_checked(message, self.panel.identities[place], place, digest, count)
+        answers = None
+        if isinstance(message, messages.ProvedChecked):
+            answers = checks.check_answers(message, len(accepted), self.parameters)
+        settled = self._book.answered(number, place, message.bitmap, answers)
         if settled is not None:
             self._settle(settled)
         following = self._book.due(place)
         return Outbox() if following is None else self._outbox({place: following})
 
     def _settle(self, part: Part) -> None:
-        """Add the reports that every helper accepts; each rejection becomes a fault that names helper and client."""
+        """Add the reports that every helper accepts and whose proof holds; each rejection becomes a fault."""
         state = self._state
         for place in sorted(part.bitmaps):
             for sender in part.heads.keys() - accepted_by(part, place):
                 state.faults.add((sender, "check", "bad_box", f"by the word of helper {place}"))
         if self._sum is None:
             self._sum = self._scheme.zeros()
-        for sender in accepted_by_all(part):
+        for sender in self._proved(part, accepted_by_all(part)):
             self._scheme.add(self._sum, memoryview(part.bodies.pop(sender)))
             state.listed[sender] = part.heads[sender].digest
+
+    def _proved(self, part: Part, accepted: list[int]) -> list[int]:
+        """Those whose proof holds; each other becomes a fault, which no message of one member alone shows to be its
+        client's."""
+        if not isinstance(self._scheme, FieldStreams):
+            return accepted
+        answers, proved = answers_to(part), []
+        for sender in accepted:
+            head = part.heads[sender]
+            said = checks.transcript_of(self._context, sender, head.commits, head.parts)
+            if self._scheme.refused(part.bodies[sender], said, part.rho, answers[sender]):
+                self._state.faults.add((sender, "check", BAD_PROOF, "by the word of the leader and all helpers"))
+            else:
+                proved.append(sender)
+        return proved
 
     def _take_reveal(self, place: int, view: memoryview) -> Outbox:
         state = self._state
         if state.step != "reveal" or place in state.answers:
             raise Refusal("not_expected", "no answer is awaited", proven=False)
         message = self._decode(view, messages.Reveal)
-        checks.check_reveal(message, self.panel.identities[place], place, self._roll(), self._scheme.answer_bytes)
+        checks.check_reveal(message, self.panel.identities[place], place, self._roll(), self.parameters)
         state.answers[place] = bytes(message.answer)
         state.revealed[place] = sha256(message.answer).digest(), message.signature
         return Outbox()

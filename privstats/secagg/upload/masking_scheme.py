@@ -8,15 +8,42 @@ its own lengths of bodies and pieces, which ``messages`` defines. The helper dec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
-from privstats.encoding import Ring, RingVector
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from privstats.encoding import RingVector
+from privstats.encoding.ring import Group
 from privstats.secagg.prg import add_masks_packed, add_packed, masked_tiles, reduce
 from privstats.secagg.upload.signed_statements import derive
+from privstats.secagg.wire import index as encoded_index
 
-__all__ = ["MaskingScheme", "Streams"]
+__all__ = ["Hidden", "MaskingScheme", "Streams", "secret_of"]
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A client's vector, hidden for one report.
+
+    Attributes:
+        secret: 32 bytes from which everything else of the report is derived.
+        body: for the leader, in pieces of bytes; one is valid until the next is requested.
+        pieces: one per helper, place 1 first.
+        commits, parts: what its client signs of its proof; empty where reports carry none.
+    """
+
+    secret: bytes
+    body: Iterable[memoryview]
+    pieces: Sequence[bytes]
+    commits: bytes = b""
+    parts: bytes = b""
+
+    def __repr__(self) -> str:
+        return "Hidden(...)"
 
 
 class MaskingScheme(Protocol):
@@ -27,8 +54,8 @@ class MaskingScheme(Protocol):
         """The length of a helper's answer."""
         ...
 
-    def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[Iterator[memoryview], list[bytes]]:
-        """Mask a vector: the body for the leader, in pieces of bytes, and one piece per helper, place 1 first."""
+    def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
+        """Hide a vector for one report under a secret of this run, sender, vector and root alone."""
         ...
 
     def zeros(self) -> Any:
@@ -43,7 +70,7 @@ class MaskingScheme(Protocol):
         """Write a helper's answer over these senders and their pieces to ``out``, which holds zeros."""
         ...
 
-    def uncover(self, total: Any, answers: Mapping[int, bytes], survivors: int) -> RingVector:
+    def uncover(self, total: Any, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:
         """The sum from a total and the answers by place; consumes the total.
 
         Raises:
@@ -68,13 +95,18 @@ class Streams:
     makes for this run, this vector and this sender, and a stream from the seed for this sender alone.
     """
 
-    def __init__(self, ring: Ring, helpers: int, context: bytes, *, threads: int = 1) -> None:
+    def __init__(self, ring: Group, helpers: int, context: bytes, *, threads: int = 1) -> None:
         self._ring, self._helpers, self._context, self._threads = ring, helpers, context, threads
 
     @property
     def answer_bytes(self) -> int:
         """The ring's packed bytes."""
         return self._ring.wire_bytes
+
+    def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
+        """Body and seeds under :func:`secret_of` the vector."""
+        secret = secret_of(root, self._context, sender, vector)
+        return Hidden(secret, *self.hide(vector, secret, sender))
 
     def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[Iterator[memoryview], list[bytes]]:
         """Body and seeds; the vector does not change."""
@@ -96,7 +128,7 @@ class Streams:
         while chunk := list(islice(streams, _CIPHERS)):
             add_masks_packed(self._ring, out, plus=chunk, threads=self._threads)
 
-    def uncover(self, total: RingVector, answers: Mapping[int, bytes], survivors: int) -> RingVector:  # noqa: ARG002
+    def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
         """Total and answers, added up; every answer is some element of the ring, so none is refused here."""
         for answer in answers.values():
             add_packed(total, memoryview(answer))
@@ -105,3 +137,26 @@ class Streams:
 
     def _stream(self, seed: bytes, sender: int) -> bytes:
         return derive(seed, f"stream/{sender}", self._context)
+
+
+def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: RingVector, witness: bytes = b"") -> bytes:
+    """The secret from which a whole report is derived: a function of root, run, sender, vector *and witness*.
+
+    The same root with a second vector, witness or sender (a forked or cloned machine) gives another secret. Otherwise
+    the leader alone could read the difference of two vectors, and one key of AES-GCM would encrypt two bodies.
+    """
+    encryptor = Cipher(algorithms.AES256(derive(root, "hedge", context)), modes.GCM(bytes(12))).encryptor()
+    encryptor.authenticate_additional_data(encoded_index(sender))
+    for lane in _cut(vector):
+        encryptor.authenticate_additional_data(lane)
+    encryptor.authenticate_additional_data(witness)
+    encryptor.finalize()
+    return derive(bytes(root) + encryptor.tag, f"secret/{sender}", context)
+
+
+def _cut(vector: RingVector) -> Iterator[memoryview]:
+    """The lanes reduced to their widths, as little-endian bytes."""
+    for lane, (_, bits) in zip(vector.lanes, vector.ring.segments, strict=True):
+        whole = bits == 8 * lane.itemsize
+        reduced = lane if whole else lane & lane.dtype.type((1 << bits) - 1)
+        yield np.ascontiguousarray(reduced.astype(lane.dtype.newbyteorder("<"), copy=False)).view(np.uint8).data

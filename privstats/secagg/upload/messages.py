@@ -7,14 +7,14 @@ run, plan, roster or panel is refused unread. This module defines the format; th
 from __future__ import annotations
 
 import io
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from privstats.secagg import wire
 from privstats.secagg.hpke import OVERHEAD
-from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.parameters import MAX_PART, UploadParameters
 from privstats.secagg.wire import HASH_BYTES, HEADER_BYTES, SIGNATURE_BYTES, Bytes32, Bytes64, Index
 from privstats.secagg.wire import size_of_array as _array
 from privstats.secagg.wire import size_of_bytes as _bytes
@@ -28,18 +28,32 @@ __all__ = [
     "Batch",
     "Checked",
     "Frame",
+    "Kinds",
     "Listed",
+    "ProvedBatch",
+    "ProvedChecked",
+    "ProvedReport",
     "Report",
     "Reveal",
     "Survivors",
 ]
-__all__ += ["MAX_PART", "Survivors", "Wire", "decode", "encode", "is_kind", "proof_bytes", "signed_part", "size_limit"]
+__all__ += [
+    "PARTS_BYTES",
+    "Wire",
+    "decode",
+    "encode",
+    "is_kind",
+    "kinds_of",
+    "proof_bytes",
+    "signed_part",
+    "size_limit",
+]
 
 VERSION = 1
 PIECE_BYTES = 32
 BOX_BYTES = PIECE_BYTES + OVERHEAD
-MAX_PART = 1024
-"""The most reports in one batch."""
+PARTS_BYTES = 2 * HASH_BYTES
+"""The two hashes of a proof's parts."""
 
 _EMPTY = b"\xc4\x00"
 _SEAL = b"\xc4\x40"  # how a last element of 64 bytes begins
@@ -115,11 +129,70 @@ class Listed(_Message, frozen=True, tag=8):
     signature: Bytes64
 
 
-Wire: TypeAlias = Report | Batch | Checked | Survivors | Reveal | Abandoned | Listed
+class ProvedReport(_Message, frozen=True, tag=9):
+    """A :class:`Report` that carries a proof: ``commits`` to the helpers' seeds, and the hashes of the two ``parts``.
 
-_LARGE: dict[type, str] = {Report: "body", Reveal: "answer"}  # in both the last element before the signature
+    The box for the leader holds the blind and then its share, 8 bytes a word.
+    """
 
-T = TypeVar("T", Report, Batch, Checked, Survivors, Reveal, Abandoned, Listed)
+    sender: Index
+    boxes: bytes
+    commits: bytes
+    parts: Bytes64
+    body: memoryview
+    signature: Bytes64
+
+
+class ProvedBatch(_Message, frozen=True, tag=10):
+    """A :class:`Batch` of such reports, and ``rho``, the leader's coins for their proofs."""
+
+    part: Index
+    senders: Annotated[tuple[Index, ...], Meta(min_length=1, max_length=MAX_PART)]
+    encs: bytes
+    proofs: bytes
+    boxes: bytes
+    signatures: bytes
+    commits: bytes
+    parts: bytes
+    rho: Bytes32
+    signature: Bytes64
+
+
+class ProvedChecked(_Message, frozen=True, tag=11):
+    """A :class:`Checked` with the helper's ``answers`` to the proofs of the reports it accepts, in their order."""
+
+    part: Index
+    bitmap: bytes
+    answers: bytes
+    signature: Bytes64
+
+
+class Kinds(NamedTuple):
+    """The messages of a session for reports, batches, and answers to batches."""
+
+    report: type[Report] | type[ProvedReport]
+    batch: type[Batch] | type[ProvedBatch]
+    checked: type[Checked] | type[ProvedChecked]
+
+
+_PLAIN, _PROVED = Kinds(Report, Batch, Checked), Kinds(ProvedReport, ProvedBatch, ProvedChecked)
+
+
+def kinds_of(parameters: UploadParameters) -> Kinds:
+    """Those that the machines of a session exchange: they refuse the others as ``wrong_type``."""
+    return _PLAIN if parameters.claim is None else _PROVED
+
+
+Proved: TypeAlias = ProvedReport | ProvedBatch | ProvedChecked
+Wire: TypeAlias = Report | Batch | Checked | Survivors | Reveal | Abandoned | Listed | Proved
+
+_LARGE: dict[type, str] = {
+    Report: "body",
+    ProvedReport: "body",
+    Reveal: "answer",
+}  # in all the last element before the signature
+
+T = TypeVar("T", bound=_Message)
 
 
 def encode(message: Wire) -> bytes:
@@ -144,7 +217,7 @@ class Frame:
         large: the buffer for the large element; initially zeros.
     """
 
-    def __init__(self, message: Report | Reveal, size: int) -> None:
+    def __init__(self, message: Report | ProvedReport | Reveal, size: int) -> None:
         empty = msgspec.structs.replace(message, **{_LARGE[type(message)]: memoryview(b"")})
         frame = bytes(_CODEC.encode(empty))
         end = len(frame) - SIGNATURE_BYTES - len(_SEAL)
@@ -202,13 +275,21 @@ def proof_bytes(parameters: UploadParameters) -> int:
 def _limits(parameters: UploadParameters) -> dict[type[Struct], int]:
     """The most bytes that a message of each type can have under these parameters, exactly."""
     n, h, size = parameters.clients, parameters.helpers, parameters.ring.wire_bytes
-    sender, part, count = _index(n - 1), _index(n - 1), min(n, MAX_PART)
+    sender, part, count = _index(n - 1), _index(n - 1), min(n, parameters.most_in_part)
     seal, bitmap = _bytes(SIGNATURE_BYTES), _bytes((n + 7) // 8)
     columns = (HASH_BYTES, proof_bytes(parameters), BOX_BYTES, SIGNATURE_BYTES)
+    kinds, commits = kinds_of(parameters), h * HASH_BYTES
+    report = sender + _bytes(h * BOX_BYTES) + _bytes(parameters.upload_bytes + OVERHEAD) + seal
+    batch = part + _array(count) + count * sender + sum(_bytes(count * each) for each in columns) + seal
+    checked = part + _bytes((count + 7) // 8) + seal
+    if kinds is _PROVED:
+        report += _bytes(commits) + _bytes(PARTS_BYTES)
+        batch += _bytes(count * commits) + _bytes(count * PARTS_BYTES) + _bytes(HASH_BYTES)
+        checked += _bytes(count * parameters.answer_bytes)
     content: dict[type[Struct], int] = {
-        Report: sender + _bytes(h * BOX_BYTES) + _bytes(size + OVERHEAD) + seal,
-        Batch: part + _array(count) + count * sender + sum(_bytes(count * each) for each in columns) + seal,
-        Checked: part + _bytes((count + 7) // 8) + seal,
+        kinds.report: report,
+        kinds.batch: batch,
+        kinds.checked: checked,
         Survivors: bitmap + _bytes(HASH_BYTES) + seal,
         Reveal: _bytes(HASH_BYTES) + _bytes(size) + seal,
         Abandoned: seal,
@@ -223,9 +304,9 @@ is_kind, size_limit = _CODEC.is_kind, _CODEC.size_limit
 
 def largest_answer(parameters: UploadParameters) -> int:
     """The most bytes that any message of a client or a helper can have under these parameters, its offer included."""
-    return _CODEC.largest((Report, Checked, Reveal, Abandoned), parameters)
+    return _CODEC.largest((kinds_of(parameters).report, kinds_of(parameters).checked, Reveal, Abandoned), parameters)
 
 
 def largest_request(parameters: UploadParameters) -> int:
     """The most bytes that any message of the leader to a helper can have under these parameters."""
-    return _CODEC.largest((Batch, Survivors), parameters)
+    return _CODEC.largest((kinds_of(parameters).batch, Survivors), parameters)

@@ -140,10 +140,11 @@ def _listed(view: memoryview, place: int, run: _Run) -> list[bytes]:
 def _name_of(report: bytes, run: _Run) -> bytes:
     """The name under which a ledger recorded a report of this run."""
     view = wire.view_of(report)
-    if bytes(view[:_RECEIPT_BYTES]).startswith(said.prefix("report") + run.context):
+    signed = "report" if run.parameters.claim is None else "proved-report"
+    if bytes(view[:_RECEIPT_BYTES]).startswith(said.prefix(signed) + run.context):
         return sha256(view).digest()  # a receipt, the signed statement; the ledger refuses another upload's name
     try:
-        message = messages.decode(view, messages.Report, run.parameters, run.context)
+        message = messages.decode(view, messages.kinds_of(run.parameters).report, run.parameters, run.context)
         return sha256(checks.stated(message, run.parameters)).digest()
     except wire.Refusal as refusal:
         raise LocalProtocolError(

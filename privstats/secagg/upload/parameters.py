@@ -12,15 +12,26 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from privstats.encoding import Ring
+from privstats.encoding.ring import Group
 from privstats.errors import PlanError
+from privstats.secagg.upload.proof.claims import Claim, statement_of
+from privstats.secagg.upload.proof.group import Prime
+from privstats.secagg.upload.proof.statement import Statement
+from privstats.secagg.upload.proof.transcript import BLIND_BYTES
+from privstats.secagg.upload.proof.verifier import answer_size
 from privstats.secagg.upload.state import STEPS, UPLOAD_STEP
 
-__all__ = ["MAX_CLIENTS", "MAX_HELPERS", "SUITE", "UploadParameters"]
+__all__ = ["MAX_CLIENTS", "MAX_HELPERS", "MAX_PART", "SUITE", "UploadParameters"]
 
 SUITE = b"privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
 MAX_CLIENTS = 1 << 24
 MAX_HELPERS = 255
+MAX_PART = 1024
+"""The most reports in one batch."""
+
+_PROVED_SUITE = b"privstats/upload/2 X25519 Ed25519 HKDF-SHA256 AES-256-GCM AES-256-CTR F(2^61-1)"
+_ANSWERS = 1 << 25  # bytes of answers to one batch
+_WORD = 8
 _NOISY = "noisy helpers"  # a further element of the digest's input, if helpers add noise
 _MAX_BODY = (1 << 31) - 17  # the limit of one call of AES-GCM
 
@@ -40,6 +51,7 @@ class UploadParameters:
         ring: the ring of the summed vectors.
         plan_digest: 32 bytes that stand for everything else the parties agreed on.
         noisy_helpers: every helper adds noise of its own to its answer, so that no party sees the exact sum.
+        claim: what every report proves of its vector; None where reports carry no proof.
 
     Raises:
         PlanError: the numbers contradict each other, or a body is larger than one call of AES-GCM takes.
@@ -62,9 +74,10 @@ class UploadParameters:
     helpers: int
     tolerated: int
     protocol: str
-    ring: Ring
+    ring: Group
     plan_digest: bytes
     noisy_helpers: bool = False
+    claim: Claim | None = None
 
     def __post_init__(self) -> None:
         if self.protocol != "split":
@@ -76,8 +89,10 @@ class UploadParameters:
         if self.tolerated != self.helpers - 1:
             raise PlanError(f"split tolerates all helpers but one, {self.helpers - 1}, got {self.tolerated}")
         self._check_cohort()
-        if self.ring.wire_bytes > _MAX_BODY:
-            raise PlanError(f"a packed vector may have at most {_MAX_BODY} bytes, got {self.ring.wire_bytes}")
+        if isinstance(self.ring, Prime) != (self.claim is not None) or self._proved_size not in (0, self.ring.size):
+            raise PlanError("reports carry a proof in the prime group of their statement, and in no other group")
+        if self.upload_bytes > _MAX_BODY:
+            raise PlanError(f"a packed vector may have at most {_MAX_BODY} bytes, got {self.upload_bytes}")
         if len(self.plan_digest) != 32:
             raise PlanError(f"plan_digest must be 32 bytes, got {len(self.plan_digest)}")
 
@@ -95,14 +110,38 @@ class UploadParameters:
     def digest(self) -> bytes:
         """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.min_survivors, self.colluders, self.helpers, self.tolerated)
-        stated = (SUITE, self.protocol, numbers, self.ring.segments, self.plan_digest)
-        encoded = msgspec.msgpack.encode((*stated, _NOISY) if self.noisy_helpers else stated)
+        suite = SUITE if self.claim is None else _PROVED_SUITE
+        stated: tuple[object, ...] = (suite, self.protocol, numbers, self.ring.segments, self.plan_digest)
+        if self.noisy_helpers:
+            stated = (*stated, _NOISY)
+        if isinstance(self.ring, Prime) and self.claim is not None:
+            stated = (*stated, self.ring.parts, self.claim.stated)
+        encoded = msgspec.msgpack.encode(stated)
         return hashlib.sha256(b"privstats/upload/parameters" + encoded).digest()
 
     @property
+    def statement(self) -> Statement | None:
+        """What every report proves; None where reports carry no proof."""
+        return None if self.claim is None else statement_of(self.claim)
+
+    @property
+    def _proved_size(self) -> int:
+        return 0 if self.statement is None else self.statement.size
+
+    @property
     def upload_bytes(self) -> int:
-        """Size of a client's masked vector on the wire."""
-        return self.ring.wire_bytes
+        """Size of a client's masked vector on the wire, with its proof."""
+        return self.ring.wire_bytes if self.statement is None else BLIND_BYTES + _WORD * self.statement.ends[-1]
+
+    @property
+    def answer_bytes(self) -> int:
+        """Bytes of a helper's answer to one report's proof; 0 where there is none."""
+        return 0 if self.statement is None else _WORD * answer_size(self.statement)
+
+    @property
+    def most_in_part(self) -> int:
+        """The most reports in one batch: what helpers answer to it is at most 32 MiB, or one answer."""
+        return MAX_PART if not self.answer_bytes else min(MAX_PART, max(1, _ANSWERS // self.answer_bytes))
 
     @property
     def condition(self) -> str:
@@ -125,11 +164,12 @@ class UploadParameters:
         clients: int,
         min_survivors: int,
         colluders: int,
-        ring: Ring,
+        ring: Group,
         plan_digest: bytes,
         graph: str = "auto",
         helpers: int = 1,
         noisy_helpers: bool = False,
+        claim: Claim | None = None,
     ) -> UploadParameters:
         """The parameters of ``split`` for this cohort and this number of helpers.
 
@@ -142,7 +182,7 @@ class UploadParameters:
         if graph != "auto":
             raise PlanError(f"clients of an upload do not mask with each other: leave graph at 'auto', got {graph!r}")
         sizes = (clients, min_survivors, colluders, helpers, helpers - 1)
-        return cls(*sizes, "split", ring, plan_digest, noisy_helpers)
+        return cls(*sizes, "split", ring, plan_digest, noisy_helpers, claim)
 
 
 def facts(parameters: UploadParameters) -> list[str]:
@@ -155,10 +195,25 @@ def facts(parameters: UploadParameters) -> list[str]:
         _learned(parameters.noisy_helpers),
         f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
         f"{parameters.colluders} clients of the whole roster may help, because the leader picks the reports",
-        "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "
-        "ring, undetected: masking proves nothing about inputs, and split has no proof of the sum",
+        *_inputs(parameters.claim is not None),
         "a run that is said to have failed may have succeeded for who runs it: a second run over the same data is a "
         "second release",
+    ]
+
+
+def _inputs(proved: bool) -> list[str]:
+    """What a party that lies about its own part can do to the sum."""
+    if not proved:
+        return [
+            "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "
+            "ring, undetected: masking proves nothing about inputs, and split has no proof of the sum"
+        ]
+    return [
+        "the leader, or any one helper, can shift the sum by anything in the group, undetected: each report is proved, "
+        "and split has no proof of the sum; a report is proved only if leader and all helpers follow the protocol",
+        "any one of leader and helpers can make the proof of any honest client fail, and no message shows which of "
+        "them lied, or whether the client did; a refused client is not told, and may free its spend with the signed "
+        "lists of all helpers",
     ]
 
 

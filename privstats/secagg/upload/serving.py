@@ -25,7 +25,10 @@ from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import STEPS, LeaderState, StepName
 from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
 
-__all__ = ["Serving", "place_of"]
+__all__ = ["BAD_PROOF", "Serving", "place_of"]
+
+BAD_PROOF = "bad_proof"
+"""The fault of a report whose proof fails: its client's, or that of any one member, which no party can tell."""
 
 _NO_FAULT = ("busy", "already_here")
 
@@ -92,12 +95,25 @@ class Serving(Exclusive):
     def faults(self) -> tuple[RemoteProtocolError, ...]:
         """Proven faults of helpers; and, unproven, clients whose boxes a helper reported as not opening.
 
-        Messages that any sender could have made, repeats and late reports are refused and counted as no fault.
+        Messages that any sender could have made, repeats and late reports are refused and counted as no fault. If more
+        proofs fail than the plan has colluders, the panel is named too, which is a threshold and proves nothing.
         """
-        return tuple(
+        named = tuple(
             RemoteProtocolError(self._name(peer), step, code, detail, proven=peer >= self.parameters.clients)
             for peer, step, code, detail in sorted(self._state.faults)
         )
+        if self.unproved <= self.parameters.colluders:
+            return named
+        detail = f"{self.unproved} proofs fail and the plan has {self.parameters.colluders} colluders: a member lies, "
+        return (
+            *named,
+            RemoteProtocolError("panel", "check", BAD_PROOF, detail + "or a version differs", proven=False),
+        )
+
+    @property
+    def unproved(self) -> int:
+        """How many reports are not in the sum because their proof failed."""
+        return sum(code == BAD_PROOF for _, _, code, _ in self._state.faults)
 
     @property
     def refused(self) -> dict[str, int]:
@@ -241,7 +257,10 @@ class Serving(Exclusive):
             return self._absent(places, "have not answered")
         left = len(state.reported) if state.step == "report" else len(state.listed)
         if left < least:
-            return AggregationError(state.step, "too_few_clients", f"{left} of at least {least} clients are left")
+            failed = f", {self.unproved} proofs failed" if self.unproved else ""
+            return AggregationError(
+                state.step, "too_few_clients", f"{left} of at least {least} clients are left{failed}"
+            )
         return None
 
     def _absent(self, places: list[int], what: str) -> AggregationError:
@@ -297,7 +316,7 @@ class Serving(Exclusive):
             faults=old.faults,
             refused=old.refused,
         )
-        self._book = ReportBatches(self._state, self._identity, self.parameters.helpers, self._context)
+        self._book = ReportBatches(self._state, self._identity, self.parameters, self._context)
         if end == "failed":
             self._sum = None
 

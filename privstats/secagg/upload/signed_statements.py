@@ -15,7 +15,15 @@ from privstats.secagg.wire import Labels, index
 
 __all__ = ["abandoned_statement", "batch_statement", "box_info", "boxes_root", "checked_statement"]
 __all__ += ["context_of", "derive", "labelled", "leaf", "offer_statement", "panel_digest", "prefix", "proofs"]
-__all__ += ["report_statement", "reveal_statement", "revealed_statement", "roll_of", "root_from"]
+__all__ += [
+    "proved_checked_statement",
+    "proved_statement",
+    "report_statement",
+    "reveal_statement",
+    "revealed_statement",
+    "roll_of",
+    "root_from",
+]
 __all__ += ["survivors_statement"]
 
 _DERIVED = "privstats/upload/"
@@ -74,9 +82,19 @@ def report_statement(context: bytes, sender: int, enc: bytes, root: bytes) -> by
     return prefix("report") + context + index(sender) + enc + root
 
 
+def proved_statement(context: bytes, sender: int, enc: bytes, root: bytes, commits: bytes, parts: bytes) -> bytes:
+    """A client signs this in place of :func:`report_statement` over a report that carries a proof."""
+    return prefix("proved-report") + context + index(sender) + enc + root + labelled("proof-said", parts, commits)
+
+
 def batch_statement(context: bytes, place: int, digest: bytes) -> bytes:
     """The leader signs this over a batch for one helper; ``digest`` is of the message up to its signature."""
     return prefix("batch") + context + bytes([place]) + digest
+
+
+def proved_checked_statement(context: bytes, place: int, batch: bytes, bitmap: bytes, answers: bytes) -> bytes:
+    """A helper signs this in place of :func:`checked_statement`, with its answers to the accepted reports' proofs."""
+    return prefix("proved-checked") + context + bytes([place]) + batch + hashlib.sha256(answers).digest() + bitmap
 
 
 def checked_statement(context: bytes, place: int, batch: bytes, bitmap: bytes) -> bytes:

@@ -23,8 +23,9 @@ UPLOAD_STEP: StepName = "report"
 class ClientState(Unshown, Struct):
     """A client's state: root and vector before its report exists, the report alone afterwards.
 
-    ``answer`` is the report, ``stated`` its signed statement, ``upload`` the hash of that, the report's name, and
-    ``uploaded`` the same once it may be sent; ``charged`` marks a client whose ``on_upload`` must be called first.
+    The step is ``"report"`` until the report may be sent. ``answer`` is the report, ``stated`` its signed statement,
+    ``upload`` the hash of that, the report's name, and ``uploaded`` the same once it may be sent; ``charged`` marks a
+    client whose ``on_upload`` must be called first.
     """
 
     root: bytearray
@@ -39,23 +40,32 @@ class ClientState(Unshown, Struct):
 
 
 class Head(Unshown, Struct, frozen=True):
-    """A report without its body: its fields for the helpers, and the hash of the client's signed statement."""
+    """A report without its body: its fields for the helpers, and the hash of the client's signed statement.
+
+    ``commits`` and ``parts`` are of its proof, and empty where reports carry none.
+    """
 
     enc: bytes
     boxes: bytes
     signature: bytes
     digest: bytes
+    commits: bytes = b""
+    parts: bytes = b""
 
 
 class Part(Unshown, Struct):
     """Reports that travel to the helpers together; bodies are kept until all helpers have answered, then added.
 
-    ``bitmaps`` holds the places of the batch that a helper accepts, by the helper's place.
+    ``bitmaps`` holds the places of the batch that a helper accepts, by the helper's place. ``rho`` stands for the coins
+    of the reports' proofs from the closing of the part on, and ``answers`` for the sum of the helpers' answers to them,
+    a row for each report; both are empty where reports carry no proof.
     """
 
     heads: dict[int, Head] = field(default_factory=dict)
     bodies: dict[int, bytes] = field(default_factory=dict)
     bitmaps: dict[int, bytes] = field(default_factory=dict)
+    rho: bytes = b""
+    answers: bytes = b""
 
 
 class LeaderState(Unshown, Struct):

@@ -60,10 +60,14 @@ class Uploads:
         self.keys = [self.key(place) for place in range(h + 1)]
         self.panel = Panel(tuple(each.public for each in self.members), tuple(keys.offer for keys in self.keys))
         self.context = self.panel.context(self.parameters, self.roster)
-        self.values = [rng.integers(-100, 100, self.parameters.ring.size) for _ in range(n)]
+        self.values = self.drawn(rng)
         self.clients = [self.client(index) for index in range(n)]
         self.leader = self.leader_class(self.parameters, keys=self.keys[0], roster=self.roster, panel=self.panel)
         self.helpers = [self.helper(keys) for keys in self.keys[1:]]
+
+    def drawn(self, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """The clients' vectors."""
+        return [rng.integers(-100, 100, self.parameters.ring.size) for _ in range(self.parameters.clients)]
 
     def key(self, place: int) -> HelperKeys:
         """Fresh keys; their randomness depends on the label and the place."""

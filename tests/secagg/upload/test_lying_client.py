@@ -10,7 +10,7 @@ from privstats.errors import RemoteProtocolError
 from privstats.secagg import hpke
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import rows
-from privstats.secagg.upload.client import secret_of
+from privstats.secagg.upload.masking_scheme import secret_of
 from privstats.secagg.upload.signed_statements import box_info, boxes_root, report_statement
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import Uploads, body_of, refused, streams_of, uploads_of

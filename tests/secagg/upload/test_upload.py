@@ -358,7 +358,8 @@ def test_parameters_of_another_protocol_or_tolerance() -> None:
 
 
 def test_every_number_and_the_plan_are_in_the_digest() -> None:
-    """But for what follows from the rest: how many helpers are tolerated, and the one protocol there is."""
+    """But for what follows from the rest: how many helpers are tolerated, and the one protocol there is. Claims: see
+    ``test_proved``."""
     base = UploadParameters(6, 4, 1, 2, 1, "split", Ring(((3, 12),)), bytes(32))
     others = {
         "clients": replace(base, clients=7),
@@ -369,7 +370,7 @@ def test_every_number_and_the_plan_are_in_the_digest() -> None:
         "plan_digest": replace(base, plan_digest=b"p" * 32),
         "noisy_helpers": replace(base, noisy_helpers=True),
     }
-    assert {*others, "tolerated", "protocol"} == {each.name for each in fields(base)}
+    assert {*others, "tolerated", "protocol", "claim"} == {each.name for each in fields(base)}
     assert len({base.digest, *(other.digest for other in others.values())}) == 1 + len(others)
 
 

@@ -140,6 +140,14 @@ class Moments(Statement):
         """What T's entries and the lines are taken from."""
         return np.concatenate([x, w[2 * self.entries :]]) if self.hidden else x
 
+    def hidden_of(self, x: Integers) -> Integers:
+        """The hidden entries that a relation equates with one that is sent; 0 for those that only a client knows."""
+        out = np.zeros(self.hidden, np.int64)
+        for line, slack in zip(self.lines, self.limits, strict=True):
+            if not slack.width and line.plus.size == line.minus.size == 1:
+                out[line.minus - self.size] = x[line.plus]
+        return out
+
     def tested(self, x: Field, w: Field) -> Field:  # noqa: ARG002
         """L and E."""
         return w[: 2 * self.entries]

@@ -100,6 +100,10 @@ class Statement(ABC):
     slacks: tuple[Slack, ...]
     grams: tuple[Gram, ...]
 
+    def hidden_of(self, x: Integers) -> Integers:
+        """What an honest client measured and does not send, where it follows from its entries: nothing by default."""
+        return x[:0]
+
     @abstractmethod
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
         """A witness for an honest client's entries, and for what it measured and does not send.

@@ -224,16 +224,29 @@ def report(
     return [(a - b) % P for a, b in zip(v, shared, strict=True)], blind, said
 
 
-def accepts(shape: Shape, shares: list[list[int]], said: Said, rho: bytes) -> bool:
-    """The decision on all members' shares, each of which answers by itself."""
+Asked = tuple[list[tuple[int, list[int]]], int, list[int]]
+
+
+def asked_of(shape: Shape, said: Said, rho: bytes) -> Asked:
+    """Per Gram v and c, then t, then a weight for each relation."""
     words = iter(stream(kdf(rho, f"query/{said.sender}", said.context), 2_000))
     queries = []
     for rows in (shape.K, shape.a, shape.classes):
         v = next(word for word in words if word)
         queries.append((v, [next(words) for _ in range(rows)]))
     point = next(word for word in words if word >= 2 * shape.Q + 2)
-    weights = [next(words) for _ in range(TESTS + len(shape.slacks))]
-    answers = [_answer(shape, share, said, queries, point, weights) for share in shares]
+    return queries, point, [next(words) for _ in range(TESTS + len(shape.slacks))]
+
+
+def answer_of(shape: Shape, share: list[int], said: Said, rho: bytes) -> list[int]:
+    """A member's answer."""
+    return _answer(shape, share, said, *asked_of(shape, said, rho))
+
+
+def accepts(shape: Shape, shares: list[list[int]], said: Said, rho: bytes) -> bool:
+    """The decision on all members' shares, each of which answers by itself."""
+    _, point, weights = asked_of(shape, said, rho)
+    answers = [answer_of(shape, share, said, rho) for share in shares]
     total = [sum(column) % P for column in zip(*answers, strict=True)]
     at = 0
     for columns in (shape.K, shape.b, shape.features):

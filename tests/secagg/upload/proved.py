@@ -1,0 +1,92 @@
+"""A small cohort whose reports carry proofs of class sums, and a client that proves something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.secagg.upload.client import Client
+from privstats.secagg.upload.field_streams import FieldStreams
+from privstats.secagg.upload.masking_scheme import Hidden
+from privstats.secagg.upload.parameters import UploadParameters
+from privstats.secagg.upload.proof.claims import Claim
+from privstats.secagg.upload.proof.field import Field, elements, lift
+from privstats.secagg.upload.proof.group import Prime
+from privstats.secagg.upload.proof.prover import Attempt, Secrets
+from privstats.secagg.upload.signed_statements import derive
+from tests.secagg.interactive.cohorts import PLAN
+from tests.secagg.upload.cohorts import Uploads
+from tests.secagg.upload.proof.cases import BITS, STEP, nab
+
+CLASSES, FEATURES, MOST = 3, 4, 9
+CLAIM = Claim("classes", (CLASSES, FEATURES), 4**BITS, MOST, BITS)
+GROUP = Prime(((CLASSES, STEP**2 // 4096), (CLASSES * FEATURES, STEP), (FEATURES, 1), (6, 1)))
+FACTORS = np.repeat([factor for _, factor in GROUP.parts], [size for size, _ in GROUP.parts])
+
+
+@dataclass
+class Proved(Uploads):
+    """A run whose clients hold sums of at most nine records each."""
+
+    def drawn(self, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """Sums in grid steps."""
+        return [nab(rng, CLASSES, FEATURES, n=2 + i % 8).x // FACTORS for i in range(self.parameters.clients)]
+
+
+def proved_of(helpers: int = 2, clients: int = 6, min_survivors: int = 4, colluders: int = 1, **other: Any) -> Proved:
+    """A cohort with solved parameters."""
+    cohort = {"clients": clients, "min_survivors": min_survivors, "colluders": colluders, "helpers": helpers}
+    solved = UploadParameters.solve(
+        **cohort, ring=GROUP, plan_digest=PLAN, claim=CLAIM, noisy_helpers=other.pop("noisy_helpers", False)
+    )
+    return Proved(solved, other.pop("label", "proved"), **other)
+
+
+Change = Callable[[Field, Field], tuple[Field, Field]]
+"""From the honest elements and witness to those that a liar puts into its report."""
+
+
+class Lying(FieldStreams):
+    """An honest client's witness, and a report about other numbers with the bits that they have."""
+
+    change: Change
+
+    def cover(self, vector, root, sender: int) -> Hidden:
+        x, context = np.concatenate(vector.lanes), self._context
+        witness = self._statement.witness(lift(x), lift(x)[:0], lambda number, size: np.zeros(size, np.uint64))
+        seeds = tuple(derive(root, f"seed/{place}", context) for place in range(1, self._helpers + 1))
+        told = self.change(x, elements(witness))
+        proof = Attempt(self._statement, *told, Secrets(context, sender, bytes(root), seeds), 0).finished()
+        body, said = proof.blind + proof.body.astype("<u8").tobytes(), proof.transcript
+        return Hidden(bytes(root), (memoryview(body),), seeds, b"".join(said.commits), b"".join(said.parts))
+
+
+def covering(kind: type[FieldStreams]) -> type[Client]:
+    """A class of clients with a masking scheme of their own."""
+
+    class Other(Client):
+        def _bind(self, *args: Any) -> None:
+            super()._bind(*args)
+            self._scheme = kind(GROUP, self.parameters.statement, self.parameters.helpers, self._context)
+
+    return Other
+
+
+def lying(change: Change) -> type[Client]:
+    """A class of clients that prove what ``change`` makes of their sums."""
+    return covering(type("Changed", (Lying,), {"change": staticmethod(lambda x, w: change(x.copy(), w.copy()))}))
+
+
+def with_client(run: Proved, index: int, kind: type[Client]) -> Proved:
+    """The run with one client of another class."""
+    run.client_class = kind
+    run.clients[index] = run.client(index)
+    run.client_class = Client
+    return run
+
+
+__all__ = ["CLAIM", "GROUP", "Proved", "covering", "lying", "proved_of", "with_client"]
