@@ -231,6 +231,13 @@ _SCALE: dict[str, Shown] = {
     "client at 1e6": "{client ms at 1e+06:.2g} ms",
     "server at 1e6": "{server s at 1e+06:.2g} s",
 }
+_LOST: dict[str, Shown] = {
+    "head": "{head}",
+    "draws": "{draws}",
+    "that lost a class": "{lost}",
+    "balanced accuracy": "{balanced accuracy:.1f}",
+    "worst draw": "{worst draw:.1f}",
+}
 _UPLOADS: dict[str, Shown] = {
     "100 clients, 1e6 entries": "{protocol}",
     "client": "{client_ms:.2g} ms",
@@ -243,6 +250,7 @@ _UPLOADS: dict[str, Shown] = {
 TABLES: Tables = {
     **by_name(grid, sums, names, graphs, sessions, uploads_of_many, heads_without_noise, heads_under_privacy),
     **by_name(deliberate_bugs, over_flower),
+    "heads_lost": Table("heads.lost", "lost classes: ", _LOST, ("data, epsilon", str)),
     "scale": Table("secagg.scale", "sparse graph, 10 % colluders, 10 % dropouts after sharing", _SCALE),
     "uploads": Table("secagg.upload", "one upload beside the interactive protocol", _UPLOADS),
     **attack_tables.TABLES,

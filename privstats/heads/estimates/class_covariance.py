@@ -130,12 +130,17 @@ def _blended(pooled: Array, difference: Array, level: float, pooled_weight: floa
 
 
 def _kept(difference: Array, level: float) -> float:
-    """Share of a class's difference from the pool that is more than noise; 1 without noise."""
+    """Share of a class's difference from the pool that is more than noise; 1 without noise.
+
+    Only what exceeds two standard deviations of the noise's squared norm, each ``2 / sqrt(d (d + 1))`` of its mean,
+    counts as real: where the noise is far larger than the covariance, a share of chance that looks small against the
+    noise is large against the covariance, and biases every score of the class.
+    """
     if level == 0:
         return 1.0
     d = len(difference)
     noise = level**2 / 2 * d * (d + 1)
-    real = float(positive_part(float(np.square(difference).sum()) - noise, noise * math.sqrt(2 / (d * d))))
+    real = max(float(np.square(difference).sum()) - noise * (1 + 4 / math.sqrt(d * (d + 1))), 0.0)
     return real / (real + noise)
 
 

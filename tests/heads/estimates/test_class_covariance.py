@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privstats.heads.estimates.class_covariance import _own_scatter
+from privstats.heads.estimates.class_covariance import _kept, _own_scatter
 from privstats.heads.evidence import ClassEvidence
 
 DRAWS = 400
@@ -36,6 +36,19 @@ def test_noise_in_a_class_sum_counts_in_its_scatter(d, length, count, seed):
     assert spread / claimed > 0.6 or length < 2 * d**0.5
     error = 4 * moved.std(axis=0) / DRAWS**0.5 + 1e-9 * count
     assert (np.abs(moved.mean(axis=0)) <= error).all()  # what the noise adds on average has been taken out
+
+
+@settings(max_examples=10)
+@given(st.integers(2, 40), st.floats(0.1, 100.0), st.integers(0, 2**32 - 1))
+def test_noise_alone_is_no_difference_between_classes(d, level, seed):
+    rng = np.random.default_rng(seed)
+    upper = np.triu(rng.standard_normal((DRAWS // 4, d, d)))
+    noise = level / 2 * (upper + upper.transpose(0, 2, 1))
+    noise += level * (2**-0.5 - 0.5) * (np.triu(upper, 1) + np.triu(upper, 1).transpose(0, 2, 1))
+    assert np.mean([_kept(each, level) > 0 for each in noise]) < 0.15
+    signal = 10 * level * d * np.diag(rng.standard_normal(d) + 3)
+    assert _kept(noise[0] + signal, level) > 0.9
+    assert _kept(noise[0], 0.0) == 1.0
 
 
 def test_without_noise_in_the_sums_the_level_is_that_of_s():
