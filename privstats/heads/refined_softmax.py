@@ -71,6 +71,7 @@ class RefinedSoftmax(ClassHead):
 
     entry: ClassVar[Entry] = Entry(any_of="B", after_rounds=True)
     bounds: ClassVar[Bounds] = {"rounds": (NONE, Whole(1)), "priors": PRIORS}
+    uses_public: ClassVar[bool] = False
 
     rounds: int | None = None
     priors: Priors | ArrayLike = "counts"
@@ -95,8 +96,15 @@ class RefinedSoftmax(ClassHead):
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         return self._fit_rows(UnitNorm().apply(X), index)
 
-    def fit_release(self, release: Any, labels: Sequence[Any] | None = None) -> Self:
-        """Fit on the first release of a course, before its gradient rounds; otherwise as :meth:`fit_releases`."""
+    def fit_release(
+        self, release: Any, labels: Sequence[Any] | None = None, *, public: tuple[Any, Any] | None = None
+    ) -> Self:
+        """Fit on the first release of a course, before its gradient rounds; otherwise as :meth:`fit_releases`.
+
+        Raises:
+            HeadError: ``public`` is given; the rounds of a course do not use public records.
+        """
+        self._check_public(public)
         return self.fit_releases([release], labels)
 
     def fit_releases(self, releases: Releases, labels: Sequence[Any] | None = None) -> Self:
