@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 
 from privstats.transforms import CentreRows, GaussianProjection, RandomReLU, Transform, UnitNorm, apply
 
-__all__ = ["DATA", "Split", "Task", "normal_batch", "private_tasks", "tasks"]
+__all__ = ["DATA", "Split", "Task", "agnews", "normal_batch", "private_tasks", "tasks"]
 
 DATA = Path(os.environ.get("PRIVSTATS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -89,6 +89,12 @@ def private_tasks(*, bundled_only: bool = False) -> Iterator[Task]:
             print(f"skipped {name}: {error}")
         else:
             yield Task(name, load, transform)
+
+
+def agnews() -> Iterator[Task]:
+    """A part of AG News, where it is: four classes, on which nothing was tuned."""
+    if (DATA / "agnews_minilm384.npz").exists():
+        yield Task("agnews", partial(_features, "agnews_minilm384"))
 
 
 def _mnist() -> Split:

@@ -168,10 +168,18 @@ _TAIL: Mapping[str, Shown] = {
     "model": "{model}",
     **{_short(float(e)): partial(_cell, epsilon=e) for e in _EPSILONS[1:]},
 }
+_FEW_MODELS = ("refined softmax", "LDA", "RDA", "logistic regression")
+_FEW: Mapping[str, Shown] = {
+    "data": lambda row: DATA.get(row["data"], "AG News"),
+    "features": "{features}",
+    "records": "{records:,}",
+    **{name: f"{{{name}:.1f}} ± {{se {name}:.1f}}" for name in _FEW_MODELS},
+}
 _BY_DATA = ("data", DATA.__getitem__)
 
 TABLES: Tables = {
     **by_name(refinement_accuracy, refinement_regression, refinement_rounds, heads_threads, heads_pooling),
+    "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_exactness": Table("refinement.exactness", "", _EXACTNESS),
     "refinement_loopback": Table(
         "refinement.loopback", "bytes and seconds of a course's nodes on the loopback: ", _LOOPBACK, _BY_DATA

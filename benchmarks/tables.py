@@ -12,6 +12,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,19 @@ def over_flower() -> Cells:
     return lines
 
 
+def _informed(row: Row, epsilon: str) -> str:
+    """Accuracy; bold where public records cost more than the standard error of what they gain."""
+    cell = _with_error(row[f"eps {epsilon}"], row[f"se {epsilon}"])
+    lost = row["model"].startswith("with") and row[f"gain {epsilon}"] + row[f"gain se {epsilon}"] < 0
+    return f"**{cell}**" if lost else cell
+
+
+def _with_public(rest: str) -> str:
+    """Data set and how many public records a class has."""
+    data, _, count = rest.partition(", ")
+    return f"{NAMES.get(data, 'AG News')}, {count}"
+
+
 _SCALE: dict[str, Shown] = {
     "clients": "{clients:,}",
     "k": "{k}",
@@ -230,6 +244,17 @@ _SCALE: dict[str, Shown] = {
     "server state per client": "{server state KiB per client:.2g} KiB",
     "client at 1e6": "{client ms at 1e+06:.2g} ms",
     "server at 1e6": "{server s at 1e+06:.2g} s",
+}
+_PUBLIC: dict[str, Shown] = {
+    "model": "{model}",
+    **{epsilon.lstrip("0"): partial(_informed, epsilon=epsilon) for epsilon in ("0.1", "0.3", "1", "3", "8")},
+}
+_LOST: dict[str, Shown] = {
+    "head": "{head}",
+    "draws": "{draws}",
+    "that lost a class": "{lost}",
+    "balanced accuracy": "{balanced accuracy:.1f}",
+    "worst draw": "{worst draw:.1f}",
 }
 _UPLOADS: dict[str, Shown] = {
     "100 clients, 1e6 entries": "{protocol}",
@@ -243,6 +268,8 @@ _UPLOADS: dict[str, Shown] = {
 TABLES: Tables = {
     **by_name(grid, sums, names, graphs, sessions, uploads_of_many, heads_without_noise, heads_under_privacy),
     **by_name(deliberate_bugs, over_flower),
+    "heads_public": Table("heads.public", "accuracy, %: ", _PUBLIC, ("data, public records", _with_public)),
+    "heads_lost": Table("heads.lost", "lost classes: ", _LOST, ("data, epsilon", str)),
     "scale": Table("secagg.scale", "sparse graph, 10 % colluders, 10 % dropouts after sharing", _SCALE),
     "uploads": Table("secagg.upload", "one upload beside the interactive protocol", _UPLOADS),
     **attack_tables.TABLES,

@@ -392,6 +392,11 @@ ROWS: list[Row] = [
         "labels must name each of the 3 classes",
     ),
     (
+        "public records without labels",
+        lambda: heads.LDA().fit_release(RELEASE, public=X),
+        r"public must be a pair \(X, y\) of public records, got ndarray",
+    ),
+    (
         "bogus shrinkage",
         lambda: heads.NaiveBayes(shrinkage="bogus").fit(X, Y),
         r"shrinkage must be 'auto', None or a number in \[0, 1\]",

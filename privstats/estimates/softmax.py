@@ -121,8 +121,13 @@ class SoftmaxRecipe:
 
     @property
     def ridge(self) -> float:
-        """lambda = rho k / (4 n), rho = min(1, (1.5 / s)^1.5)."""
-        return float(min(1.0, (_RIDGE_FROM / self.signal) ** 1.5) * self.columns / (4 * self.records))
+        """lambda = rho k / (4 n), rho = min(1, (1.5 / s)^1.5); without noise rho = min(1, 16 / C^2).
+
+        Without noise s is infinite and says nothing of how few the records are. What was tried there:
+        docs/refinement_numbers.md.
+        """
+        rho = 16 / self.classes**2 if math.isinf(self.mu) else (_RIDGE_FROM / self.signal) ** 1.5
+        return float(min(1.0, rho) * self.columns / (4 * self.records))
 
 
 @dataclass(frozen=True)

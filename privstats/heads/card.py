@@ -104,7 +104,8 @@ def _origin(found: Provenance) -> Iterator[str]:
     yield f"**{found}**"
     if found.covered:
         yield (
-            f"That promise bounds everything that the model reveals about any one {found.unit}, to any recipient. It "
+            f"That promise bounds everything that the model reveals about any one {found.unit}, to any recipient"
+            f"{' (public records went in, too, which it does not cover)' if found.public else ''}. It "
             "covers the releases below together; other releases of the same records add to it."
         )
     else:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
@@ -19,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privstats.course.alone import Paid
 from privstats.dp.privacy import Adjacency
-from privstats.errors import DataError, ReleaseError
+from privstats.errors import DataError, HeadError, ReleaseError
 from privstats.heads.card import Described
 from privstats.heads.diagnostics import warn_of_unlike_columns
 from privstats.heads.estimates import denoise
@@ -36,7 +38,7 @@ from privstats.heads.evidence import (
 )
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
-from privstats.heads.private import Labels, Records, central, owners_terms
+from privstats.heads.private import Labels, PublicRecords, Records, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
@@ -105,7 +107,8 @@ class Scoring(ClassifierMixin, BaseEstimator):
 class ClassHead(Stored, Exported, Described, Scoring):
     """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
 
-    A subclass of another package sets ``entry`` (what it needs) and ``bounds`` (what its parameters may be) itself.
+    A subclass of another package sets ``entry`` (what it needs) and ``bounds`` (what its parameters may be) itself, and
+    ``uses_public`` to False where it does not read the class means that public records may pull.
 
     Attributes:
         classes_: labels of the classes that are left, shape ``(C,)``; the plan's ``class_names`` where it has some.
@@ -120,6 +123,7 @@ class ClassHead(Stored, Exported, Described, Scoring):
 
     entry: ClassVar[Entry]
     bounds: ClassVar[Bounds]
+    uses_public: ClassVar[bool] = True
     subspace: Subspace = None
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -144,28 +148,37 @@ class ClassHead(Stored, Exported, Described, Scoring):
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         return self._build(records_evidence(X, index, len(self.classes_), self._measured()))
 
-    def fit_release(self, release: Released, labels: Sequence[Any] | None = None) -> Self:
+    def fit_release(
+        self, release: Released, labels: Sequence[Any] | None = None, *, public: tuple[Any, Any] | None = None
+    ) -> Self:
         """Fit on a release, using its noise levels; post-processing, so it costs no privacy.
 
         Args:
             release: a ``Release`` of class moments.
             labels: names of all C classes of the schema, in order; the plan's ``class_names`` if omitted, and 0..C-1
                 where it has none. ``classes_`` holds those of the classes that were not suppressed.
+            public: ``(X, y)``, records that are public, a few per class or of some classes: class means are pulled to
+                theirs where noise hides their own (docs/heads.md). **No promise covers them**: what they hold may be
+                read off the head.
 
         Raises:
             MissingStatisticError: the release lacks a statistic that this head needs.
             ReleaseError: not class moments, or every class is suppressed.
-            HeadError: not a release at all, or a parameter out of its bounds.
-            DataError: ``labels`` does not name every class once.
+            HeadError: not a release at all, a parameter out of its bounds, or a head that does not use ``public``.
+            DataError: ``labels`` does not name every class once; or ``public`` is no pair of records of these classes.
         """
         check_parameters(self, self.bounds)
+        self._check_public(public)
         evidence, keep = class_evidence(require_release(release))
-        self.classes_ = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
-        self.preprocessing_, self.provenance_ = Preprocessing.of_release(release), UNKNOWN
+        classes = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
+        preprocessing = Preprocessing.of_release(release)
+        known = None if public is None else PublicRecords.of(public, preprocessing, classes)
+        self.classes_, self.preprocessing_, self.provenance_ = classes, preprocessing, UNKNOWN
         if self.preprocessing_.inputs is not None:
             self.n_features_in_ = self.preprocessing_.inputs
-        self._build(evidence)
-        self.provenance_ = Provenance.of([release])  # last: where no rule follows, an earlier one is still there
+        self._build(evidence if known is None else replace(evidence, public=known.directions))
+        made = Provenance.of([release])  # last: where no rule follows, an earlier one is still there
+        self.provenance_ = made if known is None else msgspec.structs.replace(made, public=known.digest)
         return self
 
     @owners_terms
@@ -221,6 +234,10 @@ class ClassHead(Stored, Exported, Described, Scoring):
         promise = central(epsilon, delta, adjacency)
         self.release_ = records.labelled(labels.numbers).released(schema, promise, max_records, ledger, dataset)
         return self.fit_release(self.release_, labels.names.tolist())
+
+    def _check_public(self, public: object) -> None:
+        if public is not None and not self.uses_public:
+            raise HeadError(f"{type(self).__name__} does not use public records; give them to LDA, or leave them out")
 
     @abstractmethod
     def _solve(self, evidence: ClassEvidence) -> Rule:

@@ -1,10 +1,12 @@
-"""Facts that ``fit_private`` reads from one party's records before they are measured: shapes, columns, classes.
+"""What heads read off records themselves: of one party's own shapes, columns and classes, of public ones the means.
 
-``privstats.course.alone`` then measures and releases. The estimators' ``fit_private`` calls this module.
+``privstats.course.alone`` measures and releases a party's own. The estimators' ``fit_private`` and ``fit_release`` call
+this module.
 """
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import math
 import warnings
@@ -22,14 +24,17 @@ from privstats.course.alone import Paid, private_release
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import AssumedPublicWarning, DataError, HeadError
-from privstats.heads.rules import as_numpy
+from privstats.heads.estimates.denoise import public_directions
+from privstats.heads.evidence import Array
+from privstats.heads.rules import Preprocessing, as_numpy
 from privstats.moments.arrays import columns_of
 from privstats.moments.input_validation import as_rows, pairs
+from privstats.moments.labels import named_numbers
 from privstats.release import Release
 from privstats.schema import ClassSchema, Schema
 from privstats.transforms import ConstantFeature, Transform, output_features, steps_of
 
-__all__ = ["Labels", "Records", "central", "owners_terms", "with_intercept"]
+__all__ = ["Labels", "PublicRecords", "Records", "central", "owners_terms", "with_intercept"]
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -220,3 +225,38 @@ def _plain(y: Any) -> NDArray[Any]:
     if labels.size:
         check_classification_targets(labels)
     return labels
+
+
+@dataclass(frozen=True)
+class PublicRecords:
+    """A few records that everybody may see.
+
+    Attributes:
+        directions: their class means less the mean of these, behind the release's public map, ``(C, d)``.
+        digest: SHA-256 of the mapped rows and the classes, for the head's provenance.
+    """
+
+    directions: Array
+    digest: str
+
+    @classmethod
+    def of(cls, public: Any, preprocessing: Preprocessing, classes: NDArray[Any]) -> Self:
+        """From ``(X, y)``: rows as the parties had them, labels out of ``classes``.
+
+        Raises:
+            DataError: no pair, no records, rows that do not fit, or a label of another class.
+        """
+        if not isinstance(public, tuple | list) or len(public) != 2:
+            raise DataError(f"public must be a pair (X, y) of public records, got {type(public).__name__}")
+        y = np.asarray(named_numbers(classes, as_numpy(public[1])))
+        rows = preprocessing.apply(preprocessing.ordered(as_numpy(public[0])))
+        if y.ndim != 1 or not 0 < len(y) == len(rows):
+            raise DataError(f"public has {len(rows)} rows and labels of shape {y.shape}; give a label for each row")
+        if not np.isfinite(rows).all():
+            raise DataError("public holds values that are not finite; drop or impute them")
+        names = {name: place for place, name in enumerate(classes.tolist())}
+        if unknown := [label for label in y.tolist() if label not in names]:
+            raise DataError(f"public holds the label {unknown[0]!r:.40}, which is no class of the head; leave it out")
+        index = np.array([names[label] for label in y.tolist()], np.intp)
+        digest = hashlib.sha256(b"privstats/public\0" + rows.tobytes() + index.tobytes()).hexdigest()
+        return cls(public_directions(rows, index, len(classes)), digest)

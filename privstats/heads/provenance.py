@@ -40,6 +40,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         course: digest of the course, where ``fit_private`` ran one.
         survivors, clients: parties in the (first) sum, and parties of the plan.
         reproducible: the noise came from a generator that others may know, so there is no promise.
+        public: digest of the public records that went in beside the releases; the promise is for the others.
 
     Raises:
         ValueError: a promise in parts, or out of its bounds.
@@ -65,6 +66,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     survivors: int | None = None
     clients: int | None = None
     reproducible: bool = False
+    public: str | None = None
 
     def __post_init__(self) -> None:
         promise = (self.epsilon, self.delta, self.adjacency, self.unit, self.model)

@@ -7,7 +7,8 @@ prefix of the rounds gives a head.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -24,6 +25,7 @@ from privstats.course.recipes import SoftmaxRounds, recipe_of
 from privstats.dp.privacy import Adjacency
 from privstats.errors import ReleaseError
 from privstats.estimates import softmax
+from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import Priors, log_priors
 from privstats.heads.estimator import ClassHead, class_labels
@@ -69,6 +71,7 @@ class RefinedSoftmax(ClassHead):
 
     entry: ClassVar[Entry] = Entry(any_of="B", after_rounds=True)
     bounds: ClassVar[Bounds] = {"rounds": (NONE, Whole(1)), "priors": PRIORS}
+    uses_public: ClassVar[bool] = False
 
     rounds: int | None = None
     priors: Priors | ArrayLike = "counts"
@@ -82,6 +85,9 @@ class RefinedSoftmax(ClassHead):
 
         Raises:
             HeadError: a parameter out of its bounds.
+
+        Warns:
+            FewRecordsWarning: fewer records than features; RDA and LDA do better there.
         """
         check_parameters(self, self.bounds)
         X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
@@ -90,8 +96,15 @@ class RefinedSoftmax(ClassHead):
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         return self._fit_rows(UnitNorm().apply(X), index)
 
-    def fit_release(self, release: Any, labels: Sequence[Any] | None = None) -> Self:
-        """Fit on the first release of a course, before its gradient rounds; otherwise as :meth:`fit_releases`."""
+    def fit_release(
+        self, release: Any, labels: Sequence[Any] | None = None, *, public: tuple[Any, Any] | None = None
+    ) -> Self:
+        """Fit on the first release of a course, before its gradient rounds; otherwise as :meth:`fit_releases`.
+
+        Raises:
+            HeadError: ``public`` is given; the rounds of a course do not use public records.
+        """
+        self._check_public(public)
         return self.fit_releases([release], labels)
 
     def fit_releases(self, releases: Releases, labels: Sequence[Any] | None = None) -> Self:
@@ -116,8 +129,9 @@ class RefinedSoftmax(ClassHead):
         self.classes_ = class_labels(schema, schema.classes, labels)
         self.preprocessing_, self.provenance_ = Preprocessing.of_release(have[0]), UNKNOWN
         whitening, states = recipe.states(have)
-        discriminant = head_class("LDA")().fit_release(have[0])
         counts = denoise.counts(recipe.sums(have[0]).N, have[0].sigma["N"])
+        _warn(float(counts.sum()), schema.features)
+        discriminant = _quietly(head_class("LDA")().fit_release, have[0])
         self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
         self.provenance_ = Provenance.of(have)  # last: where no rule follows, an earlier one is still there
         return self
@@ -194,7 +208,8 @@ class RefinedSoftmax(ClassHead):
                 g, kappa = _gradient(U, index, whitening.published(state.weights))
                 state = softmax.refined(recipe, sums, whitening, state, g, kappa, 0.0)
                 advance(1)
-        discriminant = head_class("LDA")().fit(X, index)
+        _warn(n, d)
+        discriminant = _quietly(head_class("LDA")().fit, X, index)
         return self._settle(whitening, state.weights, discriminant, sums.N, rounds)
 
     def _settle(
@@ -210,6 +225,17 @@ class RefinedSoftmax(ClassHead):
             raise ReleaseError("RefinedSoftmax found no finite weights; the releases are damaged, fetch them again")
         self._adopt(rule)
         return self
+
+
+def _warn(records: float, features: int) -> None:
+    warn_of_few_records("RefinedSoftmax", records, features, "use RDA or LDA, which know more from few")
+
+
+def _quietly(fit: Callable[..., Any], *given: Any) -> Any:
+    """A fitted discriminant, without a second warning of few records."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewRecordsWarning)
+        return fit(*given)
 
 
 def _gradient(U: Array, index: NDArray[np.intp], W: Array) -> tuple[Array, float]:

@@ -183,6 +183,7 @@ class RidgeClassifier(ClassHead):
 
     entry: ClassVar[Entry] = Entry(any_of="B")
     bounds: ClassVar[Bounds] = {"solver": _SOLVERS, "penalty": (Number(), Text("auto", "gcv", "evidence"))}
+    uses_public: ClassVar[bool] = False
     softmax: ClassVar[bool] = False
 
     solver: Solver = "auto"

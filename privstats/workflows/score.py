@@ -8,15 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import mean, stdev
+from statistics import fmean, mean, stdev
+from typing import Any
+
+import numpy as np
 
 from privstats.randomness import Generator, seeded
 from privstats.schema import Schema, predicted
 
 __all__ = [
     "EPSILONS",
+    "NOTHING_RIGHT",
     "WITHOUT_NOISE",
     "Point",
+    "Scores",
     "heading",
     "metric",
     "noise_draw",
@@ -35,10 +40,52 @@ _METRICS = {"classes": "accuracy", "ridge": "R²"}
 
 
 @dataclass(frozen=True)
+class Scores:
+    """How well one fitted model does on test records.
+
+    Attributes:
+        score: accuracy, or R² of a regression; None where there is no model.
+        balanced: balanced accuracy, the mean over the classes of the test records of the accuracy on each: it counts
+            every class alike. None for a regression.
+
+    Example:
+        >>> from privstats.workflows.score import Scores
+        >>> Scores(score=0.95, balanced=0.83).balanced  # the misses are in a rare class
+        0.83
+    """
+
+    score: float | None
+    balanced: float | None = None
+
+    @classmethod
+    def of(cls, schema: Schema, head: Any, X: Any, y: Any) -> Scores:
+        """Of a fitted model with ``score(X, y)``, on at least one test record.
+
+        Example:
+            >>> from privstats.workflows.score import Scores
+            >>> X, y = np.array([[0.0, 0.1]] * 18 + [[1.0, 0.1]] * 2), np.array([0] * 17 + [1] * 3)
+            >>> schema, head = ps.ClassSchema(2, 2, "NAB", clip_norm=2.0), ps.heads.LDA().fit(X, y)
+            >>> found = Scores.of(schema, head, X, y)  # one of three records of the rare class is missed
+            >>> found.score, round(found.balanced, 3)
+            (0.95, 0.833)
+        """
+        score = float(head.score(X, y))
+        if predicted(schema) != "classes":
+            return cls(score)
+        X, y = np.asarray(X), np.asarray(y)
+        return cls(score, fmean(float(head.score(X[y == label], y[y == label])) for label in np.unique(y)))
+
+
+NOTHING_RIGHT = Scores(0.0, 0.0)
+"""Of a classifier whose every class was left out."""
+
+
+@dataclass(frozen=True)
 class Point:
     """One head at one epsilon: mean and standard deviation (ddof 1) of its score over the noise draws.
 
-    ``epsilon`` is infinite for the release without noise, whose spread is 0.
+    ``epsilon`` is infinite for the release without noise, whose spread is 0. ``balanced`` is the mean balanced accuracy
+    of a classifier (:class:`Scores`), where it was measured.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -50,9 +97,10 @@ class Point:
     epsilon: float
     mean: float
     spread: float
+    balanced: float | None = None
 
 
-def scored(head: str, epsilon: float, scores: Sequence[float]) -> Point:
+def scored(head: str, epsilon: float, scores: Sequence[float], balanced: float | None = None) -> Point:
     """The point of the scores of one head at one epsilon, one score per draw, at least one.
 
     Example:
@@ -61,7 +109,7 @@ def scored(head: str, epsilon: float, scores: Sequence[float]) -> Point:
         >>> round(point.mean, 2), round(point.spread, 3)
         (0.85, 0.071)
     """
-    return Point(head, epsilon, mean(scores), stdev(scores) if len(scores) > 1 else 0.0)
+    return Point(head, epsilon, mean(scores), stdev(scores) if len(scores) > 1 else 0.0, balanced)
 
 
 def noise_draw(seed: int, repeat: int) -> Generator:

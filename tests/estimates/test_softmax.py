@@ -86,6 +86,14 @@ def test_the_recipe_of_digits_is_the_published_one():
     assert recipe.ridge == pytest.approx((1.5 * 80 / 1347) ** 1.5 * 65 / (4 * 1347))
 
 
+@pytest.mark.parametrize(("classes", "rho"), [(2, 1.0), (4, 1.0), (10, 0.16), (77, 16 / 77**2)])
+def test_without_noise_the_ridge_follows_from_how_many_records_there_are(classes, rho):
+    exact = SoftmaxRecipe(classes=classes, features=384, records=1000, mu=math.inf)
+    assert exact.ridge == pytest.approx(rho * 385 / 4000)
+    weak = SoftmaxRecipe(classes=classes, features=384, records=1000, mu=1e6)
+    assert weak.ridge < 1e-3 * exact.ridge  # a course's rule is as it was, so its published weights are
+
+
 @pytest.mark.parametrize(("mu", "T"), [(1e-6, 4), (0.699, 4), (0.7, 6), (math.inf, 6)])
 def test_a_large_budget_is_worth_more_rounds(mu, T):
     assert advised_rounds(mu) == T

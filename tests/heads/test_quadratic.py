@@ -11,7 +11,7 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
 from privstats.errors import MissingStatisticError
 from privstats.heads import LDA, QDA, RDA
-from tests.heads.conftest import class_release
+from tests.heads.conftest import class_release, gaussian_mu
 
 pytestmark = pytest.mark.filterwarnings("ignore::privstats.heads.FewRecordsWarning")
 
@@ -124,6 +124,29 @@ def test_noise_turns_qda_into_lda_and_not_into_nonsense(blobs):
     noisy = QDA().fit_release(release).score(X, y)
     assert noisy > 0.8 * exact
     assert noisy >= LDA().fit_release(release).score(X, y) - 0.05
+
+
+def test_a_direction_that_noise_has_flattened_does_not_cost_a_class(blobs):
+    X, y = blobs(n=4000, d=10, classes=4)
+    sigma = {"N": 15.0, "A": 90.0, "S": 9000.0}
+    unlucky = np.random.default_rng(150)  # of 300 draws the one that lost a class when eigenvalues were cut at 0
+    head = QDA().fit_release(class_release(X, y, "NAS", sigma, unlucky))
+    assert min(head.score(X[y == c], y[y == c]) for c in range(4)) > 0.7
+
+
+@pytest.mark.parametrize("unlucky", [0, 26, 33])
+def test_a_class_whose_covariance_is_noise_alone_is_not_lost(digits, unlucky):
+    """Draws in which a class was never predicted while two hundredths of the noise in S counted as its covariance."""
+    X, X_test, y, y_test = digits
+    mu = gaussian_mu(0.3, 1e-5)
+    sigma = {name: (mu * share**0.5) ** -1 for name, share in {"N": 0.02, "A": 0.85, "S": 0.13}.items()}
+    release = class_release(X, y, "NAS", sigma, np.random.default_rng(unlucky))
+    lda, qda = ([h.score(X_test[y_test == c], y_test[y_test == c]) for c in range(10)] for h in fitted(release))
+    assert all(own > 0.1 for own, linear in zip(qda, lda, strict=True) if linear > 0.5)
+
+
+def fitted(release):
+    return LDA().fit_release(release), QDA().fit_release(release)
 
 
 def test_little_noise_is_no_noise(blobs):

@@ -168,3 +168,15 @@ def test_classes_and_surface_are_those_of_the_plan(records: Records) -> None:
     assert set(head.predict(records[0])) <= {"ash", "beech", "elm"}
     assert head.preprocessing_.clip_norm == 1.0
     assert SOFTMAX.features == head.preprocessing_.features
+
+
+def test_few_records_are_told_once_with_the_heads_that_do_better() -> None:
+    X, y = np.random.default_rng(0).normal(size=(30, 40)), np.arange(30) % 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ps.heads.RefinedSoftmax(rounds=1).fit(X, y)
+    (said,) = [each for each in caught if each.category is ps.heads.FewRecordsWarning]
+    assert "RefinedSoftmax estimates a covariance of 40 features from about 30 records: use RDA or LDA" in str(
+        said.message
+    )
+    assert said.filename == __file__

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.workflows.score import Point, heading, metric, noise_draw, scored, shown
+from privstats.workflows.score import Point, Scores, heading, metric, noise_draw, scored, shown
 
 CLASSES, RIDGE = ps.ClassSchema(3, 4, "NAB", 2.0), ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0)
 
@@ -14,6 +14,24 @@ CLASSES, RIDGE = ps.ClassSchema(3, 4, "NAB", 2.0), ps.RidgeSchema(4, clip_norm=1
 def test_a_point_is_mean_and_spread_over_the_draws():
     assert scored("LDA", 3.0, [0.5, 0.7]) == Point("LDA", 3.0, 0.6, pytest.approx(0.2 / math.sqrt(2)))
     assert scored("LDA", math.inf, [0.5]).spread == 0
+
+
+class Guess:
+    """A model that has one answer."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def score(self, X, y):
+        assert len(X) == len(y) > 0
+        return float((y == self.answer).mean())
+
+
+def test_balanced_accuracy_counts_every_class_alike():
+    y = np.array(["ash"] * 18 + ["elm"] * 2)
+    assert Scores.of(CLASSES, Guess("ash"), np.zeros((20, 4)), y) == Scores(0.9, 0.5)
+    assert Scores.of(CLASSES, Guess("elm"), np.zeros((20, 4)), y) == Scores(0.1, 0.5)
+    assert Scores.of(RIDGE, Guess("ash"), np.zeros((20, 4)), y) == Scores(0.9, None)
 
 
 def test_every_draw_of_every_seed_is_its_own():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from privstats.cli.parts.verifying import NO, is_signed, key_of
@@ -76,6 +77,7 @@ def facts_of(opened: HeadFile) -> dict[str, Any]:
         "survivors": promise.survivors,
         "clients": promise.clients,
         "reproducible": promise.reproducible,
+        "public": promise.public,
         "seed": parameters.get("random_state"),
         "classes": head.classes_.tolist() if hasattr(head, "classes_") else None,
         "features": (head if hasattr(head, "preprocessing_") else head.head).preprocessing_.features,
@@ -107,11 +109,14 @@ def against_key(path: Path, words: str) -> str:
 def against_releases(opened: HeadFile, releases: list[Release]) -> str:
     """Whether the head's file agrees with the releases, and the head scores as one that is fitted on them."""
     said, found = opened.provenance, Provenance.of(releases, opened.provenance.course)
+    found = msgspec.structs.replace(found, public=said.public)
     if said != found:
         return f"{NO}the file says {said}, of {_names(said)}; these say {found}, of {_names(found)}"
     head = opened.head
     if not getattr(head.entry, "closed_form", False):
         return "named in the file; not fitted again, because it is trained on samples"
+    if said.public is not None:
+        return "named in the file; not fitted again, because public records went in that it does not hold"
     try:
         again = type(head)(**head.get_params())
         again = again.fit_releases(releases) if head.entry.after_rounds else again.fit_release(releases[0])

@@ -36,6 +36,10 @@ from privstats.workflows.sweep import (
 __all__ = ["heads_named", "run"]
 
 _DONE = "sweep.json"
+_BALANCED = (
+    "balanced accuracy (in brackets where epsilon alone varies) is the mean of the classes' accuracies; far below the "
+    'accuracy it says that rare classes are missed, for which most heads have priors="uniform"'
+)
 
 
 def run(
@@ -128,6 +132,7 @@ def _notes(found: Study) -> list[str]:
             epsilon = float("inf") if row["epsilon"] is None else row["epsilon"]
             counted[epsilon] = max(counted.get(epsilon, 0.0), row["dropped"])
     return [
+        *([_BALANCED] if found.metric == "accuracy" else []),
         "nothing was charged: scores on private records are for their owner alone, and a plan that is chosen by them "
         "is a leak outside the budget; choose on public data",
         *(

@@ -60,14 +60,13 @@ def class_covariances(
     if evidence.S is None:
         same = np.broadcast_to(np.eye(d), (len(n), d, d))
         return ClassCovariances(basis, np.ones((len(n), d)), same)
-    own, noise = _own_scatter(evidence.S, evidence, n)
+    own, levels = _own_scatter(evidence.S, evidence, n)
     roundness = basis.T @ basis
     values, vectors = np.empty((len(n), d)), np.empty((len(n), d, d))
     with one_blas_thread():
         for c in range(len(n)):  # one eigendecomposition per class; never all in memory twice
             difference = own[c] / n[c] - matrix
-            level = noise / n[c]
-            blend = _blended(matrix, difference, level, pooled_weight)
+            blend = _blended(matrix, difference, levels[c] / n[c], pooled_weight)
             effective = (1 - pooled_weight) * n[c] + pooled_weight * total
             mean = max(float(np.trace(blend)) / d, 0.0)
             intensity = _intensity(blend, effective, shrinkage)
@@ -92,40 +91,56 @@ def real_share(evidence: ClassEvidence, n: Array) -> float:
     values = conditioned(shrink_values(scaled, total, "auto")[0], evidence.step)
     half, centre, inverse = pooled.vectors / np.sqrt(values), np.diag(scaled / values), 1 / values
     spread = (inverse.sum() ** 2 + np.square(inverse).sum()) / 2
-    own, noise = _own_scatter(evidence.S, evidence, n)
+    own, levels = _own_scatter(evidence.S, evidence, n)
     found = expected = 0.0
     with one_blas_thread():
-        for count, scatter in zip(n, own, strict=True):
+        for count, scatter, level in zip(n, own, levels, strict=True):
             whitened = half.T @ (scatter / count) @ half
             found += count * float(np.square(whitened - centre).sum())
-            expected += float(np.trace(whitened) ** 2 + np.square(whitened).sum()) + noise**2 / count * spread
+            expected += float(np.trace(whitened) ** 2 + np.square(whitened).sum()) + level**2 / count * spread
     return max(0.0, 1 - expected / found) if found > 0 else 0.0
 
 
-def _own_scatter(S: Array, evidence: ClassEvidence, n: Array) -> tuple[Array, float]:
-    """Scatter of each class about its own mean, ``(C, d, d)``, and the noise level in each."""
+def _own_scatter(S: Array, evidence: ClassEvidence, n: Array) -> tuple[Array, Array]:
+    """Scatter of each class about its own mean, ``(C, d, d)``, and the noise level in each, ``(C,)``.
+
+    With A_c = a + z, z of level s, ``A_c A_c' / n_c`` holds ``(a z' + z a' + z z') / n_c``. Its mean is added back;
+    about the mean its squared Frobenius norm is ``(d + 1) s^2 (2 |a|^2 + d s^2) / n_c^2``, that of GOE noise whose
+    level has the square ``s^2 (4 |a|^2 / d + 2 s^2) / n_c^2``.
+    """
+    d, variance = evidence.features, evidence.noise("A") ** 2
     own = S - np.einsum("ci,cj->cij", evidence.A, evidence.A / n[:, None])
-    own[:, np.arange(evidence.features), np.arange(evidence.features)] += (evidence.noise("A") ** 2 / n)[:, None]
-    return own, evidence.noise("S")
+    own[:, np.arange(d), np.arange(d)] += (variance / n)[:, None]
+    length = np.maximum(np.square(evidence.A).sum(axis=1) - d * variance, 0.0)
+    return own, np.sqrt(evidence.noise("S") ** 2 + variance * (4 * length / d + 2 * variance) / np.square(n))
 
 
 def _blended(pooled: Array, difference: Array, level: float, pooled_weight: float) -> Array:
-    """A class's covariance pulled toward the pooled one, then denoised at the level that is left, ``(d, d)``."""
+    """A class's covariance pulled toward the pooled one, then denoised at the level that is left, ``(d, d)``.
+
+    An eigenvalue that noise hides counts as the mean of what it may be, never as 0: a class with a direction of almost
+    no variance would be lost to every record that is off by a little there.
+    """
     share = (1 - pooled_weight) * _kept(difference, level)
     blend = pooled + share * difference
     if level * share > 0:
         spectrum = denoise_spectrum(blend, level * share)
-        blend = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
+        blend = (spectrum.vectors * positive_part(spectrum.values, level * share)) @ spectrum.vectors.T
     return blend
 
 
 def _kept(difference: Array, level: float) -> float:
-    """Share of a class's difference from the pool that is more than noise; 1 without noise."""
+    """Share of a class's difference from the pool that is more than noise; 1 without noise.
+
+    Only what exceeds two standard deviations of the noise's squared norm, each ``2 / sqrt(d (d + 1))`` of its mean,
+    counts as real: where the noise is far larger than the covariance, a share of chance that looks small against the
+    noise is large against the covariance, and biases every score of the class.
+    """
     if level == 0:
         return 1.0
     d = len(difference)
     noise = level**2 / 2 * d * (d + 1)
-    real = float(positive_part(float(np.square(difference).sum()) - noise, noise * math.sqrt(2 / (d * d))))
+    real = max(float(np.square(difference).sum()) - noise * (1 + 4 / math.sqrt(d * (d + 1))), 0.0)
     return real / (real + noise)
 
 

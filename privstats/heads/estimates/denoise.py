@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.estimates.spectrum import positive_part
 from privstats.heads.evidence import Array, ClassEvidence
@@ -18,6 +19,7 @@ __all__ = [
     "Means",
     "class_means",
     "counts",
+    "public_directions",
     "total_scatter",
     "within_scatter",
 ]
@@ -67,6 +69,11 @@ def class_means(evidence: ClassEvidence, n: Array) -> Means:
     One between-class variance t^2 is estimated for all classes and directions (weighted by how well each class is
     known), then class c keeps ``t^2 / (t^2 + v_c)`` of its distance, v_c = sigma_A^2 / n_c^2. Pooling the estimate was
     better than class-wise James-Stein and than singular-value shrinkage on digits and BANKING77 at epsilon <= .5.
+
+    With public records the classes are pulled to ``grand + b p_c`` instead, p_c the public mean of class c less that of
+    all, and t^2 is that of what b p_c leaves. One number b, at least 0, is the regression of all released distances on
+    the public ones, so it is known C d times better than an entry of a mean: public records that say nothing of the
+    classes get b near 0, and with it the estimate without them.
     """
     total = n.sum()
     grand = evidence.A.sum(axis=0) / total
@@ -76,9 +83,43 @@ def class_means(evidence: ClassEvidence, n: Array) -> Means:
         return Means(raw, grand, np.ones(C))
     distance = raw - grand
     variance = sigma**2 * (1 / n**2 - 2 / (n * total) + C / total**2)
-    between = _between_variance(np.square(distance).mean(axis=1), variance, d)
+    told = np.zeros_like(raw) if evidence.public is None else _told(evidence.public, distance, n, variance)
+    between = _between_variance(np.square(distance - told).mean(axis=1), variance, d)
     kept = between / (between + sigma**2 / n**2)
-    return Means(grand + kept[:, None] * distance, grand, kept)
+    return Means(grand + told + kept[:, None] * (distance - told), grand, kept)
+
+
+def public_directions(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
+    """Means of public rows per class, less the mean of these means, ``(C, d)``; 0 for a class without a row.
+
+    Args:
+        rows: ``(m, d)``, behind the public map of the release.
+        labels: ``(m,)``, 0..C-1.
+        classes: C.
+    """
+    count = np.bincount(labels, minlength=classes)
+    sums = np.zeros((classes, rows.shape[1]))
+    np.add.at(sums, labels, rows)
+    there = count > 0
+    means = sums[there] / count[there, None]
+    found = np.zeros_like(sums)
+    found[there] = means - means.mean(axis=0)
+    return found
+
+
+def _told(public: Array, distance: Array, n: Array, variance: Array) -> Array:
+    """b p_c, ``(C, d)``: the part of the distances to the grand mean that public records predict.
+
+    b is the weighted least-squares coefficient, of variance 1 / energy by the known noise, times z^2 / (1 + z^2) with
+    z^2 its square over that variance; 0 where it is not above 0.
+    """
+    there = np.where(public.any(axis=1), n, 0.0)
+    directions = np.where(there[:, None] > 0, public - there @ public / max(there.sum(), 1.0), 0.0)
+    weighted = directions / variance[:, None]
+    energy = float((weighted * directions).sum())
+    b = max(float((weighted * distance).sum()) / energy, 0.0) if energy > 0 else 0.0
+    strength = b * b * energy
+    return b * strength / (1 + strength) * directions
 
 
 def within_scatter(evidence: ClassEvidence, n: Array) -> Array:

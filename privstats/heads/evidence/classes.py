@@ -38,6 +38,8 @@ class ClassEvidence:
         sigma: noise standard deviation per statistic in real units; 0.0 where there is none. A symmetric block has
             variance sigma^2 on the diagonal and sigma^2 / 2 off it.
         step: of the grid that the records were rounded to, in real units; 0.0 where they were not.
+        public: class means of public records less the mean of these means, ``(C, d)``; 0 for a class without any, and
+            None where there are no public records.
     """
 
     N: Array
@@ -48,6 +50,7 @@ class ClassEvidence:
     origin: Array
     sigma: Mapping[str, float]
     step: float = 0.0
+    public: Array | None = None
 
     @property
     def classes(self) -> int:
@@ -77,7 +80,8 @@ class ClassEvidence:
         B = None if self.B is None else basis.T @ self.B @ basis
         S = None if self.S is None else basis.T @ self.S @ basis
         D = None if S is None else np.einsum("cii->ci", S)
-        return ClassEvidence(self.N, self.A @ basis, B, S, D, self.origin @ basis, self.sigma, self.step)
+        public = None if self.public is None else self.public @ basis
+        return ClassEvidence(self.N, self.A @ basis, B, S, D, self.origin @ basis, self.sigma, self.step, public)
 
     def require(self, head: str, *statistics: str) -> None:
         """Raise MissingStatisticError where none of ``statistics`` was released, and name the heads that would work."""

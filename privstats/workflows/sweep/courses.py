@@ -20,8 +20,9 @@ from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.transforms import apply
+from privstats.workflows.score import NOTHING_RIGHT, Scores
 
-__all__ = ["Shards", "course_score", "ends_a_course", "played"]
+__all__ = ["Shards", "course_scores", "ends_a_course", "played"]
 
 Shards: TypeAlias = Sequence[tuple[Any, Any]]
 """``(X, y)`` of every client."""
@@ -32,8 +33,8 @@ def ends_a_course(head: Any) -> bool:
     return hasattr(head, "fit_releases")
 
 
-def course_score(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], rng: Generator) -> float:
-    """The score of a head at the end of a course whose promise as a whole is the plan's.
+def course_scores(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], rng: Generator) -> Scores:
+    """The scores of a head at the end of a course whose promise as a whole is the plan's.
 
     Without noise it is the head of the records themselves, behind the plan's transform; 0 where the first release
     aborted.
@@ -45,9 +46,11 @@ def course_score(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], r
         recipe_for(plan.schema, 1, 1.0, head.rounds or 1)
         rows = np.concatenate([np.asarray(X, np.float64) for X, _ in shards])
         behind, others = (apply(plan.schema.transform, each) for each in (rows, np.asarray(test[0], np.float64)))
-        return float(head.fit(behind, np.concatenate([np.asarray(y) for _, y in shards])).score(others, test[1]))
+        return Scores.of(
+            plan.schema, head.fit(behind, np.concatenate([np.asarray(y) for _, y in shards])), others, test[1]
+        )
     releases = played(Rounds.within(plan, head.rounds), shards, rng)
-    return float(head.fit_releases(releases).score(*test)) if releases[0] else 0.0
+    return Scores.of(plan.schema, head.fit_releases(releases), *test) if releases[0] else NOTHING_RIGHT
 
 
 def played(course: Rounds, shards: Shards, rng: Generator) -> list[Release | None]:

@@ -28,10 +28,10 @@ from privstats.randomness import Generator, seeded
 from privstats.release import Release
 from privstats.schema import ClassSchema, predicted
 from privstats.transforms import apply
-from privstats.workflows.score import noise_draw
+from privstats.workflows.score import NOTHING_RIGHT, Scores, noise_draw
 from privstats.workflows.simulate import dirichlet_partition
 from privstats.workflows.sweep.axes import Axes, Partition, Point, plan_at
-from privstats.workflows.sweep.courses import Shards, course_score, ends_a_course
+from privstats.workflows.sweep.courses import Shards, course_scores, ends_a_course
 
 __all__ = ["BASELINES", "Dataset", "Draw", "Trial", "baselines", "draws_of"]
 
@@ -77,6 +77,7 @@ class Draw:
         head: its name.
         draw: number of the draw of partition and noise; the same number is the same draw at every point.
         score: accuracy or R²; None where the statistics cannot feed the head.
+        balanced: balanced accuracy; None for a regression, and where there is no score.
         dropped: classes that the minimum count left out.
         upload_bytes: what a client would send, in the first of its sessions.
         why: where there is no score, the sentence that says which statistic is missing.
@@ -93,6 +94,7 @@ class Draw:
     head: str
     draw: int
     score: float | None
+    balanced: float | None
     dropped: int = 0
     upload_bytes: int = 0
     why: str = ""
@@ -126,9 +128,9 @@ def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:
 
 def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards: Shards, name: str, head: Any) -> Draw:
     if ends_a_course(head):
-        score, why = _score_course(release.plan, head, shards, subject.test, noise_draw(subject.seed, job.draw))
+        scores, why = _score_course(release.plan, head, shards, subject.test, noise_draw(subject.seed, job.draw))
     else:
-        score, why = _score(release, head, subject.test)
+        scores, why = _score(release, head, subject.test)
     schema = release.plan.schema
     return Draw(
         model=point.model,
@@ -141,30 +143,29 @@ def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards
         epsilon=None if math.isinf(point.epsilon) else point.epsilon,
         head=name,
         draw=job.draw,
-        score=score,
+        score=scores.score,
+        balanced=scores.balanced,
         dropped=len(release.suppressed),
         upload_bytes=release.plan.masking.upload_bytes,
         why=why,
     )
 
 
-def _score(release: Release, head: Any, test: tuple[Any, Any]) -> tuple[float | None, str]:
+def _score(release: Release, head: Any, test: tuple[Any, Any]) -> tuple[Scores, str]:
     schema = release.plan.schema
     if isinstance(schema, ClassSchema) and len(release.suppressed) == schema.classes:
-        return 0.0, ""  # nothing is left to predict
+        return NOTHING_RIGHT, ""  # nothing is left to predict
     try:
-        return float(head.fit_release(release).score(*test)), ""
+        return Scores.of(schema, head.fit_release(release), *test), ""
     except MissingStatisticError as error:
-        return None, str(error)
+        return Scores(None), str(error)
 
 
-def _score_course(
-    plan: Plan, head: Any, shards: Shards, test: tuple[Any, Any], rng: Generator
-) -> tuple[float | None, str]:
+def _score_course(plan: Plan, head: Any, shards: Shards, test: tuple[Any, Any], rng: Generator) -> tuple[Scores, str]:
     try:
-        return course_score(head, plan, shards, test, rng), ""
+        return course_scores(head, plan, shards, test, rng), ""
     except PlanError as error:
-        return None, str(error)
+        return Scores(None), str(error)
 
 
 def _owners(subject: Dataset, job: Trial) -> list[NDArray[np.int64]]:

@@ -42,8 +42,8 @@ KEPT = "draws.jsonl"
 """The file in which an unfinished study keeps its draws."""
 
 _POINT = (*AXES, "head")
-_DRAWS = (*_POINT, "draw", "score", "dropped", "upload_bytes")
-_SUMMARY = (*_POINT, "draws", "mean", "deviation", "low", "high", "dropped", "upload_bytes")
+_DRAWS = (*_POINT, "draw", "score", "balanced", "dropped", "upload_bytes")
+_SUMMARY = (*_POINT, "draws", "mean", "deviation", "low", "high", "balanced", "dropped", "upload_bytes")
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
@@ -90,7 +90,8 @@ class Study:
 
     @property
     def summary(self) -> Frame:
-        """One row per point and head: mean, standard deviation (ddof 1), and Student's interval for the mean.
+        """One row per point and head: mean, standard deviation (ddof 1), Student's interval for the mean, and the mean
+        balanced accuracy of classifiers.
 
         The spread is that of noise and partitions; the test records are the same in every draw. A release without noise
         is drawn once and has neither.
@@ -108,13 +109,22 @@ class Study:
             deviation = stdev(scores)
             half = float(stdtrit(len(scores) - 1, (1 + self.confidence) / 2)) * deviation / math.sqrt(len(scores))
             low, high = mean - half, mean + half
-        same = {"upload_bytes": rows[0]["upload_bytes"], "dropped": fmean(row["dropped"] for row in rows)}
-        return {"draws": len(scores), "mean": mean, "deviation": deviation, "low": low, "high": high, **same}
+        classes = [row["balanced"] for row in rows if row["balanced"] is not None]
+        return {
+            "draws": len(scores),
+            "mean": mean,
+            "deviation": deviation,
+            "low": low,
+            "high": high,
+            "balanced": fmean(classes) if classes else None,
+            "dropped": fmean(row["dropped"] for row in rows),
+            "upload_bytes": rows[0]["upload_bytes"],
+        }
 
     def to_json(self) -> str:
         """The whole study in one document: axes, data, versions, every draw and every mean."""
         document = {
-            "privstats": "sweep/2",
+            "privstats": "sweep/3",
             "metric": self.metric,
             "plan": self.plan.tables,
             "plan_digest": self.plan.digest,

@@ -9,6 +9,7 @@ import privstats as ps
 from privstats.course import Rounds
 from privstats.errors import DataError
 from privstats.randomness import seeded
+from privstats.workflows.score import NOTHING_RIGHT
 from privstats.workflows.sweep import courses, sweep
 from tests.course.cases import RIDGE, plan_of, shards
 
@@ -54,7 +55,7 @@ def test_a_node_that_aborts_is_a_round_without_a_sum(
     monkeypatch.setattr(courses.session, "aggregate_unmasked", aborts)
     assert courses.played(Rounds.within(plan_of(), 2), shards(), seeded(1)) == [None]
     head = ps.heads.RefinedSoftmax(rounds=2)
-    assert courses.course_score(head, plan_of(), shards(), records, seeded(1)) == 0.0
+    assert courses.course_scores(head, plan_of(), shards(), records, seeded(1)) == NOTHING_RIGHT
 
 
 def test_a_regression_sweeps_too() -> None:

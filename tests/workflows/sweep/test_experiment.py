@@ -50,6 +50,19 @@ def test_means_deviations_and_intervals_are_those_of_the_raw_draws(result):
     assert (exact["draws"], exact["deviation"], exact["low"]) == (1, None, None)
 
 
+def test_balanced_accuracy_stands_beside_accuracy(result):
+    from sklearn.metrics import balanced_accuracy_score
+
+    point = {"model": "none", "alpha": 0.1, "head": "LDA"}
+    (row,) = result.draws.where(**point)
+    release = ps.Release.exact(PLAN.schema, ps.measure(PLAN.schema, *TRAIN))
+    head = ps.heads.LDA().fit_release(release)
+    assert row["balanced"] == pytest.approx(balanced_accuracy_score(TEST[1], head.predict(TEST[0])))
+    (mean,) = result.summary.where(model="local", alpha=0.1, epsilon=0.02, head="LDA")
+    of_draws = result.draws.where(model="local", alpha=0.1, epsilon=0.02, head="LDA")["balanced"]
+    assert mean["balanced"] == pytest.approx(statistics.fmean(of_draws))
+
+
 def test_skew_does_not_change_sums_that_do_not_ask_whose_a_record_is(result):
     """Partition invariance, as equality of every score and not of a mean."""
     one, other = (result.draws.where(alpha=alpha)["score"] for alpha in (0.1, 10.0))

@@ -1,0 +1,87 @@
+"""How often strong noise costs a head a whole class: draws in which a class that LDA tells is never predicted.
+
+    python -m benchmarks.heads.lost --save
+
+Releases of (N, A, S), central model, record level, add-remove, delta 1e-5. A class is lost where its recall is below
+5 % and that of LDA, from the same release, above 50 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import privstats as ps
+from benchmarks.data import Split, private_tasks
+from benchmarks.measuring import Rows, Tables, command
+from benchmarks.refinement.models import one_shot_plan
+from privstats import heads
+from privstats.randomness import seeded
+
+HEADS = {"LDA": heads.LDA, "QDA": heads.QDA, "LowRankQDA": heads.LowRankQDA, "RDA": heads.RDA}
+CELLS = (("made-up classes", 0.1, 300), ("made-up classes", 0.3, 300), ("digits", 0.3, 60), ("digits", 1.0, 60))
+_LOST, _TOLD = 0.05, 0.5
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """How often."""
+    parser.add_argument("--draws", type=int, help="noise draws of every cell; by default 300 and 60")
+
+
+def tables(options: argparse.Namespace) -> Tables:
+    """A table per data set and epsilon."""
+    warnings.simplefilter("ignore", heads.FewRecordsWarning)
+    digits = next(task for task in private_tasks(bundled_only=True) if task.name == "digits")
+    splits = {"made-up classes": made_up(), "digits": digits.transformed()}
+    for name, epsilon, draws in CELLS[-1:] if options.quick else CELLS:
+        yield (
+            f"lost classes: {name}, {epsilon:g}",
+            lost(splits[name], epsilon, 1 if options.quick else options.draws or draws),
+        )
+
+
+def lost(split: Split, epsilon: float, draws: int) -> Rows:
+    """A row per head: draws that lost a class, and balanced accuracy on average and in the worst draw."""
+    X, X_test, y, y_test = split
+    plan = one_shot_plan(split, "NAS", epsilon, None)
+    parts = [ps.measure(plan.schema, X[k::2], y[k::2]) for k in range(2)]
+    found: dict[str, list[list[float]]] = {name: [] for name in HEADS}
+    for seed in range(draws):
+        release = ps.session.aggregate_unmasked(plan, parts, seeded(seed))
+        for name, head in HEADS.items():
+            found[name].append(recalls(head().fit_release(release), X_test, y_test))
+    told = np.array(found["LDA"]) > _TOLD
+    return [
+        {
+            "head": name,
+            "draws": draws,
+            "lost": int(((np.array(each) < _LOST) & told).any(axis=1).sum()),
+            "balanced accuracy": 100 * float(np.mean(each)),
+            "worst draw": 100 * float(np.mean(each, axis=1).min()),
+        }
+        for name, each in found.items()
+    ]
+
+
+def recalls(head: Any, X: NDArray[np.float64], y: NDArray[np.intp]) -> list[float]:
+    """The share of each class's records that are told right."""
+    right = head.predict(X) == y
+    return [float(right[y == label].mean()) for label in np.unique(y)]
+
+
+def made_up() -> Split:
+    """Four Gaussian classes far apart, each with a covariance of its own: 4,000 rows of norm at most 1."""
+    chance = np.random.default_rng(0)
+    means, shapes = 2 * chance.standard_normal((4, 10)), chance.standard_normal((4, 10, 10)) / 10**0.5 + np.eye(10)
+    y = chance.integers(4, size=5_000)
+    X = means[y] + np.einsum("nij,nj->ni", shapes[y], chance.standard_normal((5_000, 10)))
+    X /= np.linalg.norm(X, axis=1).max()
+    return X[:4_000], X[4_000:], y[:4_000], y[4_000:]
+
+
+if __name__ == "__main__":
+    command("heads.lost", __doc__, tables, options)

@@ -1,0 +1,64 @@
+"""The noise that a class's scatter is said to hold is the noise that it holds."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privstats.heads.estimates.class_covariance import _kept, _own_scatter
+from privstats.heads.evidence import ClassEvidence
+
+DRAWS = 400
+
+
+def scatters(mean, count, sigma, rng):
+    """Scatters about noisy means, ``(DRAWS, d, d)``, and the levels that are claimed, of one class whose S is exact."""
+    d = len(mean)
+    S = count * (np.outer(mean, mean) + np.eye(d))
+    A = count * mean + sigma * rng.standard_normal((DRAWS, d))
+    evidence = ClassEvidence(
+        N=np.full(DRAWS, float(count)), A=A, B=None, S=None, D=None, origin=np.zeros(d), sigma={"A": sigma, "S": 0.0}
+    )
+    return _own_scatter(np.broadcast_to(S, (DRAWS, d, d)), evidence, evidence.N)
+
+
+@settings(max_examples=10)
+@given(st.integers(2, 8), st.floats(0.0, 40.0), st.integers(10, 1000), st.integers(0, 2**32 - 1))
+def test_noise_in_a_class_sum_counts_in_its_scatter(d, length, count, seed):
+    """Never too low, and right where the class sum is longer than its noise."""
+    rng, sigma = np.random.default_rng(seed), 30.0
+    own, levels = scatters(length * sigma / count * np.eye(d)[0], count, sigma, rng)
+    moved = own - count * np.eye(d)
+    spread = np.square(moved).sum(axis=(1, 2)).mean()
+    claimed = np.square(levels).mean() * d * (d + 1) / 2  # the squared norm of a GOE matrix of that level
+    assert spread / claimed < 1.5
+    assert spread / claimed > 0.6 or length < 2 * d**0.5
+    error = 4 * moved.std(axis=0) / DRAWS**0.5 + 1e-9 * count
+    assert (np.abs(moved.mean(axis=0)) <= error).all()  # what the noise adds on average has been taken out
+
+
+@settings(max_examples=10)
+@given(st.integers(2, 40), st.floats(0.1, 100.0), st.integers(0, 2**32 - 1))
+def test_noise_alone_is_no_difference_between_classes(d, level, seed):
+    rng = np.random.default_rng(seed)
+    upper = np.triu(rng.standard_normal((DRAWS // 4, d, d)))
+    noise = level / 2 * (upper + upper.transpose(0, 2, 1))
+    noise += level * (2**-0.5 - 0.5) * (np.triu(upper, 1) + np.triu(upper, 1).transpose(0, 2, 1))
+    assert np.mean([_kept(each, level) > 0 for each in noise]) < 0.15
+    signal = 10 * level * d * np.diag(rng.standard_normal(d) + 3)
+    assert _kept(noise[0] + signal, level) > 0.9
+    assert _kept(noise[0], 0.0) == 1.0
+
+
+def test_without_noise_in_the_sums_the_level_is_that_of_s():
+    evidence = ClassEvidence(
+        N=np.array([5.0, 9.0]),
+        A=np.ones((2, 3)),
+        B=None,
+        S=None,
+        D=None,
+        origin=np.zeros(3),
+        sigma={"A": 0.0, "S": 2.0},
+    )
+    assert _own_scatter(np.zeros((2, 3, 3)), evidence, evidence.N)[1].tolist() == [2.0, 2.0]

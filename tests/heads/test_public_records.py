@@ -1,0 +1,159 @@
+"""Public records beside a release: they help where noise hides the means, and never much where they say nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privstats as ps
+from privstats.cli.parts.head_files import HeadFile, against_releases, facts_of
+from privstats.errors import DataError, HeadError
+from privstats.heads import LDA, QDA, NaiveBayes
+from privstats.heads.estimates import denoise
+from privstats.heads.evidence import ClassEvidence
+from privstats.heads.registry import HEADS
+from tests.heads.conftest import class_release, quick, record_noise
+
+C, D = 6, 30
+
+
+def evidence(public, sigma, rng):
+    """Class sums of 100 records each under noise of this level, and the true means, of norm about 1."""
+    means = rng.standard_normal((C, D)) / D**0.5
+    A = 100 * means + sigma * rng.standard_normal((C, D))
+    known = None if public is None else public(means, rng)
+    return ClassEvidence(np.full(C, 100.0), A, None, None, None, np.zeros(D), {"A": sigma}, public=known), means
+
+
+def near(means, rng):
+    return denoise.public_directions(means + 0.1 * rng.standard_normal((C, D)), np.arange(C), C)
+
+
+def unrelated(means, rng):
+    return denoise.public_directions(rng.standard_normal((C, D)), np.arange(C), C)
+
+
+def error(public, sigma, seed):
+    """Squared error of the differences between classes; the mean of all classes is not what public records tell."""
+    known, means = evidence(public, sigma, np.random.default_rng(seed))
+    wrong = denoise.class_means(known, known.N).values - means
+    return float(np.square(wrong - wrong.mean(axis=0)).sum())
+
+
+@pytest.mark.parametrize(("sigma", "most"), [(1.0, 1.01), (30.0, 0.9), (100.0, 0.7), (300.0, 1.2)])
+def test_public_means_that_are_near_are_used_as_far_as_noise_hides_the_own(sigma, most):
+    near_by, alone = (np.mean([error(public, sigma, seed) for seed in range(30)]) for public in (near, None))
+    assert near_by < most * alone
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.01, 300.0))
+def test_public_means_that_say_nothing_change_almost_nothing(seed, sigma):
+    """b is one number out of C d; by chance it explains a few times one entry's share of signal and noise."""
+    assert error(unrelated, sigma, seed) < error(None, sigma, seed) + 12 * ((sigma / 100) ** 2 + 1 / D)
+
+
+@given(st.floats(0.01, 100.0), st.floats(-10.0, 10.0), st.integers(0, 1000))
+def test_neither_length_nor_place_of_the_public_records_matters(scale, shift, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((C, D))
+    one = denoise.public_directions(rows, np.arange(C), C)
+    other = denoise.public_directions(scale * rows + shift, np.arange(C), C)
+    np.testing.assert_allclose(scale * one, other, atol=1e-9 * (scale + abs(shift)))
+    own, _ = evidence(lambda *_: one, 100.0, np.random.default_rng(seed))
+    moved, _ = evidence(lambda *_: other, 100.0, np.random.default_rng(seed))
+    before, after = (denoise.class_means(each, each.N).values for each in (own, moved))
+    np.testing.assert_allclose(before, after, atol=1e-7)
+
+
+def test_a_class_without_public_records_is_estimated_from_the_release():
+    rows, labels = np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 4.0]]), np.array([0, 0, 2])
+    np.testing.assert_allclose(
+        denoise.public_directions(rows, labels, 4), [[1.0, -2.0], [0.0, 0.0], [-1.0, 2.0], [0, 0]]
+    )
+
+
+@pytest.mark.parametrize("head", [LDA, NaiveBayes])
+def test_few_public_records_win_where_noise_is_strong_and_change_nothing_without_noise(digits, head):
+    X, X_test, y, y_test = digits
+    first = np.concatenate([np.flatnonzero(y == c)[:5] for c in range(10)])
+    public, rest = (X[first], y[first]), np.setdiff1d(np.arange(len(X)), first)
+    noisy = class_release(X[rest], y[rest], sigma=record_noise(0.1), rng=np.random.default_rng(0))
+    alone = head().fit_release(noisy).score(X_test, y_test)
+    assert head().fit_release(noisy, public=public).score(X_test, y_test) > alone + 0.2
+    exact = class_release(X[rest], y[rest])
+    with_public, without = head().fit_release(exact, public=public), head().fit_release(exact)
+    np.testing.assert_array_equal(with_public.decision_function(X_test), without.decision_function(X_test))
+
+
+def test_a_subspace_and_class_covariances_see_them_too(digits):
+    X, X_test, y, y_test = digits
+    sigma = dict(zip("NAS", record_noise(0.3).values(), strict=True))
+    release = class_release(X, y, "NAS", sigma, np.random.default_rng(0))
+    for head in (QDA(), LDA(subspace="auto")):
+        with_public = head.fit_release(release, public=(X[:100], y[:100])).score(X_test, y_test)
+        assert with_public > head.fit_release(release).score(X_test, y_test) - 0.05
+
+
+@pytest.fixture(scope="module")
+def release():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), np.arange(200) % 2
+    transform = (ps.transforms.UnitNorm(),)
+    schema = ps.ClassSchema(2, 3, "NAB", clip_norm=1.0, transform=transform, class_names=("ash", "elm"))
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
+    return ps.simulate(plan, [(X[k::2], np.array(["ash", "elm"])[y[k::2]]) for k in range(2)])
+
+
+PUBLIC = ([[5.0, 0.0, 0.0], [0.0, 5.0, 0.0]], ["ash", "elm"])
+
+
+def test_the_provenance_names_them_and_rows_go_through_the_public_map(release, tmp_path):
+    head, plain = LDA().fit_release(release, public=PUBLIC), LDA().fit_release(release)
+    assert plain.provenance_.public is None
+    assert head.provenance_.covered
+    assert head.provenance_ != plain.provenance_
+    longer = LDA().fit_release(release, public=(7 * np.array(PUBLIC[0]), PUBLIC[1]))  # UnitNorm comes first
+    assert longer.provenance_ == head.provenance_
+    np.testing.assert_array_equal(longer.coef_, head.coef_)
+    head.save(tmp_path / "a.head")
+    again = HeadFile.of(tmp_path / "a.head")
+    assert again.provenance == head.provenance_
+    assert facts_of(again)["public"] == head.provenance_.public
+    assert "not fitted again, because public records went in" in against_releases(again, [release])
+    assert "public records went in, too" in head.card()
+    assert "public records went in" not in plain.card()
+
+
+@pytest.mark.parametrize(
+    ("public", "words"),
+    [
+        ("records", "public must be a pair"),
+        ((PUBLIC[0], ["ash", "oak"]), "holds the label 'oak'"),
+        ((PUBLIC[0], ["ash"]), "a label for each row"),
+        (([], []), "a label for each row|must be a finite matrix"),
+        (([[np.nan, 1.0, 2.0]], ["ash"]), "finite"),
+    ],
+)
+def test_what_is_no_public_record_is_refused(release, public, words):
+    with pytest.raises(DataError, match=words):
+        LDA().fit_release(release, public=public)
+
+
+@pytest.mark.parametrize("head", [ps.heads.RefinedSoftmax, ps.heads.RidgeClassifier])
+def test_a_head_that_reads_no_class_means_refuses_them(release, head):
+    with pytest.raises(HeadError, match="does not use public records; give them to LDA"):
+        head().fit_release(release, public=PUBLIC)
+
+
+@pytest.mark.parametrize("name", sorted(set(HEADS) - {"Ridge", "RidgeClassifier", "RefinedRidge", "RefinedSoftmax"}))
+def test_every_other_head_of_classes_uses_them(name):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), np.arange(400) % 2
+    X[:, 0] += y
+    noisy = class_release(X, y, "NAS", {"N": 1.0, "A": 30.0, "S": 30.0}, rng)
+    public = ([[0.0, 4.0, 0.0], [4.0, 0.0, 0.0]], [0, 1])
+    with_public, alone = quick(name).fit_release(noisy, public=public), quick(name).fit_release(noisy)
+    assert not np.allclose(with_public.predict_proba(X), alone.predict_proba(X))
