@@ -257,7 +257,7 @@ def _possible(schema: Table, privacy: Table, cohort: Table) -> bool:
     fine &= len(schema.get("pulls", ())) <= 4 and schema.get("grid_bits", 0) in range(21)
     fine &= min(privacy["epsilon"], privacy["delta"]) > 0 and privacy["adjacency"] in ("add-remove", "replace-one")
     fine &= 0 <= cohort.get("colluders", 0) < cohort["min_survivors"] <= cohort["clients"]
-    return fine and 1 <= privacy.get("client_clip", 1) <= privacy.get("max_records_per_client", 1)
+    return bool(fine and 1 <= privacy.get("client_clip", 1) <= privacy.get("max_records_per_client", 1))
 
 
 def _plan(text: str, claimed: Table) -> Table:
