@@ -276,6 +276,9 @@ flower serve nowhere --certificates folder
 flower serve folder
 flower give-up nowhere --yes
 flower give-up folder
+flower status
+flower status nowhere
+flower status folder
 """.strip().splitlines()
 
 

@@ -14,6 +14,7 @@ import pytest
 import privstats as ps
 from privstats.course import Alignment, Stream, read, write
 from privstats.engines.flower import launch
+from privstats.engines.network.supervision import supervised
 from privstats.secagg import Identity
 from tests.course.cases import plan_of
 from tests.engines.network.courses.study import course_study
@@ -156,6 +157,29 @@ def test_who_is_not_on_the_roster_is_told_before_it_joins(privstats, tmp_path: P
         assert "identity.pem is not on roster.toml: ask the coordinator for a roster with your key" in done.stderr
 
 
+def test_status_prints_a_table_and_its_exit_code_is_the_answer(privstats, tmp_path: Path) -> None:
+    net = FolderNet(study_of(tmp_path))
+    net.goes = dict.fromkeys(range(102, 105), 0.0)
+    net.run()
+    done = privstats("flower", "status", "study/host", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "2 (Celle) has not connected since the session began, since 20" in said
+    assert "resumes at step advertise" in said
+    facts = json.loads(privstats("flower", "status", "study/party 0", "--json", cwd=tmp_path).stdout)
+    assert (facts["role"], facts["answers"], facts["last_message"]) == ("party", 1, "open")
+    for home in ("study/host", "study/party 0"):
+        for question in ("--healthy", "--ready"):
+            asked = privstats("flower", "status", home, question, cwd=tmp_path)
+            assert asked.returncode == 1, "neither serve nor join runs"
+            assert asked.stdout
+    with supervised(net.study.home(0), "joined", "host:8000") as connected:
+        assert privstats("flower", "status", "study/party 0", "--healthy", cwd=tmp_path).returncode == 0
+        assert privstats("flower", "status", "study/party 0", "--ready", cwd=tmp_path).returncode == 1
+        connected(True)
+        assert privstats("flower", "status", "study/party 0", "--ready", cwd=tmp_path).returncode == 0
+
+
 @pytest.mark.parametrize("code", [0, 7])
 def test_join_and_serve_look_at_the_folder_and_start_flowers_programs(
     privstats, tmp_path: Path, monkeypatch, code: int
@@ -175,10 +199,14 @@ def test_join_and_serve_look_at_the_folder_and_start_flowers_programs(
     )
     served = privstats("flower", "serve", "study/host", "--certificates", "certificates", cwd=tmp_path)
     assert joined.returncode == served.returncode == (2 if code else 0)
+    metrics = {"metrics_port": "None"}
     assert ("ended with code 7" in joined.stderr) == bool(code)
     assert started == [
-        (Path("study/party 1"), {"superlink": "host:8000", "root_certificates": "ca.pem", "key": "node"}),
-        (Path("study/host"), {"certificates": "certificates", "address": "127.0.0.1:8000", "control_port": "8001"}),
+        (Path("study/party 1"), {"superlink": "host:8000", "root_certificates": "ca.pem", "key": "node"} | metrics),
+        (
+            Path("study/host"),
+            {"certificates": "certificates", "address": "127.0.0.1:8000", "control_port": "8001"} | metrics,
+        ),
     ]
     assert (study.home(1) / "moments").exists()
 

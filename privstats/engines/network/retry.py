@@ -27,12 +27,14 @@ class Request:
         digest: SHA-256 of the message.
         again: the time from which it is repeated; None for never.
         messages: names of messages without a reply yet.
+        code: of its last refusal; empty where there was none.
     """
 
     kind: Kind
     digest: bytes
     again: float | None
     messages: list[str] = field(default_factory=list)
+    code: str = ""
 
     @property
     def final(self) -> bool:
@@ -93,7 +95,8 @@ class RequestQueue:
         return None if asked.again is None else min(asked.again, self._clock() + SOON)
 
     def _note(self, asked: Request, code: str) -> None:
-        wait = CODES[code_of(code)].again
+        asked.code = code_of(code)
+        wait = CODES[asked.code].again
         asked.again = None if wait is None else self._clock() + wait
 
     def done(self, node: int) -> None:
@@ -113,6 +116,10 @@ class RequestQueue:
     def never(self, node: int) -> None:
         """Send this node no more requests in this step."""
         self._asked[node].again = None
+
+    def refusal(self, node: int) -> str:
+        """The code of the node's last refusal; empty where it has sent none to the current request."""
+        return self._asked[node].code if node in self._asked else ""
 
     def final(self, node: int) -> bool:
         """Whether the node's refusal is final."""

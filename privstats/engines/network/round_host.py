@@ -32,6 +32,7 @@ from privstats.engines.network.farewell import say_ended
 from privstats.engines.network.folder import RELEASE, RoundFolder
 from privstats.engines.network.membership import NodeRegistry
 from privstats.engines.network.session_history import EndedSession, KeptStatements, NodeMap, SessionHistory
+from privstats.engines.network.status_file import Watch
 from privstats.engines.network.transport import Deadlines, Transport
 from privstats.engines.records import overwrite
 from privstats.errors import (
@@ -120,8 +121,8 @@ class RoundHost:
                 and the next run raises the same error.
             PrivstatsError: another process runs it, or a file cannot be read or written; nothing is lost.
         """
-        nodes = NodeMap(self.folder.home, self._session)
-        plan = self.folder.plan
+        nodes, plan = NodeMap(self.folder.home, self._session), self.folder.plan
+        watch = Watch(self.folder.base, self.folder.above.roster.run.hex(), self.folder.place)
         context = SessionContext(
             carrying.transport,
             self._places(nodes),
@@ -130,6 +131,7 @@ class RoundHost:
             carrying.say,
             plan.digest,
             statements.most_bytes(plan),
+            watch=watch.progress,
         )
         ended_session = SessionHistory(self.folder.home).of(self._session)
         if ended_session is not None:
@@ -137,11 +139,10 @@ class RoundHost:
             raise SessionEndedError(self._ended(ended_session))
         self._make_room(nodes)
         try:
-            server = self._server(lambda: self._made(context, carrying.deadlines))
+            with self._server(lambda: self._made(context, carrying.deadlines)) as server:
+                return self._carried(server, context, carrying.deadlines)
         except _NoPanel as lack:
             return self._without_panel(context, lack.missing)
-        with server:
-            return self._carried(server, context, carrying.deadlines)
 
     def give_up(self) -> str:
         """End the session on purpose; the next run notifies its clients.

@@ -375,13 +375,6 @@ def test_who_does_not_hear_the_end_is_not_waited_for_long(tmp_path: Path) -> Non
     assert 20 <= net.now < 30
 
 
-def test_without_anybody_to_tell_it_prints(tmp_path: Path, capsys) -> None:
-    study = study_of(tmp_path)
-    box = LocalTransport({100 + place: study.home(place) for place in range(5)})
-    Host.open(study.host).run(box, Deadlines(), sleep=lambda _: None)
-    assert capsys.readouterr().out.startswith("step advertise: 5 of 5 answered in ")
-
-
 def test_a_tombstone_that_is_damaged_is_no_leave_to_begin_again(tmp_path: Path) -> None:
     net = FolderNet(study_of(tmp_path))
     ended(net)

@@ -330,10 +330,10 @@ def size(study: CourseStudy, place: int) -> int:
     return journal.stat().st_size
 
 
-def test_the_door_of_a_folder_takes_both_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_door_of_a_folder_takes_both_kinds(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk(course_study(tmp_path))
     assert answer(desk.home, "open", b"").code == "version"
-    assert "the server speaks another version of this engine" in capsys.readouterr().err
+    assert "the server speaks another version of this engine" in caplog.text
     (desk.home / "course.toml").write_text("nothing")
     assert answer(desk.home, "node", b"").code == "failed"
 
