@@ -1,4 +1,4 @@
-"""``privstats flower new | certificates | key | serve | records | check | join | status | withdraw | give-up``."""
+"""``privstats flower``: a study's folders, its server and its nodes, how they stand, and the next run."""
 
 from __future__ import annotations
 
@@ -255,6 +255,27 @@ def withdraw(
         if accounts
         else f"run {run} is left and has cost nothing here"
     )
+
+
+@app.command()
+def renew(
+    old: Annotated[Path, typer.Argument(help="Your folder of the run that has ended.", metavar="OLD")],
+    new: Annotated[Path, typer.Argument(help="Your folder of the next run, as it was sent to you.", metavar="NEW")],
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Leave the old session, though this party has not heard its end.")
+    ] = False,
+) -> None:
+    """Move what outlives a run into the folder of the next one: identity, ledger and its head, records.
+
+    The session and its release stay in OLD. The coordinator moves host into host so, and nodes stay registered.
+    """
+    from privstats.engines.network.renewal import renew as move
+
+    template = files("privstats.engines.flower").joinpath("template", "party", "records.py").read_bytes()
+    moved = move(old, new, untouched=template, unfinished=yes)
+    typer.echo(f"moved to {new}: {', '.join(moved.moved)}")
+    if moved.script_stays:
+        typer.echo(f"{new}/records.py was there and stays; the one of {old} stays there")
 
 
 def _ended(code: int) -> None:

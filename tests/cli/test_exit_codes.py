@@ -279,6 +279,9 @@ flower give-up folder
 flower status
 flower status nowhere
 flower status folder
+flower renew folder
+flower renew nowhere folder
+flower renew folder nowhere
 """.strip().splitlines()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -105,9 +106,9 @@ def test_check_prints_what_would_be_sent_and_sends_nothing(privstats, tmp_path: 
     if peer < 5:
         done = privstats("flower", "check", home, cwd=tmp_path)
         assert done.returncode == 2
-        assert f"privstats ledger cap party {peer}/ledger" in done.stderr
-        words = ("--unit", "record", "--adjacency", "add-remove", "--epsilon", "2", "--delta", "1e-5")
-        assert privstats("ledger", "cap", f"{home}/ledger", "beds", *words, cwd=tmp_path).returncode == 0
+        remedy = " ".join(done.stderr.split()).partition("`privstats ")[2].partition("`")[0]
+        words = shlex.split(remedy.replace("DATASET", "beds").replace("CAP", "2"))
+        assert privstats(*words, cwd=tmp_path / "study").returncode == 0, "it is pasted, wherever one stands"
     done = privstats("flower", "check", home, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "nothing was sent" in done.stdout
@@ -266,6 +267,21 @@ def test_giving_up_asks_first(privstats, tmp_path: Path, monkeypatch) -> None:
     assert done.returncode == 0
     assert "without a sum: it was given up" in done.stdout
     assert privstats("flower", "give-up", "study/host", "--yes", cwd=tmp_path).returncode == 2
+
+
+def test_renew_moves_what_outlives_a_run(privstats, tmp_path: Path) -> None:
+    study = study_of(tmp_path)
+    study.roster.renewed().save(tmp_path / "roster.toml")
+    plan = f"{study.host.relative_to(tmp_path)}/plan.toml"
+    assert privstats("flower", "new", plan, "new", "--roster", "roster.toml", cwd=tmp_path).returncode == 0
+    done = privstats("flower", "renew", "study/party 0", "new/party", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "moved to new/party: records.npz, records.py, identity.pem\n"
+    facts = json.loads(privstats("flower", "check", "new/party", "--json", cwd=tmp_path).stdout)
+    assert facts["records"] == 9
+    again = privstats("flower", "renew", "study/party 0", "new/party", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "has no identity.pem: it was renewed before" in " ".join(again.stderr.split())
 
 
 def test_the_help_of_other_commands_does_not_ask_for_flower() -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 
@@ -324,9 +325,11 @@ def account_of(folder: RoundFolder, dataset: str | None = None, *, remedy: str =
         raise LedgerError(f"the ledger has {len(names)} accounts: {remedy}")
     if isinstance(folder.plan.privacy, NoPrivacy):
         return UNNAMED
+    privacy = folder.plan.privacy
     raise LedgerError(
-        "this plan spends privacy and the ledger has no account: open one with "
-        f"`privstats ledger cap {folder.base.name}/ledger DATASET --unit ... --epsilon ...`"
+        "this plan spends privacy and the ledger has no account: open one, with a cap that its owner decides, by "
+        f"`privstats ledger cap {quote(str(folder.base / 'ledger'))} DATASET --unit {privacy.unit} --adjacency "
+        f"{privacy.adjacency} --delta {privacy.delta:g} --epsilon CAP`"
     )
 
 

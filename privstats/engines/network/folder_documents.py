@@ -16,7 +16,7 @@ from privstats.engines.network.folder_checks import COURSE, check_course, check_
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
 
-__all__ = ["NODES", "PLAN", "FolderDocuments", "session_name"]
+__all__ = ["NODES", "PLAN", "FolderDocuments", "read_documents", "session_name"]
 
 NODES, PLAN = "nodes", "plan.toml"
 
@@ -47,11 +47,7 @@ class FolderDocuments:
         """
         place = Path(home).absolute()
         check_modes(place)
-        held = (place / COURSE).exists()
-        course: Course = document.read(place / COURSE) if held else Single(Plan.read(place / PLAN))
-        roster = Roster.load(place / "roster.toml")
-        check_course(course, roster)
-        return FolderDocuments(place, course, roster, Identity.load(place / "identity.pem"))
+        return FolderDocuments(place, *read_documents(place), Identity.load(place / "identity.pem"))
 
     @property
     def kind(self) -> CourseKind:
@@ -96,6 +92,19 @@ class FolderDocuments:
             return self.roster
         run = node_run(self.roster.run, place)
         return Roster(self.roster.publics, server=self.roster.server, run=run, names=self.roster.names)
+
+
+def read_documents(home: Path) -> tuple[Course, Roster]:
+    """The course and the roster in a folder, also in one that its owner has not put an identity into.
+
+    Raises:
+        PrivstatsError: one of the files is missing or invalid, or they do not fit each other.
+    """
+    held = (home / COURSE).exists()
+    course: Course = document.read(home / COURSE) if held else Single(Plan.read(home / PLAN))
+    roster = Roster.load(home / "roster.toml")
+    check_course(course, roster)
+    return course, roster
 
 
 def session_name(plan: Plan, roster: Roster) -> str:

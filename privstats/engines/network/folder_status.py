@@ -155,6 +155,13 @@ class HomeStatus:
         return self.held is not None and self.held.connected and self._place is not None
 
     @property
+    def over(self) -> bool:
+        """Whether the server has said that the session is over, or nothing of it is on the disk."""
+        last = self.status
+        told = last is not None and (last.kind, last.code) == ("over", "ok")
+        return told or not any(path.exists() for place in self.documents.rounds for path in self._sessions(place))
+
+    @property
     def _place(self) -> int | None:
         public, publics = self.documents.identity.public, self.documents.publics
         return publics.index(public) if public in publics else None

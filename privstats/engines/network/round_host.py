@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from msgspec import structs
@@ -216,9 +217,10 @@ class RoundHost:
         except InUseError:
             raise InUseError(f"{self._name}/journal is in use by another process: let it end first") from None
         except RestoredError:
+            end = f"privstats flower give-up {quote(str(self.folder.base))}"
             raise RestoredError(
                 f"{self._name}/journal was put back from a backup or copied, and two copies may end in two sums: bring "
-                f'the newest one back, or end the session with "privstats flower give-up {self.folder.base.name}"'
+                f'the newest one back, or end the session with "{end}"'
             ) from None
 
     def _made(self, context: SessionContext, deadlines: Deadlines) -> Aggregator:

@@ -38,6 +38,7 @@ VARIES = (
     (r"\b[0-9a-f]{8}\.\.\.", "#..."),
     (r"sessions/[0-9a-f]{32}", "sessions/#..."),
     (r"on 20\d\d-\d\d-\d\d", "on #"),
+    (r"give-up \S+/study/host", "give-up #"),
 )
 MARY = 103  # St. Mary's node, at place 3
 

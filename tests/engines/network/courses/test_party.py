@@ -354,4 +354,4 @@ def test_the_ledger_of_a_party_needs_an_account(tmp_path: Path) -> None:
     Ledger.create(desk.home / "ledger")
     desk.host.folder.keep(0, desk.study.course.first)
     assert desk.ask(desk.outgoing(0).signed(whole=True), 0, "open") == "ledger"
-    assert "privstats ledger cap party 0/ledger" in desk.lines[-1]
+    assert f"`privstats ledger cap '{desk.home}/ledger' DATASET --unit record --adjacency" in desk.lines[-1]
