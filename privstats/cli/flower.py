@@ -133,6 +133,9 @@ def join(
     ],
     key: Annotated[Path, typer.Option(help="This node's private key, whose public half is registered there.")],
     metrics_port: MetricsPort = None,
+    idle_seconds: Annotated[
+        float, typer.Option(help="The longest time between two polls of a node without messages.")
+    ] = 3.0,
 ) -> None:
     """Measure if necessary, and keep this party's node connected until Ctrl-C, running installed code only."""
     from privstats.engines.flower import launch
@@ -147,6 +150,7 @@ def join(
         root_certificates=root_certificates,
         key=key,
         metrics_port=metrics_port,
+        idle_seconds=idle_seconds,
         say=typer.echo,
     )
     _ended(code)

@@ -201,9 +201,10 @@ def test_join_and_serve_look_at_the_folder_and_start_flowers_programs(
     served = privstats("flower", "serve", "study/host", "--certificates", "certificates", cwd=tmp_path)
     assert joined.returncode == served.returncode == (2 if code else 0)
     metrics = {"metrics_port": "None"}
+    more = {**metrics, "idle_seconds": "3.0"}
     assert ("ended with code 7" in joined.stderr) == bool(code)
     assert started == [
-        (Path("study/party 1"), {"superlink": "host:8000", "root_certificates": "ca.pem", "key": "node"} | metrics),
+        (Path("study/party 1"), {"superlink": "host:8000", "root_certificates": "ca.pem", "key": "node"} | more),
         (
             Path("study/host"),
             {"certificates": "certificates", "address": "127.0.0.1:8000", "control_port": "8001"} | metrics,

@@ -23,6 +23,7 @@ import tomli_w
 
 from privstats.engines.flower import doors, entrypoint_guard, fork_server
 from privstats.engines.flower.certificates import check_authority, check_node_key
+from privstats.engines.flower.pauses import IDLE, IDLE_SECONDS
 from privstats.engines.network.metrics import metrics_served
 from privstats.engines.network.supervision import supervised
 from privstats.errors import PrivstatsError
@@ -37,6 +38,7 @@ CONTROL_PORT = 8001
 AGAIN_SECONDS = 10.0
 """The pause between two starts of a node that the SuperLink refused, or that ended."""
 
+_LEAST_IDLE, _MOST_IDLE = 0.1, 60.0
 _UNANSWERED_SECONDS = 15.0
 _GRACE_SECONDS = 20.0
 _REFUSED = "[code: 2004]"
@@ -100,6 +102,7 @@ def join(
     root_certificates: Path,
     key: Path,
     metrics_port: int | None = None,
+    idle_seconds: float = IDLE_SECONDS,
     say: Say = print,
 ) -> int:
     """Keep a party's node connected until Ctrl-C, or SIGTERM.
@@ -110,6 +113,7 @@ def join(
         root_certificates: the PEM file that signs the SuperLink's certificate.
         key: the node's private key (OpenSSH), whose public half is registered at the SuperLink.
         metrics_port: the port of 127.0.0.1 that serves ``/metrics``; none where omitted.
+        idle_seconds: the longest time between two polls of a node without messages; .1 to 60.
         say: called with messages about starts and ends; the node's own log goes to stderr.
 
     Returns:
@@ -122,20 +126,29 @@ def join(
     """
     require_posix("privstats flower join")
     entrypoint_guard.check_version()
+    if not _LEAST_IDLE <= idle_seconds <= _MOST_IDLE:
+        raise PrivstatsError(f"--idle-seconds must be {_LEAST_IDLE:g} to {_MOST_IDLE:g}, not {idle_seconds:g}")
     if not home.is_dir():
         raise PrivstatsError(f"there is no folder {home}")
     with supervised(home, "joined", superlink) as connected, metrics_served(home, metrics_port):
-        return _joined(home.resolve(), superlink, root_certificates, key, say, connected)
+        return _joined(home.resolve(), superlink, root_certificates, key, idle_seconds, say, connected)
 
 
 def _joined(
-    home: Path, superlink: str, root_certificates: Path, key: Path, say: Say, connected: Callable[[bool], None]
+    home: Path,
+    superlink: str,
+    root_certificates: Path,
+    key: Path,
+    idle_seconds: float,
+    say: Say,
+    connected: Callable[[bool], None],
 ) -> int:
     for what, path in (("root certificates", root_certificates), ("node key", key)):
         _must_exist(what, path)
     check_authority(root_certificates)
     check_node_key(key)
-    environment = {**_environment(home, "flwr-clientapp"), fork_server.PROGRAM: "flwr-clientapp"}
+    own = {fork_server.PROGRAM: "flwr-clientapp", IDLE: str(idle_seconds)}
+    environment = {**_environment(home, "flwr-clientapp"), **own}
     words = [
         *entrypoint_guard.command("flower-supernode"),
         *("--superlink", superlink, "--root-certificates", str(root_certificates.resolve())),

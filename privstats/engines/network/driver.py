@@ -24,8 +24,6 @@ from privstats.secagg.machines import ENDS, Aggregator, StepStatus
 
 __all__ = ["SessionContext", "Shortfall", "StepReport", "StepReports", "drive", "gather"]
 
-POLL_SECONDS = 0.5
-"""Seconds between two polls of the transport."""
 _GATHERING = "offer"
 _BUSY = "busy"  # a leader whose helpers are behind: no fault
 
@@ -210,7 +208,7 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
                 queue.done(node)
         if wanted <= found.keys() or context.clock() >= until:
             return {place: found[place] for place in sorted(wanted & found.keys())}
-        context.sleep(POLL_SECONDS)
+        context.sleep(queue.pause)
 
 
 def _refused(context: SessionContext, queue: RequestQueue, node: int, asked: Request, reply: Reply) -> None:
@@ -259,7 +257,7 @@ class _Step:
             self._look(missing)
             if not missing or self._context.clock() >= self._until or self._hopeless(missing):
                 return
-            self._context.sleep(POLL_SECONDS)
+            self._context.sleep(self._queue.pause)
 
     def report(self, step_status: StepStatus) -> StepReport:
         """The step's report."""
