@@ -66,7 +66,7 @@ def test_a_session_from_folders_to_a_signed_release(protocol: str, tmp_path: Pat
     assert found.sentence.endswith("with parties 0, 1, 2, 3, 4: host/release.safetensors")
     assert sorted(path.name for path in host.iterdir()) == [
         *("ended.json", "identity.pem", "journal", "journal.counts", "journal.key", "ledger", "ledger.head"),
-        *("nodes.json", "plan.toml", "release.safetensors", "roster.toml"),
+        *("nodes.json", "plan.toml", "release.safetensors", "roster.toml", "status.json"),
     ]
     assert list((host / "journal").iterdir()) == []
     assert {path.stat().st_mode & 0o77 for path in (host / "journal.key", host / "ledger")} == {0}
@@ -208,7 +208,7 @@ def test_central_noise_is_charged_at_the_server_and_the_session_waits_for_the_ac
     for peer in range(5):
         account_in(study.home(peer))
     net = FolderNet(study)
-    with pytest.raises(LedgerError, match="privstats ledger cap host/ledger"):
+    with pytest.raises(LedgerError, match=f"privstats ledger cap {study.host}/ledger DATASET"):
         net.run()
     account_in(study.host)
     found = net.run()
