@@ -14,7 +14,16 @@ from types import ModuleType
 
 from privstats.errors import PrivstatsError
 
-__all__ = ["lock", "open_private", "others_can_read", "others_can_write", "require_posix", "sync_folder", "unlock"]
+__all__ = [
+    "is_locked",
+    "lock",
+    "open_private",
+    "others_can_read",
+    "others_can_write",
+    "require_posix",
+    "sync_folder",
+    "unlock",
+]
 
 _OWNER_ONLY = 0o600
 _READ, _WRITE = stat.S_IRWXG | stat.S_IRWXO, stat.S_IWGRP | stat.S_IWOTH
@@ -88,6 +97,18 @@ def unlock(handle: int) -> None:
         os.lseek(handle, 0, os.SEEK_SET)
         _msvcrt.locking(handle, _msvcrt.LK_UNLCK, 1)
     os.close(handle)
+
+
+def is_locked(place: Path) -> bool:
+    """Whether another process or object holds the lock of a folder or file; it is tried, and released at once."""
+    if not place.exists():
+        return False
+    try:
+        handle = lock(place)
+    except BlockingIOError:
+        return True
+    unlock(handle)
+    return False
 
 
 def open_private(path: Path, flags: int, mode: int = _OWNER_ONLY) -> int:

@@ -8,7 +8,9 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: the test workers share the cores already
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes read what the first has compiled
 
+import logging
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -84,7 +86,17 @@ def _drawn(name):
 
 
 @pytest.fixture
-def privstats(monkeypatch, capsys):
+def loggers() -> Iterator[None]:
+    """The loggers of privstats are as they were after the test."""
+    ours = logging.getLogger("privstats")
+    before = ours.handlers[:], ours.propagate, ours.level
+    yield
+    ours.handlers, ours.propagate = before[0], before[1]
+    ours.setLevel(before[2])
+
+
+@pytest.fixture
+def privstats(monkeypatch, capsys, loggers):
     """The command line in this process: ``privstats("plan", "check", "plan.toml", cwd=folder)``."""
 
     def command(*words: str, cwd: os.PathLike[str]) -> Finished:

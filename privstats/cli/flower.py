@@ -1,4 +1,4 @@
-"""``privstats flower new | certificates | key | serve | records | check | join | withdraw | give-up``."""
+"""``privstats flower``: a study's folders, its server and its nodes, how they stand, and the next run."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ app = typer.Typer(help="Run a session, or a whole course of them, between machin
 
 HostFolder = Annotated[Path, typer.Argument(help="The server's folder.", metavar="HOST")]
 PartyFolder = Annotated[Path, typer.Argument(help="The party's folder, or a helper's.", metavar="PARTY")]
+MetricsPort = Annotated[
+    int | None, typer.Option(help="Serve Prometheus text at /metrics on this port of 127.0.0.1.", metavar="PORT")
+]
 
 
 @app.command()
@@ -129,13 +132,28 @@ def join(
         Path, typer.Option(help="The certificate authority that signed its certificate.", metavar="CA.PEM")
     ],
     key: Annotated[Path, typer.Option(help="This node's private key, whose public half is registered there.")],
+    metrics_port: MetricsPort = None,
+    idle_seconds: Annotated[
+        float, typer.Option(help="The longest time between two polls of a node without messages.")
+    ] = 3.0,
 ) -> None:
     """Measure if necessary, and keep this party's node connected until Ctrl-C, running installed code only."""
     from privstats.engines.flower import launch
+    from privstats.engines.network.operator_log import configure
     from privstats.engines.network.party import Party
 
+    configure()
     Party.open(home).prepare()
-    _ended(launch.join(home, superlink=superlink, root_certificates=root_certificates, key=key, say=typer.echo))
+    code = launch.join(
+        home,
+        superlink=superlink,
+        root_certificates=root_certificates,
+        key=key,
+        metrics_port=metrics_port,
+        idle_seconds=idle_seconds,
+        say=typer.echo,
+    )
+    _ended(code)
 
 
 @app.command()
@@ -150,6 +168,7 @@ def serve(
     control_port: Annotated[
         int, typer.Option(help="The port of 127.0.0.1 where flwr reaches all of it.", metavar="PORT")
     ] = 8001,
+    metrics_port: MetricsPort = None,
 ) -> None:
     """Run the SuperLink that parties connect to, until Ctrl-C, running installed code only.
 
@@ -157,10 +176,41 @@ def serve(
     """
     from privstats.engines.flower import launch
     from privstats.engines.network.host import Host
+    from privstats.engines.network.operator_log import configure
 
+    configure()
     Host.open(home)
-    code = launch.serve(home, certificates=certificates, address=address, control_port=control_port, say=typer.echo)
+    code = launch.serve(
+        home,
+        certificates=certificates,
+        address=address,
+        control_port=control_port,
+        metrics_port=metrics_port,
+        say=typer.echo,
+    )
     _ended(code)
+
+
+@app.command()
+def status(
+    home: Annotated[Path, typer.Argument(help="The server's folder, a party's, or a helper's.", metavar="FOLDER")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    healthy: Annotated[bool, typer.Option("--healthy", help="Exit with 1 unless serve, or join, runs here.")] = False,
+    ready: Annotated[
+        bool, typer.Option("--ready", help="Exit with 1 unless parties can connect, or the node is connected.")
+    ] = False,
+) -> None:
+    """Print which step of which session a folder is at, who is missing since when, and where it resumes.
+
+    It reads public files and the folder's own status.json, takes no lock for longer than a moment, and changes nothing.
+    """
+    from privstats.cli.parts.folder_status import show
+    from privstats.engines.network.folder_status import status_of
+
+    found = status_of(home)
+    show(found.facts(), as_json=as_json)
+    if (healthy and not found.alive) or (ready and not found.ready):
+        raise typer.Exit(1)
 
 
 @app.command("give-up")
@@ -209,6 +259,27 @@ def withdraw(
         if accounts
         else f"run {run} is left and has cost nothing here"
     )
+
+
+@app.command()
+def renew(
+    old: Annotated[Path, typer.Argument(help="Your folder of the run that has ended.", metavar="OLD")],
+    new: Annotated[Path, typer.Argument(help="Your folder of the next run, as it was sent to you.", metavar="NEW")],
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Leave the old session, though this party has not heard its end.")
+    ] = False,
+) -> None:
+    """Move what outlives a run into the folder of the next one: identity, ledger and its head, records.
+
+    The session and its release stay in OLD. The coordinator moves host into host so, and nodes stay registered.
+    """
+    from privstats.engines.network.renewal import renew as move
+
+    template = files("privstats.engines.flower").joinpath("template", "party", "records.py").read_bytes()
+    moved = move(old, new, untouched=template, unfinished=yes)
+    typer.echo(f"moved to {new}: {', '.join(moved.moved)}")
+    if moved.script_stays:
+        typer.echo(f"{new}/records.py was there and stays; the one of {old} stays there")
 
 
 def _ended(code: int) -> None:

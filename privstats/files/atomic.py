@@ -78,7 +78,7 @@ def safetensors_metadata(data: bytes) -> dict[str, str]:
         return {}
 
 
-def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = False) -> None:
+def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = False, durable: bool = True) -> None:
     """Write ``data`` to ``path`` atomically: readers see the old file or the new one, never a part.
 
     Args:
@@ -86,6 +86,7 @@ def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = Fa
         data: all of it.
         shared: others may read it: the file gets the permissions that the umask leaves (mostly 0644); otherwise its
             owner alone may read it.
+        durable: wait until the bytes are on the disk; without it a power failure may lose or empty the file.
 
     Raises:
         PrivstatsError: the folder is missing, not writable, or the disk is full; the old file stays as it was.
@@ -97,7 +98,7 @@ def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = Fa
         >>> open("study.bin", "rb").read()
         b'second'
     """
-    _write(Path(path), data, lambda name, target: name.replace(target), shared)
+    _write(Path(path), data, lambda name, target: name.replace(target), shared=shared, durable=durable)
 
 
 def write_new(path: str | os.PathLike[str], data: bytes) -> None:
@@ -114,10 +115,10 @@ def write_new(path: str | os.PathLike[str], data: bytes) -> None:
             ...
         privstats.errors.PrivstatsError: key.bin exists; name another file, or move that one away first
     """
-    _write(Path(path), data, lambda name, target: target.hardlink_to(name), shared=False)
+    _write(Path(path), data, lambda name, target: target.hardlink_to(name), shared=False, durable=True)
 
 
-def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object], shared: bool) -> None:
+def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object], *, shared: bool, durable: bool) -> None:
     """Write a file beside ``target``, which ``settle`` gives the target's name; the name beside it is removed."""
     try:
         beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
@@ -125,8 +126,9 @@ def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object], sh
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
             settle(beside, target)
         finally:
             with suppress(OSError):

@@ -276,6 +276,12 @@ flower serve nowhere --certificates folder
 flower serve folder
 flower give-up nowhere --yes
 flower give-up folder
+flower status
+flower status nowhere
+flower status folder
+flower renew folder
+flower renew nowhere folder
+flower renew folder nowhere
 """.strip().splitlines()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import privstats as ps
 from privstats.course import Alignment, Stream, read, write
 from privstats.engines.flower import launch
+from privstats.engines.network.supervision import supervised
 from privstats.secagg import Identity
 from tests.course.cases import plan_of
 from tests.engines.network.courses.study import course_study
@@ -104,9 +106,9 @@ def test_check_prints_what_would_be_sent_and_sends_nothing(privstats, tmp_path: 
     if peer < 5:
         done = privstats("flower", "check", home, cwd=tmp_path)
         assert done.returncode == 2
-        assert f"privstats ledger cap party {peer}/ledger" in done.stderr
-        words = ("--unit", "record", "--adjacency", "add-remove", "--epsilon", "2", "--delta", "1e-5")
-        assert privstats("ledger", "cap", f"{home}/ledger", "beds", *words, cwd=tmp_path).returncode == 0
+        remedy = " ".join(done.stderr.split()).partition("`privstats ")[2].partition("`")[0]
+        words = shlex.split(remedy.replace("DATASET", "beds").replace("CAP", "2"))
+        assert privstats(*words, cwd=tmp_path / "study").returncode == 0, "it is pasted, wherever one stands"
     done = privstats("flower", "check", home, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "nothing was sent" in done.stdout
@@ -156,6 +158,29 @@ def test_who_is_not_on_the_roster_is_told_before_it_joins(privstats, tmp_path: P
         assert "identity.pem is not on roster.toml: ask the coordinator for a roster with your key" in done.stderr
 
 
+def test_status_prints_a_table_and_its_exit_code_is_the_answer(privstats, tmp_path: Path) -> None:
+    net = FolderNet(study_of(tmp_path))
+    net.goes = dict.fromkeys(range(102, 105), 0.0)
+    net.run()
+    done = privstats("flower", "status", "study/host", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "2 (Celle) has not connected since the session began, since 20" in said
+    assert "resumes at step advertise" in said
+    facts = json.loads(privstats("flower", "status", "study/party 0", "--json", cwd=tmp_path).stdout)
+    assert (facts["role"], facts["answers"], facts["last_message"]) == ("party", 1, "open")
+    for home in ("study/host", "study/party 0"):
+        for question in ("--healthy", "--ready"):
+            asked = privstats("flower", "status", home, question, cwd=tmp_path)
+            assert asked.returncode == 1, "neither serve nor join runs"
+            assert asked.stdout
+    with supervised(net.study.home(0), "joined", "host:8000") as connected:
+        assert privstats("flower", "status", "study/party 0", "--healthy", cwd=tmp_path).returncode == 0
+        assert privstats("flower", "status", "study/party 0", "--ready", cwd=tmp_path).returncode == 1
+        connected(True)
+        assert privstats("flower", "status", "study/party 0", "--ready", cwd=tmp_path).returncode == 0
+
+
 @pytest.mark.parametrize("code", [0, 7])
 def test_join_and_serve_look_at_the_folder_and_start_flowers_programs(
     privstats, tmp_path: Path, monkeypatch, code: int
@@ -175,10 +200,15 @@ def test_join_and_serve_look_at_the_folder_and_start_flowers_programs(
     )
     served = privstats("flower", "serve", "study/host", "--certificates", "certificates", cwd=tmp_path)
     assert joined.returncode == served.returncode == (2 if code else 0)
+    metrics = {"metrics_port": "None"}
+    more = {**metrics, "idle_seconds": "3.0"}
     assert ("ended with code 7" in joined.stderr) == bool(code)
     assert started == [
-        (Path("study/party 1"), {"superlink": "host:8000", "root_certificates": "ca.pem", "key": "node"}),
-        (Path("study/host"), {"certificates": "certificates", "address": "127.0.0.1:8000", "control_port": "8001"}),
+        (Path("study/party 1"), {"superlink": "host:8000", "root_certificates": "ca.pem", "key": "node"} | more),
+        (
+            Path("study/host"),
+            {"certificates": "certificates", "address": "127.0.0.1:8000", "control_port": "8001"} | metrics,
+        ),
     ]
     assert (study.home(1) / "moments").exists()
 
@@ -238,6 +268,21 @@ def test_giving_up_asks_first(privstats, tmp_path: Path, monkeypatch) -> None:
     assert done.returncode == 0
     assert "without a sum: it was given up" in done.stdout
     assert privstats("flower", "give-up", "study/host", "--yes", cwd=tmp_path).returncode == 2
+
+
+def test_renew_moves_what_outlives_a_run(privstats, tmp_path: Path) -> None:
+    study = study_of(tmp_path)
+    study.roster.renewed().save(tmp_path / "roster.toml")
+    plan = f"{study.host.relative_to(tmp_path)}/plan.toml"
+    assert privstats("flower", "new", plan, "new", "--roster", "roster.toml", cwd=tmp_path).returncode == 0
+    done = privstats("flower", "renew", "study/party 0", "new/party", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "moved to new/party: records.npz, records.py, identity.pem\n"
+    facts = json.loads(privstats("flower", "check", "new/party", "--json", cwd=tmp_path).stdout)
+    assert facts["records"] == 9
+    again = privstats("flower", "renew", "study/party 0", "new/party", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "has no identity.pem: it was renewed before" in " ".join(again.stderr.split())
 
 
 def test_the_help_of_other_commands_does_not_ask_for_flower() -> None:

@@ -7,8 +7,6 @@ from one that has loaded this module.
 from __future__ import annotations
 
 import os
-import sys
-import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from privstats.engines.flower import records
-from privstats.engines.network import party
+from privstats.engines.network import operator_log, party
 from privstats.errors import PrivstatsError
 
 __all__ = ["PARTIES", "app", "home"]
@@ -49,9 +47,10 @@ def home(node_config: Mapping[str, object]) -> Path:
 
 def _answer(message: Message, context: Context) -> tuple[str, bytes]:
     try:
+        operator_log.configure()
         kind, data = records.unpack(message.content, "server")
         said = party.answer(home(context.node_config), kind, data)
-    except Exception:
-        traceback.print_exc(file=sys.stderr)
+    except Exception as error:
+        operator_log.PARTY.error("%s", operator_log.reason_of(error))
         return "failed", b""
     return said.code, said.data

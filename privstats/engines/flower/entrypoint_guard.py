@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from privstats.engines.flower import doors, fork_server
-from privstats.engines.flower.pauses import Pauses
+from privstats.engines.flower.pauses import IDLE, IDLE_SECONDS, Pauses
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 
@@ -246,7 +246,9 @@ def _executor() -> Callable[[], None]:
 def _supernode() -> Callable[[], None]:
     """Flower's node, which polls sooner after it has sent a message."""
     main = _child("flwr.supernode.cli.flower_supernode", "flower_supernode")
-    replace("flwr.supernode.start_client_internal", {"time": Pauses(time.sleep)})
+    replace(
+        "flwr.supernode.start_client_internal", {"time": Pauses(time.sleep, float(os.environ.get(IDLE, IDLE_SECONDS)))}
+    )
     return main
 
 

@@ -1,6 +1,7 @@
-"""A transport over Flower's Grid: the online nodes, a message to one of them, and its answer once it has arrived.
+"""A transport over Flower's Grid: the online nodes, a message to one of them, and the answers that have arrived.
 
-Flower loads a reply before its size can be checked, so this module counts the bytes while they are loaded. It is the
+Flower loads a reply before its size can be checked, so this module counts the bytes while they are loaded, of each
+reply on its own: one that is too large costs no other one. It is the
 only user of Grid and Message. It does not interpret parties, steps or codes: ``driver`` does.
 """
 
@@ -9,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeVar
 
 from flwr.app import Message
 from flwr.serverapp import Grid
+from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
 
 from privstats.engines.flower import records
 from privstats.engines.network.transport import Kind, Reply
@@ -23,6 +26,7 @@ __all__ = ["GridTransport", "counted"]
 
 _NOT_TAKEN = ""
 _NODE_UNAVAILABLE = "error:5"
+_BATCH_BYTES = 64 << 20
 _AROUND = 1 << 16
 """Flower's overhead for one array in bytes: names, kinds, and the list of its pieces."""
 
@@ -33,54 +37,64 @@ class _Count:
     """The bytes that one reply may still load, shared by the threads that load it."""
 
     def __init__(self, left: int) -> None:
-        self._left, self._lock, self.session_ended = left, Lock(), False
+        self._left, self._lock, self.exceeded = left, Lock(), False
 
-    def take(self, data: bytes) -> None:
+    def take(self, name: str, data: bytes) -> None:
         with self._lock:
             self._left -= len(data)
-            self.session_ended = self.session_ended or self._left < 0
-        if self.session_ended:
-            raise RemoteProtocolError("a node", "transport", "too_large", "an answer is larger than its plan allows")
+            self.exceeded = self.exceeded or self._left < 0
+        if self.exceeded:
+            raise ObjectPullError(name, "the answer is larger than its plan allows")
 
 
-_COUNT: ContextVar[_Count | None] = ContextVar("_COUNT", default=None)
+@dataclass
+class _Batch:
+    """A request for several replies: the most bytes of each, and whether each exceeded them, in Flower's order."""
+
+    most: int
+    exceeded: list[bool] = field(default_factory=list)
+
+
+_BATCH: ContextVar[_Batch | None] = ContextVar("_BATCH", default=None)
 
 
 @contextmanager
-def _loading(most: int) -> Iterator[_Count]:
-    """Limit the bytes that Flower loads in this block."""
-    count = _Count(most)
-    token = _COUNT.set(count)
+def _loading(most: int) -> Iterator[_Batch]:
+    """Limit the bytes that Flower loads for each reply in this block."""
+    batch = _Batch(most)
+    token = _BATCH.set(batch)
     try:
-        yield count
-    except RemoteProtocolError:
-        if not count.session_ended:
-            raise
+        yield batch
     finally:
-        _COUNT.reset(token)
+        _BATCH.reset(token)
 
 
 def counted(pull_objects: Callable[..., T], object_ids: list[str], pull_object_fn: Callable[[str], bytes]) -> T:
-    """Replacement for Flower's ``pull_objects`` that stops once a reply exceeds its limit of bytes.
+    """Replacement for Flower's ``pull_objects``, which it calls once per reply: it stops where one exceeds its limit.
 
     Raises:
-        RemoteProtocolError: the reply is too large.
+        ObjectPullError: the reply is too large. Flower gives an error in its place and continues with the next.
     """
-    count = _COUNT.get()
+    batch = _BATCH.get()
+    if batch is None:
+        return pull_objects(object_ids, pull_object_fn)
+    count = _Count(batch.most)
 
     def piece(name: str) -> bytes:
         data = pull_object_fn(name)
-        if count is not None:
-            count.take(data)
+        count.take(name, data)
         return data
 
-    return pull_objects(object_ids, piece)
+    try:
+        return pull_objects(object_ids, piece)
+    finally:
+        batch.exceeded.append(count.exceeded)
 
 
 class GridTransport:
     """The transport that ``driver`` uses, over one run of Flower.
 
-    Flower loads all requested replies at once, so this class requests one at a time.
+    Flower loads all requested replies at once, so this class requests as many as have 64 MiB together at most, or one.
 
     Args:
         grid: Flower's argument to a server app.
@@ -119,14 +133,24 @@ class GridTransport:
 
         Flower's own errors become ``error:`` and Flower's number, invalid records ``malformed`` or ``too_large``.
         """
-        if message == _NOT_TAKEN:
-            return Reply(_NODE_UNAVAILABLE, b"")
-        answers: list[Message] = []
-        with _loading(most + _AROUND) as count:
-            answers = list(self._grid.pull_messages([message]))
-        if count.session_ended:
-            return Reply("too_large", b"")
-        return next((self._read(answer, self._asked.get(message, 0), most) for answer in answers), None)
+        return next((reply for _, reply in self.pull_many([message], most)), None)
+
+    def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
+        """The answers that have arrived to these messages, in requests of bounded size; as :meth:`pull`."""
+        yield from ((name, Reply(_NODE_UNAVAILABLE)) for name in messages if name == _NOT_TAKEN)
+        sent = [name for name in messages if name != _NOT_TAKEN]
+        size = max(1, _BATCH_BYTES // (most + _AROUND))
+        for first in range(0, len(sent), size):
+            yield from self._pulled(sent[first : first + size], most)
+
+    def _pulled(self, names: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
+        """The answers of one request."""
+        with _loading(most + _AROUND) as batch:
+            answers = list(self._grid.pull_messages(names))
+        for answer, exceeded in zip(answers, batch.exceeded or [False] * len(answers), strict=False):
+            name = answer.metadata.reply_to_message_id
+            if name in names:
+                yield name, Reply("too_large") if exceeded else self._read(answer, self._asked.get(name, 0), most)
 
     def name(self, node: int) -> str:
         """The name under which the node is registered, else its id in decimal."""

@@ -23,7 +23,9 @@ import tomli_w
 
 from privstats.engines.flower import doors, entrypoint_guard, fork_server
 from privstats.engines.flower.certificates import check_authority, check_node_key
-from privstats.engines.flower.joined import joined_once
+from privstats.engines.flower.pauses import IDLE, IDLE_SECONDS
+from privstats.engines.network.metrics import metrics_served
+from privstats.engines.network.supervision import supervised
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.system import require_posix
@@ -36,12 +38,14 @@ CONTROL_PORT = 8001
 AGAIN_SECONDS = 10.0
 """The pause between two starts of a node that the SuperLink refused, or that ended."""
 
+_LEAST_IDLE, _MOST_IDLE = 0.1, 60.0
 _UNANSWERED_SECONDS = 15.0
 _GRACE_SECONDS = 20.0
 _REFUSED = "[code: 2004]"
 _ONLINE = "SuperNode ID:"
 _BAD_TLS = "SSL/TLS handshake error"
 _RETRYING = "Connection attempt failed"
+_AGAIN = "Connection successful after"
 _TURNED_AWAY = (
     "the SuperLink still holds our last connection; trying again, or does not know node.pub: ask for "
     '"flwr supernode register"'
@@ -91,7 +95,16 @@ def no_answer(superlink: str) -> str:
     )
 
 
-def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say: Say = print) -> int:
+def join(
+    home: Path,
+    *,
+    superlink: str,
+    root_certificates: Path,
+    key: Path,
+    metrics_port: int | None = None,
+    idle_seconds: float = IDLE_SECONDS,
+    say: Say = print,
+) -> int:
     """Keep a party's node connected until Ctrl-C, or SIGTERM.
 
     Args:
@@ -99,6 +112,8 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
         superlink: its ``HOST:PORT``.
         root_certificates: the PEM file that signs the SuperLink's certificate.
         key: the node's private key (OpenSSH), whose public half is registered at the SuperLink.
+        metrics_port: the port of 127.0.0.1 that serves ``/metrics``; none where omitted.
+        idle_seconds: the longest time between two polls of a node without messages; .1 to 60.
         say: called with messages about starts and ends; the node's own log goes to stderr.
 
     Returns:
@@ -111,18 +126,29 @@ def join(home: Path, *, superlink: str, root_certificates: Path, key: Path, say:
     """
     require_posix("privstats flower join")
     entrypoint_guard.check_version()
+    if not _LEAST_IDLE <= idle_seconds <= _MOST_IDLE:
+        raise PrivstatsError(f"--idle-seconds must be {_LEAST_IDLE:g} to {_MOST_IDLE:g}, not {idle_seconds:g}")
     if not home.is_dir():
         raise PrivstatsError(f"there is no folder {home}")
-    with joined_once(home):
-        return _joined(home.resolve(), superlink, root_certificates, key, say)
+    with supervised(home, "joined", superlink) as connected, metrics_served(home, metrics_port):
+        return _joined(home.resolve(), superlink, root_certificates, key, idle_seconds, say, connected)
 
 
-def _joined(home: Path, superlink: str, root_certificates: Path, key: Path, say: Say) -> int:
+def _joined(
+    home: Path,
+    superlink: str,
+    root_certificates: Path,
+    key: Path,
+    idle_seconds: float,
+    say: Say,
+    connected: Callable[[bool], None],
+) -> int:
     for what, path in (("root certificates", root_certificates), ("node key", key)):
         _must_exist(what, path)
     check_authority(root_certificates)
     check_node_key(key)
-    environment = {**_environment(home, "flwr-clientapp"), fork_server.PROGRAM: "flwr-clientapp"}
+    own = {fork_server.PROGRAM: "flwr-clientapp", IDLE: str(idle_seconds)}
+    environment = {**_environment(home, "flwr-clientapp"), **own}
     words = [
         *entrypoint_guard.command("flower-supernode"),
         *("--superlink", superlink, "--root-certificates", str(root_certificates.resolve())),
@@ -132,7 +158,10 @@ def _joined(home: Path, superlink: str, root_certificates: Path, key: Path, say:
     with _sigterm_is_ctrl_c():
         return _keep(
             lambda: _watch(
-                [*words, "--port", str(_free_port())], environment, unanswered=lambda: say(no_answer(superlink))
+                [*words, "--port", str(_free_port())],
+                environment,
+                unanswered=lambda: say(no_answer(superlink)),
+                connected=connected,
             ),
             say,
         )
@@ -152,7 +181,15 @@ def _keep(start: Callable[[], Ending | None], say: Say, sleep: Callable[[float],
     return 0
 
 
-def serve(home: Path, *, certificates: Path, address: str, control_port: int = CONTROL_PORT, say: Say = print) -> int:
+def serve(
+    home: Path,
+    *,
+    certificates: Path,
+    address: str,
+    control_port: int = CONTROL_PORT,
+    metrics_port: int | None = None,
+    say: Say = print,
+) -> int:
     """Run the coordinator's SuperLink until Ctrl-C, or SIGTERM.
 
     Args:
@@ -162,12 +199,14 @@ def serve(home: Path, *, certificates: Path, address: str, control_port: int = C
         address: ``HOST:PORT`` on which parties reach the fleet interface, and no other.
         control_port: the port of 127.0.0.1 on which ``flwr`` reaches the rest. It has no login: any user with an
             account on this machine may use it.
+        metrics_port: the port of 127.0.0.1 that serves ``/metrics``; none where omitted.
         say: called with messages about the start; the SuperLink's own log goes to stderr.
 
     Returns:
         0 after Ctrl-C, else the SuperLink's exit code.
 
     Raises:
+        InUseError: another process serves this folder.
         PrivstatsError: another version of Flower is installed, a file is missing, the address is invalid, or both
             interfaces have one port.
     """
@@ -194,7 +233,7 @@ def serve(home: Path, *, certificates: Path, address: str, control_port: int = C
         *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
         *("--database", f"{environment['FLWR_HOME']}/superlink.db"),  # else a restart would lose all nodes
     ]
-    with _sigterm_is_ctrl_c():
+    with supervised(home, "served", address), metrics_served(home, metrics_port), _sigterm_is_ctrl_c():
         ending = _watch(words, environment)
     return 0 if ending is None else ending.code
 
@@ -266,10 +305,12 @@ def _watch(
     environment: Mapping[str, str],
     log: TextIO | None = None,
     unanswered: Callable[[], None] = lambda: None,
+    connected: Callable[[bool], None] = lambda _: None,
 ) -> Ending | None:
     """Run a child to its end, forward its output, and end its remaining programs; None after Ctrl-C.
 
-    A node that has only tried to connect after some seconds has ``unanswered`` called.
+    A node that has only tried to connect after some seconds has ``unanswered`` called; ``connected`` is called
+    with what the node says of its connection.
     """
     child = subprocess.Popen(  # noqa: S603  # our own interpreter and words, no shell
         words,
@@ -281,7 +322,7 @@ def _watch(
         start_new_session=True,
     )
     seen: set[str] = set()
-    reader = threading.Thread(target=_pass_on, args=(child.stdout, log or sys.stderr, seen), daemon=True)
+    reader = threading.Thread(target=_pass_on, args=(child.stdout, log or sys.stderr, seen, connected), daemon=True)
     reader.start()
     waiting = threading.Timer(
         _UNANSWERED_SECONDS, lambda: unanswered() if _RETRYING in seen and _ONLINE not in seen else None
@@ -298,13 +339,16 @@ def _watch(
         reader.join(_GRACE_SECONDS if child.returncode is not None else 0)
         _kill_group(child)
         reader.join()
+        connected(False)
     return Ending(code, _ONLINE in seen, _REFUSED in seen, _BAD_TLS in seen)
 
 
-def _pass_on(lines: TextIO, log: TextIO, seen: set[str]) -> None:
+def _pass_on(lines: TextIO, log: TextIO, seen: set[str], connected: Callable[[bool], None]) -> None:
     for line in lines:
         log.write(line)
         log.flush()
+        if any(word in line for word in (_ONLINE, _AGAIN, _RETRYING)):
+            connected(_RETRYING not in line)
         seen.update(word for word in (_ONLINE, _REFUSED, _BAD_TLS, _RETRYING) if word in line)
 
 

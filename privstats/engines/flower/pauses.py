@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Pauses"]
+__all__ = ["IDLE", "IDLE_SECONDS", "Pauses"]
 
-_IDLE_SECONDS = 3.0
+IDLE = "PRIVSTATS_IDLE_SECONDS"
+"""The variable of a node's environment with its longest polling interval."""
+
+IDLE_SECONDS = 3.0
 """Flower's sleep after it found no message; any other sleep of that module waits for an answer of our own."""
 
 _FIRST_SECONDS = 0.1
@@ -35,13 +38,13 @@ class Pauses:
         [0.1, 0.2, 0.4, 0.4, 0.05, 0.1]
     """
 
-    def __init__(self, sleep: Callable[[float], None], longest: float = _IDLE_SECONDS) -> None:
+    def __init__(self, sleep: Callable[[float], None], longest: float = IDLE_SECONDS) -> None:
         self._sleep, self._longest = sleep, longest
         self._next = _FIRST_SECONDS
 
     def sleep(self, seconds: float) -> None:
         """Replacement for Flower's ``time.sleep``."""
-        if seconds != _IDLE_SECONDS:
+        if seconds != IDLE_SECONDS:
             self._next = _FIRST_SECONDS
             self._sleep(min(seconds, _ANSWER_SECONDS))
             return

@@ -15,6 +15,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from privstats.engines.flower.grid import GridTransport
 from privstats.engines.network.host import Host, Waiting
+from privstats.engines.network.operator_log import configure
 from privstats.engines.network.transport import Deadlines
 from privstats.errors import PlanError, PrivstatsError
 
@@ -35,6 +36,7 @@ def main(grid: Grid, context: Context) -> None:
     """
     if HOME not in os.environ:
         raise PrivstatsError('no host\'s folder is named: start the SuperLink with "privstats flower serve"')
+    configure()
     outcome = Host.open(Path(os.environ[HOME])).run(GridTransport(grid), deadlines(context.run_config))
     if isinstance(outcome, Waiting):
         raise PrivstatsError(outcome.sentence)

@@ -6,23 +6,25 @@ It contains no protocol, no number of steps, no folder and no Flower. ``host`` c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
 from privstats.engines.network.membership import NodeRegistry
+from privstats.engines.network.operator_log import Warned
 from privstats.engines.network.retry import Request, RequestQueue
 from privstats.engines.network.statements import read_signed_reply, to_helper
 from privstats.engines.network.status_codes import CODES, NODES, SILENT, SOON, code_of, short
+from privstats.engines.network.status_file import ASKED, OFFLINE, UNSEEN, StepProgress
 from privstats.engines.network.transport import OK, Deadlines, Kind, Reply, Transport
 from privstats.errors import RemoteProtocolError
 from privstats.secagg.machines import ENDS, Aggregator, StepStatus
 
 __all__ = ["SessionContext", "Shortfall", "StepReport", "StepReports", "drive", "gather"]
 
-POLL_SECONDS = 0.5
-"""Seconds between two polls of the transport."""
+_GATHERING = "offer"
 _BUSY = "busy"  # a leader whose helpers are behind: no fault
 
 Clock: TypeAlias = Callable[[], float]
@@ -82,6 +84,8 @@ class SessionContext:
         plan: the beginning of the plan's digest, for parties that run another plan.
         most: most bytes of one reply under that plan, see :func:`statements.most_bytes`.
         said: lines that the operator has read, which are not repeated.
+        watch: called with the state of a step whenever the loop has looked at it.
+        refusals: how many answers were refusals so far, by their code.
     """
 
     transport: Transport
@@ -92,20 +96,39 @@ class SessionContext:
     plan: str
     most: int
     said: set[tuple[int, str]] = field(default_factory=set)
+    watch: Callable[[StepProgress], None] = lambda _: None
+    refusals: Counter[str] = field(default_factory=Counter)
 
     def tell(self, node: int, place: int | None, code: str) -> None:
         """Print, once, a node's status code as a line for the operator."""
         code = code_of(code)
+        self.refusals[code] += 1
         who = f"node {self.transport.name(node)}"
         if place is not None and code not in NODES:
             who = self.registry.title(place)
         self.once(node, f"{who} {CODES[code].sentence.format(plan=short(self.plan))}")
 
     def once(self, node: int, line: str) -> None:
-        """Print a line about a node, unless it was printed before."""
+        """Say a line about a node, unless it was said before."""
         if (node, line) not in self.said:
             self.said.add((node, line))
-            self.say(line)
+            self.say(Warned(line))
+
+    def absent(self, queue: RequestQueue, places: Collection[int], online: Collection[int]) -> dict[int, str]:
+        """Why each of these places has not answered."""
+        return {place: self._why(queue, self.registry.node_of(place), online) for place in places}
+
+    @staticmethod
+    def _why(queue: RequestQueue, node: int | None, online: Collection[int]) -> str:
+        if node is None:
+            return UNSEEN
+        return queue.refusal(node) or (ASKED if node in online else OFFLINE)
+
+    def progress(
+        self, step: str, answered: Sequence[int], missing: Mapping[int, str], queue: RequestQueue
+    ) -> StepProgress:
+        """The state of a step, with the refusals of the whole session."""
+        return StepProgress(step, tuple(answered), missing, queue.sent, queue.received, dict(self.refusals))
 
     def proved(self, node: int, asked: Request, reply: Reply, queue: RequestQueue) -> tuple[int | None, bytes]:
         """The place that a reply proves, and its payload; None where it proves none, and then the node is asked again
@@ -149,6 +172,7 @@ def drive(server: Aggregator, context: SessionContext, deadlines: Deadlines, ope
             return StepReports(tuple(reports), Shortfall(step_status))
         server.end_step()
         reports.append(report)
+        context.watch(replace(step.progress, closed_after=report.seconds))
         context.say(_line(report, context.registry))
     return StepReports(tuple(reports))
 
@@ -168,7 +192,10 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
     until = context.clock() + seconds
     queue, found = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()
     while True:
-        for node in context.transport.online():
+        online = context.transport.online()
+        missing = context.absent(queue, wanted - found.keys(), online)
+        context.watch(context.progress(_GATHERING, sorted(wanted & found.keys()), missing, queue))
+        for node in online:
             if context.registry.place_of(node) not in found:
                 queue.ask(node, "hello", lambda: question)
         for node, asked, reply in queue.replies():
@@ -181,7 +208,7 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
                 queue.done(node)
         if wanted <= found.keys() or context.clock() >= until:
             return {place: found[place] for place in sorted(wanted & found.keys())}
-        context.sleep(POLL_SECONDS)
+        context.sleep(queue.pause)
 
 
 def _refused(context: SessionContext, queue: RequestQueue, node: int, asked: Request, reply: Reply) -> None:
@@ -216,6 +243,8 @@ class _Step:
         self._began = context.clock()
         self._until = self._began + seconds
         self._queue = RequestQueue(context.transport, context.clock, self._until, context.most)
+        self._online: Sequence[int] = ()
+        self.progress = context.progress("", (), {}, self._queue)
 
     def wait(self) -> None:
         """Ask and receive until all have answered, all missing ones have refused for good, or the deadline has
@@ -225,9 +254,10 @@ class _Step:
             for node, asked, reply in self._queue.replies():
                 self._hear(node, asked, reply)
             missing = self._server.waiting_for
+            self._look(missing)
             if not missing or self._context.clock() >= self._until or self._hopeless(missing):
                 return
-            self._context.sleep(POLL_SECONDS)
+            self._context.sleep(self._queue.pause)
 
     def report(self, step_status: StepStatus) -> StepReport:
         """The step's report."""
@@ -236,13 +266,24 @@ class _Step:
             step_status.step, step_status.answered, step_status.waiting_for, seconds, queue.sent, queue.received
         )
 
+    def _look(self, missing: frozenset[int]) -> None:
+        """Show the step's state to the one who watches."""
+        context, before = self._context, self.progress
+        answered = before.answered
+        if before.step == "" or before.missing.keys() != missing:
+            answered = self._server.step_status().answered
+        absent = context.absent(self._queue, missing, self._online)
+        self.progress = context.progress(self._server.step, answered, absent, self._queue)
+        context.watch(self.progress)
+
     def _wanted(self) -> frozenset[int]:
         """All places with something to answer: those that the step waits for, and those asked in addition."""
         asked = (peer for peer in self._server.outbox.clients if self._server.awaits(peer))
         return self._server.waiting_for.union(asked)
 
     def _ask(self) -> None:
-        wanted, registry, online = self._wanted(), self._context.registry, self._context.transport.online()
+        wanted, registry = self._wanted(), self._context.registry
+        online = self._online = self._context.transport.online()
         lost = any(registry.node_of(place) is None for place in wanted)
         for peer in sorted(wanted):
             away = registry.node_of(peer)
@@ -291,6 +332,7 @@ class _Step:
             if refusal.code == _BUSY:
                 self._queue.later(node, SOON)
             else:
+                self._context.refusals[refusal.code] += 1
                 self._context.once(
                     node, f"{self._context.registry.title(place)}: {refusal.code} at step {refusal.step}"
                 )

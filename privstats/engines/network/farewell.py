@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from privstats.engines.network import statements
-from privstats.engines.network.driver import POLL_SECONDS, SessionContext
+from privstats.engines.network.driver import SessionContext
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.retry import RequestQueue
 from privstats.engines.network.session_history import EndedSession, KeptStatements
@@ -64,5 +64,5 @@ def _send(
         queue.ask(node, "over", partial(statements.session_ended, folder.identity, folder.header, release, more))
     while len(told) < len(beside) and context.clock() < until:
         told.update({node: reply.data if reply.code == OK else b"" for node, _, reply in queue.replies()})
-        context.sleep(POLL_SECONDS)
+        context.sleep(queue.pause)
     return told

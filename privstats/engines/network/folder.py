@@ -13,17 +13,18 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import takewhile
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 
-from privstats.course import Course, Releases, Single, Stream, document, node_run, spend
-from privstats.course.kinds import CourseKind, kind_of
+from privstats.course import Releases, Stream, spend
+from privstats.course.kinds import CourseKind
 from privstats.dp import Ledger, NoPrivacy, Spend
 from privstats.engines.network import survivor_lists as lists
-from privstats.engines.network.folder_checks import COURSE, check_course, check_modes, private_files
+from privstats.engines.network.folder_checks import private_files
+from privstats.engines.network.folder_documents import PLAN, FolderDocuments, session_name
 from privstats.engines.network.statements import Header
 from privstats.engines.network.streams import Totals
 from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError
@@ -42,26 +43,19 @@ UNNAMED = "records"
 """Name of the data set in the ledger, where the plan has no DP and no name was given."""
 
 _REMEDY = 'say in records.py which is meant, dataset = "..."'
-_NODES, _PLAN, _NO_SUM, _AGREED = "nodes", "plan.toml", "without-a-sum", "agreed"
+_NO_SUM, _AGREED = "without-a-sum", "agreed"
 
 
 @dataclass(frozen=True)
-class Folder:
+class Folder(FolderDocuments):
     """An opened folder.
 
     Attributes:
-        home: its path.
-        course: the course in its files, or a plan alone.
-        roster: the parties, and the name of the run.
-        identity: of its owner: a party, a helper or the server.
+        home, course, roster, identity: see :class:`FolderDocuments`.
         key: seals journals and kept moments.
         ledger: the owner's spends; it may have no account yet.
     """
 
-    home: Path
-    course: Course
-    roster: Roster
-    identity: Identity
     key: bytes
     ledger: Ledger
 
@@ -73,42 +67,8 @@ class Folder:
             LocalProtocolError: there is no such folder, or other accounts can read or change its files.
             PrivstatsError: one of its files is missing or invalid.
         """
-        place = Path(home).absolute()
-        check_modes(place)
-        held = (place / COURSE).exists()
-        course: Course = document.read(place / COURSE) if held else Single(Plan.read(place / _PLAN))
-        roster = Roster.load(place / "roster.toml")
-        check_course(course, roster)
-        return cls(place, course, roster, *private_files(place))
-
-    @property
-    def kind(self) -> CourseKind:
-        """The row of the course."""
-        return kind_of(self.course)
-
-    @property
-    def noun(self) -> str:
-        """The thing whose digest people compare: ``course``, or ``plan`` for a plan alone."""
-        return "plan" if self.kind.single else "course"
-
-    @property
-    def digest(self) -> str:
-        """Its digest, as ``privstats plan show`` or ``course show`` prints it."""
-        return self.course.first.digest if self.kind.single else self.course.digest
-
-    @property
-    def publics(self) -> tuple[bytes, ...]:
-        """Public keys by place: the roster's clients, then the helpers that the plans name."""
-        return (*self.roster.publics, *(bytes.fromhex(key) for key in self.course.first.panel[1:]))
-
-    @property
-    def rounds(self) -> tuple[int, ...]:
-        """The places of the rounds that this folder holds, in order."""
-        return tuple(place for place in range(self.course.most) if (self.path(place) / _PLAN).exists())
-
-    def path(self, place: int) -> Path:
-        """The folder of a round."""
-        return self.home if self.kind.single else self.home / _NODES / str(place)
+        known = FolderDocuments.read(home)
+        return cls(known.home, known.course, known.roster, known.identity, *private_files(known.home))
 
     def round(self, place: int) -> RoundFolder:
         """The folder of a round that this folder holds, for its session.
@@ -116,23 +76,15 @@ class Folder:
         Raises:
             PlanError: its plan cannot be read.
         """
-        plan = self.course.first if self.kind.single else Plan.read(self.path(place) / _PLAN)
-        return RoundFolder(self, place, plan, self.session(place))
-
-    def session(self, place: int) -> Roster:
-        """The roster of a round's session: the same parties, under a run name that follows from course and place."""
-        if self.kind.single:
-            return self.roster
-        run = node_run(self.roster.run, place)
-        return Roster(self.roster.publics, server=self.roster.server, run=run, names=self.roster.names)
+        return RoundFolder(self, place, self.plan(place), self.session(place))
 
     def keep(self, place: int, plan: Plan) -> RoundFolder:
         """Create a round's folder with its plan and published values; an existing one stays as it is."""
         if place not in self.rounds:
             home = self._made(place)
             if plan.published is not None:
-                plan.published.save(beside(home / _PLAN))
-            atomic_write(home / _PLAN, plan.to_toml().encode())  # last: a round exists once its plan does
+                plan.published.save(beside(home / PLAN))
+            atomic_write(home / PLAN, plan.to_toml().encode())  # last: a round exists once its plan does
         return self.round(place)
 
     def told(self, place: int) -> bool:
@@ -272,8 +224,8 @@ class RoundFolder:
 
     @property
     def session(self) -> str:
-        """32 hexadecimal digits that name the session: parameters and roster, so a roster is used once."""
-        return sha256(self.plan.masking.digest + self.roster.digest).hexdigest()[:32]
+        """The session's name."""
+        return session_name(self.plan, self.roster)
 
     @property
     def begun(self) -> bool:
@@ -373,9 +325,11 @@ def account_of(folder: RoundFolder, dataset: str | None = None, *, remedy: str =
         raise LedgerError(f"the ledger has {len(names)} accounts: {remedy}")
     if isinstance(folder.plan.privacy, NoPrivacy):
         return UNNAMED
+    privacy = folder.plan.privacy
     raise LedgerError(
-        "this plan spends privacy and the ledger has no account: open one with "
-        f"`privstats ledger cap {folder.base.name}/ledger DATASET --unit ... --epsilon ...`"
+        "this plan spends privacy and the ledger has no account: open one, with a cap that its owner decides, by "
+        f"`privstats ledger cap {quote(str(folder.base / 'ledger'))} DATASET --unit {privacy.unit} --adjacency "
+        f"{privacy.adjacency} --delta {privacy.delta:g} --epsilon CAP`"
     )
 
 

@@ -15,7 +15,7 @@ from privstats.dp import Ledger
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
 from privstats.files.atomic import read_whole, write_new
 from privstats.plan import Plan
-from privstats.secagg import Identity, Roster
+from privstats.secagg import Roster
 from privstats.system import others_can_read, others_can_write
 
 __all__ = ["COURSE", "UPLOAD_LIMIT", "check_course", "check_modes", "private_files"]
@@ -50,13 +50,13 @@ def check_modes(home: Path) -> None:
         raise LocalProtocolError(f"{home} is no folder of a party or a server ({error.strerror})") from None
 
 
-def private_files(home: Path) -> tuple[Identity, bytes, Ledger]:
-    """The identity in a folder, its journal key and its ledger; the last two are created where missing.
+def private_files(home: Path) -> tuple[bytes, Ledger]:
+    """The journal key of a folder and its ledger, created where missing.
 
     Raises:
         PrivstatsError: one of them cannot be read or created, or is invalid.
     """
-    return Identity.load(home / "identity.pem"), _key_of(home / "journal.key"), _ledger_of(home / "ledger")
+    return _key_of(home / "journal.key"), _ledger_of(home / "ledger")
 
 
 def _key_of(path: Path) -> bytes:

@@ -7,7 +7,6 @@ differences between kinds of courses.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from privstats.course import Node, Releases, nodes, verify_next
 from privstats.engines.network.announcement import NO_SUM, RoundAnnouncement, digest_of
 from privstats.engines.network.driver import Clock, Say, Sleep
 from privstats.engines.network.folder import Folder, RoundFolder
+from privstats.engines.network.operator_log import told
 from privstats.engines.network.round_host import Carrying, Ended, RoundHost, Waiting, today
 from privstats.engines.network.round_transport import OutgoingAnnouncement, RoundTransport
 from privstats.engines.network.session_history import EndedSession, KeptStatements, SessionHistory
@@ -67,14 +67,15 @@ class Host:
             transport: carries messages.
             deadlines: the seconds of a step, in every session.
             clock, sleep: monotonic seconds, and a wait.
-            say: called with a line per step and per refusal; standard output when omitted.
+            say: called with a line per step and per refusal, a :class:`Warned` one for a refusal; by default
+                they are logged as ``privstats.host``.
 
         Raises:
             SessionEndedError: it ended before; a new session needs a roster with a new run name.
             AggregationError: as for :meth:`RoundHost.run`, for a plan alone; a longer course continues.
             PrivstatsError: another process runs it, or a file cannot be read or written; nothing is lost.
         """
-        carrying = Carrying(transport, deadlines, clock, sleep, say or _printed)
+        carrying = Carrying(transport, deadlines, clock, sleep, say or told)
         if self.folder.kind.single:
             return self._run(self.folder.round(0), carrying, say=carrying.say)
         releases: list[Release | None] = []
@@ -208,7 +209,7 @@ class Host:
         )
 
     def _prefixed(self, place: int, say: Say) -> Say:
-        return lambda line: say(f"{_at(place)}{line}")
+        return lambda line: say(type(line)(f"{_at(place)}{line}"))
 
     def _sentence(self, releases: Sequence[Release | None]) -> str:
         return self.folder.kind.ended(self.folder.course, releases, self.folder.home.name)
@@ -217,9 +218,3 @@ class Host:
 def _at(place: int) -> str:
     """The beginning of a line about one round of the course."""
     return f"course, round {place}: "
-
-
-def _printed(line: str) -> None:
-    """A line for the operator, on standard output."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

@@ -20,6 +20,7 @@ import numpy as np
 
 from privstats.encoding import flatten, unflatten
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
+from privstats.engines.network.operator_log import ScriptError
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
@@ -159,7 +160,7 @@ def _run(folder: RoundFolder) -> dict[str, Any]:
         try:
             return runpy.run_path(str(folder.base / SCRIPT))
         except (Exception, SystemExit) as error:  # of which the second would end the node's program without an answer
-            raise DataError(f"{SCRIPT} does not run: {type(error).__name__}: {error}") from error
+            raise ScriptError(f"{SCRIPT} does not run", error) from error
 
 
 def _measured(folder: RoundFolder, said: Mapping[str, Any]) -> Moments:
@@ -172,7 +173,7 @@ def _measured(folder: RoundFolder, said: Mapping[str, Any]) -> Moments:
         except PrivstatsError:
             raise
         except (Exception, SystemExit) as error:
-            raise DataError(f"load() in {SCRIPT} failed: {type(error).__name__}: {error}") from error
+            raise ScriptError(f"load() in {SCRIPT} failed", error) from error
         if isinstance(found, Moments):
             return found  # measured by other means, for example by engines.dask
         if isinstance(found, RecordFile):

@@ -7,6 +7,7 @@ transports call this module.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,17 +20,17 @@ from privstats.engines.network.between import BETWEEN
 from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.folder_checks import check_course
 from privstats.engines.network.measuring import Records
+from privstats.engines.network.operator_log import PARTY, reason_of
 from privstats.engines.network.roles import ClientRole
 from privstats.engines.network.round_party import (
     ANOTHER_VERSION,
     RoundParty,
     code_of_error,
-    logged,
     passing_code,
-    reason_of,
 )
 from privstats.engines.network.round_transport import BEHIND
 from privstats.engines.network.status_codes import FAILED, VERSION, Declined
+from privstats.engines.network.status_file import PartyStatus, noted
 from privstats.engines.network.transport import Answer
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError, ReleaseError
 from privstats.plan import Plan
@@ -46,7 +47,7 @@ class Party:
 
     Args:
         folder: the folder.
-        say: called with each error: one sentence, or the whole traceback of an unforeseen one.
+        say: called with each error: one sentence, or the places in the code of an unforeseen one.
     """
 
     folder: Folder
@@ -59,7 +60,7 @@ class Party:
         Raises:
             PrivstatsError: its files do not fit each other, or other accounts could read them.
         """
-        party = cls(Folder.open(home), say or logged)
+        party = cls(Folder.open(home), say or PARTY.warning)
         for place in party.folder.rounds[-1:]:  # those before it were given up with it
             RoundParty(party.folder.round(place), party.say).forget_old()
         return party
@@ -92,18 +93,31 @@ class Party:
 
     def answer(self, kind: str, data: bytes) -> Answer:
         """Answer one message; never raises."""
-        said = b"" if kind == "node" else data
+        said, named, place, began = b"" if kind == "node" else data, "message", -1, time.monotonic()
         try:
             if kind != "node":
                 raise Declined(VERSION, ANOTHER_VERSION)
             envelope = _opened(data)
-            said = envelope.data
+            said, named, place = envelope.data, envelope.kind, envelope.place
             party = self.at(self._round(envelope))
         except Exception as error:  # only a code leaves, for every error
             code = code_of_error(error)
             self.say(reason_of(error))
-            return Answer(code, self._signed(code, said))
-        return party.answer(envelope.kind, envelope.data)
+            answer, reached = Answer(code, self._signed(code, said)), ""
+        else:
+            answer, reached = party.answer(named, said), party.reached
+        now = PartyStatus("", time.time(), place, reached, named, answer.code, 1, len(answer.data), len(data))
+        self._note(now, time.monotonic() - began)
+        return answer
+
+    def _note(self, now: PartyStatus, seconds: float) -> None:
+        """Log one answer and add it to the folder's standing."""
+        step = f", then at step {now.step}" if now.step else ""
+        PARTY.info(
+            f"round {now.place}: {now.kind} answered with {now.code} in {seconds:.1f} s, {now.received:,} bytes in, "
+            f"{now.sent:,} out{step}"
+        )
+        noted(self.folder.home, self.folder.roster.run.hex(), now)
 
     def at(self, folder: RoundFolder) -> RoundParty:
         """Its side of one round."""
@@ -206,7 +220,7 @@ class Party:
 
 
 def answer(home: str | Path, kind: str, data: bytes) -> Answer:
-    """Answer one message from a party's folder; never raises: errors go to the folder's operator on standard error.
+    """Answer one message from a party's folder; never raises: errors are logged for the folder's operator.
 
     Args:
         home: the folder.
@@ -216,7 +230,7 @@ def answer(home: str | Path, kind: str, data: bytes) -> Answer:
     try:
         party = Party.open(home)
     except Exception as error:  # the server gets a code in every case
-        logged(reason_of(error))
+        PARTY.warning("%s", reason_of(error))
         return Answer(passing_code(error) or FAILED)
     return party.answer(kind, data)
 
@@ -232,6 +246,6 @@ def _require_fresh(folder: RoundFolder, kind: str) -> None:
     """Refuse to open a round that was marked here and whose journal is missing: it is lost, and never begun again."""
     if kind != "open" or not folder.begun:
         return
-    role = RoundParty(folder, logged).role
+    role = RoundParty(folder, PARTY.warning).role
     if isinstance(role, ClientRole) and not role.there:
         raise Declined("begun", f"round {folder.place} was begun here and cut short before it was on disk: it is lost")

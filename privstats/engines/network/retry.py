@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from privstats.engines.network.status_codes import CODES, SILENT, SOON, code_of
-from privstats.engines.network.transport import OK, Kind, Reply, Transport
+from privstats.engines.network.transport import OK, Kind, Reply, Transport, pulled
 
 __all__ = ["Request", "RequestQueue"]
 
+_POLL_SECONDS, _SLOWEST_SECONDS, _LEAST_SECONDS = 0.5, 2.0, 0.01
+_QUIETER = 20.0  # so that a reply is found later by at most a twentieth of the time that it took
 _CARRIER = "error:"  # prefix of the carrier's own errors, which no party sent
 
 
@@ -27,12 +29,14 @@ class Request:
         digest: SHA-256 of the message.
         again: the time from which it is repeated; None for never.
         messages: names of messages without a reply yet.
+        code: of its last refusal; empty where there was none.
     """
 
     kind: Kind
     digest: bytes
     again: float | None
     messages: list[str] = field(default_factory=list)
+    code: str = ""
 
     @property
     def final(self) -> bool:
@@ -58,6 +62,7 @@ class RequestQueue:
         self._transport, self._clock, self._until, self._most = transport, clock, until, most
         self._asked: dict[int, Request] = {}
         self.sent = self.received = 0
+        self._heard = clock()
 
     def ask(self, node: int, kind: Kind, make: Callable[[], bytes]) -> None:
         """Send the result of ``make``, unless the node has that request already and it is too early to repeat it."""
@@ -75,25 +80,32 @@ class RequestQueue:
 
     def replies(self) -> Iterator[tuple[int, Request, Reply]]:
         """Replies, node by node, one at a time; the carrier's own errors are handled here."""
-        for node, asked in list(self._asked.items()):
-            for name in list(asked.messages):
-                reply = self._transport.pull(name, self._most)
-                if reply is None:
-                    continue
-                asked.messages.remove(name)
-                self.received += len(reply.data)
-                if reply.code.startswith(_CARRIER):
-                    asked.again = self._soon(asked)
-                elif self._asked.get(node) is asked:
-                    if reply.code != OK:
-                        self._note(asked, reply.code)
-                    yield node, asked, reply
+        waiting = {name: (node, asked) for node, asked in self._asked.items() for name in asked.messages}
+        for name, reply in pulled(self._transport, list(waiting), self._most):
+            node, asked = waiting[name]
+            asked.messages.remove(name)
+            self.received += len(reply.data)
+            self._heard = self._clock()
+            if reply.code.startswith(_CARRIER):
+                asked.again = self._soon(asked)
+            elif self._asked.get(node) is asked:
+                if reply.code != OK:
+                    self._note(asked, reply.code)
+                yield node, asked, reply
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next poll, at most until the deadline: longer, the longer nothing has come."""
+        now = self._clock()
+        quiet = min(max(_POLL_SECONDS, (now - self._heard) / _QUIETER), _SLOWEST_SECONDS)
+        return min(quiet, max(self._until - now, _LEAST_SECONDS))
 
     def _soon(self, asked: Request) -> float | None:
         return None if asked.again is None else min(asked.again, self._clock() + SOON)
 
     def _note(self, asked: Request, code: str) -> None:
-        wait = CODES[code_of(code)].again
+        asked.code = code_of(code)
+        wait = CODES[asked.code].again
         asked.again = None if wait is None else self._clock() + wait
 
     def done(self, node: int) -> None:
@@ -113,6 +125,10 @@ class RequestQueue:
     def never(self, node: int) -> None:
         """Send this node no more requests in this step."""
         self._asked[node].again = None
+
+    def refusal(self, node: int) -> str:
+        """The code of the node's last refusal; empty where it has sent none to the current request."""
+        return self._asked[node].code if node in self._asked else ""
 
     def final(self, node: int) -> bool:
         """Whether the node's refusal is final."""

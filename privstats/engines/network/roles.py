@@ -44,6 +44,9 @@ OTHERS = (
 class Role(Protocol):
     """A party's role in one session."""
 
+    reached: str
+    """The machine's step after its last answer; empty before one."""
+
     @property
     def place(self) -> int:
         """Its place among the peers: clients first, then helpers."""
@@ -82,6 +85,7 @@ class ClientRole:
 
     def __init__(self, folder: RoundFolder, place: int, part: Part) -> None:
         self._folder, self.place, self.part = folder, place, part
+        self.reached = ""
         self._path = client_file(folder)
 
     @property
@@ -99,12 +103,15 @@ class ClientRole:
         Where the protocol begins with its clients, the opening is the panel's offers, and else the server's message.
         """
         with self._journal(lambda: self._made(opening)) as client:
-            return answered(client, opening, begins=True)
+            answer = answered(client, opening, begins=True)
+            self.reached = client.step
+            return answer
 
     def stepped(self, message: bytes) -> bytes:
         """The client's answer."""
         with self._journal(self._lost) as client:
             answer = answered(client, message)
+            self.reached = client.step
             if client.agreed:
                 self._folder.remember(client.agreed)
             return answer
@@ -199,6 +206,7 @@ class HelperRole:
 
     def __init__(self, folder: RoundFolder, place: int) -> None:
         self._folder, self.place = folder, place
+        self.reached = ""
 
     def greeting(self) -> bytes:
         """The offer of this run's box key, which is created now if there is none."""
@@ -230,7 +238,9 @@ class HelperRole:
         with helper:
             if helper.step not in ENDS:
                 helper.bind(offered_panel(self._folder.plan, opening))
-            return answered(helper, message)
+            answer = answered(helper, message)
+            self.reached = helper.step
+            return answer
 
     def session_ended(self, beside: bytes = b"") -> bytes:
         """Destroy the box key, if it still exists, and sign that, where the message has the panel's offers.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from msgspec import structs
@@ -32,6 +33,7 @@ from privstats.engines.network.farewell import say_ended
 from privstats.engines.network.folder import RELEASE, RoundFolder
 from privstats.engines.network.membership import NodeRegistry
 from privstats.engines.network.session_history import EndedSession, KeptStatements, NodeMap, SessionHistory
+from privstats.engines.network.status_file import Watch
 from privstats.engines.network.transport import Deadlines, Transport
 from privstats.engines.records import overwrite
 from privstats.errors import (
@@ -120,8 +122,8 @@ class RoundHost:
                 and the next run raises the same error.
             PrivstatsError: another process runs it, or a file cannot be read or written; nothing is lost.
         """
-        nodes = NodeMap(self.folder.home, self._session)
-        plan = self.folder.plan
+        nodes, plan = NodeMap(self.folder.home, self._session), self.folder.plan
+        watch = Watch(self.folder.base, self.folder.above.roster.run.hex(), self.folder.place)
         context = SessionContext(
             carrying.transport,
             self._places(nodes),
@@ -130,6 +132,7 @@ class RoundHost:
             carrying.say,
             plan.digest,
             statements.most_bytes(plan),
+            watch=watch.progress,
         )
         ended_session = SessionHistory(self.folder.home).of(self._session)
         if ended_session is not None:
@@ -137,11 +140,10 @@ class RoundHost:
             raise SessionEndedError(self._ended(ended_session))
         self._make_room(nodes)
         try:
-            server = self._server(lambda: self._made(context, carrying.deadlines))
+            with self._server(lambda: self._made(context, carrying.deadlines)) as server:
+                return self._carried(server, context, carrying.deadlines)
         except _NoPanel as lack:
             return self._without_panel(context, lack.missing)
-        with server:
-            return self._carried(server, context, carrying.deadlines)
 
     def give_up(self) -> str:
         """End the session on purpose; the next run notifies its clients.
@@ -215,9 +217,10 @@ class RoundHost:
         except InUseError:
             raise InUseError(f"{self._name}/journal is in use by another process: let it end first") from None
         except RestoredError:
+            end = f"privstats flower give-up {quote(str(self.folder.base))}"
             raise RestoredError(
                 f"{self._name}/journal was put back from a backup or copied, and two copies may end in two sums: bring "
-                f'the newest one back, or end the session with "privstats flower give-up {self.folder.base.name}"'
+                f'the newest one back, or end the session with "{end}"'
             ) from None
 
     def _made(self, context: SessionContext, deadlines: Deadlines) -> Aggregator:

@@ -7,12 +7,11 @@ the messages in, once it has found that the session is one of its folder's.
 from __future__ import annotations
 
 import sqlite3
-import sys
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from privstats.engines.journal.client_file import forget_answer
@@ -20,6 +19,7 @@ from privstats.engines.journal.helper import forget_ended
 from privstats.engines.network import statements
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.measuring import Records
+from privstats.engines.network.operator_log import reason_of
 from privstats.engines.network.roles import SESSION_ENDED, ClientRole, Role, require_role, role_of
 from privstats.engines.network.status_codes import FAILED, VERSION, Declined, short
 from privstats.engines.network.transport import OK, Answer
@@ -33,7 +33,7 @@ from privstats.errors import (
     SessionEndedError,
 )
 
-__all__ = ["ANOTHER_VERSION", "KEPT_SECONDS", "RoundParty", "code_of_error", "logged", "passing_code", "reason_of"]
+__all__ = ["ANOTHER_VERSION", "KEPT_SECONDS", "RoundParty", "code_of_error", "passing_code"]
 
 ANOTHER_VERSION = "the server speaks another version of this engine: install the same privstats"
 """A party's operator reads this for a message that cannot be parsed."""
@@ -49,13 +49,13 @@ class RoundParty:
 
     Args:
         folder: the folder.
-        say: called with each error: one sentence, or the whole traceback of an unforeseen one.
+        say: called with each error: one sentence, or the places in the code of an unforeseen one.
     """
 
     folder: RoundFolder
     say: Callable[[str], None]
 
-    @property
+    @cached_property
     def role(self) -> Role:
         """Its role in the session.
 
@@ -63,6 +63,11 @@ class RoundParty:
             Declined: its identity is not on the roster.
         """
         return require_role(self.folder)
+
+    @property
+    def reached(self) -> str:
+        """The machine's step after the answer that this object has given; empty where it has given none."""
+        return self.role.reached if "role" in self.__dict__ else ""
 
     def prepare(self, *, anew: bool = False) -> Records | None:
         """Find the role and measure, as ``check`` and ``join`` do before anything is sent.
@@ -223,16 +228,3 @@ def _os_error(error: BaseException) -> OSError | None:
 def _why(error: Exception) -> str:
     found = _os_error(error)
     return (found.strerror or "it failed").lower() if found is not None else "it failed"
-
-
-def reason_of(error: Exception) -> str:
-    """One sentence for a foreseen error; the whole traceback for any other."""
-    if isinstance(error, PrivstatsError):
-        return str(error)
-    return "".join(traceback.format_exception(error)).rstrip()
-
-
-def logged(line: str) -> None:
-    """Write a line for the folder's operator to standard error."""
-    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} privstats: {line}\n")
-    sys.stderr.flush()

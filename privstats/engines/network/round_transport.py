@@ -6,14 +6,14 @@ and is sent them. Works over any transport; ``host`` makes it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from privstats.engines.network.announcement import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.engines.network.statements import read_signed_reply
 from privstats.engines.network.status_codes import FAILED, VERSION
-from privstats.engines.network.transport import Kind, Reply, Transport
+from privstats.engines.network.transport import Kind, Reply, Transport, pulled
 from privstats.secagg import Identity
 
 __all__ = ["BEHIND", "OutgoingAnnouncement", "RoundTransport"]
@@ -91,8 +91,19 @@ class RoundTransport:
 
     def pull(self, message: str, most: int) -> Reply | None:
         """The reply; a party that lacks releases is sent all of them, and its reply to that counts."""
-        reply, sent = self._transport.pull(self._again.get(message, message), most), self._sent.get(message)
-        if reply is None or sent is None:
+        return next((reply for _, reply in self.pull_many([message], most)), None)
+
+    def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
+        """As :meth:`pull`, of many messages."""
+        names = {self._again.get(message, message): message for message in messages}
+        for name, reply in pulled(self._transport, list(names), most):
+            read = self._read(names[name], reply)
+            if read is not None:
+                yield names[name], read
+
+    def _read(self, message: str, reply: Reply) -> Reply | None:
+        sent = self._sent.get(message)
+        if sent is None:
             return reply
         if reply.code == BEHIND and message not in self._again:
             self._again[message] = self._pushed(sent, whole=True)

@@ -1,18 +1,18 @@
 """The loop's interface to a carrier of messages: online nodes, a push, a pull; and the deadlines of steps.
 
-An interface and values, no behaviour: ``engines.flower.grid`` implements it over Flower, ``local`` over folders of this
+Interfaces and values: ``engines.flower.grid`` implements it over Flower, ``local`` over folders of this
 machine, the tests over a fake network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from privstats.errors import PlanError
 
-__all__ = ["OK", "Answer", "Deadlines", "Kind", "Reply", "Transport"]
+__all__ = ["OK", "Answer", "BatchTransport", "Deadlines", "Kind", "Reply", "Transport", "pulled"]
 
 OK = "ok"
 """The code of an answer with a machine's message."""
@@ -64,6 +64,26 @@ class Transport(Protocol):
     def name(self, node: int) -> str:
         """The node's name for people: the one that it is registered under, else its number in decimal."""
         ...
+
+
+@runtime_checkable
+class BatchTransport(Protocol):
+    """A transport that asks its carrier for many replies at once."""
+
+    def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
+        """The replies that are there, each once, with their messages; it holds a bounded number of bytes at a time."""
+        ...
+
+
+def pulled(transport: Transport, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
+    """The replies to these messages that are there: in batches where the transport has them, else one by one."""
+    if isinstance(transport, BatchTransport):
+        yield from transport.pull_many(messages, most)
+        return
+    for message in messages:
+        reply = transport.pull(message, most)
+        if reply is not None:
+            yield message, reply
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ It has no state: the party's folder, which the site's operator names, stores eve
 from __future__ import annotations
 
 import os
-import sys
-import traceback
 from pathlib import Path
 
 from nvflare.apis.executor import Executor
@@ -16,7 +14,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
-from privstats.engines.network import party
+from privstats.engines.network import operator_log, party
 from privstats.engines.network.status_codes import FAILED
 from privstats.engines.nvflare import tasks
 from privstats.errors import PrivstatsError
@@ -45,8 +43,8 @@ class PrivstatsExecutor(Executor):
         try:
             kind, data = tasks.unpack(shareable, "server")
             said = party.answer(home_of(fl_ctx.get_identity_name()), kind, data)
-        except Exception:
-            traceback.print_exc(file=sys.stderr)
+        except Exception as error:
+            operator_log.PARTY.error("%s", operator_log.reason_of(error))
             return tasks.pack(FAILED, b"")
         return tasks.pack(said.code, said.data)
 

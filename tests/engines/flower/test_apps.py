@@ -16,7 +16,7 @@ from privstats.errors import PlanError, PrivstatsError
 
 
 @pytest.fixture(autouse=True)
-def task(monkeypatch):
+def task(monkeypatch, loggers):
     """Flower makes messages inside a task only."""
     for name in ("_task_id", "_run_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
@@ -55,7 +55,9 @@ class TestClient:
         reply = asked(records.pack("step", b""), **{"privstats-home": str(tmp_path)})
         assert records.unpack(reply.content, 1) == ("failed", b"")
         assert not reply.has_error()
-        assert "record 17" in capsys.readouterr().err, "its own operator reads it"
+        said = capsys.readouterr().err
+        assert "ValueError" in said, "its own operator reads where it failed"
+        assert "record 17" not in said
 
     def test_what_no_server_of_ours_sends_is_not_answered(self, monkeypatch, tmp_path):
         monkeypatch.setattr(party, "answer", lambda *_: pytest.fail("it got through"))

@@ -10,7 +10,7 @@ import pytest
 
 from privstats.engines.flower import entrypoint_guard, fork_server
 from privstats.engines.flower.fork_server import ForkedPrograms
-from privstats.engines.flower.pauses import Pauses
+from privstats.engines.flower.pauses import IDLE, Pauses
 from privstats.errors import PrivstatsError
 
 ROOT = Path(__file__).parents[3]
@@ -175,6 +175,18 @@ def test_a_node_looks_again_soon_after_a_message_and_seldom_when_idle():
     pauses.sleep(0.5)
     pauses.sleep(3)
     assert waited[-2:] == [0.05, 0.1]
+
+
+def test_the_longest_sleep_of_a_node_is_a_setting(monkeypatch):
+    replaced, waited = {}, []
+    monkeypatch.setattr(entrypoint_guard, "_child", lambda *_: None)
+    monkeypatch.setattr(entrypoint_guard, "replace", lambda _, names: replaced.update(names))
+    monkeypatch.setattr(time, "sleep", waited.append)
+    monkeypatch.setenv(IDLE, "0.25")
+    entrypoint_guard._supernode()
+    for _ in range(4):
+        replaced["time"].sleep(3)
+    assert waited == [0.1, 0.2, 0.25, 0.25]
 
 
 def test_flowers_node_sleeps_as_long_as_the_pauses_know():

@@ -4,10 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 from flwr.app import Error, Message
+from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
 from flwr.supercore.task_identity import TaskIdentity
 
 from privstats.engines.flower import records
 from privstats.engines.flower.grid import GridTransport, counted
+from privstats.engines.network.retry import RequestQueue
 from privstats.engines.network.statements import most_bytes
 from privstats.engines.network.transport import Reply, Transport
 from tests.engines.network.fake import study_of
@@ -26,8 +28,10 @@ class Grid:
 
     def push_messages(self, messages):
         messages = list(messages)
-        self.pushed += messages
-        return [f"message-{len(self.pushed)}" if self.takes else None for _ in messages]
+        for message in messages:
+            self.pushed.append(message)
+            message.metadata.__dict__["_message_id"] = f"message-{len(self.pushed)}"
+        return [message.metadata.message_id if self.takes else None for message in messages]
 
     def pull_messages(self, ids):
         ids = list(ids)
@@ -72,16 +76,34 @@ def test_no_answer_yet(transport):
     assert transport.pull(transport.push(MARY, "step", b"", ttl=1), 100) is None
 
 
-def test_an_answer_is_asked_for_alone(transport, grid):
+@pytest.mark.parametrize(("most", "requests"), [(100, 1), (16 << 20, 1), (40 << 20, 2), (512 << 20, 2)])
+def test_answers_are_asked_for_together_as_long_as_they_fit(transport, grid, most, requests):
     """Flower loads every reply of a request at once: five of 512 MiB would be 2.5 GiB."""
     first, second = (transport.push(node, "step", b"", ttl=1) for node in (MARY, BONN))
     grid.replies = {
         name: Message(records.pack("ok", name.encode()), reply_to=message)
         for name, message in zip((first, second), grid.pushed, strict=True)
     }
-    assert transport.pull(second, 100) == Reply("ok", b"message-2")
-    assert transport.pull(first, 100) == Reply("ok", b"message-1")
-    assert grid.pulls == [[second], [first]]
+    found = dict(transport.pull_many([second, first], most))
+    assert found == {second: Reply("ok", b"message-2"), first: Reply("ok", b"message-1")}
+    assert grid.pulls == ([[second, first]] if requests == 1 else [[second], [first]])
+    assert transport.pull(first, most) is None, "once"
+
+
+def test_a_hundred_parties_that_keep_silent_cost_few_requests(transport, grid):
+    """One by one these were 202 requests a second, of which 200 found nothing."""
+    now = [0.0]
+    queue = RequestQueue(transport, lambda: now[0], until=600.0, most=4096)
+    for node in range(100):
+        queue.ask(node, "step", lambda: b"asked")
+    while now[0] < 60:
+        assert list(queue.replies()) == []
+        now[0] += queue.pause
+    assert len(grid.pulls) <= 60 * 2
+    assert {len(ids) for ids in grid.pulls} == {100}
+    assert queue.pause == 2.0
+    now[0] = 599.5
+    assert queue.pause == 0.5, "the deadline is not overslept"
 
 
 @pytest.mark.parametrize("code", [3, 5, 8, 2])
@@ -111,7 +133,25 @@ def test_a_message_that_flower_does_not_take_is_answered_as_by_a_node_that_is_aw
     assert grid.pulls == []
 
 
-def test_flower_stops_loading_where_an_answer_is_larger_than_its_plan_allows(transport, grid, monkeypatch):
+def as_flower_loads(grid, loads):
+    """Flower's own loop over the replies of one request: an error in place of what could not be loaded."""
+
+    def pull_messages(ids):
+        answers = []
+        for name in ids:
+            message = next(each for each in grid.pushed if each.metadata.message_id == name)
+            try:
+                loads(name)
+            except ObjectPullError:
+                answers.append(Message(Error(13, "unavailable"), reply_to=message))
+            else:
+                answers.append(Message(records.pack("ok", b"whole"), reply_to=message))
+        return answers
+
+    grid.pull_messages = pull_messages
+
+
+def test_flower_stops_loading_where_an_answer_is_larger_than_its_plan_allows(transport, grid):
     """Nothing is known of an answer until it is loaded, so a party would choose how much the server holds."""
     name = transport.push(MARY, "step", b"", ttl=1)
     loaded = []
@@ -123,14 +163,27 @@ def test_flower_stops_loading_where_an_answer_is_larger_than_its_plan_allows(tra
         loaded.append(1 << 20)
         return bytes(1 << 20)
 
-    def pull_messages(ids):
-        counted(pieces, [str(each) for each in range(512)], piece)
-        pytest.fail("it was loaded whole")
-
-    monkeypatch.setattr(grid, "pull_messages", pull_messages)
+    as_flower_loads(grid, lambda _: counted(pieces, [str(each) for each in range(512)], piece))
     assert transport.pull(name, 21) == Reply("too_large", b"")
     assert sum(loaded) == 1 << 20
     assert counted(pieces, ["a", "b"], piece) == [bytes(1 << 20)] * 2, "outside of a reply nothing is counted"
+
+
+def test_attack_an_answer_that_is_too_large_costs_no_other_one_of_its_batch(transport, grid):
+    """The SuperLink hands out each reply once: one that is dropped with another's is missing for a minute."""
+    names = [transport.push(MARY, "step", b"", ttl=1) for _ in range(3)]
+
+    def loads(name):
+        counted(
+            lambda ids, fetch: [fetch(each) for each in ids], [name], lambda _: bytes((1 << 20) * (name == names[1]))
+        )
+
+    as_flower_loads(grid, loads)
+    assert dict(transport.pull_many(names, 21)) == {
+        names[0]: Reply("ok", b"whole"),
+        names[1]: Reply("too_large"),
+        names[2]: Reply("ok", b"whole"),
+    }
 
 
 def test_the_largest_answer_follows_from_the_plan(tmp_path):

@@ -111,6 +111,7 @@ class TestJoin:
         assert environment["PATH"] == str(home / ".programs")
         assert environment["FLWR_HOME"] == str(home / ".flower")
         assert environment["FLWR_TELEMETRY_ENABLED"] == "0"
+        assert environment["PRIVSTATS_IDLE_SECONDS"] == "3.0"
         assert environment["FLWR_DISABLE_UPDATE_CHECK"] == "1"
         assert "flwr-clientapp" in {
             path.name for path in (home / ".programs").iterdir() if "exit 1" not in path.read_text()
@@ -200,6 +201,11 @@ class TestJoin:
     def test_a_folder_with_spaces_and_backslashes_arrives_as_it_is(self, tmp_path):
         odd = tmp_path / 'a "b" \\n c'
         assert parse_config_args([f"privstats-home={launch._quoted(odd)}"]) == {"privstats-home": str(odd)}
+
+    @pytest.mark.parametrize("seconds", [0.0, -1.0, 61.0, float("nan")])
+    def test_a_node_polls_neither_all_the_time_nor_never(self, home, given, seconds):
+        with pytest.raises(PrivstatsError, match=r"--idle-seconds must be 0.1 to 60, not "):
+            launch.join(home, **given, idle_seconds=seconds)
 
     def test_a_second_join_of_one_folder_names_the_first(self, home, given, monkeypatch):
         started = programs(monkeypatch, "raise SystemExit(3)")

@@ -42,7 +42,14 @@ def test_its_files_lie_in_the_folder_itself_and_it_is_spent_as_a_plan(tmp_path: 
     session = Folder.open(study.home(0)).round(0).session
     assert tree(study.home(0)) == {
         *("identity.pem", "journal.key", "ledger", "ledger.head", "moments", "plan.toml", "records.npz", "records.py"),
-        *("roster.toml", "sessions", f"sessions/{session}", f"sessions/{session}.lock", "sessions.counts"),
+        *(
+            "roster.toml",
+            "sessions",
+            f"sessions/{session}",
+            f"sessions/{session}.lock",
+            "sessions.counts",
+            "status.json",
+        ),
         *("sessions.counts/" + path.name for path in (study.home(0) / "sessions.counts").iterdir()),
     }
     assert study.home(0).parent.stat().st_mode == mode

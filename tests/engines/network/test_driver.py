@@ -274,7 +274,8 @@ def test_who_cannot_answer_now_is_asked_again(code: str) -> None:
     net.answer = answer
     net.drive()
     assert exact(net, sum_over) == tuple(range(6))
-    assert tries[1] - tries[0] == (60 if code == "disk" else 5)
+    due = 60 if code == "disk" else 5
+    assert due <= tries[1] - tries[0] < due + 2, "the loop looks every 2 s at least"
     said = [line for line in net.lines if line.startswith("party 2")]
     assert len(said) == (0 if code.startswith("error") else 1)
 

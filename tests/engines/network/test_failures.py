@@ -16,7 +16,6 @@ import pytest
 import privstats as ps
 from privstats.course import write
 from privstats.engines.flower import entrypoint_guard, launch
-from privstats.engines.flower.joined import joined_once
 from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.client_file import left_by
 from privstats.engines.journal.lock import held
@@ -25,6 +24,7 @@ from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
 from privstats.engines.network.status_codes import CODES
+from privstats.engines.network.supervision import Task, supervised
 from privstats.engines.network.transport import Reply
 from privstats.errors import AggregationError, InUseError, PrivstatsError
 from privstats.secagg import Identity
@@ -38,6 +38,7 @@ VARIES = (
     (r"\b[0-9a-f]{8}\.\.\.", "#..."),
     (r"sessions/[0-9a-f]{32}", "sessions/#..."),
     (r"on 20\d\d-\d\d-\d\d", "on #"),
+    (r"give-up \S+/study/host", "give-up #"),
 )
 MARY = 103  # St. Mary's node, at place 3
 
@@ -284,14 +285,21 @@ def wrong_host_or_port(place: Path, patch) -> Said:
     return [], [launch.no_answer("coordinator.example:8000")]
 
 
-def join_twice_on_one_folder(place: Path, patch) -> Said:
-    (place / "study" / "bonn").mkdir(parents=True)
+def twice(place: Path, patch, home: Path, task: Task) -> list[str]:
+    (place / home).mkdir(parents=True)
     patch.chdir(place)
     patch.setattr(os, "getpid", lambda: 4711)
-    home = Path("study/bonn")
-    with joined_once(home), pytest.raises(InUseError) as caught, joined_once(home):
+    with supervised(home, task, ""), pytest.raises(InUseError) as caught, supervised(home, task, ""):
         pass
-    return [], [str(caught.value)]
+    return [str(caught.value)]
+
+
+def join_twice_on_one_folder(place: Path, patch) -> Said:
+    return [], twice(place, patch, Path("study/bonn"), "joined")
+
+
+def serve_twice_on_one_folder(place: Path, patch) -> Said:
+    return twice(place, patch, Path("study/host"), "served"), []
 
 
 def node_not_registered(place: Path, patch) -> Said:
@@ -421,6 +429,7 @@ PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
     "session over there": session_over_there,
     "same home twice": same_home_twice,
     "join twice on one folder": join_twice_on_one_folder,
+    "serve twice on one folder": serve_twice_on_one_folder,
     "one key on two machines": one_key_on_two_machines,
     "damage on the way": damage_on_the_way,
     "its folder was replaced": its_folder_was_replaced,

@@ -134,11 +134,11 @@ class TestExecutor:
         self.answer(tasks.pack("open", b"data"))
         assert asked == [(tmp_path / "site-1", "open", b"data"), (tmp_path / "mine", "open", b"data")]
 
-    def test_no_reason_leaves_the_site(self, monkeypatch, capsys):
+    def test_no_reason_leaves_the_site(self, monkeypatch, caplog):
         monkeypatch.delenv(executor.HOME, raising=False)
         monkeypatch.delenv(executor.PARTIES, raising=False)
         assert tasks.unpack(self.answer(tasks.pack("open", b"")), "x") == ("failed", b"")
-        assert "set PRIVSTATS_HOME in the environment of FLARE's client" in capsys.readouterr().err
+        assert "set PRIVSTATS_HOME in the environment of FLARE's client" in caplog.text
         assert tasks.unpack(self.answer(Shareable({"word": 3})), "x") == ("failed", b"")
 
     def test_a_site_that_is_named_like_a_path_has_no_folder(self, monkeypatch, tmp_path):

@@ -224,7 +224,8 @@ def test_the_journal_of_a_round_that_was_put_back_names_the_folder_that_the_comm
         raise RestoredError("put back")
 
     monkeypatch.setattr(JournaledServer, "resume_or_create", put_back)
-    with pytest.raises(RestoredError, match=r'^host/nodes/0/journal was put back .* "privstats flower give-up host"$'):
+    remedy = f'"privstats flower give-up {tmp_path}/study/host"'
+    with pytest.raises(RestoredError, match=f"^host/nodes/0/journal was put back .* {remedy}$"):
         FolderNet(course_study(tmp_path)).run()
 
 

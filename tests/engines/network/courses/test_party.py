@@ -330,10 +330,10 @@ def size(study: CourseStudy, place: int) -> int:
     return journal.stat().st_size
 
 
-def test_the_door_of_a_folder_takes_both_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_door_of_a_folder_takes_both_kinds(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk(course_study(tmp_path))
     assert answer(desk.home, "open", b"").code == "version"
-    assert "the server speaks another version of this engine" in capsys.readouterr().err
+    assert "the server speaks another version of this engine" in caplog.text
     (desk.home / "course.toml").write_text("nothing")
     assert answer(desk.home, "node", b"").code == "failed"
 
@@ -354,4 +354,4 @@ def test_the_ledger_of_a_party_needs_an_account(tmp_path: Path) -> None:
     Ledger.create(desk.home / "ledger")
     desk.host.folder.keep(0, desk.study.course.first)
     assert desk.ask(desk.outgoing(0).signed(whole=True), 0, "open") == "ledger"
-    assert "privstats ledger cap party 0/ledger" in desk.lines[-1]
+    assert f"`privstats ledger cap '{desk.home}/ledger' DATASET --unit record --adjacency" in desk.lines[-1]

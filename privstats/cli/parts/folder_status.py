@@ -1,0 +1,49 @@
+"""How ``privstats flower status`` prints the standing of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from privstats.files.jsonable import json_text
+
+__all__ = ["show"]
+
+
+def show(facts: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the facts as JSON, or as a table with a line per entry of a list; empty facts are left out of it."""
+    if as_json:
+        typer.echo(json_text(facts))
+        return
+    table = Table(box=box.SIMPLE_HEAD, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        if value not in ("", [], {}):
+            table.add_row(name.replace("_", " "), escape(_text(value)))
+    Console().print(table)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {inner}" for name, inner in value.items())
+    if isinstance(value, list):
+        return "\n".join(_line(each) if isinstance(each, Mapping) else str(each) for each in value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    """A missing party, or a closed step."""
+    if "who" in entry:
+        return f"{entry['who']} {entry['why']}, since {entry['since']}"
+    missing = f"; missing: {', '.join(entry['missing'])}" if entry["missing"] else ""
+    return (
+        f"round {entry['round']}, {entry['step']}: {entry['answered']} answered in {entry['seconds']} s, "
+        f"{entry['bytes_received']:,} bytes up, {entry['bytes_sent']:,} down{missing}"
+    )

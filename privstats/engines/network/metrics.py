@@ -1,0 +1,134 @@
+"""A folder's standing as Prometheus text, and the loopback address that serves it.
+
+The text is written here: its format is a line per number, the numbers come from a file that other processes replace,
+and ``prometheus_client`` keeps its own in the memory of one process. A scrape reads the folder anew.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from privstats.engines.network.folder_status import HomeStatus, HostStatus, status_of
+from privstats.engines.network.status_file import PartyStatus, ServerStatus
+from privstats.errors import PrivstatsError
+
+__all__ = ["exposition", "metrics_served"]
+
+_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_LOOPBACK = "127.0.0.1"
+
+
+def exposition(home: Path, now: Callable[[], float] = time.time) -> str:
+    """A folder's standing in Prometheus' text format, version 0.0.4; labels hold steps, places and codes.
+
+    Raises:
+        PrivstatsError: as for :func:`status_of`.
+    """
+    found = status_of(home)
+    lines = _host(found, now()) if isinstance(found, HostStatus) else _home(found)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _host(found: HostStatus, now: float) -> Iterator[str]:
+    status = found.status or ServerStatus("", 0, 0, 0.0)
+    yield from _gauge("up", "Whether serve runs.", found.alive)
+    yield from _gauge("session_running", "Whether a process carries the session now.", found.running)
+    yield from _gauge("rounds_ended", "Rounds of the course that have ended.", len(found.ended))
+    waits = now - status.since if status.step else 0.0
+    yield from _gauge("step_open_seconds", "Seconds since the current step was opened.", waits)
+    yield from _gauge("answered", "Answers to the current step.", len(status.answered))
+    absent = {f'place="{each.place}",why="{each.why}"': now - each.since for each in status.missing}
+    yield from _family("missing_seconds", "gauge", "Seconds for which an answer is missing for that reason.", absent)
+    closed = {f'round="{each.place}",step="{each.step}"': each.seconds for each in status.closed}
+    yield from _family("step_seconds", "gauge", "Seconds of a closed step.", closed)
+    yield from _both(status, *(sum(getattr(each, name) for each in status.closed) for name in ("received", "sent")))
+
+
+def _home(found: HomeStatus) -> Iterator[str]:
+    status = found.status or PartyStatus("", 0.0)
+    yield from _gauge("up", "Whether join runs.", found.alive)
+    yield from _gauge("connected", "Whether the node is connected.", found.held is not None and found.held.connected)
+    yield from _family("answers_total", "counter", "Messages that were answered.", {"": status.answers})
+    yield from _gauge("last_answer_timestamp_seconds", "Time of the last answer.", status.updated)
+    yield from _both(status, 0, 0)
+
+
+def _both(status: ServerStatus | PartyStatus, received: int, sent: int) -> Iterator[str]:
+    """What both ends count, all of the current run."""
+    yield from _family("received_bytes_total", "counter", "Bytes received.", {"": status.received + received})
+    yield from _family("sent_bytes_total", "counter", "Bytes sent.", {"": status.sent + sent})
+    refusals = {f'code="{code}"': count for code, count in status.refusals.items()}
+    yield from _family("refusals_total", "counter", "Refusals by their code.", refusals)
+
+
+def _gauge(name: str, text: str, value: float) -> Iterator[str]:
+    yield from _family(name, "gauge", text, {"": value})
+
+
+def _family(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
+    """A family of numbers by their labels; one without numbers is left out."""
+    if values:
+        yield f"# HELP privstats_{name} {text}"
+        yield f"# TYPE privstats_{name} {kind}"
+    for labels, value in values.items():
+        yield f"privstats_{name}{{{labels}}} {value:.15g}" if labels else f"privstats_{name} {value:.15g}"
+
+
+@contextmanager
+def metrics_served(home: Path, port: int | None) -> Iterator[int]:
+    """Serve ``/metrics`` on a port of 127.0.0.1 in the block, from a thread; nothing where ``port`` is None.
+
+    Args:
+        home: the folder.
+        port: the port; 0 lets the system choose.
+
+    Yields:
+        The port; 0 where nothing is served.
+
+    Raises:
+        PrivstatsError: the port cannot be used.
+    """
+    if port is None:
+        yield 0
+        return
+    try:
+        server = ThreadingHTTPServer((_LOOPBACK, port), _handler(home))
+    except (OSError, OverflowError) as error:
+        raise PrivstatsError(f"cannot serve metrics on {_LOOPBACK}, port {port} ({error}): give another port") from None
+    with server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+
+
+def _handler(home: Path) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path != "/metrics":
+                self._reply(HTTPStatus.NOT_FOUND, "only /metrics is served here\n")
+                return
+            try:
+                self._reply(HTTPStatus.OK, exposition(home))
+            except PrivstatsError as error:
+                self._reply(HTTPStatus.SERVICE_UNAVAILABLE, f"{error}\n")
+
+        def _reply(self, status: HTTPStatus, text: str) -> None:
+            body = text.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", _TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Log no request."""
+
+    return Handler

@@ -1,0 +1,132 @@
+"""Lines for the operator of a folder, by standard ``logging``: the loggers ``privstats.host`` and ``privstats.party``.
+
+A line names parties, steps, codes, times and sizes. It holds no record's value, key, seed or sum: of an error that
+others have raised, in ``records.py`` for example, it has the type and the places in the code, and no text. The programs
+of the carriers call ``configure``; a program that imports the library configures ``logging`` itself.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from privstats.errors import DataError, PrivstatsError
+
+__all__ = ["FORM", "HOST", "LEVEL", "PARTY", "ScriptError", "Warned", "configure", "reason_of", "told"]
+
+HOST = logging.getLogger("privstats.host")
+PARTY = logging.getLogger("privstats.party")
+
+FORM, LEVEL = "PRIVSTATS_LOG", "PRIVSTATS_LOG_LEVEL"
+"""Variables of the environment: ``text`` or ``json``; and ``DEBUG``, ``INFO``, ``WARNING`` or ``ERROR``."""
+
+_FORMS = ("text", "json")
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+class Warned(str):
+    """A line about something that did not go as planned, which is logged as a warning."""
+
+    __slots__ = ()
+
+
+class ScriptError(DataError):
+    """A failure of a party's own ``records.py``: the error's text may hold records, so only the command line shows it.
+
+    Args:
+        what: the part that failed, with its verb.
+        cause: the error that it raised. What the system says of a file stays in the log.
+
+    Attributes:
+        logged: the sentence for the log.
+
+    Example:
+        >>> from privstats.engines.network.operator_log import ScriptError
+        >>> error = ScriptError("load() in records.py failed", ValueError("record 17 has the value 3.14"))
+        >>> str(error)
+        'load() in records.py failed: ValueError: record 17 has the value 3.14'
+        >>> error.logged
+        'load() in records.py failed: ValueError; "privstats flower check" shows its text, which may hold records'
+    """
+
+    def __init__(self, what: str, cause: BaseException) -> None:
+        whole, kind = f"{what}: {type(cause).__name__}: {cause}", type(cause).__name__
+        withheld = f'{what}: {kind}; "privstats flower check" shows its text, which may hold records'
+        self.logged = whole if isinstance(cause, OSError) else withheld
+        super().__init__(whole)
+
+
+def told(line: str) -> None:
+    """Log a line of the server's operator: a :class:`Warned` one as a warning, any other as information."""
+    HOST.log(logging.WARNING if isinstance(line, Warned) else logging.INFO, "%s", line)
+
+
+def reason_of(error: Exception) -> str:
+    """One sentence for an error of this library; of any other its type and the places in the code, without its text.
+
+    Example:
+        >>> from privstats.engines.network.operator_log import reason_of
+        >>> reason_of(ps.PlanError("epsilon must be positive"))
+        'epsilon must be positive'
+        >>> reason_of(ValueError("record 17 has the value 3.14"))
+        'ValueError'
+    """
+    if isinstance(error, PrivstatsError):
+        return error.logged if isinstance(error, ScriptError) else str(error)
+    frames = traceback.extract_tb(error.__traceback__)  # without source lines, which may hold values as well
+    places = [f'  File "{each.filename}", line {each.lineno}, in {each.name}\n' for each in frames]
+    return "".join([*places, type(error).__name__])
+
+
+def configure(environment: Mapping[str, str] = os.environ) -> None:
+    """Write the lines of ``privstats`` to standard error, in the form and from the level that the environment names.
+
+    Calling it again replaces what it set up before.
+
+    Args:
+        environment: ``PRIVSTATS_LOG`` is ``text``, the default, or ``json``, one object per line;
+            ``PRIVSTATS_LOG_LEVEL`` is a level's name, ``INFO`` by default.
+
+    Raises:
+        PrivstatsError: one of the two has another value.
+    """
+    form, level = _chosen(environment, FORM, _FORMS, "text"), _chosen(environment, LEVEL, _LEVELS, "INFO")
+    handler = _StandardError()
+    handler.setFormatter(_Json() if form == "json" else _Text())
+    ours = logging.getLogger("privstats")
+    ours.handlers, ours.propagate = [handler], False
+    ours.setLevel(level)
+
+
+def _chosen(environment: Mapping[str, str], name: str, known: tuple[str, ...], usual: str) -> str:
+    value = environment.get(name, usual)
+    if value not in known:
+        raise PrivstatsError(f"{name} must be one of {', '.join(known)}, not {value!r}; change it in the environment")
+    return value
+
+
+class _StandardError(logging.Handler):
+    """Writes to the standard error of the moment: carriers replace it to pass lines on."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(f"{self.format(record)}\n")
+        sys.stderr.flush()
+
+
+class _Text(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+        return f"{when} privstats: {record.getMessage()}"
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {"time": when, "level": record.levelname, "logger": record.name, "message": record.getMessage()}
+        return json.dumps(line, ensure_ascii=False)

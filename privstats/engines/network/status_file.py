@@ -1,0 +1,238 @@
+"""The standing of a folder's session on the disk, ``status.json``: for the operator's questions, and for no decision.
+
+It names places, steps, codes, times and sizes, and no content of a message. It is replaced whole and read without a
+lock; where it cannot be written, the session continues without it. ``host`` and ``party`` write it, ``folder_status``
+reads it; what a session resumes from is in the journals.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from privstats.engines.network.operator_log import HOST, PARTY
+from privstats.engines.network.transport import OK
+from privstats.errors import LocalProtocolError, PrivstatsError
+from privstats.files.atomic import atomic_write, read_whole
+
+__all__ = [
+    "ASKED",
+    "OFFLINE",
+    "UNSEEN",
+    "ClosedStep",
+    "MissingPeer",
+    "PartyStatus",
+    "ServerStatus",
+    "StepProgress",
+    "Watch",
+    "noted",
+    "read_status",
+]
+
+STATUS = "status.json"
+
+ASKED, OFFLINE, UNSEEN = "asked", "offline", "unseen"
+"""Why an answer is missing, where the peer has sent no code: it was asked; its node is offline; no node is known."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StepProgress:
+    """The state of one step, as the loop sees it.
+
+    Attributes:
+        step: its name.
+        answered: places, in increasing order.
+        missing: why each missing place has not answered: a code of ``status_codes.CODES``, or one of this module.
+        sent, received: bytes so far, in this run of the server.
+        refusals: how many answers of this session were refusals, by their code, in this run of the server.
+        closed_after: seconds after which the step was closed; None while it is open.
+    """
+
+    step: str
+    answered: tuple[int, ...]
+    missing: Mapping[int, str]
+    sent: int
+    received: int
+    refusals: Mapping[str, int]
+    closed_after: float | None = None
+
+
+class MissingPeer(msgspec.Struct, frozen=True):
+    """A place whose answer is missing, the reason, and the time since which that has been the reason (Unix)."""
+
+    place: int
+    why: str
+    since: float
+
+
+class ClosedStep(msgspec.Struct, frozen=True):
+    """A step that was closed: the round it belongs to, who answered and who did not, its seconds, and its bytes."""
+
+    place: int
+    step: str
+    answered: tuple[int, ...]
+    missing: tuple[int, ...]
+    seconds: float
+    sent: int
+    received: int
+
+
+class ServerStatus(msgspec.Struct, frozen=True):
+    """The server's side.
+
+    Attributes:
+        run: the course's run name, in hex; numbers begin anew with it.
+        place: the round.
+        process: of the server's loop, which may have ended since.
+        updated: the time of this state (Unix).
+        step, answered, missing, sent, received: see :class:`StepProgress`.
+        since: the time at which the step was opened (Unix).
+        closed: the steps before it, of all rounds.
+        refusals: how many answers were refusals, by their code.
+    """
+
+    run: str
+    place: int
+    process: int
+    updated: float
+    step: str = ""
+    since: float = 0.0
+    answered: tuple[int, ...] = ()
+    missing: tuple[MissingPeer, ...] = ()
+    sent: int = 0
+    received: int = 0
+    closed: tuple[ClosedStep, ...] = ()
+    refusals: dict[str, int] = {}
+
+
+class PartyStatus(msgspec.Struct, frozen=True):
+    """A party's side, or a helper's.
+
+    Attributes:
+        run: the course's run name, in hex; numbers begin anew with it.
+        updated: the time of the last answer (Unix).
+        place: the round of the last message; -1 where it named none.
+        step: the machine's step after the last answer; empty where none was reached.
+        kind, code: of the last message, and of its answer.
+        answers: number of answers.
+        sent, received: bytes of answers and messages.
+        refusals: how many answers were refusals, by their code.
+    """
+
+    run: str
+    updated: float
+    place: int = -1
+    step: str = ""
+    kind: str = ""
+    code: str = ""
+    answers: int = 0
+    sent: int = 0
+    received: int = 0
+    refusals: dict[str, int] = {}
+
+
+class Watch:
+    """Keeps the standing of the server's folder during one round's session; what changes nothing writes nothing.
+
+    Args:
+        home: the folder.
+        run: the course's run name, in hex.
+        place: the round whose session is carried.
+        now: Unix seconds.
+    """
+
+    def __init__(self, home: Path, run: str, place: int, now: Callable[[], float] = time.time) -> None:
+        self._home, self._now = home, now
+        known = read_status(home, ServerStatus)
+        begun = known if known is not None and known.run == run else ServerStatus(run, place, 0, 0.0)
+        same = begun if begun.place == place else _between(begun)
+        self._status, self._earlier = replace(same, place=place, process=os.getpid()), begun.refusals
+        self._written = False
+
+    def progress(self, progress: StepProgress) -> None:
+        """Keep the state of the current step, or that it was closed."""
+        old, now = self._status, self._now()
+        begins = old.step != progress.step
+        before = {} if begins else {(each.place, each.why): each.since for each in old.missing}
+        waits = sorted(progress.missing.items())
+        status = replace(
+            old,
+            step=progress.step,
+            since=now if begins else old.since,
+            answered=progress.answered,
+            missing=tuple(MissingPeer(place, why, before.get((place, why), now)) for place, why in waits),
+            sent=progress.sent,
+            received=progress.received,
+            refusals=_added(self._earlier, progress.refusals),
+        )
+        self._keep(_closed(status, progress.closed_after) if progress.closed_after is not None else status)
+
+    def _keep(self, status: ServerStatus) -> None:
+        if not self._written or status != self._status:
+            self._written, self._status = True, status
+            _write(self._home, replace(status, updated=self._now()), HOST.warning)
+
+
+def _between(status: ServerStatus) -> ServerStatus:
+    """The standing between two steps."""
+    return replace(status, step="", since=0.0, answered=(), missing=(), sent=0, received=0)
+
+
+def _closed(status: ServerStatus, seconds: float) -> ServerStatus:
+    missing = tuple(each.place for each in status.missing)
+    step = ClosedStep(status.place, status.step, status.answered, missing, seconds, status.sent, status.received)
+    return _between(replace(status, closed=(*status.closed, step)))
+
+
+def noted(home: Path, run: str, answer: PartyStatus) -> None:
+    """Add one answer to the standing of a party's folder.
+
+    Args:
+        home: the folder.
+        run: the course's run name, in hex.
+        answer: this answer alone: its round, step and code, and its bytes.
+    """
+    known = read_status(home, PartyStatus)
+    before = known if known is not None and known.run == run else PartyStatus(run, 0.0)
+    refusals = before.refusals if answer.code == OK else _added(before.refusals, {answer.code: 1})
+    _write(
+        home,
+        replace(
+            answer,
+            run=run,
+            step=answer.step or (before.step if before.place == answer.place else ""),
+            answers=before.answers + 1,
+            sent=before.sent + answer.sent,
+            received=before.received + answer.received,
+            refusals=refusals,
+        ),
+        PARTY.warning,
+    )
+
+
+def read_status(home: Path, kind: type[T]) -> T | None:
+    """The standing in a folder; None without one, and for a file that is damaged or of the other kind."""
+    with suppress(LocalProtocolError, msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(read_whole(home / STATUS, LocalProtocolError, "privstats flower"), type=kind)
+    return None
+
+
+def _added(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    return {code: some.get(code, 0) + more.get(code, 0) for code in sorted({*some, *more})}
+
+
+def _write(home: Path, status: msgspec.Struct, warn: Callable[[str], None]) -> None:
+    try:
+        atomic_write(home / STATUS, msgspec.json.format(msgspec.json.encode(status)), durable=False)
+    except PrivstatsError as error:
+        warn(f"{error}; the session continues, and {STATUS} stays as it was")
