@@ -3,8 +3,7 @@
     python certificate_checker.py plan.toml plan.certificate.json
 
 It shares no code with privstats and takes no number from it: sensitivities, worst cases, noise and delta are computed
-anew, in whole numbers and rationals. Exit code 0: the certificate holds; 1: refused, with the claim's name. What that
-proves, and what it takes on trust: docs/certificate.md.
+anew, as rationals. Exit code 0: the certificate holds; 1: refused, by the claim's name. docs/certificate.md has the rest.
 """
 
 import hashlib
