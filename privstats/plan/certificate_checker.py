@@ -3,7 +3,7 @@
     python certificate_checker.py plan.toml plan.certificate.json
 
 It shares no code with privstats and takes no number from it: sensitivities, worst cases, noise and delta are computed
-anew, as rationals. Exit code 0: the certificate holds; 1: refused, by the claim's name. docs/certificate.md has the rest.
+anew, as rationals. Exit code 0: the certificate holds; 1: refused, by name. docs/certificate.md says what that proves.
 """
 
 import hashlib
