@@ -14,6 +14,7 @@ from privstats.dp import Noise, NoPrivacy, doubtful_counts, operating_point
 from privstats.errors import DataError
 from privstats.plan.budget import Dropout, dropout_table
 from privstats.plan.plan import Plan
+from privstats.plan.validity import tolerance_of
 from privstats.schema import ClassSchema, CountSchema, Schema, SitesSchema
 
 __all__ = ["Change", "Difference", "Effect", "difference", "facts"]
@@ -68,7 +69,7 @@ def _warnings(plan: Plan) -> list[str]:
 
 def _proofs(plan: Plan) -> list[str]:
     """What every client proves of its sums, and what a liar is worth all the same."""
-    if plan.validity is None:
+    if plan.validity is None or plan.claim is None:
         return []
     most, whole = plan.validity.most_records, plan.cohort.max_records
     proved = {
@@ -79,8 +80,9 @@ def _proofs(plan: Plan) -> list[str]:
     return [
         f"EXPERIMENTAL: every client proves that {proved[plan.validity.level]}; no reader from outside has verified "
         "the argument yet",
-        f"{most} invented records of a client pass, {most / whole:.3g} of all that the plan admits, and c liars pass "
-        "c times as many: proofs are no defence of a class that has few records",
+        f"{most} invented records of a client pass, {most / whole:.3g} of all that the plan admits, and what "
+        f"{tolerance_of(plan.claim):.2g} records more are worth, because sums are rounded to the grid; c liars pass c "
+        "times as many: proofs are no defence of a class that has few records",
     ]
 
 

@@ -12,19 +12,21 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
 from privstats.dp import NoPrivacy, Privacy
-from privstats.encoding import Layout, Segment
+from privstats.encoding import Layout, Segment, layout_of
 from privstats.errors import PlanError
 from privstats.plain import plain_fields
 from privstats.plan.cohort import Cohort, Headroom
 from privstats.schema import COUNT_SCALE, ClassSchema, CountSchema, GradientSchema, RidgeSchema, Schema
 from privstats.secagg.protocols import PROTOCOLS, Claim, Prime, statement_of
 
-__all__ = ["Level", "Validity", "claim_of", "group_of", "proved_headroom"]
+__all__ = ["Level", "Validity", "claim_of", "group_of", "proved_headroom", "tolerance_of"]
 
 Level: TypeAlias = Literal["moments", "norm"]
 
 _LEAST_GRID_BITS = 6  # a count's 4,096 steps must divide 4**grid_bits
 _MOST_ENTRIES = 1_000_000
+_MOST_CELLS = 10_000  # each costs a member some 70 microseconds for every report
+_SMALL = 1 / 10  # of the records of a claim, or one record: what its tolerance may be worth
 _FREE = 1 << 60  # half of the field
 
 
@@ -69,9 +71,11 @@ def claim_of(
 
     Raises:
         PlanError: a protocol without members, noise that a client adds, weighed sums, limits that contradict each
-            other, a schema that no statement reads, or more records than there is room for; each with its remedy.
+            other, a vector that is too long, a schema that no statement reads, more records than there is room for, or
+            a grid too coarse for the bound; each with its remedy.
     """
     _check_setting(privacy, protocol, spare_bits)
+    _check_length(layout_of(schema))
     _check_records(validity, cohort, privacy)
     clipped = isinstance(privacy, Privacy) and privacy.client_clip is not None
     if isinstance(schema, CountSchema):
@@ -100,6 +104,15 @@ def _check_setting(privacy: Privacy | NoPrivacy, protocol: str, spare_bits: int)
         )
     if spare_bits:
         raise PlanError("a stream weighs sums, which the group of proved sums does not allow: leave validity out")
+
+
+def _check_length(layout: Layout) -> None:
+    """Refuse a vector that is too long, before anything is made that grows with it."""
+    if layout.size > _MOST_ENTRIES:
+        raise PlanError(
+            f"validity is proved of at most {_MOST_ENTRIES:,} entries, and this vector has {layout.size:,}; lower "
+            "features, or leave validity out"
+        )
 
 
 def _check_records(validity: Validity, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:
@@ -148,6 +161,11 @@ def _tables(schema: CountSchema, validity: Validity, clipped: bool) -> Claim:
     if validity.level != "moments":
         raise PlanError("counts are proved cell by cell: choose validity.level='moments'")
     cells = tuple(math.prod(schema.shape(table)) for table in schema.tables)
+    if sum(cells) > _MOST_CELLS:
+        raise PlanError(
+            f"validity is proved of at most {_MOST_CELLS:,} cells, and these tables have {sum(cells):,}; leave tables "
+            "out, or validity"
+        )
     unit, most = (1, COUNT_SCALE * validity.most_records) if clipped else (COUNT_SCALE, validity.most_records)
     return Claim("tables", cells, unit, most, clipped=clipped)
 
@@ -159,7 +177,7 @@ def _with_room(claim: Claim, schema: Schema) -> Claim:
         PlanError: it has none; the message names the most records for which it has.
     """
     if _fits(claim):
-        return claim
+        return _check_tolerance(claim)
     least, beyond = 0, claim.most_records
     while beyond - least > 1:
         middle = (least + beyond) // 2
@@ -172,6 +190,22 @@ def _with_room(claim: Claim, schema: Schema) -> Claim:
     )
 
 
+def tolerance_of(claim: Claim) -> float:
+    """The records, beyond ``most_records``, that a liar's sums may be worth, because the grid is coarse."""
+    return statement_of(claim).tolerance / claim.unit
+
+
+def _check_tolerance(claim: Claim) -> Claim:
+    """The claim, if what it leaves open is worth little beside it."""
+    loose, most = tolerance_of(claim), max(1.0, _SMALL * claim.most_records)
+    if loose > most:
+        raise PlanError(
+            f"on so coarse a grid proofs leave {loose:.3g} records open beyond validity.most_records="
+            f"{claim.most_records}, and {most:.3g} is the most; raise schema.grid_bits"
+        )
+    return claim
+
+
 def _fits(claim: Claim) -> bool:
     try:
         return bool(statement_of(claim))
@@ -180,16 +214,7 @@ def _fits(claim: Claim) -> bool:
 
 
 def group_of(claim: Claim, schema: Schema, layout: Layout) -> Prime:
-    """The prime group whose wire entries the claim's statement reads, with a factor for each segment.
-
-    Raises:
-        PlanError: the vector is longer than this version proves.
-    """
-    if layout.size > _MOST_ENTRIES:
-        raise PlanError(
-            f"validity is proved of at most {_MOST_ENTRIES:,} entries, and this vector has {layout.size:,}; lower "
-            "features, or leave validity out"
-        )
+    """The prime group whose wire entries the claim's statement reads, with a factor for each segment."""
     bounds = {row.letter: row.bound(schema.steps) for row in schema.sent}
     unit = 4**claim.grid_bits
     factors: Mapping[str, int] = {letter: max(1, unit // bound) for letter, bound in bounds.items()}

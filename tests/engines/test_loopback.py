@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from privstats.engines.faults import Fault, Network
 from privstats.engines.loopback import run
-from privstats.errors import AggregationError, PlanError
+from privstats.errors import AggregationError, LedgerError, PlanError
 from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.upload import batching
 from tests.secagg.interactive.cohorts import Cohort, cohort_of
@@ -54,6 +54,19 @@ def test_one_fault_costs_at_most_one_client(step, kind, direction) -> None:
         assert refused <= {2, "server"}
     else:
         assert refused == {2 if direction == "up" else "server"}
+
+
+def test_a_client_whose_ledger_refuses_in_one_upload_is_wiped_and_gives_its_spend_back() -> None:
+    uploads, given = uploads_of(), []
+
+    def refuse(_: bytes) -> None:
+        raise LedgerError("the disk is full")
+
+    refuse.withdraw = lambda: given.append(1)  # type: ignore[attr-defined]
+    uploads.clients[1] = uploads.client(1, on_upload=refuse)
+    with pytest.raises(LedgerError, match="the disk is full"):
+        run(uploads.leader, uploads.clients, helpers=uploads.helpers)
+    assert (given, uploads.clients[1].step, uploads.clients[1].upload) == ([1], "failed", b"")
 
 
 def test_a_late_upload_is_refused_and_not_added(cohort_pair) -> None:

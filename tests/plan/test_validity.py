@@ -11,7 +11,7 @@ from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.engines import loopback
 from privstats.errors import DataError, PlanError
-from privstats.plan import Validity, facts
+from privstats.plan import Validity, facts, validity
 from privstats.schema import COUNT_SCALE
 from privstats.secagg.upload.proof.claims import statement_of
 from tests.plan.test_split import DP, PANEL, plan_of
@@ -101,7 +101,21 @@ REFUSED = {
         lambda: proved(schema=ps.ClassSchema(3, 1500, "NAB", 1.0)),
         "at most 1,000,000 entries, and this vector has 1,130,253",
     ),
+    "too many cells": (
+        lambda: proved(schema=ps.CountSchema((ps.Bins("a", tuple(range(10_002))),), (("a",),))),
+        "at most 10,000 cells, and these tables have 10,001",
+    ),
+    "a grid that leaves records open": (
+        lambda: proved(schema=ps.ClassSchema(3, 400, "NAB", 1.0, grid_bits=6)),
+        "proofs leave 1.33 records open beyond validity.most_records=9, and 1 is the most; raise schema.grid_bits",
+    ),
 }
+
+
+def test_a_vector_that_is_too_long_is_refused_before_anything_grows_with_it(monkeypatch) -> None:
+    monkeypatch.setattr(validity, "statement_of", lambda claim: pytest.fail("a statement was built"))
+    with pytest.raises(PlanError, match="at most 1,000,000 entries"):
+        proved(schema=ps.ClassSchema(2, 32_000, "NAB", 1.0))
 
 
 @pytest.mark.parametrize("case", REFUSED)

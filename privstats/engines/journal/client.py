@@ -251,7 +251,7 @@ class JournaledClient(JournalBase):
             sent = self._client.start()
             if self._client.upload != uploaded and self._on_upload is not None:
                 self._on_upload(self._client.upload)
-            if self._client.step != before:
+            if (self._client.step, self._client.upload) != (before, uploaded):
                 self._write(self._client.export(self._file.key))
             self._answer = self._client.answer
             return sent

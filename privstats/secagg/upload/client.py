@@ -165,8 +165,8 @@ class Client(Uploader):
         """
         self._require_startable()
         self._prepared()
+        self._state.step = "done"  # before the callback: a client whose ledger refuses has ended
         self._release()
-        self._state.step = "done"
         return [(_SERVER, self._state.answer)]
 
     def _require_startable(self) -> None:

@@ -83,7 +83,8 @@ def prove_excluded(
 
     Guarantee: an honest helper answers one list, or signs that it answered none, and destroys its key with that. So
     if every helper has done either, and this report is on no list, the stream of the honest one among them is gone,
-    and the report stays uniform to the rest of the world together, for ever.
+    and the report stays uniform to the rest of the world together, for ever, but for a proof's answers, which tell
+    nothing of it.
     """
     run = _Run(parameters, panel.context(parameters, roster), panel)
     lists = {place: _read(statements, place, run, _listed) for place in range(1, parameters.helpers + 1)}

@@ -23,7 +23,7 @@ UPLOAD_STEP: StepName = "report"
 class ClientState(Unshown, Struct):
     """A client's state: root and vector before its report exists, the report alone afterwards.
 
-    The step is ``"report"`` until the report may be sent. ``answer`` is the report, ``stated`` its signed statement,
+    The step is ``"report"`` until :meth:`Client.start`. ``answer`` is the report, ``stated`` its signed statement,
     ``upload`` the hash of that, the report's name, and ``uploaded`` the same once it may be sent; ``charged`` marks a
     client whose ``on_upload`` must be called first.
     """

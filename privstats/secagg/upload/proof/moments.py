@@ -91,6 +91,11 @@ class Moments(Statement):
         return isqrt(self.error) + 6 * isqrt(self.mass) + self.pattern.features + self.coarse[1]
 
     @property
+    def tolerance(self) -> int:
+        """What E adds, as the norm of a whole matrix, or the cones' width at one record: |A_c| <= R (N_c + t / 2)."""
+        return max(isqrt(2 * self.error), self.width // 2) + 1
+
+    @property
     def entries(self) -> int:
         """Entries of T, and so of L and of E."""
         return self.pattern.size

@@ -74,6 +74,11 @@ class Norm(Statement):
         """|y|**2 + |e|**2."""
         return sum(self.bounds) + (self.size << 2 * self.shift) // 4
 
+    @property
+    def tolerance(self) -> int:
+        """|x| <= 2**s |y| + |e|, where |y| is proved to be at most mass / 2**s + sqrt(size) / 2, and |e| <= reach."""
+        return self.reach + (isqrt(max(self.sizes) << 2 * self.shift) >> 1) + (1 << self.shift)
+
     @cached_property
     def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
         """One for every statistic's squares, and two for every counter."""

@@ -141,6 +141,11 @@ class Statement(ABC):
         """What the tests prove of the root of the sum of squares, rounded up: 4.75 tau."""
         return 19 * (1 << (self.bits - 1)) // 4 + 1
 
+    @property
+    def tolerance(self) -> int:
+        """Wire steps by which a liar's sums may pass what is claimed of them: none where nothing is rounded."""
+        return 0
+
     @cached_property
     def rows(self) -> int:
         """Rows of Q bits: one for each test, and for each slack as many as its width needs."""
