@@ -239,7 +239,7 @@ _ANSWERING = ("receive", "_receive_message", "_whole", "_reveal", "_wipe")
 
 def _interrupted_at(line: int, helper, message: bytes) -> bool:
     """Interrupt the helper as it comes to the ``line``-th line of its own code; whether it came so far."""
-    left = line
+    left, before = line, sys.gettrace()
 
     def trace(frame, event: str, _):
         nonlocal left
@@ -257,7 +257,7 @@ def _interrupted_at(line: int, helper, message: bytes) -> bool:
     except KeyboardInterrupt:
         return True
     finally:
-        sys.settrace(None)
+        sys.settrace(before)  # of a coverage that is being measured
     return False
 
 
