@@ -103,7 +103,7 @@ def test_sums_by_fold(targets, longer):
 def test_sparse_rows_have_the_integers_and_the_report_of_dense_ones(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
     n, d = data.draw(st.integers(1, 60)), data.draw(st.integers(20, 70))
-    X = sp.random_array((n, d), density=data.draw(st.floats(0, 0.06)), rng=rng, format="csr")
+    X = sp.random_array((n, d), density=data.draw(st.floats(0, 0.06)), random_state=rng, format="csr")
     X.data[:] = rng.standard_normal(X.nnz) * 10.0 ** rng.integers(-3, data.draw(st.sampled_from([1, 4, 30])), X.nnz)
     X = X.astype(data.draw(st.sampled_from([np.float64, np.float32])))
     how = {"nonnegative": data.draw(st.booleans()), "grid_bits": data.draw(st.integers(4, 13))}
@@ -121,7 +121,7 @@ def same(schema, X, y):
 
 def test_sparse_rows_stay_sparse_in_windows_of_any_size(monkeypatch):
     rng = np.random.default_rng(0)
-    X, y = sp.random_array((80, 60), density=0.05, rng=rng, format="csc"), rng.integers(0, 3, 80)
+    X, y = sp.random_array((80, 60), density=0.05, random_state=rng, format="csc"), rng.integers(0, 3, 80)
     schemas = [ps.ClassSchema(3, 60, "NABD", 0.5), ps.RidgeSchema(60, clip_norm=0.5, target_bound=3.0, folds=3)]
     expected = [ps.measure(schema, X.toarray(), y) for schema in schemas]
     monkeypatch.setattr(accumulators, "CpuAccumulator", None)
