@@ -8,16 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 import privstats as ps
 from privstats.cli.ledger import standing
+from privstats.cli.parts.folder_status import show
 from privstats.cli.parts.options import Target
 from privstats.errors import PrivstatsError
-from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:
     from privstats.engines.network.folder import Folder
@@ -110,18 +106,9 @@ def check(
     from privstats.engines.network.party import Party
 
     party = Party.open(home)
-    facts = _facts(party, party.prepare(anew=True))
-    if as_json:
-        typer.echo(json_text(facts))
-        return
-    table = Table(box=box.SIMPLE_HEAD, show_header=False, pad_edge=False)
-    table.add_column()
-    table.add_column(overflow="fold")
-    for name, value in facts.items():
-        table.add_row(name.replace("_", " "), escape(str(value)))
-    console = Console()
-    console.print(table)
-    console.print("nothing was sent; compare plan and fingerprint with the others on the telephone", highlight=False)
+    show(_facts(party, party.prepare(anew=True)), as_json=as_json)
+    if not as_json:
+        typer.echo("nothing was sent; compare plan and fingerprint with the others on the telephone")
 
 
 @app.command()
@@ -204,7 +191,6 @@ def status(
 
     It reads public files and the folder's own status.json, takes no lock for longer than a moment, and changes nothing.
     """
-    from privstats.cli.parts.folder_status import show
     from privstats.engines.network.folder_status import status_of
 
     found = status_of(home)

@@ -1,4 +1,4 @@
-"""How ``privstats flower status`` prints the standing of a folder."""
+"""How ``privstats flower`` prints the facts of a folder: its standing, or what a party would take part in."""
 
 from __future__ import annotations
 
