@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from numpy._core import _multiarray_umath as numpy_core  # where numpy says what the processor has
-from threadpoolctl import threadpool_info
 
 from tests.untraced import untraced
 
-__all__ = ["KERNELS", "in_use", "python"]
+__all__ = ["KERNELS", "python"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,11 +48,6 @@ def _kernels() -> dict[str, dict[str, str]]:
 
 
 KERNELS = _kernels()
-
-
-def in_use() -> str:
-    """The kernel of this process, by OpenBLAS's name; empty where another library multiplies."""
-    return next((each["architecture"] for each in threadpool_info() if each["internal_api"] == "openblas"), "")
 
 
 def python(kernel: str, *words: str) -> subprocess.CompletedProcess[str]:
