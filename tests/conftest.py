@@ -40,18 +40,6 @@ class Finished:
     stderr: str
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes():
-    """Let pytest-cov alone measure the workers: what coverage starts in a child displaces it, and dies unsaved."""
-    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop():
-    """Drop the options that .ci/run adds, once the workers have read them: no pytest that a test starts takes them."""
-    os.environ.pop("PYTEST_ADDOPTS", None)
-
-
 def pytest_collection_modifyitems(items):
     """What waits for other processes for minutes begins first, so that it does not end last."""
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)

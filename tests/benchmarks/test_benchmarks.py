@@ -14,7 +14,6 @@ from benchmarks import sentences, tables
 from benchmarks.measuring import RESULTS
 from tests.forks import beside
 from tests.mutation.catalogue import MUTANTS
-from tests.untraced import untraced
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = sorted(
@@ -58,7 +57,7 @@ def run(folder: Path, command: str, *words: str) -> None:
 @pytest.mark.ci
 def test_a_benchmark_is_a_command():
     words = [sys.executable, "-m", "benchmarks.moments.names", "--help"]
-    done = subprocess.run(words, cwd=ROOT, env=untraced(), capture_output=True, text=True)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "--quick" in done.stdout
 

@@ -52,6 +52,6 @@ def test_what_claims_the_same_bits_has_them_under_every_kernel():
 @pytest.mark.nightly
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_all_numeric_tests_pass_under_every_kernel(kernel):
-    done = python(kernel, "pytest", "-n", "0", "--no-cov", "-p", "no:cacheprovider", *WHOLE)
+    done = python(kernel, "pytest", "-n", "0", "-p", "no:cacheprovider", *WHOLE)
     assert done.returncode == 0, done.stdout[-4000:]
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 100
