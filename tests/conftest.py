@@ -8,6 +8,11 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: the test workers share the cores already
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes read what the first has compiled
 
+import shutil
+
+if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")  # thousands of journals wait for no disk
+
 import logging
 import sys
 from collections.abc import Iterator
