@@ -96,7 +96,7 @@ def sessions() -> Cells:
     tables = results("secagg.sessions")
     title = next(name for name in tables if name.startswith("sessions"))
     wanted = ((10, 10), (32, 10), (100, 0), (100, 10), (100, 30), (256, 10))
-    head = ["clients", "entries", "dropouts", "all", "server", "client", "upload / entries", "client receives"]
+    head = ["clients", "entries", "bits", "dropouts", "all", "server", "client", "upload / entries", "client receives"]
     chosen = [row for row in tables[title] if (row["clients"], int(row["dropouts"][:-2])) in wanted]
     return [head, *(_session(row) for row in chosen)]
 
@@ -105,6 +105,7 @@ def _session(row: Row) -> list[str]:
     return [
         str(row["clients"]),
         f"{row['size']:.0e}".replace("+0", ""),
+        row["bits"],
         row["dropouts"],
         f"{row['total_s']:.2g} s",
         f"{row['server_s']:.2g} s",
@@ -116,29 +117,6 @@ def _session(row: Row) -> list[str]:
 
 def _helper(row: Row) -> str:
     return "-" if row["helper_s"] is None else f"{row['helper_ms_per_report']:.2g} ms"
-
-
-def uploads_of_many() -> Cells:
-    """docs/one_upload.md: ten thousand clients."""
-    (row,) = results("secagg.upload")["many clients, and extrapolated to the large vectors"]
-    large = "extrapolated"
-    return [
-        ["10,000 clients, h = 1", "client", "leader", "helper", "helper receives"],
-        [
-            "100 entries",
-            f"{row['client_ms']:.2g} ms",
-            f"{row['server_s']:.2g} s",
-            f"{row['helper_s']:.2g} s",
-            f"{row['helper_receives'] / 1e6:.2g} MB",
-        ],
-        [
-            f"1e6 entries, {large}",
-            f"{row['client_ms_at_large']:.2g} ms",
-            f"{row['server_s_at_large']:.2g} s",
-            f"{row['helper_s_at_large']:.2g} s",
-            f"{row['helper_receives'] / 1e6:.2g} MB",
-        ],
-    ]
 
 
 def heads_without_noise() -> Cells:
@@ -257,21 +235,33 @@ _LOST: dict[str, Shown] = {
     "worst draw": "{worst draw:.1f}",
 }
 _UPLOADS: dict[str, Shown] = {
-    "100 clients, 1e6 entries": "{protocol}",
+    "100 clients": "{protocol}",
+    "entries": "{size:,}",
+    "bits": "{bits}",
     "client": "{client_ms:.2g} ms",
     "leader, per report": "{server_ms_per_report:.2g} ms",
     "helper, per report": _helper,
     "all": "{all_s:.2g} s",
     "upload": "ring + {beyond_ring_bytes:,} B",
 }
+_MANY_UPLOADS: dict[str, Shown] = {
+    "clients": "{clients:,}",
+    "entries": "{size:,}",
+    "bits": "{bits}",
+    "client": "{client_ms:.2g} ms",
+    "leader": "{server_s:.2g} s",
+    "helper": "{helper_s:.2g} s",
+    "a report": "{upload_bytes:,} B",
+}
 
 TABLES: Tables = {
-    **by_name(grid, sums, names, graphs, sessions, uploads_of_many, heads_without_noise, heads_under_privacy),
+    **by_name(grid, sums, names, graphs, sessions, heads_without_noise, heads_under_privacy),
     **by_name(deliberate_bugs, over_flower),
     "heads_public": Table("heads.public", "accuracy, %: ", _PUBLIC, ("data, public records", _with_public)),
     "heads_lost": Table("heads.lost", "lost classes: ", _LOST, ("data, epsilon", str)),
     "scale": Table("secagg.scale", "sparse graph, 10 % colluders, 10 % dropouts after sharing", _SCALE),
     "uploads": Table("secagg.upload", "one upload beside the interactive protocol", _UPLOADS),
+    "uploads_of_many": Table("secagg.upload", "many clients, one helper, each report streamed", _MANY_UPLOADS),
     **attack_tables.TABLES,
     **alignment_tables.TABLES,
     **stream_tables.TABLES,

@@ -117,7 +117,7 @@ def interactive(parties: int, size: int) -> Masked:
 
 def split(parties: int, size: int) -> Masked:
     """One message to a leader and a helper."""
-    made = Uploads(parties, 1, size)
+    made = Uploads(parties, 1, Ring(((size, 32),)))
     made.clients = 0  # its sum leaves out the first tenth, who are silent there; here everybody speaks
     machines = [made.client(place) for place in range(parties)]
     outcome = loopback.run(made.leader, machines, helpers=made.members)

@@ -13,6 +13,7 @@ import argparse
 from benchmarks.measuring import Row, Tables, command
 from benchmarks.secagg.growth import checked
 from benchmarks.secagg.upload import interactive, split
+from privstats.encoding import Ring
 
 _COMMON = (
     *((10, 10_000), (10, 1_000_000), (10, 10_000_000)),
@@ -40,12 +41,14 @@ def tables(chosen: argparse.Namespace) -> Tables:
 
 
 def _interactive(clients: int, entries: int, repeats: int) -> Row:
-    row = min((interactive(clients, entries) for _ in range(repeats)), key=lambda row: float(row["all_s"]))
+    row = min(
+        (interactive(clients, Ring(((entries, 32),))) for _ in range(repeats)), key=lambda row: float(row["all_s"])
+    )
     return _row("interactive", clients, entries, row)
 
 
 def _split(clients: int, entries: int, repeats: int) -> Row:
-    return _row("split", clients, entries, split(clients, entries, 1, repeats))
+    return _row("split", clients, entries, split(clients, Ring(((entries, 32),)), 1, repeats))
 
 
 def _row(protocol: str, clients: int, entries: int, row: Row) -> Row:

@@ -9,6 +9,7 @@ the machine's other load is not subtracted.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import socket
 import struct
@@ -23,6 +24,7 @@ import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+import privstats as ps
 from benchmarks.measuring import Row, Rows, Tables, command, least_seconds
 from privstats.encoding import Ring
 from privstats.engines.loopback import Outcome, run
@@ -34,6 +36,21 @@ from privstats.secagg.prg import TILE, add_masks
 GRID = tuple((n, m, d) for n in (10, 32, 100, 256) for m in (10_000, 1_000_000) for d in (0, 10, 30))
 COMPARED = (100, 1_000_000, 10)
 LANES: dict[int, np.dtype[Any]] = {32: np.dtype("<u4"), 64: np.dtype("<u8")}
+
+
+def own_ring(entries: int, clients: int) -> Ring:
+    """The ring of a plan of class moments with about as many entries: ten classes, 1,000 records a client at most."""
+    schema = ps.ClassSchema(10, max(2, math.isqrt(2 * entries) - 10), "NAB", clip_norm=1.0)
+    privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
+    cohort = ps.Cohort(clients, clients - clients // 10, 1_000 * clients)
+    ring = ps.Plan(schema=schema, cohort=cohort, privacy=privacy).ring
+    return Ring(tuple(ring.segments))
+
+
+def bits_of(ring: Ring) -> str:
+    """Bits of the narrowest and the widest entry."""
+    bits = [each for _, each in ring.segments]
+    return str(bits[0]) if len(set(bits)) == 1 else f"{min(bits)} to {max(bits)}"
 
 
 def floor(bits: int, size: int = 1_000_000, masks: int = 20) -> Callable[[], None]:
@@ -116,6 +133,7 @@ def session(clients: int, ring: Ring, percent: int, repeats: int = 1) -> dict[st
     return {
         "clients": clients,
         "size": ring.size,
+        "bits": bits_of(ring),
         "dropouts": f"{percent} %",
         "total_s": cpu(best),
         "server_s": best.server_cpu,
@@ -289,6 +307,7 @@ def tables(chosen: argparse.Namespace) -> Tables:
     rows = [] if quick else [_session_row(*cell) for cell in GRID if chosen.full or cell[:2] != (256, 1_000_000)]
     if quick:
         rows = [_session_row(10, 1_000, 10)]
+    rows.append(session(10 if quick else 100, own_ring(1_000 if quick else 1_000_000, 100), 10))
     if chosen.full:
         rows.append(session(10, Ring(((1_000_000, 20), (4_000_000, 32), (5_000_000, 40))), 10))
     yield "sessions, complete graph, CPU seconds (bars for 100 x 1e6, 10 %: 5 s, 0.5 s, 60 ms, 1.02)", rows

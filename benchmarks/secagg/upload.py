@@ -2,26 +2,28 @@
 
     python -m benchmarks.secagg.upload --save
 
-Real machines over the loopback; 10 % of the clients are silent. At 10,000 clients the run is real with 100 entries, and
-the columns "at 1e6" put the cost per report of the run with a million entries in its place.
+Real machines; each report is handed on and forgotten before the next client begins; 10 % of the clients are silent.
+Entries have 32 bits, or those that a plan of class moments gives them.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from benchmarks.measuring import Row, Rows, Tables, command
-from benchmarks.secagg.sessions import cohort, cpu
+from benchmarks.secagg.sessions import bits_of, cohort, cpu, own_ring
 from privstats.encoding import Ring
-from privstats.engines.loopback import Outcome, run
+from privstats.engines.loopback import run
 from privstats.secagg import HelperKeys, Identity, Panel, Roster
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.helper import Helper
@@ -29,8 +31,16 @@ from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.parameters import UploadParameters
 
 T = TypeVar("T")
-LARGE = (100, 1_000_000)
-MANY = (10_000, 100)
+MANY = 10_000
+_VECTORS = 16  # that the clients have in turns
+
+
+class Measure(Protocol):
+    """What is put around every call of a party."""
+
+    def __call__(self, action: Callable[[], T]) -> T:
+        """Do it, and measure."""
+        ...
 
 
 @dataclass
@@ -39,11 +49,11 @@ class Uploads:
 
     clients: int
     helpers: int
-    size: int
+    ring: Ring
     values: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        n, ring = self.clients, Ring(((self.size, 32),))
+        n, ring = self.clients, self.ring
         self.parameters = UploadParameters.solve(
             clients=n,
             min_survivors=n * 9 // 10,
@@ -61,12 +71,12 @@ class Uploads:
         common: dict[str, Any] = {"roster": self.roster, "panel": self.panel}
         self.leader = Leader(self.parameters, keys=keys[0], **common)
         self.members = [Helper(self.parameters, keys=each, **common) for each in keys[1:]]
-        self.rng = np.random.default_rng(1)
-        self.values = np.zeros(self.size, np.int64)
+        self.vectors = np.random.default_rng(1).integers(-50, 50, (_VECTORS, ring.size))
+        self.values = np.zeros(ring.size, np.int64)
 
     def client(self, index: int) -> Client:
         """A client whose vector is counted in :attr:`values` if it is heard."""
-        vector = self.rng.integers(-50, 50, self.size)
+        vector = self.vectors[index % _VECTORS]
         if index >= self.clients // 10:
             self.values += vector
         place: dict[str, Any] = {"index": index, "identity": self.identities[index]}
@@ -74,44 +84,58 @@ class Uploads:
             self.parameters, self.parameters.ring.encode(vector), roster=self.roster, panel=self.panel, **place
         )
 
-    def run(self) -> Outcome:
-        """The run, with a tenth of the clients silent."""
-        silent = range(self.clients // 10)
-        machines = [self.client(index) for index in range(self.clients)]
-        outcome = run(self.leader, machines, helpers=self.members, dropouts={"report": silent})
-        if not np.array_equal(outcome.total.lift(), self.values):
+    def run(self, client: Measure, leader: Measure, helpers: Sequence[Measure]) -> None:
+        """The run: every report is handed on and forgotten before the next client begins."""
+
+        def ask(outbox: Any) -> None:
+            for peer in outbox.clients:
+                place = peer - self.clients
+                message = leader(partial(outbox.to, peer))
+                ((_, answer),) = helpers[place](partial(self.members[place].receive, message))
+                ask(leader(partial(self.leader.receive, peer, answer)))
+
+        for index in range(self.clients // 10, self.clients):
+            ((_, report),) = client(self.client(index).start)
+            ask(leader(partial(self.leader.receive, index, report)))
+            del report
+        for _ in self.leader.steps:
+            ask(leader(self.leader.end_step))
+        if not np.array_equal(self.leader.result[0].lift(), self.values):
             raise SystemExit("the sum is wrong")
-        return outcome
 
 
-def split(clients: int, size: int, helpers: int, repeats: int) -> Row:
-    """One configuration of the one upload: the cheapest of the repeats, and of each party its cheapest."""
-    outcomes = [Uploads(clients, helpers, size).run() for _ in range(repeats)]
-    best = min(outcomes, key=everybody)
-    server, helper = min(each.server_cpu for each in outcomes), min(max(each.helper_cpu) for each in outcomes)
-    heard = clients - clients // 10
-    ring_bytes, sent = 4 * size, max(best.bytes_sent)
+def split(clients: int, ring: Ring, helpers: int, repeats: int) -> Row:
+    """One configuration of the one upload: of each party the cheapest of the repeats."""
+    runs = [_timed(Uploads(clients, helpers, ring)) for _ in range(repeats)]
+    server = min(sum(leader.seconds) for _, leader, _ in runs)
+    helper = min(max(sum(each.seconds) for each in members) for _, _, members in runs)
+    heard, sent = clients - clients // 10, runs[0][0].most_bytes
     return {
         "protocol": f"split, h = {helpers}",
         "clients": clients,
-        "size": size,
-        "client_ms": 1e3 * min(median(each.client_cpu[clients // 10 :]) for each in outcomes),
+        "size": ring.size,
+        "bits": bits_of(ring),
+        "client_ms": 1e3 * min(median(each.seconds) for each, _, _ in runs),
         "server_s": server,
         "server_ms_per_report": 1e3 * server / heard,
         "helper_s": helper,
         "helper_ms_per_report": 1e3 * helper / heard,
-        "all_s": everybody(best),
+        "all_s": min(sum(sum(each.seconds) for each in (client, leader, *members)) for client, leader, members in runs),
         "upload_bytes": sent,
-        "beyond_ring_bytes": sent - ring_bytes,
-        "helper_receives": max(best.helper_received),
-        "helper_sends": max(best.helper_sent),
+        "beyond_ring_bytes": sent - ring.wire_bytes,
     }
 
 
-def interactive(clients: int, size: int) -> Row:
+def _timed(uploads: Uploads) -> tuple[Clock, Clock, list[Clock]]:
+    clocks = Clock(), Clock(), [Clock() for _ in uploads.members]
+    uploads.run(*clocks)
+    return clocks
+
+
+def interactive(clients: int, ring: Ring) -> Row:
     """The interactive protocol on the same work: a tenth of the clients share their keys and vanish."""
     gone = clients // 10
-    server, machines, values, _ = cohort(clients, Ring(((size, 32),)), clients - gone, gone)
+    server, machines, values, _ = cohort(clients, ring, clients - gone, gone)
     outcome = run(server, machines, dropouts={"mask": range(gone)})
     if not np.array_equal(outcome.total.lift(), np.sum([values[i] for i in outcome.survivors], axis=0)):
         raise SystemExit("the sum is wrong")
@@ -119,7 +143,8 @@ def interactive(clients: int, size: int) -> Row:
     return {
         "protocol": "interactive",
         "clients": clients,
-        "size": size,
+        "size": ring.size,
+        "bits": bits_of(ring),
         "client_ms": 1e3 * median(outcome.client_cpu[gone:]),
         "server_s": outcome.server_cpu,
         "server_ms_per_report": 1e3 * outcome.server_cpu / (clients - gone),
@@ -127,15 +152,25 @@ def interactive(clients: int, size: int) -> Row:
         "helper_ms_per_report": None,
         "all_s": cpu(outcome),
         "upload_bytes": sent,
-        "beyond_ring_bytes": sent - 4 * size,
-        "helper_receives": None,
-        "helper_sends": None,
+        "beyond_ring_bytes": sent - ring.wire_bytes,
     }
 
 
-def everybody(outcome: Outcome) -> float:
-    """Processor seconds of clients, server and helpers together."""
-    return cpu(outcome) + sum(outcome.helper_cpu)
+class Clock:
+    """Processor seconds of each call, and the most bytes that a call returned in a message."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.most_bytes = 0
+
+    def __call__(self, action: Callable[[], T]) -> T:
+        """Do it, and time it."""
+        began = time.process_time()
+        result = action()
+        self.seconds.append(time.process_time() - began)
+        if isinstance(result, list):
+            self.most_bytes = max([self.most_bytes, *(len(message) for _, message in result)])
+        return result
 
 
 class Meter:
@@ -155,45 +190,23 @@ class Meter:
         return result
 
 
-def memory(clients: int, size: int) -> Row:
-    """Peak memory of leader and helper, messages in their hands left out; one helper."""
-    uploads, leader, helper = Uploads(clients, 1, size), Meter(), Meter()
-    (member,) = uploads.members
+def memory(clients: int, ring: Ring) -> Row:
+    """Peak memory of client, leader and helper apart, messages in their hands left out; one helper."""
+    uploads, client, leader, helper = Uploads(clients, 1, ring), Meter(), Meter(), Meter()
     tracemalloc.start()
-
-    def ask(outbox: Any) -> None:
-        for peer in outbox.clients:
-            message = leader(lambda peer=peer: outbox.to(peer))  # type: ignore[misc]
-            ((_, answer),) = helper(lambda message=message: member.receive(message))  # type: ignore[misc]
-            ask(leader(lambda peer=peer, answer=answer: uploads.leader.receive(peer, answer)))  # type: ignore[misc]
-
-    for index in range(clients):
-        ((_, report),) = uploads.client(index).start()
-        ask(leader(lambda index=index, report=report: uploads.leader.receive(index, report)))  # type: ignore[misc]
-        del report
-    for _ in uploads.leader.steps:
-        ask(leader(uploads.leader.end_step))
+    uploads.run(client, leader, [helper])
     tracemalloc.stop()
-    vector = uploads.parameters.ring.wire_bytes
+    vector = ring.wire_bytes
     in_flight = min(clients * vector, (64 << 20) + vector)
     return {
         "clients": clients,
-        "size": size,
+        "size": ring.size,
+        "bits": bits_of(ring),
+        "client_peak": client.peak,
         "leader_peak": leader.peak,
         "leader_limit": vector + in_flight,
         "helper_peak": helper.peak,
         "helper_vectors": helper.peak / vector,
-    }
-
-
-def extrapolated(many: Row, large: Row) -> Row:
-    """The run with many clients, and what it would be with the large run's cost per report."""
-    heard = many["clients"] - many["clients"] // 10
-    return {
-        **many,
-        "client_ms_at_large": large["client_ms"],
-        "server_s_at_large": heard * large["server_ms_per_report"] / 1e3,
-        "helper_s_at_large": heard * large["helper_ms_per_report"] / 1e3,
     }
 
 
@@ -203,16 +216,21 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def tables(chosen: argparse.Namespace) -> Tables:
     """Both protocols side by side, memory, and many clients."""
-    (n, m), repeats = ((10, 1_000), 1) if chosen.quick else (LARGE, 3)
-    rows: Rows = [interactive(n, m), *(split(n, m, helpers, repeats) for helpers in (1, 2, 5))]
+    (n, size), repeats, many = ((10, 1_000), 1, 20) if chosen.quick else ((100, 1_000_000), 3, MANY)
+    narrow, own = Ring(((size, 32),)), own_ring(size, n)
+    rows: Rows = [interactive(n, narrow), *(split(n, narrow, helpers, repeats) for helpers in (1, 2, 5))]
+    rows = [*rows, interactive(n, own), split(n, own, 1, repeats)]
     yield "one upload beside the interactive protocol, CPU seconds, 10 % silent", rows
     yield (
         "all of it together, times",
         [{"interactive / split, h = 1": rows[0]["all_s"] / rows[1]["all_s"], "target": 8}],
     )
-    yield "peak memory in bytes, one helper", [memory(n, m)]
-    many = split(*((20, 10) if chosen.quick else MANY), 1, 1)
-    yield "many clients, and extrapolated to the large vectors", [extrapolated(many, rows[1])]
+    yield "peak memory in bytes, one helper", [memory(n, narrow), memory(n, own)]
+    rings = [Ring(((entries, 32),)) for entries in (100, size // 10, size)]
+    yield (
+        "many clients, one helper, each report streamed",
+        [split(many, ring, 1, 1) for ring in (*rings, own_ring(size, many))],
+    )
 
 
 if __name__ == "__main__":
