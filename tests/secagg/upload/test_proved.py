@@ -17,9 +17,10 @@ from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.field_streams import FieldStreams
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
-from privstats.secagg.upload.masking_scheme import secret_of
+from privstats.secagg.upload.masking_scheme import Streams, secret_of
 from privstats.secagg.upload.non_inclusion import prove_excluded
 from privstats.secagg.upload.proof.field import P
+from privstats.secagg.upload.proof.moments import Moments
 from tests.secagg.upload.cohorts import RING, refused, signed_batch, uploads_of
 from tests.secagg.upload.inside import inside
 from tests.secagg.upload.proved import CLAIM, GROUP, Proved, covering, lying, proved_of, with_client
@@ -302,6 +303,25 @@ def test_a_helper_that_takes_its_log_again_computes_no_answer(monkeypatch) -> No
     assert again.receive(batch) == first
 
 
+def test_a_log_is_taken_as_messages_are_and_not_by_a_helper_that_has_ended() -> None:
+    run, batch = batch_and_run()
+    with refused("too_large") as told:
+        run.helpers[0].take(bytes(messages.largest_request(run.parameters) + 1))
+    assert not told.value.proven  # nobody signed it
+    run.finish()
+    with refused("session_over"):
+        run.helpers[0].take(batch)
+    assert (run.helpers[0].step, run.helpers[0].answer != b"") == ("done", True)
+    run.helper(run.key(1)).take(batch)
+
+
+def test_a_helper_whose_scheme_proves_nothing_answers_nothing() -> None:
+    run, batch = batch_and_run()
+    inside(run.helpers[0]).scheme = Streams(GROUP, 2, run.context)
+    with pytest.raises(LocalProtocolError, match="the masking scheme verifies none"):
+        run.helpers[0].receive(batch)
+
+
 def test_parts_are_closed_before_their_answers_pass_a_bound(monkeypatch) -> None:
     answer = proved_of().parameters.answer_bytes
     monkeypatch.setattr("privstats.secagg.upload.parameters._ANSWERS", 2 * answer + 1)
@@ -317,6 +337,22 @@ def test_two_witnesses_of_one_vector_give_two_secrets() -> None:
     vector = run.parameters.ring.encode(run.values[0])
     first, second = (secret_of(bytes(32), run.context, 0, vector, witness) for witness in (b"one", b"two"))
     assert len({first, second, secret_of(bytes(32), run.context, 0, vector)}) == 3
+
+
+def test_a_report_with_another_witness_has_other_shares_and_masks(monkeypatch) -> None:
+    """The same root and vector on a machine that rounds otherwise: a mask used twice would show the difference."""
+    run, right = proved_of(), Moments.witness
+    first = inside(run.client(0)).scheme.cover(run.clients[0].parameters.ring.encode(run.values[0]), bytes(32), 0)
+
+    def other(statement, *given):
+        found = right(statement, *given)
+        found[: statement.entries] *= -1  # L of the other sign is another factor of the same sums
+        return found
+
+    monkeypatch.setattr(Moments, "witness", other)
+    again = inside(run.client(0)).scheme.cover(run.clients[0].parameters.ring.encode(run.values[0]), bytes(32), 0)
+    assert not set(first.pieces) & set(again.pieces)
+    assert first.commits != again.commits
 
 
 def test_a_client_keeps_no_root_or_vector_once_its_report_is_made() -> None:

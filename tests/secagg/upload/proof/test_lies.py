@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from privstats.secagg.upload.proof import transcript
-from privstats.secagg.upload.proof.factoring import candidates
 from privstats.secagg.upload.proof.field import P, elements, stream
-from privstats.secagg.upload.proof.moments import Moments
 from privstats.secagg.upload.proof.norm import of_norms
 from privstats.secagg.upload.proof.prover import Proof, Secrets
 from privstats.secagg.upload.proof.transcript import Transcript
@@ -30,6 +28,7 @@ from tests.secagg.upload.proof.cases import (
     secrets_of,
     shares_of,
 )
+from threat_models.attacks.poisoned_sums import own_witness
 
 CLASSES, FEATURES, N = 3, 4, 9
 COUNTS, MEANS = slice(0, CLASSES), slice(CLASSES, CLASSES * (1 + FEATURES))
@@ -82,32 +81,19 @@ LIES: dict[str, Callable[[Integers], Integers]] = {
 }
 
 
-def own_witness(case: Case, x: Integers) -> Integers:
-    """The liar's best: a factor of what it claims, and all that the factor leaves."""
-    statement = case.statement
-    assert isinstance(statement, Moments)
-    pattern, (rows, columns) = statement.pattern, statement.pattern.inner
-    target = np.concatenate([x, case.hidden])[statement.source].reshape(pattern.blocks, -1)
-    whole = np.zeros((pattern.blocks, pattern.width, pattern.width))
-    whole[:, rows, columns] = whole[:, columns, rows] = target
-    places = np.zeros((pattern.width, pattern.width), np.bool_)
-    places[rows, columns] = True
-    lower, _ = next(candidates(whole, places, lambda number, size: stream(bytes([number]) * 32, size)))
-    factor = lower[:, rows, columns].ravel()
-    exact = lower.astype(object) @ lower.astype(object).transpose(0, 2, 1)
-    left = [(int(t) - int(e)) for t, e in zip(target.ravel(), exact[:, rows, columns].ravel(), strict=True)]
-    error = np.array([(each + P // 2) % P - P // 2 for each in left], np.int64)
-    return np.concatenate([factor, error, case.hidden])
+def own_factor(case: Case, x: Integers) -> Integers:
+    """The liar's best."""
+    return own_witness(case.statement, x, case.hidden)
 
 
 def without_error(case: Case, x: Integers) -> Integers:
-    out = own_witness(case, x)
+    out = own_factor(case, x)
     out[case.statement.entries : 2 * case.statement.entries] = 0
     return out
 
 
 WITNESSES: dict[str, Callable[[Case, Integers], Integers]] = {
-    "own factor": own_witness,
+    "own factor": own_factor,
     "honest factor": lambda case, x: case.witness(),
     "no error": without_error,
 }
@@ -129,7 +115,7 @@ def test_no_lie_about_the_sums_is_taken(lie: str, witness: str) -> None:
 def test_no_multiple_of_other_sums_is_taken(kind, factor: float) -> None:
     case = kind(np.random.default_rng(1))
     x = np.rint(factor * case.x).astype(np.int64)
-    for witness in (own_witness(case, x), case.witness()):
+    for witness in (own_factor(case, x), case.witness()):
         made = attempt_of(case, x=elements(x), w=elements(witness))
         assert judged(case.statement, made.finished(), secrets_of()) != ()
 
