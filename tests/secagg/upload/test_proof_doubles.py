@@ -7,18 +7,20 @@ succeed on its double, or the test that it fails on ours would show nothing.
 from __future__ import annotations
 
 from functools import partial
+from itertools import combinations, product
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 import pytest
+from scipy.stats import ks_2samp, kstest
 
 from privstats.encoding import RingVector
 from privstats.errors import DataError, RemoteProtocolError
 from privstats.secagg.prg import ctr_keystream
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.batching import ReportBatches
-from privstats.secagg.upload.checks import transcript_of
+from privstats.secagg.upload.checks import rows, transcript_of
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.field_streams import FieldStreams
 from privstats.secagg.upload.helper import Helper
@@ -26,10 +28,14 @@ from privstats.secagg.upload.proof.field import Field, P, add, dot, elements, li
 from privstats.secagg.upload.proof.group import words_in
 from privstats.secagg.upload.proof.prover import Attempt, Secrets
 from privstats.secagg.upload.proof.report import cut, query_of
+from privstats.secagg.upload.proof.transcript import Transcript
+from privstats.secagg.upload.proof.verifier import answer
 from privstats.secagg.upload.signed_statements import derive
 from tests.secagg.upload.cohorts import answer_of, list_of, opened_by_leader, signed_batch
 from tests.secagg.upload.inside import inside
+from tests.secagg.upload.proof import test_zero_knowledge as zero_knowledge
 from tests.secagg.upload.proof.cases import STEP
+from tests.secagg.upload.proof.test_zero_knowledge import LOW, free, simulated
 from tests.secagg.upload.proved import (
     CLASSES,
     FACTORS,
@@ -150,9 +156,9 @@ def read_batch(run: Proved, place: int) -> tuple[bytes, messages.ProvedBatch]:
 
 
 def told(run: Proved, place: int, batch: bytes) -> Field:
-    """A helper's answer to the victim's proof."""
+    """A helper's answers to all clients' proofs, a row for each."""
     ((_, data),) = run.helpers[place - 1].receive(batch)
-    return words_in(run.read(data, messages.ProvedChecked).answers).reshape(len(EVERYBODY), -1)[VICTIM]
+    return words_in(run.read(data, messages.ProvedChecked).answers).reshape(len(EVERYBODY), -1)
 
 
 def mixed(run: Proved, answers: list[Field], rhos: list[bytes]) -> tuple[Field, Field]:
@@ -166,24 +172,17 @@ def mixed(run: Proved, answers: list[Field], rhos: list[bytes]) -> tuple[Field, 
     return out(answers[0][:size], answers[1][:size]), out(c, d)
 
 
-def leaders_own(run: Proved, message: messages.ProvedBatch, rho: bytes) -> Field:
-    """The leader's answer about the victim's body."""
-    scheme, body = inside(run.leader).scheme, inside(run.leader).state.parts[0].bodies[VICTIM]
+def leaders_own(run: Proved, message: messages.ProvedBatch, rho: bytes, sender: int = VICTIM) -> Field:
+    """The leader's answer about a client's body."""
+    statement, body = run.parameters.statement, inside(run.leader).state.parts[0].bodies[sender]
+    query = query_of(statement, rho, run.context, sender)
+    return answer(statement, words_in(body[32:]), said_of(run, message, sender), query)
+
+
+def said_of(run: Proved, message: messages.ProvedBatch, sender: int) -> Transcript:
+    """What a client signed, as it stands in a batch of all six."""
     columns = (message.commits, message.parts)
-    commits, parts = (column[VICTIM * len(column) // 6 :][: len(column) // 6] for column in columns)
-    said = transcript_of(run.context, VICTIM, commits, parts)
-    return Given(scheme, words_in(body[32:])).helped(b"", said, rho)
-
-
-class Given(FieldStreams):
-    """A scheme that answers about one share."""
-
-    def __init__(self, scheme: FieldStreams, share: Field) -> None:
-        self.__dict__.update(scheme.__dict__)
-        self._given = share
-
-    def _share(self, sender: int, seed: bytes) -> Field:
-        return self._given
+    return transcript_of(run.context, sender, *(rows(each, len(each) // len(EVERYBODY))[sender] for each in columns))
 
 
 @pytest.mark.parametrize("kind", [Memoryless, Helper])
@@ -193,14 +192,14 @@ def test_17_a_helper_that_answers_two_queries_shows_linear_forms_of_the_factor(k
     other = signed_batch(run, 1, msgspec.structs.replace(message, rho=OTHER))
     rhos = [message.rho, OTHER]
     try:
-        helped = [told(run, 1, each) for each in (batch, other)]
+        helped = [told(run, 1, each)[VICTIM] for each in (batch, other)]
     except RemoteProtocolError as refusal:
         assert (kind, refusal.code) == (Helper, "wrong_part")
         return
     totals = [add(each, leaders_own(run, message, rho)) for each, rho in zip(helped, rhos, strict=True)]
-    found, rows = mixed(run, totals, rhos)
+    found, lines = mixed(run, totals, rhos)
     assert kind is Memoryless
-    assert found.tolist() == run.parameters.statement.grams[0].left(*truth(run), rows).tolist()
+    assert found.tolist() == run.parameters.statement.grams[0].left(*truth(run), lines).tolist()
 
 
 def test_17_a_part_that_comes_again_after_the_next_one_gets_the_same_answer(monkeypatch) -> None:
@@ -214,6 +213,34 @@ def test_17_a_part_that_comes_again_after_the_next_one_gets_the_same_answer(monk
     lie = msgspec.structs.replace(run.read(parts[0], messages.ProvedBatch), rho=OTHER)
     with pytest.raises(RemoteProtocolError, match="wrong_part"):
         run.helpers[0].receive(signed_batch(run, 1, lie))
+
+
+# --- zero knowledge, of what really travels ---
+
+
+def test_what_members_say_of_honest_reports_is_what_a_simulator_says_that_has_seen_none() -> None:
+    """The answers in the messages of sessions: two cohorts whose records differ, and the simulator's for both."""
+    found: dict[str, list[Field]] = {"a helper": [], "all, 0": [], "all, 1": [], "simulated": []}
+    for number, label in product(range(2), ("one", "other", "third")):
+        run = proved_of(helpers=1, label=f"{number} {label}")
+        run.clients = [run.client(index, run.values[(index + number) % 6]) for index in EVERYBODY]
+        batch, message = read_batch(run, 1)
+        statement = run.parameters.statement
+        for sender, helped in enumerate(told(run, 1, batch)):
+            total = add(helped, leaders_own(run, message, message.rho, sender))
+            said, query = said_of(run, message, sender), query_of(statement, message.rho, run.context, sender)
+            made = simulated(statement, said, query, f"{label:>24}{number:>4}{sender:>4}".encode())
+            places = free(statement)
+            with pytest.MonkeyPatch.context() as patch:  # from the places that are drawn, all others follow
+                patch.setattr(zero_knowledge, "stream", lambda key, size, total=total, places=places: total[places])
+                assert simulated(statement, said, query, b"").tolist() == total.tolist()
+            found["a helper"].append(helped)
+            found[f"all, {number}"].append(total[places])
+            found["simulated"].append(made[places])
+    drawn_words = {name: np.concatenate(each).astype(np.float64) / P for name, each in found.items()}
+    assert all(kstest(each, "uniform").pvalue > LOW for each in drawn_words.values())
+    for one, other in combinations(("all, 0", "all, 1", "simulated"), 2):
+        assert ks_2samp(drawn_words[one], drawn_words[other]).pvalue > LOW
 
 
 # --- 18: two honest helpers, and a leader that shows each something else ---
@@ -233,12 +260,12 @@ def test_18_two_queries_to_two_helpers_read_the_factor_where_they_share_a_seed(k
     message = run.read(asked[7], messages.ProvedBatch)
     other = signed_batch(run, 2, msgspec.structs.replace(message, rho=OTHER))
     rhos = [message.rho, OTHER]
-    found, rows = mixed(run, [told(run, 1, asked[6]), told(run, 2, other)], rhos)
+    found, lines = mixed(run, [told(run, 1, asked[6])[VICTIM], told(run, 2, other)[VICTIM]], rhos)
     statement = run.parameters.statement
     body = cut(statement, words_in(inside(run.leader).state.parts[0].bodies[VICTIM][32:]))
-    known = statement.grams[0].left(body.x, body.w, rows)
+    known = statement.grams[0].left(body.x, body.w, lines)
     read = add(known, add(found, found))  # the body and twice the one share
-    assert (read.tolist() == statement.grams[0].left(*truth(run), rows).tolist()) is breaks
+    assert (read.tolist() == statement.grams[0].left(*truth(run), lines).tolist()) is breaks
 
 
 @pytest.mark.parametrize(("kind", "breaks"), [(OneSeed, True), (FieldStreams, False)])

@@ -110,6 +110,21 @@ def test_no_lie_about_the_sums_is_taken(lie: str, witness: str) -> None:
     assert judged(case.statement, made.finished(), secrets_of()) != ()
 
 
+@pytest.mark.parametrize("count", [8, pytest.param(2_000, marks=pytest.mark.nightly)])
+def test_no_lie_about_any_records_is_taken(count: int) -> None:
+    """Ranks, scales and numbers of records as those of the honest reports that are all taken."""
+    rng = np.random.default_rng(1)
+    for number in range(count):
+        classes, features, n = (int(each) for each in rng.integers((2, 1, 0), (6, 9, 60)))
+        case = nab(rng, classes, features, n, rank=int(rng.integers(0, features)), scale=rng.random())
+        lie, place = case.x.copy(), int(rng.choice([0, classes, classes * (1 + features)]))  # of N, A and B's diagonal
+        lie[place] += (-1) ** int(rng.integers(2)) * 2 * (n + 1) * STEP**2
+        x = 3 * case.x if n and number % 4 == 0 else lie
+        w = WITNESSES[list(WITNESSES)[number % 3]](case, x)
+        made = attempt_of(case, str(number), x=elements(x), w=elements(w))
+        assert judged(case.statement, made.finished(), secrets_of(str(number))) != ()
+
+
 @pytest.mark.parametrize("kind", [nas, ridge])
 @pytest.mark.parametrize("factor", [1.5, 3, 100])
 def test_no_multiple_of_other_sums_is_taken(kind, factor: float) -> None:
