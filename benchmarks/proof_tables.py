@@ -43,6 +43,10 @@ def _shown(row: Row) -> list[str]:
     return [f"{row[key]:.1f}" if key in row else "" for key in ("honest", "without the liar", *_LEVELS)]
 
 
+def _milliseconds(row: Row) -> str:
+    return "not run" if row["ms"] is None else f"{row['ms']:.2g}"
+
+
 def _beside(key: str, digits: str = ".2g") -> str:
     return f"{{{key}:{digits}}} / {{{key}, none:{digits}}}"
 
@@ -66,7 +70,7 @@ TABLES: Tables = {
     "smaller_reports": Table(
         "secagg.proofs",
         "a smaller report",
-        {"way": "{way}", "report, kB": "{report kB:.1f}", "ms more at the client": "{ms:.2g}"},
+        {"way": "{way}", "report, kB": "{report kB:.1f}", "ms more at the client": _milliseconds},
     ),
 }
 """By the name in the page's marker."""

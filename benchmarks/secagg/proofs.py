@@ -32,7 +32,7 @@ from privstats.secagg.upload.proof.gathered import of_classes
 CLASSES = ((10, 64, 68), (10, 128, 1_000), (10, 256, 1_000), (77, 384, 100))
 NORMS = ((10, 128, 68), (10, 430, 68), (10, 1_403, 68))
 QUICK = ((3, 5, 20),)
-CLIENTS = 4
+CLIENTS, REPEATS = 4, 3
 PANEL = tuple(Identity.generate(seeded(place).bytes).public.hex() for place in range(2))
 CONTEXT = bytes(32)
 
@@ -105,7 +105,7 @@ def sessions(*, quick: bool) -> Iterator[Row]:
     """The least time of each party, and the bytes, with and without proofs."""
     for name, work in works(quick=quick):
         parts, found = work.parts(), dict[str, float]()
-        for _ in range(1 if quick else 3):
+        for _ in range(1 if quick else REPEATS):
             for proved in (True, False):
                 for key, value in work.session(parts, proved=proved).items():
                     named = key if proved else f"{key}, none"
@@ -133,12 +133,12 @@ def kernels(size: int, repeats: int) -> list[Row]:
 
 
 def ways(*, quick: bool) -> Iterator[Row]:
-    """Bytes and client time of a report of digits' size as it is, and three ways to a smaller one."""
+    """Bytes of a report of digits' size as it is, and by three ways to a smaller one; time where one was run."""
     classes, features, records = QUICK[0] if quick else CLASSES[0]
     statement = of_classes(classes, features, 12, records)
     words, bits = statement.ends[-1], Bits(statement.bits)
     report = field.stream(CONTEXT, words)
-    yield {"way": "as it is", "report kB": 8 * words / 1e3, "ms": 0.0}
+    yield {"way": "as it is", "report kB": 8 * words / 1e3, "ms": None}
     packing = least_seconds({"": lambda: packed(report)}, 1 if quick else 5, time.process_time)[""]
     if not np.array_equal(unpacked(packed(report), words), report):
         raise SystemExit("words are lost in packing")
@@ -147,10 +147,10 @@ def ways(*, quick: bool) -> Iterator[Row]:
     sizes = {each: 8 * (words - _gram(statement.entries, rows) + _gram(statement.entries, each)) / 1e3
              for each in (rows // 2 or 1, max(1, round((2 * statement.entries) ** (1 / 3))), 2 * rows)}  # fmt: skip
     best = min(sizes, key=lambda each: sizes[each])
-    yield {"way": f"{best} rows of E in place of {rows}", "report kB": sizes[best], "ms": 0.0}
+    yield {"way": f"{best} rows of E in place of {rows}", "report kB": sizes[best], "ms": None}
     digits = -(-bits.count // 2)  # base 4: half the digits, and a quotient of degree 3 Q / 2
     saved = statement.rows * (bits.count - digits) - 3 * (3 * digits + 1 - (bits.count + 1))
-    yield {"way": "digits of base 4", "report kB": 8 * (words - saved) / 1e3, "ms": 0.0}
+    yield {"way": "digits of base 4", "report kB": 8 * (words - saved) / 1e3, "ms": None}
 
 
 def _gram(entries: int, rows: int) -> int:

@@ -102,4 +102,4 @@ class Proving(Uploading):
 
 
 TestProving = pytest.mark.nightly(Proving.TestCase)
-TestProving.settings = settings(max_examples=settings.default.max_examples, stateful_step_count=20)
+TestProving.settings = settings(max_examples=max(8, settings.default.max_examples // 4), stateful_step_count=20)
