@@ -31,7 +31,7 @@ def poisoned_sums() -> Cells:
         *(f"`{each}`" for each in _LEVELS[:3]),
     ]
     rows = [
-        [f"{_NAMES[row['data']]}, {row['head']}", f"{row['records in all']:,}, {row['of the liar']}", *_shown(row)]
+        [f"{_NAMES[row['data']]}, {row['head']}", f"{row['records in all']:,}, {row['of the liar']:,}", *_shown(row)]
         for row in tables["worst accuracy that one liar of twenty leaves, %"]
     ]
     (rounds,) = tables["the same after refinement rounds, digits, %"]
@@ -47,7 +47,7 @@ def _milliseconds(row: Row) -> str:
     return "not run" if row["ms"] is None else f"{row['ms']:.2g}"
 
 
-def _beside(key: str, digits: str = ".2g") -> str:
+def _beside(key: str, digits: str = ",.1f") -> str:
     return f"{{{key}:{digits}}} / {{{key}, none:{digits}}}"
 
 
@@ -59,7 +59,7 @@ TABLES: Tables = {
         {
             "plan": "{statement}",
             "entries": "{m:,}",
-            "client, ms": _beside("client ms", ".3g"),
+            "client, ms": _beside("client ms"),
             "before the spend, ms": _beside("before ms"),
             "helper, ms": _beside("helper ms"),
             "leader, ms": _beside("leader ms"),
