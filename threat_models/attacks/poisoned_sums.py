@@ -26,6 +26,7 @@ from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.schema import ClassSchema, Schema
+from privstats.secagg.protocols import protocol_of
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.field_streams import FieldStreams, proving
 from privstats.secagg.upload.masking_scheme import Hidden
@@ -164,7 +165,7 @@ class PoisonedSums(Examination):
 
     def refusal(self, plan: Plan) -> str | None:
         """Needs a plan with a panel, and sums that the climb reads."""
-        if plan.protocol != "split":
+        if not protocol_of(plan.masking).has_panel:
             return "lies in reports to a panel, and this plan's protocol has none; one-poisoner counts the lies there"
         if not readable(plan.schema):
             return "is written for N, A and B of classes, and for regressions of one target"

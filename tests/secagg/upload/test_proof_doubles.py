@@ -16,7 +16,7 @@ import pytest
 from scipy.stats import ks_2samp, kstest
 
 from privstats.encoding import RingVector
-from privstats.errors import DataError, RemoteProtocolError
+from privstats.errors import DataError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg.prg import ctr_keystream
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.batching import ReportBatches
@@ -24,6 +24,7 @@ from privstats.secagg.upload.checks import rows, transcript_of
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.field_streams import FieldStreams
 from privstats.secagg.upload.helper import Helper
+from privstats.secagg.upload.masking_scheme import Streams
 from privstats.secagg.upload.proof.field import Field, P, add, dot, elements, lift, mul, subtract
 from privstats.secagg.upload.proof.group import words_in
 from privstats.secagg.upload.proof.prover import Attempt, Secrets
@@ -31,7 +32,7 @@ from privstats.secagg.upload.proof.report import cut, query_of
 from privstats.secagg.upload.proof.transcript import Transcript
 from privstats.secagg.upload.proof.verifier import answer
 from privstats.secagg.upload.signed_statements import derive
-from tests.secagg.upload.cohorts import answer_of, list_of, opened_by_leader, signed_batch
+from tests.secagg.upload.cohorts import answer_of, list_of, opened_by_leader, refused, signed_batch
 from tests.secagg.upload.inside import inside
 from tests.secagg.upload.proof import test_zero_knowledge as zero_knowledge
 from tests.secagg.upload.proof.cases import STEP
@@ -48,7 +49,7 @@ from tests.secagg.upload.proved import (
     proved_of,
     with_client,
 )
-from tests.secagg.upload.test_proved import Shifting, played
+from tests.secagg.upload.test_proved import Shifting, batch_and_run, played
 
 VICTIM = 2
 EVERYBODY, WITHOUT = (0, 1, 2, 3, 4, 5), (0, 1, 3, 4, 5)
@@ -311,3 +312,25 @@ def test_19_a_helper_that_fails_one_client_in_the_second_run_shows_it_where_no_n
     assert (everybody, left) == (EVERYBODY, WITHOUT)
     assert [(fault.peer, fault.code, fault.proven) for fault in second.leader.faults] == [(VICTIM, "bad_proof", False)]
     assert np.array_equal(whole - rest, first.values[VICTIM]) is not noisy
+
+
+# --- a helper that goes on, or has no means to ---
+
+
+def test_a_log_is_taken_as_messages_are_and_not_by_a_helper_that_has_ended() -> None:
+    run, batch = batch_and_run()
+    with refused("too_large") as told:
+        run.helpers[0].take(bytes(messages.largest_request(run.parameters) + 1))
+    assert not told.value.proven  # nobody signed it
+    run.finish()
+    with refused("session_over"):
+        run.helpers[0].take(batch)
+    assert (run.helpers[0].step, run.helpers[0].answer != b"") == ("done", True)
+    run.helper(run.key(1)).take(batch)
+
+
+def test_a_helper_whose_scheme_proves_nothing_answers_nothing() -> None:
+    run, batch = batch_and_run()
+    inside(run.helpers[0]).scheme = Streams(GROUP, 2, run.context)
+    with pytest.raises(LocalProtocolError, match="the masking scheme verifies none"):
+        run.helpers[0].receive(batch)

@@ -17,7 +17,7 @@ from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.field_streams import FieldStreams
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
-from privstats.secagg.upload.masking_scheme import Streams, secret_of
+from privstats.secagg.upload.masking_scheme import secret_of
 from privstats.secagg.upload.non_inclusion import prove_excluded
 from privstats.secagg.upload.proof.field import P
 from privstats.secagg.upload.proof.moments import Moments
@@ -301,25 +301,6 @@ def test_a_helper_that_takes_its_log_again_computes_no_answer(monkeypatch) -> No
             again.take(batch[:40])
     assert again.parts == 1
     assert again.receive(batch) == first
-
-
-def test_a_log_is_taken_as_messages_are_and_not_by_a_helper_that_has_ended() -> None:
-    run, batch = batch_and_run()
-    with refused("too_large") as told:
-        run.helpers[0].take(bytes(messages.largest_request(run.parameters) + 1))
-    assert not told.value.proven  # nobody signed it
-    run.finish()
-    with refused("session_over"):
-        run.helpers[0].take(batch)
-    assert (run.helpers[0].step, run.helpers[0].answer != b"") == ("done", True)
-    run.helper(run.key(1)).take(batch)
-
-
-def test_a_helper_whose_scheme_proves_nothing_answers_nothing() -> None:
-    run, batch = batch_and_run()
-    inside(run.helpers[0]).scheme = Streams(GROUP, 2, run.context)
-    with pytest.raises(LocalProtocolError, match="the masking scheme verifies none"):
-        run.helpers[0].receive(batch)
 
 
 def test_parts_are_closed_before_their_answers_pass_a_bound(monkeypatch) -> None:

@@ -1,5 +1,7 @@
 """One liar in sessions whose reports are proved: what enters, what an admitted lie costs, and where the climb looks."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -29,11 +31,18 @@ def plan_of(validity, schema=CLASSES, **more):
 PANEL_OF_TWO = {**PANEL, "panel": PANEL["panel"][:2]}
 
 
+@cache
 def examined(plan, trials=8):
     return {row.metric: row for row in PoisonedSums().examine(plan, seeded(1), trials=trials, confidence=0.95)}
 
 
-@pytest.mark.parametrize(("validity", "schema"), [(MOMENTS, CLASSES), (NORM, CLASSES), (MOMENTS, RIDGE)])
+@pytest.mark.parametrize(
+    ("validity", "schema"),
+    [
+        (MOMENTS, CLASSES),
+        *(pytest.param(*each, marks=pytest.mark.nightly) for each in ((NORM, CLASSES), (MOMENTS, RIDGE))),
+    ],
+)
 def test_no_sum_beyond_the_statement_enters_and_invented_records_do(validity, schema):
     rows = examined(plan_of(validity, schema))
     taken, lost = rows["false sums taken"], rows["accuracy lost"]
@@ -52,7 +61,8 @@ def test_every_lie_enters_where_nothing_is_proved():
 
 def test_a_leader_that_ignores_its_verdict_violates_the_claim(monkeypatch):
     monkeypatch.setattr(Leader, "_proved", lambda leader, part, accepted: accepted)
-    assert examined(plan_of(MOMENTS))["false sums taken"].verdict == "violates ceiling"
+    row = PoisonedSums()._entering(Stage.of(plan_of(MOMENTS), seeded(1)), seeded(1), 2, 0.95)
+    assert (row.measured, row.verdict) == (1.0, "violates ceiling")
 
 
 def test_what_a_level_admits_passes_its_plan_and_not_a_stricter_one():
