@@ -22,6 +22,7 @@ from benchmarks import (
     inference_tables,
     paper_tables,
     peer_tables,
+    proof_tables,
     refinement_tables,
     sentences,
     size_tables,
@@ -278,6 +279,7 @@ TABLES: Tables = {
     **inference_tables.TABLES,
     **refinement_tables.TABLES,
     **peer_tables.TABLES,
+    **proof_tables.TABLES,
     **size_tables.TABLES,
     **paper_tables.TABLES,
 }

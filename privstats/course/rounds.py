@@ -34,7 +34,7 @@ class Rounds:
 
     The first plan is round 0 and is released as it stands: its promise is a part of the course's. If the promise of the
     whole is given, :meth:`within` divides it. The rounds' cohort, model, unit, adjacency, protocol and panel are the
-    first plan's.
+    first plan's. Where that has a ``validity``, every round proves the norm of its gradients, for as many records.
 
     Args:
         first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or of a ``RidgeSchema`` of one target. End the
@@ -136,7 +136,14 @@ class Rounds:
         """A round's plan, at placeholder weights: all but the published values of every round."""
         share = self.release_share or self.recipe.constants.release_share
         privacy = part_of(self.first, (1 / share - 1) / (self.rounds + self.retries), self.recipe.shares)
-        return replace(self.first, schema=self.recipe.schema, privacy=privacy, published=Published("0" * 64))
+        validity = self.first.validity
+        return replace(
+            self.first,
+            schema=self.recipe.schema,
+            privacy=privacy,
+            published=Published("0" * 64),
+            validity=None if validity is None else replace(validity, level="norm"),
+        )
 
     @cached_property
     def mu(self) -> float:

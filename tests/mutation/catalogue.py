@@ -21,6 +21,7 @@ from tests.mutation.machines import MACHINES
 from tests.mutation.mutant import Mutant
 from tests.mutation.panel_catalogue import PANEL_MUTANTS
 from tests.mutation.planting import both, everywhere, everywhere_new, member, name_in
+from tests.mutation.proof_catalogue import PROOF_MUTANTS
 from tests.mutation.readers import READERS
 from tests.mutation.stream_catalogue import STREAM_MUTANTS
 
@@ -320,6 +321,7 @@ MUTANTS: dict[str, Mutant] = {
     **LEDGER_MUTANTS,
     **MACHINES,
     **PANEL_MUTANTS,
+    **PROOF_MUTANTS,
     **READERS,
     **STREAM_MUTANTS,
 }
