@@ -12,6 +12,7 @@ import importlib.metadata
 import logging
 import os
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -279,6 +280,8 @@ _MAINS: Mapping[str, Callable[[], Callable[[], None]]] = {
 def main(words: Sequence[str]) -> None:
     """Run one program: its name, then Flower's own options."""
     name, *options = words
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts a program behind an "&"
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which is how Flower ends a program without a parent
     try:
         check_version()
         if name in REFUSED:

@@ -1,5 +1,6 @@
 """One process that is loaded once and forks for each task: what the children share with it, and what they do not."""
 
+import signal
 import socket
 import sys
 import threading
@@ -201,3 +202,17 @@ def test_flowers_node_sleeps_as_long_as_the_pauses_know():
     assert source.count("time.") == source.count("time.sleep") + source.count(
         "If set to None, there is no limit to the total time."
     )
+
+
+def test_a_program_that_a_shell_started_behind_an_ampersand_ends_with_its_parent(monkeypatch):
+    """Such a shell ignores SIGINT for its children, and Flower ends a program whose parent is gone by SIGINT."""
+    found = []
+    program = {"flower-superlink": lambda: lambda: found.append(signal.getsignal(signal.SIGINT))}
+    monkeypatch.setattr(entrypoint_guard, "_MAINS", program)
+    monkeypatch.setattr(sys, "argv", [])
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        entrypoint_guard.main(["flower-superlink"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert found == [signal.default_int_handler]
