@@ -44,7 +44,7 @@ REFUSED = (
 
 _EXECUTOR = "flower-superexec"
 _MONITOR = "start_parent_process_monitor"
-_LOOK_SECONDS, _LEAVE_SECONDS = 0.2, 5.0
+_LOOK_SECONDS, _LEAVE_SECONDS = 0.2, 2.0
 _READING = frozenset({"open", "import", "ctypes.dlopen", "os.exec", "os.posix_spawn", "subprocess.Popen"})
 
 
