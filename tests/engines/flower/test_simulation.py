@@ -12,7 +12,7 @@ from tests.lacking import needs
 PARTIES = 50
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.waits
 def test_fifty_parties_give_the_exact_sum(tmp_path):
     needs("ray")
