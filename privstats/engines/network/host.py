@@ -214,7 +214,7 @@ class Host:
         return lambda line: say(type(line)(f"{_at(place)}{line}"))
 
     def _sentence(self, releases: Sequence[Release | None]) -> str:
-        return self.folder.kind.ended(self.folder.course, releases, self.folder.home.name)
+        return self.folder.kind.ended(self.folder.course, releases, self.folder.home)
 
 
 def _file_of(values: Mapping[str, Values]) -> bytes:
