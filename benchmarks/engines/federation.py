@@ -25,6 +25,7 @@ from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 
 import privstats as ps
 from benchmarks.measuring import Row, Rows, Tables, command
+from privstats.dp import Ledger
 from privstats.engines import flower
 from privstats.engines.flower import records
 from privstats.engines.network.host import Host
@@ -102,12 +103,16 @@ def over_flower(study: Study, place: Path, runs: int) -> Iterator[tuple[str, flo
 
 def study(place: Path, protocol: str) -> Study:
     """Five parties whose shares of the noise add up to the promise; with two helpers where the protocol has any."""
-    return study_of(
+    made = study_of(
         place,
         protocol,
         cohort=ps.Cohort(clients=len(NAMES), min_survivors=4, colluders=1, max_records=100),
-        privacy=ps.NoPrivacy(),
+        privacy=ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
     )
+    for peer in range(len(NAMES)):
+        ledger = Ledger.create(made.home(peer) / "ledger")  # exact sums of the same records are released only once
+        ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=50.0, delta=1e-3)
+    return made
 
 
 def measured(protocol: str, where: str, runs: int) -> Iterator[tuple[Rows, Row]]:
