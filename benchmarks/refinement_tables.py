@@ -151,6 +151,11 @@ _LOOPBACK: Mapping[str, Shown] = {
     "ms of a party": lambda row: f"{1e3 * row['seconds of a party']:.1f}",
     "s of all": "{seconds:.2f}",
 }
+_TOLD: Mapping[str, Shown] = {
+    "data": lambda row: DATA[row["data"]],
+    "kB in 8 bytes, every round": lambda row: f"{row['8 bytes, every round'] / 1e3:,.0f}",
+    "kB packed, each value once": lambda row: f"{row['packed, each once'] / 1e3:,.0f}",
+}
 _EXACTNESS: Mapping[str, Shown] = {
     "data": lambda row: DATA[row["data"]],
     "epsilon": _epsilon,
@@ -184,6 +189,7 @@ TABLES: Tables = {
     "refinement_loopback": Table(
         "refinement.loopback", "bytes and seconds of a course's nodes on the loopback: ", _LOOPBACK, _BY_DATA
     ),
+    "refinement_told": Table("refinement.loopback", "bytes of the published values that a party is told", _TOLD),
     "refinement_calibration": Table("refinement.probabilities", "calibration: ", _CALIBRATION, _BY_DATA),
     "refinement_tail": Table("refinement.probabilities", "balanced accuracy under a long tail, %: ", _TAIL, _BY_DATA),
 }
