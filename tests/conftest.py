@@ -8,6 +8,11 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: the test workers share the cores already
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes read what the first has compiled
 
+import shutil
+
+if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")  # thousands of journals wait for no disk
+
 import logging
 import sys
 from collections.abc import Iterator
@@ -38,18 +43,6 @@ class Finished:
     returncode: int
     stdout: str
     stderr: str
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes():
-    """Let pytest-cov alone measure the workers: what coverage starts in a child displaces it, and dies unsaved."""
-    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop():
-    """Drop the options that .ci/run adds, once the workers have read them: no pytest that a test starts takes them."""
-    os.environ.pop("PYTEST_ADDOPTS", None)
 
 
 def pytest_collection_modifyitems(items):

@@ -90,8 +90,16 @@ class Reml:
         return np.append(np.cumsum(steps[::-1])[::-1], 0.0)
 
     def moving(self, contrasts: Array, place: int) -> Array:
-        """Share of each contrast's variance due to the sites' levels, ``(m,)``: -d log var / d log lambda."""
-        low, high = max(place - _STEP, 0), min(place + _STEP, len(LEVELS) - 1)
+        """Share of each contrast's variance due to the sites' levels, ``(m,)``: -d log var / d log lambda.
+
+        A neighbouring level without a likelihood is left out; where both are, the share is taken to be 1, which gives
+        the wider intervals.
+        """
+        around = range(max(place - _STEP, 0), min(place + _STEP, len(LEVELS) - 1) + 1)
+        near = [k for k in around if k == place or math.isfinite(self.criterion[k])]
+        low, high = near[0], near[-1]
+        if low == high:
+            return np.ones(len(contrasts))
         at = [np.einsum("ij,jk,ik->i", contrasts, np.linalg.inv(self.T[k, :-1, :-1]), contrasts) for k in (low, high)]
         return np.asarray(np.log(at[0] / at[1]) / math.log(LEVELS[high] / LEVELS[low]))
 

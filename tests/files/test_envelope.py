@@ -146,7 +146,7 @@ def saved(request, tmp_path):
     return request.param, path, value
 
 
-@pytest.mark.parametrize("flip", [1, 0x80])
+@pytest.mark.parametrize("flip", [1, pytest.param(0x80, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("key", [None, VERIFIER])
 def test_every_byte_counts(saved, flip, key):
     kind, path, value = saved

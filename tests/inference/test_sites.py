@@ -9,7 +9,7 @@ import privstats as ps
 from privstats import inference as inf
 from privstats import session
 from privstats.errors import ReleaseError
-from privstats.inference.mixed import LEVELS, pull_weights
+from privstats.inference.mixed import LEVELS, Reml, pull_weights
 from privstats.inference.sites import _fixed_sums
 from privstats.randomness import seeded
 from privstats.transforms import Centre, ConstantFeature, Scale, UnitNorm
@@ -285,3 +285,15 @@ def test_a_random_intercept_covers():
 def test_a_wrong_call_for_a_random_intercept_gets_a_sentence(wrong, words):
     with pytest.raises(ReleaseError, match=words):
         wrong()
+
+
+@pytest.mark.parametrize(
+    ("sound", "share"), [((99, 100, 101), 0.25), ((99, 100), 0.25), ((100, 101), 0.25), ((100,), 1.0)]
+)
+def test_levels_without_a_likelihood_say_nothing_of_where_a_slope_varies(sound, share):
+    """Their sums are indefinite, and the logarithm of their variance is no number."""
+    T = np.stack([-np.eye(3)] * len(LEVELS))
+    for place in sound:
+        T[place] = np.diag([LEVELS[place] ** share, LEVELS[place] ** share, 1.0])
+    moving = Reml(T, 1.0, 100.0).moving(np.eye(2), 100)
+    np.testing.assert_allclose(moving, share)

@@ -6,6 +6,7 @@ them this processor can run is looked up; the others are left out.
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -13,11 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from numpy._core import _multiarray_umath as numpy_core  # where numpy says what the processor has
-from threadpoolctl import threadpool_info
 
-from tests.untraced import untraced
-
-__all__ = ["KERNELS", "in_use", "python"]
+__all__ = ["KERNELS", "python"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,12 +49,7 @@ def _kernels() -> dict[str, dict[str, str]]:
 KERNELS = _kernels()
 
 
-def in_use() -> str:
-    """The kernel of this process, by OpenBLAS's name; empty where another library multiplies."""
-    return next((each["architecture"] for each in threadpool_info() if each["internal_api"] == "openblas"), "")
-
-
 def python(kernel: str, *words: str) -> subprocess.CompletedProcess[str]:
     """``python -m WORDS`` in the checkout with this kernel, in one thread."""
-    told = untraced(OMP_NUM_THREADS="1", HYPOTHESIS_PROFILE="dev") | KERNELS[kernel]
+    told = {**os.environ, "OMP_NUM_THREADS": "1", "HYPOTHESIS_PROFILE": "dev", **KERNELS[kernel]}
     return subprocess.run([sys.executable, "-m", *words], cwd=ROOT, env=told, capture_output=True, text=True)

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests.numerics.bits import digests
-from tests.numerics.kernels import KERNELS, in_use, python
+from tests.numerics.kernels import KERNELS, python
 
 RECORDED = {  # on a Haswell kernel; every other machine has to find them too
     "transforms": "b1c1692a984395e58de5101caf221581",
@@ -23,20 +23,8 @@ RECORDED = {  # on a Haswell kernel; every other machine has to find them too
     "tensors": "ce742b8f7a24835d492b6877a8bd2b71",
 }
 
-SENSITIVE = (
-    *(
-        "tests/estimates/test_bures.py",
-        "tests/estimates",
-        "tests/transforms",
-        "tests/heads/estimates",
-        "tests/heads/rules",
-    ),
-    *("tests/moments/test_gaussians.py", "tests/moments/test_within.py", "tests/heads/test_naive_bayes.py"),
-    *("tests/heads/test_lda.py", "tests/heads/test_ridge.py", "tests/heads/test_quadratic.py"),
-)
 ROOMS = ("estimates", "heads", "transforms", "moments", "alignment", "dp")
 WHOLE = ("tests/estimates/test_bures.py", *(f"tests/{room}" for room in ROOMS))
-OTHERS = [name for name in ("no vector units", "Sandybridge", "Haswell") if name in KERNELS and name != in_use()]
 
 
 def as_recorded(found: dict[str, str]) -> bool:
@@ -61,19 +49,9 @@ def test_what_claims_the_same_bits_has_them_under_every_kernel():
     assert [kernel for kernel, each in found.items() if not as_recorded(each)] == []
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("kernel", OTHERS)
-def test_numeric_tests_pass_under_another_kernel(kernel):
-    passes(kernel, SENSITIVE)
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_all_numeric_tests_pass_under_every_kernel(kernel):
-    passes(kernel, WHOLE)
-
-
-def passes(kernel: str, tests: tuple[str, ...]) -> None:
-    done = python(kernel, "pytest", "-n", "0", "--no-cov", "-p", "no:cacheprovider", *tests)
+    done = python(kernel, "pytest", "-n", "0", "-p", "no:cacheprovider", *WHOLE)
     assert done.returncode == 0, done.stdout[-4000:]
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 100

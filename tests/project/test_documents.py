@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from tests.untraced import untraced
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("privstats", "threat_models", "benchmarks", "tests")
@@ -32,7 +31,7 @@ def commands(body: str) -> list[list[str]]:
 
 
 def python(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], cwd=cwd, env=untraced(), capture_output=True, text=True)
+    return subprocess.run([sys.executable, *words], cwd=cwd, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

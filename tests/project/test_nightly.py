@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -12,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.project.minima import lowest
-from tests.untraced import untraced
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / ".ci" / "nightly"
@@ -38,7 +38,7 @@ def Fuzz():
 
 def night(*words: str, **counts: str) -> subprocess.CompletedProcess[str]:
     """The script with these counts; nothing is installed."""
-    told = {name: value for name, value in untraced().items() if not name.startswith("PRIVSTATS_")}
+    told = {name: value for name, value in os.environ.items() if not name.startswith("PRIVSTATS_")}
     told |= {"HYPOTHESIS_PROFILE": "dev", "PIP_NO_INDEX": "1", "PRIVSTATS_PYTHON": sys.executable, **counts}
     return subprocess.run([SCRIPT, *words], cwd=ROOT, env=told, capture_output=True, text=True, timeout=600)
 

@@ -8,13 +8,12 @@ import pytest
 
 import privstats
 from tests.lacking import needs
-from tests.untraced import untraced
 
 ROOT = Path(__file__).parents[2]
 
 
 def run(*command: str) -> None:
-    done = subprocess.run(command, cwd=ROOT, env=untraced(), capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

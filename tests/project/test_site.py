@@ -13,7 +13,6 @@ import pytest
 
 from tests.lacking import needs
 from tests.project.test_examples import ROOMS
-from tests.untraced import untraced
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -61,7 +60,7 @@ def test_the_documentation_builds_without_a_warning_and_every_link_leads_somewhe
     line = re.search(r"^python (-m sphinx .*) docs/_build$", page, re.MULTILINE)
     command = [sys.executable, *line[1].split(), str(tmp_path)]
     assert "-W" in command
-    done = subprocess.run(command, cwd=ROOT, env=untraced(), capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert dead_links(tmp_path) == set()
     assert {path.name: size for path in tmp_path.rglob("*.html") if (size := path.stat().st_size) > LARGEST} == {}

@@ -21,7 +21,7 @@ PLANS = {
 }
 FAST = {
     "sensitivity": ["--starts", "2"],
-    "canary": ["--trials", "400"],
+    "canary": ["--trials", "200"],
     "budget": ["--client-records", "9"],
     "noise": ["--trials", "200"],
 }
@@ -62,7 +62,7 @@ def test_a_plan_whose_noise_is_calibrated_ten_times_too_small_ends_with_one(name
         return replace(noise, rows=tuple(replace(row, sigma=row.sigma / 10) for row in noise.rows))
 
     monkeypatch.setattr("privstats.plan.plan.calibrate", wrong)
-    done = invoke(name, plan_file, *FAST[name], "--json")
+    done = invoke(name, plan_file, *SHOWN[name], "--json")
     assert done.exit_code == 1
     assert json.loads(done.output)[0]["violated"] is True
 

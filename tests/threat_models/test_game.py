@@ -41,7 +41,7 @@ def lands_on_the_ceiling(row, width):
         assert point.tpr_interval[1] >= ceilings.tpr(row.mu, point.fpr_interval[0])
 
 
-@pytest.mark.parametrize("epsilon", [8.0, 3.0])
+@pytest.mark.parametrize("epsilon", [pytest.param(8.0, marks=pytest.mark.nightly), 3.0])
 def test_the_informed_attacker_lands_on_the_ceiling(epsilon):
     row = informed(epsilon, 400)
     assert row.verdict == "leaks"

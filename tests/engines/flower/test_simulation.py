@@ -102,7 +102,7 @@ def _listens(port):
     return False
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.waits
 def test_fifty_parties_give_the_exact_sum(study, run, tmp_path):
     said = run()

@@ -299,4 +299,4 @@ class Session(RuleBasedStateMachine):
 
 
 TestSession = Session.TestCase
-TestSession.settings = settings(max_examples=5 * settings.default.max_examples)
+TestSession.settings = settings(max_examples=2 * settings.default.max_examples)

@@ -88,4 +88,4 @@ class Uploading(RuleBasedStateMachine):
 
 
 TestUploading = Uploading.TestCase
-TestUploading.settings = settings(max_examples=5 * settings.default.max_examples, stateful_step_count=20)
+TestUploading.settings = settings(max_examples=3 * settings.default.max_examples, stateful_step_count=20)

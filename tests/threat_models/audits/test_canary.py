@@ -43,10 +43,16 @@ def test_on_digits_at_epsilon_one_the_bound_is_nine_tenths_of_the_claim_and_neve
     ("schema", "change"),
     [
         (ClassSchema(3, 8, "NAS", 2.0), {"model": "distributed"}),
-        (ClassSchema(3, 8, "NAD", 2.0), {"model": "local", "adjacency": "replace-one"}),
+        pytest.param(
+            ClassSchema(3, 8, "NAD", 2.0), {"model": "local", "adjacency": "replace-one"}, marks=pytest.mark.nightly
+        ),
         (ClassSchema(3, 8, "NABD", 1.0, nonnegative=True), {"adjacency": "replace-one", "epsilon": 8.0}),
         (RidgeSchema(6, 2, clip_norm=1.5, target_bound=3.0, folds=3), {}),
-        (RidgeSchema(6, clip_norm=1.5, target_bound=3.0), {"adjacency": "replace-one", "epsilon": 0.3}),
+        pytest.param(
+            RidgeSchema(6, clip_norm=1.5, target_bound=3.0),
+            {"adjacency": "replace-one", "epsilon": 0.3},
+            marks=pytest.mark.nightly,
+        ),
         (ClassSchema(3, 8, "NAB", 1.0), {"unit": "client", "max_records_per_client": 30}),
     ],
 )
@@ -76,7 +82,7 @@ def test_pairs_that_change_fold_are_found_for_ridge(swap):
     assert float(np.linalg.norm(shift / private.levels())) <= private.promise.mu * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("factor", [0.9, 0.1])
+@pytest.mark.parametrize("factor", [0.9, pytest.param(0.1, marks=pytest.mark.nightly)])
 def test_noise_that_is_too_small_where_it_is_calibrated_is_flagged(factor, monkeypatch):
     """The plan's table goes on saying what the noise should be: nothing may be rescaled by it."""
 

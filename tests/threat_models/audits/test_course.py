@@ -66,7 +66,7 @@ def test_nodes_that_cost_more_than_was_promised_as_a_whole_violate_it(part: floa
     assert (row(report)["mu promised"] < row(report)["mu claimed"] * (1 - 1e-9)) is violated
 
 
-@pytest.mark.parametrize(("extra", "moved"), [(1, 1.13), (3, 1.61)])
+@pytest.mark.parametrize(("extra", "moved"), [(1, 1.13), pytest.param(3, 1.61, marks=pytest.mark.nightly)])
 def test_with_the_mark_disabled_every_extra_session_is_another_release(
     extra: int, moved: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +130,13 @@ def test_helpers_of_the_servers_own_give_it_no_second_upload(terms: dict[str, An
     assert found["verdict"] == "no evidence"
 
 
-@pytest.mark.parametrize("terms", [{}, {"unit": "client", "max_records_per_client": 6}], ids=["record", "client"])
+@pytest.mark.parametrize(
+    "terms",
+    [
+        pytest.param({}, id="record", marks=pytest.mark.nightly),
+        pytest.param({"unit": "client", "max_records_per_client": 6}, id="client"),
+    ],
+)
 def test_with_the_mark_disabled_other_offers_are_another_release(
     terms: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
