@@ -166,8 +166,10 @@ _EXACTNESS: Mapping[str, Shown] = {
 _CALIBRATION: Mapping[str, Shown] = {
     "epsilon": _epsilon,
     "model": "{model}",
-    **{name: f"{{{name}:.1f}}" for name in ("accuracy", "mean confidence", "calibration error")},
+    **{name: f"{{{name}:.1f}}" for name in ("accuracy", "mean confidence")},
+    "calibration error": "{calibration error:.1f} ± {se:.1f}",
     "log-likelihood": "{log-likelihood:.2f}",
+    "temperature": "{temperature:.2f}",
 }
 _TAIL: Mapping[str, Shown] = {
     "model": "{model}",
@@ -180,7 +182,7 @@ _FEW: Mapping[str, Shown] = {
     "records": "{records:,}",
     **{name: f"{{{name}:.1f}} ± {{se {name}:.1f}}" for name in _FEW_MODELS},
 }
-_BY_DATA = ("data", DATA.__getitem__)
+_BY_DATA = ("data", lambda name: DATA.get(name, "AG News"))
 
 TABLES: Tables = {
     **by_name(refinement_accuracy, refinement_regression, refinement_rounds, heads_threads, heads_pooling),
@@ -190,7 +192,7 @@ TABLES: Tables = {
         "refinement.loopback", "bytes and seconds of a course's nodes on the loopback: ", _LOOPBACK, _BY_DATA
     ),
     "refinement_told": Table("refinement.loopback", "bytes of the published values that a party is told", _TOLD),
-    "refinement_calibration": Table("refinement.probabilities", "calibration: ", _CALIBRATION, _BY_DATA),
+    "refinement_calibration": Table("refinement.calibration", "calibration: ", _CALIBRATION, _BY_DATA),
     "refinement_tail": Table("refinement.probabilities", "balanced accuracy under a long tail, %: ", _TAIL, _BY_DATA),
 }
 """By the name in the page's marker."""

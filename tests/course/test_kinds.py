@@ -44,6 +44,7 @@ CHANGED = {
         "expected_records": 9_999,
         "retries": 1,
         "release_share": 0.3,
+        "calibrated": True,
     },
     "alignment": {"first": first(cohort=ps.Cohort(14, 12, 3_000)), "step": "published"},
     "stream": {

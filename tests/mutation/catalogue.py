@@ -35,6 +35,7 @@ _MECHANISMS = "tests/dp/test_mechanisms.py::"
 _WRAPPING = "tests/session/test_wrapping_client.py::"
 _SESSION = "tests/session/test_session.py::"
 _ALONE = "tests/secagg/interactive/test_one_at_a_time.py::"
+_TEMPERATURE = "tests/moments/test_calibration.py::"
 _GRADIENTS = "tests/threat_models/audits/test_gradients.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
 
@@ -295,6 +296,20 @@ MUTANTS: dict[str, Mutant] = {
         name_in("privstats.dp.sensitivity", "_gradient_square", lambda right: bugs.gradients_as_added),
         "shares",
         (_GRADIENTS + "test_the_claim_is_nearly_attained_and_never_beaten",),
+        (),
+    ),
+    "calibration replaced as if added": Mutant(
+        "a calibration is calibrated as if two records were no further apart than one is from none",
+        name_in("privstats.dp.sensitivity", "_calibration_square", lambda right: bugs.calibration_as_added),
+        "shares",
+        (_TEMPERATURE + "test_two_records_are_further_apart_than_one_is_from_none",),
+        (),
+    ),
+    "confidences instead of gains": Mutant(
+        "a record sends eleven confidences, and not one and what the others are above it",
+        name_in("privstats.moments.calibration", "calibration_map", bugs.confidences_for_gains),
+        "shares",
+        (_TEMPERATURE + "test_no_record_and_no_published_value_breaks_the_bound",),
         (),
     ),
     "reproducible generator accepted": Mutant(

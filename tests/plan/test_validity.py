@@ -223,3 +223,5 @@ def test_rounds_after_a_first_sum_prove_the_norm_of_their_gradients() -> None:
     assert course.template.validity == Validity("norm", 9)
     assert course.template.masking.statement.name == "norm"
     assert ps.Rounds.within(plan_of(ps.Privacy(model="central", **DP), schema=NAB), 2).template.validity is None
+    with pytest.raises(PlanError, match="leave calibrated out, or validity"):
+        ps.Rounds.within(first, 2, calibrated=True)
