@@ -83,7 +83,7 @@ def readable(schema: Schema) -> bool:
 
 def _letters(schema: Schema) -> str:
     """The statistics, in the order of the weights of a lie."""
-    return "NAB" if isinstance(schema, ClassSchema) else "qhG"
+    return {ClassSchema: "NAB", RidgeSchema: "qhG"}[type(schema)]
 
 
 def _bounds(schema: Schema) -> dict[str, int]:

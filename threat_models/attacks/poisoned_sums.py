@@ -25,7 +25,7 @@ from privstats.errors import AggregationError
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import ClassSchema, Schema
+from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.field_streams import FieldStreams, proving
@@ -144,7 +144,7 @@ def beyond(schema: Schema, own: Vector, times: int = 100) -> dict[str, Vector]:
     """Lies about a client's own sums, by name; with so many times as much no statement admits one of them."""
     segments = layout_of(schema).segments
     letters = np.concatenate([np.full(each.size, each.statistic) for each in segments])
-    sums, square = ("A", "B") if isinstance(schema, ClassSchema) else ("h", "G")
+    sums, square = {ClassSchema: "AB", RidgeSchema: "hG"}[type(schema)]
     return {
         f"sums times {times}": np.where(letters == sums, times * own, own),
         f"sums times -{times}": np.where(letters == sums, -times * own, own),
@@ -267,8 +267,8 @@ class Stage:
         others = np.sum([each for index, each in enumerate(vectors) if index != _LIAR], axis=0)
         X, y = self.pool.vectors(self.plan, self.pool.public_X), self.pool.public_y
         records = self.records * self.plan.cohort.clients
-        model = classified(X, y) if isinstance(self.plan.schema, ClassSchema) else signed(X, y, records)
-        return Scene(bare, others, vectors[_LIAR], model, (X, y))
+        models = {ClassSchema: lambda: classified(X, y), RidgeSchema: lambda: signed(X, y, records)}
+        return Scene(bare, others, vectors[_LIAR], models[type(self.plan.schema)](), (X, y))
 
 
 def classified(X: Array, y: NDArray[Any], head: type[Any] = heads.LDA) -> Callable[[Release], float]:
