@@ -144,7 +144,7 @@ def beyond(schema: Schema, own: Vector, times: int = 100) -> dict[str, Vector]:
     """Lies about a client's own sums, by name; with so many times as much no statement admits one of them."""
     segments = layout_of(schema).segments
     letters = np.concatenate([np.full(each.size, each.statistic) for each in segments])
-    sums, square = {ClassSchema: "AB", RidgeSchema: "hG"}[type(schema)]
+    sums, square = {ClassSchema: ("A", "B"), RidgeSchema: ("h", "G")}[type(schema)]
     return {
         f"sums times {times}": np.where(letters == sums, times * own, own),
         f"sums times -{times}": np.where(letters == sums, -times * own, own),
