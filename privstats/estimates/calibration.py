@@ -23,10 +23,11 @@ _PLACES = 1001
 def temperature(sums: Array, sigma: float, factors: Sequence[float]) -> float:
     """1 / s, s the factor on the scores at which the confidence of all records adds up to their hits.
 
-    The gap between hits and confidence falls with the factor, and is taken to be linear in log s between two of them.
-    Without noise s is where it is 0, or the nearest factor. With noise, log s is the mean of its posterior: a priori
-    normal around 0, and the gap at the true s is noise alone, of variance i sigma^2 at the i-th factor. So a gap that
-    noise explains leaves the temperature near 1, and no threshold is needed.
+    The gap between hits and confidence falls with the factor, and is taken to be linear in log s between two of
+    them. Without noise s is where it is 0, of several such places the one nearest to 1, or else the nearest factor.
+    With noise, log s is the mean of its posterior: a priori normal around 0, and the gap at the true s is noise
+    alone, of variance i sigma^2 at the i-th factor. So a gap that noise explains leaves the temperature near 1, and
+    no threshold is needed.
 
     Args:
         sums: hits less confidence at the first factor, then the gains of confidence at the others, ``(k,)``.
@@ -41,7 +42,8 @@ def temperature(sums: Array, sigma: float, factors: Sequence[float]) -> float:
     """
     logs, gaps = np.log(factors), sums[0] - np.append(0.0, sums[1:].cumsum())
     if sigma == 0:
-        return math.exp(-np.interp(0.0, -gaps, logs))
+        level = logs[gaps == 0]
+        return math.exp(-(np.clip(0.0, level[0], level[-1]) if level.size else np.interp(0.0, -gaps, logs)))
     place = np.linspace(logs[0], logs[-1], _PLACES)
     gap = np.interp(place, logs, gaps)
     variance = np.interp(place, logs, sigma**2 * np.arange(1, len(logs) + 1))

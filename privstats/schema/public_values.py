@@ -261,7 +261,9 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the lower triangle, row by row."""
 
     exponent: int
-    shape: tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
+    shape: Annotated[
+        tuple[Annotated[int, msgspec.Meta(ge=0, le=_MOST_ENTRIES)], ...], msgspec.Meta(max_length=_MOST_AXES)
+    ]
     bits: Annotated[int, msgspec.Meta(ge=1, le=_MOST_BITS)]
     symmetric: bool
 
@@ -283,8 +285,6 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Raises:
             PlanError: the bytes are not of this form.
         """
-        if math.prod(max(each, 1) for each in self.shape) > _MOST_ENTRIES or len(self.shape) > _MOST_AXES:
-            raise PlanError("an array has more entries than any plan needs")
         size = math.prod(self.shape)
         if self.symmetric:
             if len(self.shape) != 2 or self.shape[0] != self.shape[1]:
@@ -299,6 +299,11 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         whole[self._kept] = entries
         whole.T[self._kept] = entries
         return Values(whole, self.exponent)
+
+    @property
+    def room(self) -> int:
+        """Entries, those of axes without any counted as one."""
+        return math.prod(max(each, 1) for each in self.shape)
 
     @property
     def _kept(self) -> NDArray[np.bool_]:
@@ -325,6 +330,8 @@ _Opened: TypeAlias = tuple[str, dict[str, Values]]
 def _opened(content: Content) -> _Opened:
     manifest = msgspec.json.decode(content.manifest, type=_Manifest)
     _require_named(manifest.values, content)
+    if sum(form.room for form in manifest.values.values()) > _MOST_ENTRIES:
+        raise PlanError("its arrays have more entries than any plan needs")
     return manifest.after, {name: form.value(content.tensors[name]) for name, form in manifest.values.items()}
 
 

@@ -59,3 +59,11 @@ def test_the_posterior_is_that_of_the_definition() -> None:
         weight = math.exp(-(gap**2) / (2 * variance) - place**2 / 0.18) / math.sqrt(variance)
         top, bottom = top + weight * place, bottom + weight
     assert temperature(t, sigma, factors) == pytest.approx(math.exp(-top / bottom), rel=1e-3)
+
+
+def test_sums_that_say_nothing_leave_the_temperature_at_one():
+    """Separable records are right and as sure at every factor: the boldest one was taken."""
+    assert temperature(np.zeros(11), 0.0, FACTORS) == 1.0
+    level = np.r_[30.0, 30.0, np.zeros(9)]
+    assert temperature(level, 0.0, FACTORS) == 1.0
+    assert temperature(np.r_[0.0, np.ones(10)], 0.0, FACTORS) == pytest.approx(1 / FACTORS[0])

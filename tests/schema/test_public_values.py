@@ -182,6 +182,7 @@ def form(name: str = "M", **changes: object) -> str:
         form(shape=[1 << 14, 1 << 14]),
         form(shape=[1 << 70, 0]),
         form(shape=[0] * 70),
+        pytest.param(form(shape=[(1 << 63) - 1] * 60_000), id="many axes"),  # a product of minutes
         form(symmetric=True, shape=[4]),
         form(symmetric=True, shape=[2, 3]),
         form(symmetric=1),

@@ -127,9 +127,10 @@ def end_with(parent: int, seconds: float = _LEAVE_SECONDS) -> None:
         parent: the id of the other process.
         seconds: for which it may take its leave.
     """
+    child = os.getppid() == parent  # one that nobody waits for stays, as a zombie, and its children get another parent
 
     def watch() -> None:
-        while _lives(parent):
+        while _lives(parent) and (not child or os.getppid() == parent):
             time.sleep(_LOOK_SECONDS)
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(seconds)

@@ -75,18 +75,20 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
         releases: Mapping[int, bytes],
         ended: Mapping[int, bytes] | None = None,
     ) -> SignedAnnouncement:
-        """Sign an announcement."""
+        """Sign an announcement, and the file of values that travels with it."""
         said = msgspec.msgpack.encode(announcement)
-        return cls(said, identity.sign(_statement(said)), values, dict(releases), dict(ended or {}))
+        return cls(said, identity.sign(_statement(said, values)), values, dict(releases), dict(ended or {}))
 
     def opened(self, server: bytes) -> RoundAnnouncement:
-        """Verify the server's signature, and return the announcement; what it names is not compared yet.
+        """Verify the server's signature of the announcement and of the file of values, which is not parsed before.
 
         Raises:
             LocalProtocolError: a wrong signature, or bytes that are no announcement.
         """
-        if not verify(server, self.signature, _statement(self.announcement)):
-            raise LocalProtocolError("the server on the roster did not sign this announcement of a round")
+        if not verify(server, self.signature, _statement(self.announcement, self.values)):
+            raise LocalProtocolError(
+                "the server on the roster did not sign this announcement of a round with these values"
+            )
         try:
             return msgspec.msgpack.decode(self.announcement, type=RoundAnnouncement)
         except (msgspec.DecodeError, RecursionError):
@@ -132,5 +134,5 @@ def digest_of(file: bytes | None) -> bytes:
     return sha256(file).digest() if file else b""
 
 
-def _statement(announcement: bytes) -> bytes:
-    return _LABEL + sha256(announcement).digest()
+def _statement(announcement: bytes, values: bytes) -> bytes:
+    return _LABEL + sha256(announcement).digest() + sha256(values).digest()

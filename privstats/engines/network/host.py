@@ -190,7 +190,8 @@ class Host:
         above, kind = self.folder, self.folder.kind
         files = {place: above.shown(place) for place in range(folder.place)}
         values = {} if kind.single or folder.plan.published is None else folder.plan.published.read()
-        before = {value.digest for place in files for value in above.values(place).values()}
+        last = above.values(folder.place - 1) if folder.place else {}
+        before = {value.digest for value in last.values()}
         fresh = {name: value for name, value in values.items() if value.digest not in before}
         announcement = RoundAnnouncement(
             course=bytes.fromhex(above.digest),

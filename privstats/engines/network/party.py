@@ -228,13 +228,13 @@ class Party:
         came = dict(folder.read_values(place, signed.values).read()) if signed.values else {}
         if any(announcement.values.get(name) != value.digest for name, value in came.items()):
             raise Declined("damaged", "the published values are not those that the server signed")
-        missing = announcement.values.keys() - came.keys()
-        before = range(place) if missing else ()
-        known = {value.digest: value for each in before for value in folder.values(each).values()}
-        for name in sorted(missing):
-            if announcement.values[name] not in known:
-                raise Declined(BEHIND, f"the published {name} of round {place} is not here; the server sends it again")
-            came[name] = known[announcement.values[name]]
+        for before in reversed(range(place)):
+            if came.keys() == announcement.values.keys():
+                break
+            held = {value.digest: value for value in folder.values(before).values()}
+            came = {name: held[digest] for name, digest in announcement.values.items() if digest in held} | came
+        for name in sorted(announcement.values.keys() - came.keys()):
+            raise Declined(BEHIND, f"the published {name} of round {place} is not here; the server sends it again")
         return came
 
 

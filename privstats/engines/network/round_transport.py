@@ -1,8 +1,8 @@
 """The transport of one round's session: it puts every message into an envelope with the round's number.
 
 The loop and the folders of a session need no knowledge of other rounds. A party is sent what it should lack: the last
-release, and values that no earlier round has published. One that lacks more reports it, and is sent everything. Works
-over any transport; ``host`` makes it.
+release, and values that the round before has not published. One that lacks more reports it, and is sent everything.
+Works over any transport; ``host`` makes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OutgoingAnnouncement:
         announcement: of the round.
         identity: the server's.
         values: the file of its published values; empty where there are none.
-        fresh: the file of those that no earlier round has published; empty where there are none.
+        fresh: the file of those that the round before has not published; empty where there are none.
         releases: the release files of the rounds before it that have one.
         ended: signed statements about earlier rounds, where they can prove an exclusion.
     """

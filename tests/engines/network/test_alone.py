@@ -117,7 +117,10 @@ def test_attack_a_stranger_announces_a_session(tmp_path: Path) -> None:
     said = host._announcing(host.folder.round(0)).announcement
     forged = SignedAnnouncement.of(said, Identity(b"\x05" * 32), b"", {})
     code, _, lines = told(study, Envelope(0, "open", opening, forged).encode())
-    assert (code, lines) == ("damaged", ["the server on the roster did not sign this announcement of a round"])
+    assert (code, lines) == (
+        "damaged",
+        ["the server on the roster did not sign this announcement of a round with these values"],
+    )
     assert not (study.home(0) / "sessions").exists()
 
 

@@ -257,17 +257,20 @@ def test_a_round_past_the_end_of_the_course_is_none(desk: Desk) -> None:
 def test_what_the_server_did_not_sign_is_not_looked_at(desk: Desk) -> None:
     outgoing = replace(desk.outgoing(1), identity=Identity(b"\x05" * 32))
     assert desk.ask(outgoing.signed(whole=True), 1) == "damaged"
-    assert desk.lines == ["the server on the roster did not sign this announcement of a round"]
+    assert desk.lines == ["the server on the roster did not sign this announcement of a round with these values"]
     good = desk.outgoing(1).signed(whole=True)
-    garbled = SignedAnnouncement(b"\xc1", desk.study.server.sign(_said(b"\xc1")), good.values, good.releases)
+    flipped = SignedAnnouncement(good.announcement, good.signature, good.values[:-1] + b"\0", good.releases)
+    assert desk.ask(flipped, 1) == "damaged"  # on its way: the server is asked again, and accused of nothing
+    said = desk.study.server.sign(_said(b"\xc1", good.values))
+    garbled = SignedAnnouncement(b"\xc1", said, good.values, good.releases)
     assert desk.ask(garbled, 1) == "damaged"
     assert desk.lines[-1].startswith("what the server signed is no round of a course")
     for data in (b"", b"\xc1", b"\x93\x00\x00\x00", good.announcement):
         assert desk.tell("round", data) == "damaged"
 
 
-def _said(announcement: bytes) -> bytes:
-    return b"privstats/flower/2/brief\0" + sha256(announcement).digest()
+def _said(announcement: bytes, values: bytes) -> bytes:
+    return b"privstats/flower/2/brief\0" + sha256(announcement).digest() + sha256(values).digest()
 
 
 def test_messages_of_a_session_without_a_round(desk: Desk) -> None:
