@@ -53,7 +53,7 @@ def defences() -> Cells:
 
 def facts() -> Cells:
     """docs/attacks.md: every attack of ``privstats attack list``, what was asked of it and what was measured."""
-    found = [*_from_sums(), *_from_membership(), *_from_models(), *_FROM_TESTS]
+    found = [*_from_sums(), *_from_membership(), *_from_models(), *_from_proofs(), *_FROM_TESTS]
     numbers = {attack.name: attack.number for attack in attacks()}
     lines = [[str(numbers[name]), f"`{name}`", *told] for name, *told in found]
     head = ["#", "attack", "of what", "asked", "measured", "benchmark or test"]
@@ -169,6 +169,28 @@ def _from_models() -> list[list[str]]:
         ],
         ["one-poisoner", "one client scales its sums: accuracy", "a curve", scales, name],
         ["one-poisoner", "seen by a check of the total", "which", seen, name],
+    ]
+
+
+def _from_proofs() -> list[list[str]]:
+    """One liar of twenty under each level of proof, digits, LDA."""
+    tables, name = results("attacks.poisoned_sums"), "`poisoned_sums`"
+    levels = ("none", "norm", "moments", "real records")
+    rows = tables["worst accuracy that one liar of twenty leaves, %"]
+    worst = next(row for row in rows if (row["data"], row["head"]) == ("digits", "LDA"))
+    lies = tables["lies beyond the statement, digits: reports refused"]
+    refused = {level: sum(row[level] == "refused" for row in lies) for level in levels[:3]}
+    counted = ", ".join(f"{refused[level]} of {len(lies)} at `{level}`" for level in levels[:3])
+    shown = ", ".join(f"{worst[level]:.1f} {level}" for level in levels)
+    return [
+        [
+            "poisoned-sums",
+            "digits, one liar of twenty: worst accuracy, %",
+            "10, 0 to 3, 82 to 84, 82 to 84",
+            shown,
+            name,
+        ],
+        ["poisoned-sums", "lies beyond the statement: refused", "none, all, all", counted, name],
     ]
 
 

@@ -151,6 +151,11 @@ _LOOPBACK: Mapping[str, Shown] = {
     "ms of a party": lambda row: f"{1e3 * row['seconds of a party']:.1f}",
     "s of all": "{seconds:.2f}",
 }
+_TOLD: Mapping[str, Shown] = {
+    "data": lambda row: DATA[row["data"]],
+    "kB in 8 bytes, every round": lambda row: f"{row['8 bytes, every round'] / 1e3:,.0f}",
+    "kB packed, each value once": lambda row: f"{row['packed, each once'] / 1e3:,.0f}",
+}
 _EXACTNESS: Mapping[str, Shown] = {
     "data": lambda row: DATA[row["data"]],
     "epsilon": _epsilon,
@@ -161,8 +166,10 @@ _EXACTNESS: Mapping[str, Shown] = {
 _CALIBRATION: Mapping[str, Shown] = {
     "epsilon": _epsilon,
     "model": "{model}",
-    **{name: f"{{{name}:.1f}}" for name in ("accuracy", "mean confidence", "calibration error")},
+    **{name: f"{{{name}:.1f}}" for name in ("accuracy", "mean confidence")},
+    "calibration error": "{calibration error:.1f} ± {se:.1f}",
     "log-likelihood": "{log-likelihood:.2f}",
+    "temperature": "{temperature:.2f}",
 }
 _TAIL: Mapping[str, Shown] = {
     "model": "{model}",
@@ -175,7 +182,7 @@ _FEW: Mapping[str, Shown] = {
     "records": "{records:,}",
     **{name: f"{{{name}:.1f}} ± {{se {name}:.1f}}" for name in _FEW_MODELS},
 }
-_BY_DATA = ("data", DATA.__getitem__)
+_BY_DATA = ("data", lambda name: DATA.get(name, "AG News"))
 
 TABLES: Tables = {
     **by_name(refinement_accuracy, refinement_regression, refinement_rounds, heads_threads, heads_pooling),
@@ -184,7 +191,8 @@ TABLES: Tables = {
     "refinement_loopback": Table(
         "refinement.loopback", "bytes and seconds of a course's nodes on the loopback: ", _LOOPBACK, _BY_DATA
     ),
-    "refinement_calibration": Table("refinement.probabilities", "calibration: ", _CALIBRATION, _BY_DATA),
+    "refinement_told": Table("refinement.loopback", "bytes of the published values that a party is told", _TOLD),
+    "refinement_calibration": Table("refinement.calibration", "calibration: ", _CALIBRATION, _BY_DATA),
     "refinement_tail": Table("refinement.probabilities", "balanced accuracy under a long tail, %: ", _TAIL, _BY_DATA),
 }
 """By the name in the page's marker."""

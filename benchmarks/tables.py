@@ -19,9 +19,11 @@ from typing import Any
 from benchmarks import (
     alignment_tables,
     attack_tables,
+    engine_tables,
     inference_tables,
     paper_tables,
     peer_tables,
+    proof_tables,
     refinement_tables,
     sentences,
     size_tables,
@@ -185,19 +187,6 @@ def deliberate_bugs() -> Cells:
     return [*lines, [f"{len(rows)} bugs measured", count["unit tests"], count["audits"], "", count["attacks"]]]
 
 
-def over_flower() -> Cells:
-    """docs/between_machines.md: one session of five parties, in one process and as processes."""
-    found = results("engines.federation")
-    lines = [["protocol", "where", "steps", "seconds", "seconds of a step", "bytes up", "bytes down"]]
-    for row in found["whole sessions"]:
-        place = (row["protocol"], row["where"])
-        steps = [step["seconds"] for step in found["steps"] if (step["protocol"], step["where"]) == place]
-        span = f"{min(steps):.1f} to {max(steps):.1f}"
-        sizes = [f"{row[name]:,}" for name in ("bytes up", "bytes down")]
-        lines.append([*place, str(row["steps"]), f"{row['seconds']:.1f}", span, *sizes])
-    return lines
-
-
 def _informed(row: Row, epsilon: str) -> str:
     """Accuracy; bold where public records cost more than the standard error of what they gain."""
     cell = _with_error(row[f"eps {epsilon}"], row[f"se {epsilon}"])
@@ -256,7 +245,8 @@ _MANY_UPLOADS: dict[str, Shown] = {
 
 TABLES: Tables = {
     **by_name(grid, sums, names, graphs, sessions, heads_without_noise, heads_under_privacy),
-    **by_name(deliberate_bugs, over_flower),
+    **by_name(deliberate_bugs),
+    **engine_tables.TABLES,
     "heads_public": Table("heads.public", "accuracy, %: ", _PUBLIC, ("data, public records", _with_public)),
     "heads_lost": Table("heads.lost", "lost classes: ", _LOST, ("data, epsilon", str)),
     "scale": Table("secagg.scale", "sparse graph, 10 % colluders, 10 % dropouts after sharing", _SCALE),
@@ -268,6 +258,7 @@ TABLES: Tables = {
     **inference_tables.TABLES,
     **refinement_tables.TABLES,
     **peer_tables.TABLES,
+    **proof_tables.TABLES,
     **size_tables.TABLES,
     **paper_tables.TABLES,
 }

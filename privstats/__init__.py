@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from privstats.release import Release
     from privstats.schema import (
         Bins,
+        CalibrationSchema,
         Categories,
         ClassSchema,
         CountSchema,
@@ -77,6 +78,7 @@ _ROOMS = {
     "release": ("Release",),
     "schema": (
         "Bins",
+        "CalibrationSchema",
         "Categories",
         "ClassSchema",
         "CountSchema",
@@ -97,6 +99,7 @@ __all__ = [
     "AssumedPublicWarning",
     "Bins",
     "Budget",
+    "CalibrationSchema",
     "Categories",
     "ClassMoments",
     "ClassSchema",

@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib
 import os
 import stat
+import time
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from privstats.errors import PrivstatsError
 
@@ -29,6 +31,7 @@ _OWNER_ONLY = 0o600
 _READ, _WRITE = stat.S_IRWXG | stat.S_IRWXO, stat.S_IWGRP | stat.S_IWOTH
 _BINARY = getattr(os, "O_BINARY", 0)  # without it Windows changes the line ends of written data
 _BESIDE = ".lock"
+_LOOKS, _LOOK_SECONDS = 100, 0.01
 
 
 def _module(name: str) -> ModuleType | None:
@@ -79,7 +82,7 @@ def lock(place: Path) -> int:
 
 def _take(handle: int) -> None:
     if _fcntl is not None:
-        _fcntl.flock(handle, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
+        _take_from_looks(handle, _fcntl)
         return
     if _msvcrt is None:
         raise PrivstatsError("this system has no locks that go with their process: run it on Linux, macOS or Windows")
@@ -87,6 +90,34 @@ def _take(handle: int) -> None:
         _msvcrt.locking(handle, _msvcrt.LK_NBLCK, 1)
     except OSError as error:
         raise BlockingIOError(*error.args) from None
+
+
+def _take_from_looks(handle: int, system: Any) -> None:
+    """Take the lock; wait, a second at most, while only :func:`is_locked` has it, which holds it shared for an instant.
+
+    Raises:
+        BlockingIOError: another process or object holds it.
+    """
+    for _ in range(_LOOKS):
+        try:
+            system.flock(handle, system.LOCK_EX | system.LOCK_NB)
+        except BlockingIOError:
+            if not _is_free(handle, system):
+                raise
+            time.sleep(_LOOK_SECONDS)
+        else:
+            return
+    system.flock(handle, system.LOCK_EX | system.LOCK_NB)
+
+
+def _is_free(handle: int, system: Any) -> bool:
+    """Whether no process has the lock for itself."""
+    try:
+        system.flock(handle, system.LOCK_SH | system.LOCK_NB)
+    except BlockingIOError:
+        return False
+    system.flock(handle, system.LOCK_UN)
+    return True
 
 
 def unlock(handle: int) -> None:
@@ -100,15 +131,24 @@ def unlock(handle: int) -> None:
 
 
 def is_locked(place: Path) -> bool:
-    """Whether another process or object holds the lock of a folder or file; it is tried, and released at once."""
+    """Whether another process or object holds the lock of a folder or file.
+
+    It is tried and released at once, on POSIX as a shared lock: one who takes the lock at this instant waits for it.
+    """
     if not place.exists():
         return False
+    if _fcntl is None:
+        try:
+            handle = lock(place)
+        except BlockingIOError:
+            return True
+        unlock(handle)
+        return False
+    handle = os.open(place, os.O_RDONLY)
     try:
-        handle = lock(place)
-    except BlockingIOError:
-        return True
-    unlock(handle)
-    return False
+        return not _is_free(handle, _fcntl)
+    finally:
+        os.close(handle)
 
 
 def open_private(path: Path, flags: int, mode: int = _OWNER_ONLY) -> int:

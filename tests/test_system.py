@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,30 @@ def test_where_modes_mean_nothing_nobody_is_refused_for_one(monkeypatch, tmp_pat
     monkeypatch.setattr(system, "_fcntl", None)
     assert Identity.load(path).public
     assert not system.others_can_read(path)
+
+
+def test_a_look_at_a_lock_refuses_none_who_takes_it_then(tmp_path):
+    """A process asks without a pause whether the folder is in use, as a monitor may; each start gets its lock."""
+    place = tmp_path / ".joined.lock"
+    system.unlock(system.lock(place))
+    asking = "import sys; from pathlib import Path; from privstats.system import is_locked\nprint(flush=True)\n"
+    asking += "while True: is_locked(Path(sys.argv[1]))"
+    with subprocess.Popen([sys.executable, "-c", asking, place], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        try:
+            for _ in range(200):
+                system.unlock(system.lock(place))
+        finally:
+            process.kill()
+
+
+def test_a_lock_that_is_held_is_seen_and_refused_at_once(tmp_path):
+    handle = system.lock(tmp_path)
+    assert system.is_locked(tmp_path)
+    began = time.monotonic()
+    with pytest.raises(BlockingIOError):
+        system.lock(tmp_path)
+    assert time.monotonic() - began < 0.5
+    system.unlock(handle)
+    assert not system.is_locked(tmp_path)
+    assert not system.is_locked(tmp_path / "nothing")

@@ -163,6 +163,16 @@ ROWS: list[Row] = [
         lambda: ps.GaussianSchema(4, 8.0, shrinkage=0.1, rounds=10),
         "rounds must be at most 3, got 10: .* two come near the barycentre",
     ),
+    (
+        "a calibration of long rows",
+        lambda: ps.CalibrationSchema(4, 3, expected_records=9, course_mu=1.0, clip_norm=2.0),
+        "leave clip_norm at 1",
+    ),
+    (
+        "calibrated as text",
+        lambda: heads.RefinedSoftmax(calibrated="yes").fit(X, Y),  # type: ignore[arg-type]
+        "calibrated must be True or False",
+    ),
     # alignment and personal heads
     ("a stream without a number of epochs", lambda: ps.Stream(PLAN, None), "epochs must be a whole number"),  # type: ignore[arg-type]
     ("a plan file to stream", lambda: ps.Stream("plan.toml", 4), "plan must be a Plan"),  # type: ignore[arg-type]

@@ -16,6 +16,8 @@ _METRICS = {
     "guessed": "share of guesses that are right",
     "site means rebuilt": "share of sites whose means come out within 5 %",
     "unseen": "share of lies that no check sees",
+    "false sums taken": "share of false sums that enter the total",
+    "accuracy lost": "accuracy that the worst sums cost which its proof admits",
     "G rebuilt": "how often the second moment comes out within 5 %",
     "B rebuilt": "how often the second moment comes out within 5 %",
 }

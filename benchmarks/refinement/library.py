@@ -44,7 +44,13 @@ CENTRAL, DISTRIBUTED = Setting("central", 2, 0), Setting("distributed", 20, 2)
 
 
 def course_of(
-    split: Split, epsilon: float, delta: float, rounds: int | None = None, setting: Setting = CENTRAL
+    split: Split,
+    epsilon: float,
+    delta: float,
+    rounds: int | None = None,
+    setting: Setting = CENTRAL,
+    *,
+    calibrated: bool = False,
 ) -> Rounds:
     """A course of a softmax whose whole promise is (epsilon, delta), for one record, add-remove.
 
@@ -53,12 +59,13 @@ def course_of(
         epsilon, delta: of the whole.
         rounds: T; None: as many as the library advises.
         setting: who holds the records.
+        calibrated: whether it ends in a calibration.
     """
     X, _, y, _ = split
     schema = ps.ClassSchema(int(y.max()) + 1, X.shape[1], "NAB", clip_norm=1.0, transform=(UnitNorm(),))
     privacy = ps.Privacy(model=setting.model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=delta)
     cohort = ps.Cohort(setting.clients, setting.clients - setting.silent, len(X))
-    return Rounds.within(ps.Plan(schema=schema, cohort=cohort, privacy=privacy), rounds)
+    return Rounds.within(ps.Plan(schema=schema, cohort=cohort, privacy=privacy), rounds, calibrated=calibrated)
 
 
 def played(

@@ -4,13 +4,15 @@
 
 Distributed model, record level, add-remove, epsilon 1, delta 1e-5, T = 4, all parties in one process over the loopback.
 In every node other parties vanish: one before it sends anything, one with its upload not sent. Every sum is held
-against the vectors of the parties in it. Data sets that are absent are skipped by name.
+against the vectors of the parties in it. A party is told values as the engine between machines tells them: packed, and
+each once. Data sets that are absent are skipped by name.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -25,12 +27,14 @@ from privstats import session
 from privstats.course import Node, run
 from privstats.engines import loopback
 from privstats.release import Release
+from privstats.schema.public_values import Published, Values
 
 PARTIES, ROUNDS, EPSILON = 20, 4, 1.0
 TASKS = ("digits", "banking77 whole", "cifar10")
 PROTOCOLS = ("interactive", "split")
 HELPERS = 2
 TITLE = "bytes and seconds of a course's nodes on the loopback: "
+TOLD = "bytes of the published values that a party is told in a course"
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,9 @@ class Cost:
     Attributes:
         entries: whole numbers in a party's vector.
         up, down: bytes of a party that stayed to the end, the mean over these.
-        told: bytes that a party is told of the node beforehand: its plan, the published values, the last release.
+        told: bytes that a party is told of the node beforehand: its plan, the fresh values, the last release.
+        fresh: bytes of the values among these: those that no earlier node has published.
+        entries_told: entries of all values of the node, each of which took 8 bytes before files were packed.
         party: processor seconds of a party that stayed, measuring its records and all of the protocol.
         whole: seconds of the whole session, everybody one after another on one processor, and the release.
         survivors: parties in the sum.
@@ -51,6 +57,8 @@ class Cost:
     up: float
     down: float
     told: int
+    fresh: int
+    entries_told: int
     party: float
     whole: float
     survivors: int
@@ -60,20 +68,36 @@ class Cost:
 def tables(options: argparse.Namespace) -> Tables:
     """A table per data set: the first release and the rounds, by protocol."""
     parties, rounds = (8, 1) if options.quick else (PARTIES, ROUNDS)
+    values = []
     for task in private_tasks(bundled_only=options.quick):
         if task.name in TASKS:
-            yield TITLE + task.name, rows_of(task.transformed(), parties, rounds)
+            found = {protocol: played(task.transformed(), parties, rounds, protocol) for protocol in PROTOCOLS}
+            yield TITLE + task.name, rows_of(found, parties)
+            values.append(told_row(task.name, found[PROTOCOLS[0]]))
+    yield TOLD, values
 
 
-def rows_of(split: Split, parties: int, rounds: int) -> Rows:
-    """Two rows per protocol: the release, and the mean of a round."""
+def played(split: Split, parties: int, rounds: int, protocol: str) -> list[Cost]:
+    """What every node of a data set's course costs."""
     X, _, y, _ = split
     shards = [(X[party::parties], y[party::parties]) for party in range(parties)]
-    found = []
-    for protocol in PROTOCOLS:
-        first, *later = costs(course_of(split, parties, rounds, protocol), shards)
-        found += [_row(protocol, "release", [first], parties), _row(protocol, "round", later, parties)]
-    return found
+    return costs(course_of(split, parties, rounds, protocol), shards)
+
+
+def rows_of(found: Mapping[str, list[Cost]], parties: int) -> Rows:
+    """Two rows per protocol: the release, and the mean of a round."""
+    nodes = {protocol: (("release", each[:1]), ("round", each[1:])) for protocol, each in found.items()}
+    return [_row(protocol, name, each, parties) for protocol, both in nodes.items() for name, each in both]
+
+
+def told_row(name: str, found: list[Cost]) -> Row:
+    """What the values of a whole course take: packed and each once, and in 8 bytes with every round."""
+    return {
+        "data": name,
+        "rounds": len(found) - 1,
+        "8 bytes, every round": 8 * sum(cost.entries_told for cost in found),
+        "packed, each once": sum(cost.fresh for cost in found),
+    }
 
 
 def course_of(split: Split, parties: int, rounds: int, protocol: str) -> ps.Rounds:
@@ -95,18 +119,20 @@ def costs(course: ps.Rounds, shards: list[tuple[Any, Any]]) -> list[Cost]:
     """What every node of the course costs, played with its noise."""
     found: list[Cost] = []
     last: list[Release] = []
+    known: set[bytes] = set()
 
     def carried(node: Node) -> Release:
-        release, cost = one_node(node, shards, last)
+        release, cost = one_node(node, shards, last, known)
         found.append(cost)
         last[:] = [release]
+        known.update(value.digest for value in _values(node.plan).values())
         return release
 
     run(course, carried)
     return found
 
 
-def one_node(node: Node, shards: list[tuple[Any, Any]], last: list[Release]) -> tuple[Release, Cost]:
+def one_node(node: Node, shards: list[tuple[Any, Any]], last: list[Release], known: set[bytes]) -> tuple[Release, Cost]:
     """One session: measured, masked, summed over those who are left, released."""
     plan, parties = node.plan, len(shards)
     steps = plan.masking.steps
@@ -128,11 +154,14 @@ def one_node(node: Node, shards: list[tuple[Any, Any]], last: list[Release]) -> 
     for party in outcome.survivors:
         plain.add(vectors[party])
     stayed = outcome.survivors
+    fresh = fresh_values(plan, known)
     cost = Cost(
         entries=plan.layout.size,
         up=fmean(outcome.bytes_sent[party] for party in stayed),
         down=fmean(outcome.bytes_received[party] for party in stayed),
-        told=told(plan, last),
+        told=len(fresh) + told(plan, last),
+        fresh=len(fresh),
+        entries_told=sum(value.integers.size for value in _values(plan).values()),
         party=fmean(own[party] + outcome.client_cpu[party] for party in stayed),
         whole=whole,
         survivors=len(stayed),
@@ -142,13 +171,21 @@ def one_node(node: Node, shards: list[tuple[Any, Any]], last: list[Release]) -> 
 
 
 def told(plan: ps.Plan, last: list[Release]) -> int:
-    """Bytes of the files that a party is shown before it admits the node."""
+    """Bytes of the plan, and of the release that a party is shown before it admits the node."""
     with TemporaryDirectory() as folder:
         for release in last:
             release.save(Path(folder) / "release")
-        if plan.published is not None:
-            plan.published.save(Path(folder) / "values")
         return len(plan.to_toml()) + sum(path.stat().st_size for path in Path(folder).iterdir())
+
+
+def fresh_values(plan: ps.Plan, known: set[bytes]) -> bytes:
+    """The file of the values that no earlier node has published."""
+    fresh = {name: value for name, value in _values(plan).items() if value.digest not in known}
+    return Published.of(fresh).encode() if fresh else b""
+
+
+def _values(plan: ps.Plan) -> Mapping[str, Values]:
+    return {} if plan.published is None else plan.published.read()
 
 
 def _row(protocol: str, node: str, found: list[Cost], parties: int) -> Row:

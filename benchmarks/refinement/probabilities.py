@@ -1,9 +1,9 @@
-"""How far probabilities can be trusted, and what priors settle where classes are of very different size.
+"""What priors settle where classes are of very different size.
 
     python -m benchmarks.refinement.probabilities --save
 
-Central model, record level, add-remove, delta 1e-5, the library's noise. The expected calibration error is that of 15
-bins; a long tail keeps a share of each class's training records that falls geometrically to a hundredth.
+Central model, record level, add-remove, delta 1e-5, the library's noise. A long tail keeps a share of each class's
+training records that falls geometrically to a hundredth.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from privstats import heads
 from privstats.randomness import seeded
 
 EPSILONS = (0.3, 1.0, 3.0, 8.0)
-CALIBRATED, TAILED = ("digits", "banking77", "cifar10"), ("cifar10", "fmnist")
+TAILED = ("cifar10", "fmnist")
 LEAST_SHARE = 0.01
 
 
@@ -34,32 +34,11 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def tables(options: argparse.Namespace) -> Tables:
-    """Calibration of each data set, then balanced accuracy under a long tail."""
+    """Balanced accuracy under a long tail, of each data set."""
     epsilons, draws = ((1.0,), 1) if options.quick else (EPSILONS, options.draws)
     for task in private_tasks(bundled_only=options.quick):
-        if task.name in CALIBRATED:
-            yield f"calibration: {task.name}", calibration(task.transformed(), epsilons, draws)
         if task.name in TAILED or options.quick:
             yield f"balanced accuracy under a long tail, %: {task.name}", tailed(task.transformed(), epsilons, draws)
-
-
-def calibration(split: Split, epsilons: Sequence[float], draws: int) -> Rows:
-    """A row per epsilon and head: accuracy, mean confidence, calibration error, log-likelihood per record."""
-    _, X_test, _, y_test = split
-    rows = []
-    for epsilon in epsilons:
-        found: dict[str, list[list[float]]] = {}
-        for seed in range(draws):
-            for name, head in fitted(split, epsilon, seed, ("counts",)).items():
-                sure = head.predict_proba(X_test).max(axis=1).mean()
-                error = heads.expected_calibration_error(head, X_test, y_test)
-                likely = heads.log_likelihood(head, X_test, y_test)
-                found.setdefault(name, []).append([100 * head.score(X_test, y_test), 100 * sure, 100 * error, likely])
-        for name, scores in found.items():
-            mean = np.mean(scores, axis=0)
-            names = ("accuracy", "mean confidence", "calibration error", "log-likelihood")
-            rows.append({"epsilon": epsilon, "model": name, **dict(zip(names, mean.tolist(), strict=True))})
-    return rows
 
 
 def tailed(split: Split, epsilons: Sequence[float], draws: int) -> Rows:
@@ -95,7 +74,7 @@ def fitted(split: Split, epsilon: float, seed: int, priors: Sequence[str]) -> Ma
     releases = played(course, X, y, CENTRAL, seed)
     found: dict[str, Any] = {}
     for each in priors:
-        words = "" if len(priors) == 1 else f', priors="{each}"'
+        words = f', priors="{each}"'
         found[f"LDA{words}"] = heads.LDA(priors=each).fit_release(release)
         found[f"refined{words}"] = heads.RefinedSoftmax(priors=each).fit_releases(releases)
     return found

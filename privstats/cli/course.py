@@ -49,10 +49,15 @@ def init(
         int | None, typer.Option(help="How many records its owners expect; never counted. [cohort.max_records]")
     ] = None,
     retries: Annotated[int, typer.Option(help="Further rounds, for those that end without a sum.")] = 0,
+    calibrated: Annotated[
+        bool, typer.Option("--calibrated", help="A last sum, from which the temperature of probabilities follows.")
+    ] = False,
     force: Force = False,
 ) -> None:
     """Divide a plan's promise over a release and refinement rounds, and write that course and its first plan."""
-    course = ps.Rounds.within(ps.Plan.read(plan), rounds, expected_records=expected_records, retries=retries)
+    course = ps.Rounds.within(
+        ps.Plan.read(plan), rounds, expected_records=expected_records, retries=retries, calibrated=calibrated
+    )
     writable((path, path.with_suffix(f".first{path.suffix}")), force)
     first = ps.course.write(path, course)
     typer.echo(f"wrote {path} and {first}; run: privstats course check {path}")

@@ -131,7 +131,8 @@ def _row(event: Cap | Spend, delta: float) -> tuple[str, ...]:
     if isinstance(event, ps.dp.Cap):
         what = f"cap at delta {event.delta:g}, {event.adjacency}, per {event.unit}"
         return what, "", "", f"{event.epsilon:g}", ""
-    left = "not yet" if event.released is None else event.released[:_DAY]
+    rounds = f"{len(event.begun)} rounds" if event.begun else "not yet"
+    left = rounds if event.released is None else event.released[:_DAY]
     left = "never" if event.withdrawn else left
     epsilon = f"{ps.dp.accounts.epsilon_of(event.mu if event.counts else 0.0, delta):.4g}"
     what = f"{event.what}, {event.model}" + (f", in no sum: freed {event.freed[:_DAY]}" if event.freed else "")

@@ -77,12 +77,13 @@ def texts(name: str, course: Written) -> Mapping[str, bytes]:
     field_of_plan = _plan_field(type(course))
     own: Plan = getattr(course, field_of_plan)
     plan = Path(name).with_suffix(f".{field_of_plan}{Path(name).suffix}").name
+    usual = {field.name: field.metadata.get("usual") for field in fields(course)}  # type: ignore[arg-type]
     numbers = {name: getattr(course, name) for name in _numbers(type(course))}
     table = {
         "kind": kind_of(course).name,
         "plan": plan,
         "plan_digest": own.digest,
-        **{field: value for field, value in numbers.items() if value is not None},
+        **{name: value for name, value in numbers.items() if value is not None and value != usual[name]},
     }
     said: dict[str, Any] = {"version": VERSION, "course": table}
     promise = course.promise or Promise.covering(course.mu, course.first)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 from privstats.course.alignment import Alignment
@@ -28,13 +30,14 @@ def _numbered(course: Course) -> Sequence[str]:
     return [str(place) for place in range(len(course.priced))]
 
 
-def _rounds_ended(course: Course, releases: Releases, home: str) -> str:  # noqa: ARG001
+def _rounds_ended(course: Course, releases: Releases, home: Path) -> str:  # noqa: ARG001
     have = [str(place) for place, release in enumerate(releases) if release is not None]
     if not have:
         return "the course ended without a sum"
     without = f", {len(releases) - len(have)} without a sum" if len(have) < len(releases) else ""
     return (
-        f"the course ended after {len(releases)} rounds{without}: {home}/nodes/{{{','.join(have)}}}/release.safetensors"
+        f"the course ended after {len(releases)} rounds{without}: {home.name}/nodes/"
+        f"{{{','.join(have)}}}/release.safetensors"
     )
 
 
@@ -55,7 +58,7 @@ class CourseKind:
         pauses: whether a run between machines ends before the round at this place; the next run goes on with it.
         weighs: whether the server weighs exact sums with those of earlier rounds before noise is due.
         labels: the names of its priced plans in a table.
-        ended: the sentence at the end of a run, from the course, the releases of its rounds, and its folder's name.
+        ended: the sentence at the end of a run, from the course, the releases of its rounds, and its folder.
     """
 
     name: str
@@ -68,7 +71,7 @@ class CourseKind:
     pauses: Callable[[Any, int], bool] = _never
     weighs: Callable[[Any], bool] = lambda _: False
     labels: Callable[[Any], Sequence[str]] = _numbered
-    ended: Callable[[Any, Releases, str], str] = _rounds_ended
+    ended: Callable[[Any, Releases, Path], str] = _rounds_ended
 
     @property
     def single(self) -> bool:
@@ -81,13 +84,14 @@ def _epoch_begins(stream: Stream, place: int) -> bool:
     return stream.nodes[place].epoch != stream.nodes[place - 1].epoch
 
 
-def _epoch_ended(stream: Stream, releases: Releases, home: str) -> str:
+def _epoch_ended(stream: Stream, releases: Releases, home: Path) -> str:
     last = stream.nodes[len(releases) - 1].epoch
     nodes = [place for place, each in enumerate(stream.nodes[: len(releases)]) if each.epoch == last]
     without = sum(releases[place] is None for place in nodes)
     said = "" if not without else f", {without} of its {len(nodes)} rounds without a sum"
     ended = ", and with it the stream" if len(releases) == stream.most else ""
-    return f"epoch {last} of {stream.epochs} ended{said}{ended}: privstats stream show {home}"
+    folder = quote(f"{home.parent.name}/{home.name}")
+    return f"epoch {last} of {stream.epochs} ended{said}{ended}: privstats stream show {folder}"
 
 
 KINDS: dict[str, CourseKind] = {}

@@ -17,12 +17,13 @@ import numpy as np
 
 from privstats.course.promise import record_mu, rounded_down
 from privstats.errors import PlanError, ReleaseError
-from privstats.estimates import regression, softmax
+from privstats.estimates import calibration, regression, softmax
 from privstats.estimates.filter_bank import Filter
 from privstats.estimates.spectrum import NoisyGram
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import ClassSchema, GradientSchema, RidgeSchema, Schema
+from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, RidgeSchema, Schema
+from privstats.schema.calibration import FACTORS
 from privstats.schema.public_values import Values
 
 __all__ = [
@@ -114,6 +115,11 @@ class SoftmaxRounds(Recipe):
         """A round's part of mu^2 per statistic."""
         return {"g": softmax.GRADIENT_SHARES["g"], "k": softmax.GRADIENT_SHARES["kappa"]}
 
+    @property
+    def calibration(self) -> CalibrationSchema:
+        """The schema of the calibration after the last round."""
+        return CalibrationSchema(**self._common, classes=self.first.classes, class_names=self.first.class_names)
+
     def sums(self, release: Release) -> softmax.ClassSums:
         """(N, A, B) of the first release, with the noise in them."""
         real = release.moments
@@ -121,11 +127,13 @@ class SoftmaxRounds(Recipe):
         return softmax.ClassSums(N, A, (B + B.T) / 2, dict(release.sigma))
 
     def states(self, releases: Sequence[Release]) -> tuple[softmax.SoftmaxWhitening, list[Filter]]:
-        """The map, and the filter after the first release and after every round."""
+        """The map, and the filter after the first release and after every round; a calibration changes neither."""
         sums = self.sums(releases[0])
         whitening = softmax.SoftmaxWhitening.of(sums)
         found = [softmax.started(self.constants, sums, whitening)]
         for release in releases[1:]:
+            if isinstance(release.plan.schema, CalibrationSchema):
+                break
             real, sigma = release.moments, release.sigma["g"]
             found.append(softmax.refined(self.constants, sums, whitening, found[-1], real.g, real.k, sigma))
         return whitening, found
@@ -137,6 +145,13 @@ class SoftmaxRounds(Recipe):
             "M": Values.rounded(whitening.matrix),
             "W": Values.rounded(whitening.published(found[-1].weights)),
         }
+
+    def temperature(self, releases: Sequence[Release]) -> float:
+        """That of the calibration; 1 where the releases hold none."""
+        last = releases[-1]
+        if not isinstance(last.plan.schema, CalibrationSchema):
+            return 1.0
+        return calibration.temperature(last.moments.t, float(last.sigma["t"]), FACTORS)
 
 
 @dataclass(frozen=True)
@@ -267,13 +282,16 @@ def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | RidgeRounds:
         ReleaseError: not releases of one course, or a first one that no recipe refines.
     """
     first, *rest = releases
-    said = next((each.plan.schema for each in rest if isinstance(each.plan.schema, GradientSchema)), None)
+    kinds = GradientSchema | CalibrationSchema
+    said = next((each.plan.schema for each in rest if isinstance(each.plan.schema, kinds)), None)
     records = said.expected_records if said else first.plan.cohort.max_records
     try:
         mu = said.course_mu if said else _alone_mu(first.plan, records)
         recipe = recipe_for(first.plan.schema, records, mu, max(1, len(rest)))
     except PlanError as error:
         raise ReleaseError(f"no rounds follow on this first release: {error}") from None
+    if rest and isinstance(recipe, SoftmaxRounds) and rest[-1].plan.schema == recipe.calibration:
+        rest.pop()
     if any(each.plan.schema != recipe.schema for each in rest):
         raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
     return recipe

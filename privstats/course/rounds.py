@@ -10,22 +10,26 @@ import hashlib
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 
 import msgspec
 
 from privstats.course.base import Releases, course_html, history
 from privstats.course.promise import Promise, part_of, record_mu, rounded_down
-from privstats.course.recipes import Recipe, advised_rounds, recipe_for, whole_mu
-from privstats.dp import gaussian_epsilon
+from privstats.course.recipes import Recipe, SoftmaxRounds, advised_rounds, recipe_for, whole_mu
+from privstats.dp import Privacy, gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.plain import plain, plain_fields
 from privstats.plan import Plan
 from privstats.release import Release
+from privstats.schema import Schema
 from privstats.schema.public_values import Published
 
 __all__ = ["Rounds"]
 
 _MOST_ROUNDS = 64
+_PLACEHOLDER = Published("0" * 64)
+_CALIBRATION_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Rounds:
 
     The first plan is round 0 and is released as it stands: its promise is a part of the course's. If the promise of the
     whole is given, :meth:`within` divides it. The rounds' cohort, model, unit, adjacency, protocol and panel are the
-    first plan's.
+    first plan's. Where that has a ``validity``, every later session proves the norm of its sums, for as many records.
 
     Args:
         first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or of a ``RidgeSchema`` of one target. End the
@@ -45,7 +49,9 @@ class Rounds:
         expected_records: n, which its owners state; never counted from the records. None: ``cohort.max_records``.
         retries: further rounds that the budget holds from the start, for those that end without a sum. Every one makes
             all the others noisier.
-        release_share: f, the first release's part of mu^2; None: what the recipe gives it.
+        release_share: f, the first release's part of the mu^2 that a calibration leaves; None: the recipe's.
+        calibrated: whether a masked sum of eleven numbers follows the last round, from which the temperature of the
+            head's probabilities follows (``RefinedSoftmax.temperature_``). It takes 1 % of the course's mu^2.
         promise: the owners' promise for all rounds together, for files and audits; the price follows from the plans
             alone, so comparing two courses ignores it. :meth:`within` writes the divided plan's.
 
@@ -74,6 +80,7 @@ class Rounds:
     retries: int = 0
     release_share: float | None = None
     promise: Promise | None = field(default=None, compare=False)
+    calibrated: bool = field(default=False, metadata={"usual": False})
 
     def __post_init__(self) -> None:
         plain_fields(self)
@@ -88,29 +95,39 @@ class Rounds:
             raise PlanError("release_share must be a number from 1/64 to .9; leave it out for the recipe's")
         if self.first.min_count:
             raise PlanError("rounds need the sums of every class; leave min_count and merge out of the first plan")
+        if type(self.calibrated) is not bool:
+            raise PlanError(f"calibrated must be True or False, got {self.calibrated!r}")
         _ = self.template  # forces the noise of a round
+        _ = self.calibration
 
     @classmethod
     def within(
-        cls, whole: Plan, rounds: int | None = None, *, expected_records: int | None = None, retries: int = 0
+        cls,
+        whole: Plan,
+        rounds: int | None = None,
+        *,
+        expected_records: int | None = None,
+        retries: int = 0,
+        calibrated: bool = False,
     ) -> Rounds:
         """The course that keeps a plan's promise as a whole.
 
         Args:
             whole: the first plan but for its epsilon and shares: its promise is what all rounds may spend together.
             rounds: T; None: 4, and 6 for a softmax from mu .7 on (:func:`~privstats.estimates.softmax.advised_rounds`).
-            expected_records, retries: as for the class.
+            expected_records, retries, calibrated: as for the class.
 
         Raises:
             PlanError: as for the class.
         """
         mu, records = record_mu(whole), plain(expected_records) or whole.cohort.max_records
         rounds = advised_rounds(whole.schema, mu) if rounds is None else plain(rounds)
-        constants = recipe_for(whole.schema, records, mu, rounds).constants
+        left = 1 - _CALIBRATION_SHARE if calibrated else 1.0
+        constants = recipe_for(whole.schema, records, mu * math.sqrt(left), rounds).constants
         share = rounded_down(constants.release_share)  # one number for both parts, which add up to 1 then
-        privacy = part_of(whole, share, constants.release_shares)
+        privacy = part_of(whole, share * left, constants.release_shares)
         first = replace(whole, privacy=privacy)
-        return cls(first, rounds, expected_records, retries, share, Promise.of(whole))
+        return cls(first, rounds, expected_records, retries, share, Promise.of(whole), calibrated)
 
     @property
     def records(self) -> int:
@@ -119,8 +136,8 @@ class Rounds:
 
     @property
     def most(self) -> int:
-        """The first release, the rounds, the retries."""
-        return 1 + self.rounds + self.retries
+        """The first release, the rounds, the retries, the calibration."""
+        return 1 + self.rounds + self.retries + self.calibrated
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -134,9 +151,30 @@ class Rounds:
     @cached_property
     def template(self) -> Plan:
         """A round's plan, at placeholder weights: all but the published values of every round."""
-        share = self.release_share or self.recipe.constants.release_share
-        privacy = part_of(self.first, (1 / share - 1) / (self.rounds + self.retries), self.recipe.shares)
-        return replace(self.first, schema=self.recipe.schema, privacy=privacy, published=Published("0" * 64))
+        privacy = part_of(self.first, (1 / self._share - 1) / (self.rounds + self.retries), self.recipe.shares)
+        return self._after(self.recipe.schema, privacy)
+
+    @cached_property
+    def calibration(self) -> Plan | None:
+        """The plan of the calibration, at placeholder weights; None where there is none.
+
+        Raises:
+            PlanError: the rounds are those of a regression, or the first plan asks for proofs.
+        """
+        if not self.calibrated:
+            return None
+        if not isinstance(self.recipe, SoftmaxRounds):
+            raise PlanError("calibrated is about the probabilities of classes, and a regression has none: leave it out")
+        if self.first.validity is not None:
+            raise PlanError("no statement reads the sums of a calibration: leave calibrated out, or validity")
+        part = _CALIBRATION_SHARE / (1 - _CALIBRATION_SHARE) / self._share
+        return self._after(self.recipe.calibration, part_of(self.first, part, None))
+
+    def _after(self, schema: Schema, privacy: Privacy) -> Plan:
+        """A plan for what follows the first release; where that one proves its sums, its norm is proved."""
+        validity = self.first.validity
+        level = None if validity is None else replace(validity, level="norm")
+        return replace(self.first, schema=schema, privacy=privacy, published=_PLACEHOLDER, validity=level)
 
     @cached_property
     def mu(self) -> float:
@@ -145,13 +183,15 @@ class Rounds:
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """The first plan, and a round for every round and retry."""
-        return (self.first, *[self.template] * (self.rounds + self.retries))
+        """The first plan, a round for every round and retry, and the calibration."""
+        last = () if self.calibration is None else (self.calibration,)
+        return (self.first, *[self.template] * (self.rounds + self.retries), *last)
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the first plan's digest and the course's numbers."""
-        said = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
+        numbers = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
+        said = (*numbers, "calibrated") if self.calibrated else numbers
         return hashlib.sha256(b"privstats/course/rounds\0" + msgspec.json.encode(said)).hexdigest()
 
     def _repr_html_(self) -> str:
@@ -160,19 +200,32 @@ class Rounds:
     def next(self, releases: Releases) -> Plan | None:
         """The plan of round ``len(releases)``; a round that ended without a sum changes nothing but the count.
 
-        None once T rounds have been released, the budget is spent, or the first release is missing.
+        None once T rounds have been released, or the budget is spent, and the calibration has been tried; and where the
+        first release is missing.
         """
         if not releases:
             return self.first
-        have = [each for each in releases if each is not None]
-        if releases[0] is None or len(have) > self.rounds or len(releases) >= self.most:
+        end = self._end(releases)
+        plan = self.template if end is None else self.calibration if end == len(releases) else None
+        if releases[0] is None or plan is None:
             return None
+        have = [each for each in releases if each is not None]
         self._check(have)
-        return replace(self.template, published=Published.of(self.recipe.values(have), history(releases)))
+        return replace(plan, published=Published.of(self.recipe.values(have), history(releases)))
 
     def epsilon(self, delta: float) -> float:
         """epsilon of the whole course at this delta."""
         return gaussian_epsilon(self.mu, delta)
+
+    def _end(self, releases: Releases) -> int | None:
+        """How many places the first release and the rounds take; None while rounds follow."""
+        released = accumulate(each is not None for each in releases)
+        ends = (k for k, have in enumerate(released, 1) if have > self.rounds or k > self.rounds + self.retries)
+        return next(ends, None)
+
+    @property
+    def _share(self) -> float:
+        return self.release_share or self.recipe.constants.release_share
 
     def _check(self, releases: list[Release]) -> None:
         template = self.template

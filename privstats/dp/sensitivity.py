@@ -13,6 +13,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.schema import (
     COUNT_SCALE,
+    CalibrationSchema,
     ClassSchema,
     CountSchema,
     GaussianSchema,
@@ -46,8 +47,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
     Guarantee:
         Unit: one record. A release with this noise on the named statistics is mu-GDP. Some pair of adjacent data sets
-        attains it or comes arbitrarily close, so that no smaller mu holds, except for three upper bounds: gradients,
-        sums within clients, and under replace-one a logistic regression's score and information with
+        attains it or comes arbitrarily close, so that no smaller mu holds, except for four upper bounds: gradients,
+        calibrations, sums within clients, and under replace-one a logistic regression's score and information with
         w_H R^2 / w_g > (11 + 5 sqrt 5) / 2. Assumes that every record obeys the schema's bounds, which the client
         enforces when it clips and quantises.
 
@@ -81,6 +82,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
             square = _within_square(schema, weights, adjacency)
         case GradientSchema():
             square = _gradient_square(schema, weights, adjacency)
+        case CalibrationSchema():
+            square = _calibration_square(weights, adjacency)
         case _:
             raise PlanError(f"no sensitivity is proved for a {type(schema).__name__}; measure a schema of another kind")
     return math.sqrt(square)
@@ -331,3 +334,10 @@ def _gaussian_square(schema: GaussianSchema, weights: Mapping[str, float], adjac
         + weights.get("x", 0.0) * radius_squared
         + (weights.get("V", 0.0) + weights.get("M", 0.0)) * radius_squared**2
     )
+
+
+def _calibration_square(weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record adds [right] - P_1 and gains of at least 0 that sum to at most 1 - P_1, P_1 in [0, 1]: 2, and 5 for two
+    of them (``CalibrationSchema`` proves both)."""
+    _require_formula(weights, "t")
+    return (2 if adjacency == "add-remove" else 5) * weights.get("t", 0.0)

@@ -1,4 +1,4 @@
-"""From moments to ring elements and wire bytes: flat vector, layout, ring, packing."""
+"""From moments to ring elements and wire bytes: flat vector, layout, ring."""
 
 from privstats.encoding.client_clip import ClippedVector, clip_vector, weighted_square_norm
 from privstats.encoding.flatten import flatten, to_real, unflatten

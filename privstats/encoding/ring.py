@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.encoding.packing import pack_into, packed_bytes, unpack
+from privstats.files.packing import pack_into, packed_bytes, unpack
 
 __all__ = ["Group", "Lane", "Lanes", "Ring", "RingVector"]
 

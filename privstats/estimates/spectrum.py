@@ -169,6 +169,7 @@ class WienerFit:
     Attributes:
         weights: shape ``(d, T)``.
         penalty: the ridge penalty s_noise^2 / s_w^2 that was given, or that the evidence implies on average.
+        values: eigenvalues of the Gram estimate, ``(d,)``.
         log_evidence: of the moment vector under the chosen Gram estimate, averaged over both variances.
         gram: ``"denoised"`` or ``"linear"``, whichever estimate had the higher evidence.
 
@@ -183,6 +184,7 @@ class WienerFit:
 
     weights: Array
     penalty: float
+    values: Array
     log_evidence: float
     gram: str
 
@@ -244,7 +246,7 @@ def _solve(name: str, gram: Spectrum, evidence: NoisyGram, penalty: float | None
     belief /= belief.sum()
     gain = belief @ (weight[:, None] * g / variance)
     implied = float(belief @ noise / (belief @ weight)) if penalty is None else penalty
-    return WienerFit(gram.vectors @ (gain[:, None] * rotated), implied, log_evidence, name)
+    return WienerFit(gram.vectors @ (gain[:, None] * rotated), implied, g, log_evidence, name)
 
 
 def _variances(g: Array, evidence: NoisyGram, penalty: float | None) -> tuple[Array, Array]:

@@ -111,6 +111,14 @@ class Format(Generic[T]):
         Raises:
             PrivstatsError: the format's error where the signer is no key; or the file cannot be written.
         """
+        atomic_write(path, self.encode(content, signer))
+
+    def encode(self, content: Content, signer: Signer | None = None) -> bytes:
+        """The bytes of the file that :meth:`write` writes.
+
+        Raises:
+            PrivstatsError: the format's error where the signer is no key.
+        """
         key = None if signer is None else signing_key(signer, "signer", self.error)
         version = max(self.readers)
         sealed = self.readers[version].sealed(content)
@@ -122,7 +130,7 @@ class Format(Generic[T]):
         }
         if key is not None:
             header["ed25519"] = key.sign(sealed).hex()
-        atomic_write(path, save_tensors(dict(content.tensors), metadata=header))
+        return save_tensors(dict(content.tensors), metadata=header)
 
     def read(self, path: PathLike, signed_by: Verifier | None = None) -> T:
         """Read a file that :meth:`write` wrote, in any known version, and check all that can be checked.

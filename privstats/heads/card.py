@@ -97,7 +97,10 @@ def _outputs(head: Any) -> Iterator[str]:
     labels = head.classes_.tolist()
     shown = ", ".join(map(str, labels[:_SHOWN_LABELS])) + (", ..." if len(labels) > _SHOWN_LABELS else "")
     yield f"One of {len(labels)} classes: {shown}."
-    yield "Probabilities are those of the model; they were not calibrated on records."
+    if getattr(head, "temperature_", 1.0) == 1.0:
+        yield "Probabilities are those of the model; they were not calibrated on records."
+    else:
+        yield f"Probabilities were calibrated on the training records: scores are divided by {head.temperature_:.3g}."
 
 
 def _origin(found: Provenance) -> Iterator[str]:

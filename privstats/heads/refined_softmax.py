@@ -25,6 +25,7 @@ from privstats.course.recipes import SoftmaxRounds, recipe_of
 from privstats.dp.privacy import Adjacency
 from privstats.errors import ReleaseError
 from privstats.estimates import softmax
+from privstats.estimates.calibration import temperature
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import Priors, log_priors
@@ -32,10 +33,11 @@ from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.private import Labels, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
-from privstats.heads.registry import NONE, PRIORS, Bounds, Entry, Whole, check_parameters, head_class
+from privstats.heads.registry import NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import arrays, present, row_count
 from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy
 from privstats.progress import progress_bar
+from privstats.schema.calibration import FACTORS
 from privstats.transforms import Transform, UnitNorm, steps_of
 
 __all__ = ["RefinedSoftmax"]
@@ -53,10 +55,14 @@ class RefinedSoftmax(ClassHead):
             course has its own.
         priors: ``"counts"``, ``"uniform"`` (which decides balanced accuracy where classes are very unequal), or C
             probabilities.
+        calibrated: whether :meth:`fit_private` ends its course in a calibration (``Rounds``), and :meth:`fit` chooses
+            the temperature on its records. A course has its own.
 
     Attributes:
         weights_: W before ``priors``, ``(C, d + 1)``, for rows ``u``.
         rounds_: gradient rounds used.
+        temperature_: what all scores are divided by, so that confidence is the share of hits; 1 without a calibration.
+            It is that of ``priors="counts"`` and changes no prediction.
         rule_: the decision rule.
 
     Example:
@@ -70,11 +76,12 @@ class RefinedSoftmax(ClassHead):
     """
 
     entry: ClassVar[Entry] = Entry(any_of="B", after_rounds=True)
-    bounds: ClassVar[Bounds] = {"rounds": (NONE, Whole(1)), "priors": PRIORS}
+    bounds: ClassVar[Bounds] = {"rounds": (NONE, Whole(1)), "priors": PRIORS, "calibrated": SWITCH}
     uses_public: ClassVar[bool] = False
 
     rounds: int | None = None
     priors: Priors | ArrayLike = "counts"
+    calibrated: bool = False
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on local records, without noise; rows are scaled to norm 1, here and in ``predict``.
@@ -132,6 +139,7 @@ class RefinedSoftmax(ClassHead):
         counts = denoise.counts(recipe.sums(have[0]).N, have[0].sigma["N"])
         _warn(float(counts.sum()), schema.features)
         discriminant = _quietly(head_class("LDA")().fit_release, have[0])
+        self.temperature_ = recipe.temperature(have)
         self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
         self.provenance_ = Provenance.of(have)  # last: where no rule follows, an earlier one is still there
         return self
@@ -184,7 +192,8 @@ class RefinedSoftmax(ClassHead):
         labels = Labels.of(records, classes)
         schema = labels.schema(records, "NAB", maps, clip_norm, grid_bits)
         whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
-        course = Rounds.within(whole, self.rounds, expected_records=row_count(records, expected_records, adjacency))
+        expected = row_count(records, expected_records, adjacency)
+        course = Rounds.within(whole, self.rounds, expected_records=expected, calibrated=self.calibrated)
         numbered = records.labelled(labels.numbers)
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
         self.fit_releases(self.releases_, labels.names.tolist())
@@ -210,6 +219,8 @@ class RefinedSoftmax(ClassHead):
                 advance(1)
         _warn(n, d)
         discriminant = _quietly(head_class("LDA")().fit, X, index)
+        sure = _confidence(U, index, whitening.published(state.weights)) if self.calibrated else None
+        self.temperature_ = 1.0 if sure is None else temperature(sure, 0.0, FACTORS)
         return self._settle(whitening, state.weights, discriminant, sums.N, rounds)
 
     def _settle(
@@ -220,7 +231,8 @@ class RefinedSoftmax(ClassHead):
         self.weights_, self.rounds_ = whitening.published(weights), rounds
         shift = log_priors(self.priors, counts) - log_priors("counts", counts)
         coef = self.weights_[:, :-1] * math.sqrt(1 - softmax.INTERCEPT**2)
-        rule = WhitenedRule(whitening.matrix, coef, self.weights_[:, -1] * softmax.INTERCEPT + shift)
+        intercept = self.weights_[:, -1] * softmax.INTERCEPT + shift
+        rule = WhitenedRule(whitening.matrix, coef / self.temperature_, intercept / self.temperature_)
         if not all(np.isfinite(array).all() for array in rule.arrays().values()):
             raise ReleaseError("RefinedSoftmax found no finite weights; the releases are damaged, fetch them again")
         self._adopt(rule)
@@ -245,3 +257,10 @@ def _gradient(U: Array, index: NDArray[np.intp], W: Array) -> tuple[Array, float
     p[np.arange(len(p)), index] -= 1
     q = softmax.GRADIENT_CLIP / np.maximum(np.sqrt(np.square(p).sum(axis=1)), softmax.GRADIENT_CLIP)
     return (p * q[:, None]).T @ U, float(kappa @ q)
+
+
+def _confidence(U: Array, index: NDArray[np.intp], W: Array) -> Array:
+    """What exact rows add to a calibration at the weights W, ``(11,)``."""
+    scores = U @ W.T
+    sure = [probabilities(factor * scores, axis=1).max(axis=1).sum() for factor in FACTORS]
+    return np.array([(scores.argmax(axis=1) == index).sum() - sure[0], *np.diff(sure)])

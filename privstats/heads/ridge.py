@@ -53,6 +53,9 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         intercept_: ``(T,)``, or a float for one target.
         penalty_: the penalty used.
         solver_: the solver used.
+        condition_: condition number ``(l_max + penalty) / (l_min + penalty)`` of the centred system, at most
+            ``(l_max + penalty) / penalty`` (corollary 1 of the one-shot ridge paper); of the denoised Gram matrix under
+            ``"wiener"``; infinite where the system is singular.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([1.0, 2.0, 4.0, 5.0])
@@ -157,7 +160,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         solution = solve(evidence, self.solver, self.penalty)
         if not (np.isfinite(solution.weights).all() and np.isfinite(solution.intercept).all()):
             raise ReleaseError("Ridge found no finite solution: the moments overflow float64; rescale the features")
-        self.penalty_, self.solver_ = solution.penalty, solution.solver
+        self.penalty_, self.solver_, self.condition_ = solution.penalty, solution.solver, solution.condition
         self._flat = flat
         self._adopt(LinearRule(np.ascontiguousarray(solution.weights.T), solution.intercept))
         return self
@@ -174,6 +177,7 @@ class RidgeClassifier(ClassHead):
     Attributes:
         coef_, intercept_: the linear rule, ``(C, d)`` and ``(C,)``; scores estimate class probabilities.
         penalty_, solver_: those used.
+        condition_: as in :class:`Ridge`.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
@@ -205,7 +209,7 @@ class RidgeClassifier(ClassHead):
             target_means=share,
         )
         solution = solve(gram, self.solver, self.penalty)
-        self.penalty_, self.solver_ = solution.penalty, solution.solver
+        self.penalty_, self.solver_, self.condition_ = solution.penalty, solution.solver, solution.condition
         coef = np.ascontiguousarray(solution.weights.T)
         return LinearRule(coef, solution.intercept - coef @ evidence.origin)
 

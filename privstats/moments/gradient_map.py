@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.schema import Schema
 from privstats.schema.gradients import ROW_BITS, GradientSchema
 from privstats.schema.public_values import Values
 from privstats.transforms.exact import limb_bits
@@ -124,7 +125,7 @@ def _cut(z: Whole) -> tuple[Whole, NDArray[np.intc]]:
     return np.trunc(np.ldexp(z, -exponents[:, None])), exponents
 
 
-def unit_rows(schema: GradientSchema, rows: Whole, M: Values) -> Whole:
+def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
     """u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, cut toward zero, z = Mx; (0, a) for z = 0."""
     z, _ = _cut(rows @ M.integers.astype(np.float64))
     steps = schema.steps

@@ -12,6 +12,7 @@ from typing import Any
 from privstats.errors import SchemaError
 from privstats.moments.accumulators import measured
 from privstats.moments.base import Moments
+from privstats.moments.calibration import CalibrationMoments, RealCalibrationMoments, measured_calibration
 from privstats.moments.class_moments import ClassMoments, RealClassMoments
 from privstats.moments.counts import CountMoments, RealCountMoments, measured_counts
 from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments, measured_gaussians
@@ -21,6 +22,7 @@ from privstats.moments.score import RealScoreMoments, ScoreMoments, measured_sco
 from privstats.moments.sites import RealSiteMoments, SiteMoments, measured_sites
 from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
 from privstats.schema import (
+    CalibrationSchema,
     ClassSchema,
     CountSchema,
     GaussianSchema,
@@ -88,4 +90,5 @@ _KINDS: Mapping[type[Schema], Kind] = {
     ScoreSchema: Kind(measured_scores, ScoreMoments.of_sums, RealScoreMoments.of_sums),
     WithinSchema: Kind(measured_within, WithinMoments.of_sums, RealWithinMoments.of_sums),
     GradientSchema: Kind(measured_gradients, GradientMoments.of_sums, RealGradientMoments.of_sums),
+    CalibrationSchema: Kind(measured_calibration, CalibrationMoments.of_sums, RealCalibrationMoments.of_sums),
 }

@@ -35,16 +35,16 @@ USUAL: Table = {  # what a plan means that leaves a key out
 SHARES: dict[str, Table] = {  # percent, where a plan names none; letters that are not here divide the rest
     "classes": {"N": 2, "A": 85}, "ridge": {"G": 50, "h": 48, "q": 2}, "counts": {}, "sites": {"N": 2},
     "within": {"N": 2, "L": 5, "A": 80}, "gradients": {"g": 99, "k": 1}, "gaussians": {"N": 2, "x": 48},
-    "logistic": {"g": Fraction("59.1"), "H": Fraction("40.9")}, "poisson": {"g": 70, "H": 30},
+    "logistic": {"g": Fraction("59.1"), "H": Fraction("40.9")}, "poisson": {"g": 70, "H": 30}, "calibration": {},
 }
 MATRICES = "BSGHQLMV"  # of all tasks the letters of symmetric matrices, whose diagonal has sqrt(2) times the noise
-LETTERS = {"ridge": "Ghq", "counts": "T", "sites": "NQ", "within": "NLAB", "score": "gH", "gradients": "gk"}
-VECTORS = {"ridge": "xb", "score": "xra", "gradients": "xrk", "counts": ""}  # of a record, each in the grid's ball
+VECTORS = {"ridge": "xb", "score": "xra", "gradients": "xrk", "counts": "", "calibration": "v"}  # each in a ball
 PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell or of all; "=": of equal places only
     "classes": {"N": ("cell",), "A": ("cell", "x"), "B": ("", "x", "x"), "S": ("cell", "x", "x"), "D": ("=", "x", "x")},
-    "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")},
+    "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
     "score": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
 }
+LETTERS = {**{task: "".join(rows) for task, rows in PRODUCTS.items()}, "counts": "T", "sites": "NQ", "within": "NLAB"}
 # fmt: on
 
 
@@ -136,11 +136,9 @@ def bound(schema: Table, weights: dict[str, Fraction], adjacency: str, held: Any
     G, h, q, g, H = (w[s] * square**2 for s in "GhqgH")
     if task == "score" and schema["family"] == "logistic":
         return _logistic(g, H) * (1 + swap) + 2 * g * swap
-    add = count + first + second + G + h + q + g + H
-    if not swap:
-        return add
-    if task == "gradients":
-        return 4 * g + first
+    add = count + first + second + G + h + q + g + H + 2 * square * w["t"]
+    if not swap or task in ("gradients", "calibration"):
+        return 4 * g + first + 5 * square * w["t"] if swap else add
     if task == "score":
         return max(4 * g + H, 2 * g + 2 * H + g**2 / (2 * H) if g <= 2 * H and H else ZERO)
     if task == "ridge":
@@ -217,7 +215,7 @@ def _take(schema: Table, records: list[Table], out: dict[str, dict[Any, Any]]) -
 def _belongs(schema: Table, record: Table) -> bool:
     """Whether a record of the schema can be that, or can add that at some published weights."""
     task, radius, one = schema["task"], 2 ** schema.get("grid_bits", 0), 2**20
-    rows, d = schema.get("classes") or 1, schema.get("features", 0)
+    rows, d, b = schema.get("classes") or 1, schema.get("features", 0), schema.get("targets")
     cells = {"classes": rows, "within": rows, "ridge": schema.get("folds", 0)}.get(task, 2)
     fine = 1 <= record["times"] <= 10**12 and 0 <= record["cell"] < cells
     fine &= all(n.denominator == 1 for n in (record["times"], record["cell"], *record.get("values", {}).values()))
@@ -225,12 +223,14 @@ def _belongs(schema: Table, record: Table) -> bool:
         size = len(variable["values"]) if "values" in variable else len(variable["edges"]) - 1
         size += variable.get("other", False) + variable.get("missing", False)
         fine &= 0 <= record["values"][variable["name"]] < size
-    width = {"x": d + (task == "gradients" and rows > 1), "a": d, "b": schema.get("targets"), "r": rows, "k": 1}
+    width = {"x": d + (task == "gradients" and rows > 1), "a": d, "b": b, "r": rows, "k": 1, "v": 11}
     for name in VECTORS.get(task, "x"):
         vector, least = dict(record[name]), 0 if name == "k" or (name == "x" and schema.get("nonnegative")) else -radius
-        fine &= len(vector) == len(record[name]) <= 8 and sum(value**2 for value in vector.values()) <= radius**2
+        fine &= sum(value**2 for value in vector.values()) <= (2 if name == "v" else 1) * radius**2
         fine &= all(0 <= place < width[name] and value >= least for place, value in vector.items())
-        fine &= all(number.denominator == 1 for number in (*vector, *vector.values()))
+        fine &= len(vector) == len(record[name]) <= 8 and all(n.denominator == 1 for n in (*vector, *vector.values()))
+    first, *gains = (dict(record.get("v", ())).get(place, ZERO) for place in range(11))  # [right] - P, up to 1 - P
+    fine &= first <= radius and min(gains) >= 0 and sum(gains) <= first + radius * (first <= 0)
     if task == "score":  # r and a a' at one and the same mean m, in steps of 2**-20 of the largest outcome
         m, y, linear = record["m"], record["y"], schema["family"] == "poisson"
         fine &= 0 <= m <= one and 0 <= y <= one and (linear or y in (0, one))

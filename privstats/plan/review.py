@@ -14,7 +14,7 @@ from privstats.dp import Noise, NoPrivacy, doubtful_counts, operating_point
 from privstats.errors import DataError
 from privstats.plan.budget import Dropout, dropout_table
 from privstats.plan.plan import Plan
-from privstats.plan.validity import tolerance_of
+from privstats.plan.validity import Validity, tolerance_of
 from privstats.schema import ClassSchema, CountSchema, Schema, SitesSchema
 
 __all__ = ["Change", "Difference", "Effect", "difference", "facts"]
@@ -268,6 +268,21 @@ def _notes(before: Plan, after: Plan, comparable: bool) -> Iterator[str]:
         yield f"trust in the {new.model} model: {new.trust.trusted}"
     if before.protocol != after.protocol:
         yield f"masking changes from {before.protocol!r} to {after.protocol!r}, which trusts others: see `plan check`"
+    if before.validity != after.validity:
+        yield _proved_now(before.validity, after.validity)
+
+
+def _proved_now(before: Validity | None, after: Validity | None) -> str:
+    """What another table ``[validity]`` means for liars and for honest clients."""
+    if after is None:
+        return "clients prove nothing of their sums any more: one of them that lies can shift the sum by anything"
+    said = f"level {after.level!r}, at most {after.most_records} records of one client"
+    refused = f"a client with more than {after.most_records} records is refused before it spends anything"
+    if before is None:
+        return f"clients prove their sums now ({said}): {refused}"
+    change = after.most_records - before.most_records
+    worth = f", and a liar may invent {_more(before.most_records, after.most_records)}" if change else ""
+    return f"what clients prove changes from level {before.level!r} to {said}{worth}; {refused}"
 
 
 def _changes(before: Plan, after: Plan) -> Iterator[Change]:

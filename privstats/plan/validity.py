@@ -26,6 +26,7 @@ Level: TypeAlias = Literal["moments", "norm"]
 _LEAST_GRID_BITS = 6  # a count's 4,096 steps must divide 4**grid_bits
 _MOST_ENTRIES = 1_000_000
 _MOST_CELLS = 10_000  # each costs a member some 70 microseconds for every report
+_MOST_HIDDEN = 512  # features of N and A alone: a client proves them with a second moment, which it does not send
 _SMALL = 1 / 10  # of the records of a claim, or one record: what its tolerance may be worth
 _FREE = 1 << 60  # half of the field
 
@@ -136,15 +137,17 @@ def _moments(schema: Schema, validity: Validity, clipped: bool) -> Claim:
     if isinstance(schema, ClassSchema) and letters == "NAB":
         return Claim("classes", (schema.classes, schema.features), *numbers, clipped=clipped)
     exact = not clipped
+    if isinstance(schema, ClassSchema) and letters == "NA" and exact and schema.features <= _MOST_HIDDEN:
+        return Claim("class means", (schema.classes, schema.features), *numbers)
     if isinstance(schema, ClassSchema) and letters == "NAS" and exact:
         return Claim("classes apart", (schema.classes, schema.features), *numbers)
-    if isinstance(schema, RidgeSchema) and schema.targets == 1 and exact:
-        return Claim("folds", (schema.features, 1, schema.folds), *numbers)
+    if isinstance(schema, RidgeSchema) and exact:
+        return Claim("folds", (schema.features, schema.targets, schema.folds), *numbers)
     clip = " under privacy.client_clip" if clipped else ""
     raise PlanError(
         f"validity.level='moments' has no statement about task={schema.task!r} with statistics {letters!r}{clip}: it "
-        "reads classes with 'NAB' (also under client_clip) or 'NAS', ridge with one target, and counts; change the "
-        "schema, or choose level='norm'"
+        f"reads classes with 'NAB' (also under client_clip), 'NAS', or 'NA' of at most {_MOST_HIDDEN} features, ridge, "
+        "and counts; change the schema, or choose level='norm'"
     )
 
 

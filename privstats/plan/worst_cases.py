@@ -20,6 +20,7 @@ from privstats.moments.class_moments import ClassMoments
 from privstats.moments.sites import site_moments
 from privstats.moments.within import within
 from privstats.schema import (
+    CalibrationSchema,
     ClassSchema,
     CountSchema,
     GaussianSchema,
@@ -129,6 +130,9 @@ def _pairs(schema: Schema, weights: Mapping[str, float]) -> list[tuple[Record, R
             return [(one, other)]
         case ScoreSchema():
             return _scores(schema, weights)
+        case CalibrationSchema():
+            R = schema.steps
+            return [(_record([], v=[[0, R], [1, R]]), _record([], v=[[0, -R]]))]
         case _:
             R = schema.steps
             one = _record([[0, R]], r=[[0, R]], k=[[0, R]])
@@ -216,6 +220,8 @@ def _of_record(schema: Schema, record: Record) -> Sums:
             return _wire(measure(small_ridge, _rows(schema, [record]), target), record["cell"])
         case CountSchema():
             return _wire(measure(schema, _values(schema, record["values"])))
+        case CalibrationSchema():
+            return {("t", 0): _dense(record["v"])}
     x, r = _dense(record["x"]), _dense(record["r"])
     if isinstance(schema, GradientSchema):
         return {("g", 0): np.outer(r, x), ("k", 0): _dense(record["k"])}

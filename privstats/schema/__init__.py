@@ -5,6 +5,7 @@ It holds no data; moments, layout and sensitivities are all derived from it.
 """
 
 from privstats.schema.base import Schema
+from privstats.schema.calibration import CalibrationSchema
 from privstats.schema.classes import CLASS_STATISTICS, ClassSchema
 from privstats.schema.counts import Bins, Categories, CountSchema, Variable
 from privstats.schema.gaussians import LEDOIT_WOLF, GaussianSchema
@@ -25,6 +26,7 @@ __all__ = [
     "RIDGE_STATISTICS",
     "USUAL",
     "Bins",
+    "CalibrationSchema",
     "Categories",
     "ClassSchema",
     "CountSchema",

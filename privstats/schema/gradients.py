@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema
@@ -19,7 +19,7 @@ from privstats.schema.ridge import RidgeSchema
 from privstats.schema.statistic import GRADIENT_TABLE, Statistic, by_letter, letters_of
 from privstats.transforms import Transform
 
-__all__ = ["GRADIENT_STATISTICS", "ROW_BITS", "GradientSchema"]
+__all__ = ["GRADIENT_STATISTICS", "ROW_BITS", "GradientSchema", "check_widths", "class_rows", "settle_round"]
 
 GRADIENT_STATISTICS = letters_of(GRADIENT_TABLE)
 
@@ -82,26 +82,16 @@ class GradientSchema(Schema):
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self, **checked_vectors(self))
+        settle_round(self)
         settle(self, residual_norm=size("residual_norm", self.residual_norm, ".3 suits a softmax, 1 a regression"))
-        settle(self, expected_records=whole("expected_records", self.expected_records, 1, "write down how many"))
-        settle(self, course_mu=size("course_mu", self.course_mu, "take it from the course"))
-        if self.features > _MOST_FEATURES:
-            raise SchemaError(f"features must be at most {_MOST_FEATURES}, got {self.features}; project them first")
         if self.classes is None:
             if self.target_bound is None or self.class_names is not None:
                 raise SchemaError("a gradient without classes is a regression's: give target_bound, and no class_names")
             bound = size("target_bound", self.target_bound, "the largest target norm, publicly known")
             settle(self, target_bound=bound)
             return
-        settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
-        if self.classes > _MOST_CLASSES:
-            raise SchemaError(f"classes must be at most {_MOST_CLASSES}, got {self.classes}; merge some")
         if self.target_bound is not None:
             raise SchemaError("a gradient of classes has no target_bound; leave it out")
-        if self.clip_norm != 1.0:
-            raise SchemaError("a gradient of classes takes rows of norm 1: leave clip_norm at 1, as UnitNorm() has it")
-        settle(self, class_names=checked_names("class_names", self.class_names, self.classes, "classes"))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -111,27 +101,16 @@ class GradientSchema(Schema):
     @property
     def rows(self) -> ClassSchema | RidgeSchema:
         """How records are read, before the published map: as those of a class or ridge schema on a finer grid."""
-        nonnegative, transform, names = self.nonnegative, self.transform, self.feature_names
-        if self.classes is None:
-            return RidgeSchema(
-                self.features,
-                clip_norm=self.clip_norm,
-                target_bound=self.target_bound or 1.0,
-                grid_bits=ROW_BITS,
-                nonnegative=nonnegative,
-                transform=transform,
-                feature_names=names,
-            )
-        return ClassSchema(
-            self.classes,
+        if self.classes is not None:
+            return class_rows(self, self.classes)
+        return RidgeSchema(
             self.features,
-            "NA",
-            self.clip_norm,
-            ROW_BITS,
-            nonnegative=nonnegative,
-            transform=transform,
-            class_names=self.class_names,
-            feature_names=names,
+            clip_norm=self.clip_norm,
+            target_bound=self.target_bound or 1.0,
+            grid_bits=ROW_BITS,
+            nonnegative=self.nonnegative,
+            transform=self.transform,
+            feature_names=self.feature_names,
         )
 
     @property
@@ -155,13 +134,7 @@ class GradientSchema(Schema):
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
         super().check_values(values)
-        for name, value in values.items():
-            exponents = _MAP_EXPONENTS if name == "M" else _WEIGHT_EXPONENTS
-            most = 1 << (VALUE_BITS - 1)
-            if value.exponent not in exponents or (value.integers <= -most).any() or (value.integers >= most).any():
-                raise PlanError(
-                    f"published {name} is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded"
-                )
+        check_widths(values)
         if "c" in values and int(values["c"].integers) < 1:
             raise PlanError("published c must be above 0: it is what residuals are clipped to")
 
@@ -173,3 +146,57 @@ class GradientSchema(Schema):
             "a gradient cannot be released without differential privacy: two rounds at chosen weights give one "
             "record's row exactly; give the plan a Privacy"
         )
+
+
+def settle_round(schema: Any) -> None:
+    """Check and keep the fields that the schemas of all rounds share.
+
+    Args:
+        schema: with ``features``, ``classes``, ``expected_records``, ``course_mu`` and the fields of vectors.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+    """
+    settle(schema, **checked_vectors(schema))
+    settle(schema, expected_records=whole("expected_records", schema.expected_records, 1, "write down how many"))
+    settle(schema, course_mu=size("course_mu", schema.course_mu, "take it from the course"))
+    if schema.features > _MOST_FEATURES:
+        raise SchemaError(f"features must be at most {_MOST_FEATURES}, got {schema.features}; project them first")
+    if schema.classes is None:
+        return
+    settle(schema, classes=whole("classes", schema.classes, 2, "one class has nothing to tell apart: give two or more"))
+    if schema.classes > _MOST_CLASSES:
+        raise SchemaError(f"classes must be at most {_MOST_CLASSES}, got {schema.classes}; merge some")
+    if schema.clip_norm != 1.0:
+        raise SchemaError("a round of classes takes rows of norm 1: leave clip_norm at 1, as UnitNorm() has it")
+    settle(schema, class_names=checked_names("class_names", schema.class_names, schema.classes, "classes"))
+
+
+def class_rows(schema: Schema, classes: int) -> ClassSchema:
+    """How the records of a round of classes are read, before the published map: on a finer grid."""
+    return ClassSchema(
+        classes,
+        schema.features,
+        "NA",
+        schema.clip_norm,
+        ROW_BITS,
+        nonnegative=schema.nonnegative,
+        transform=schema.transform,
+        class_names=schema.class_names,
+        feature_names=schema.feature_names,
+    )
+
+
+def check_widths(values: Mapping[str, Values]) -> None:
+    """Refuse published values that are wider than 20 bits, tiny or enormous.
+
+    Raises:
+        PlanError: naming the value.
+    """
+    most = 1 << (VALUE_BITS - 1)
+    for name, value in values.items():
+        exponents = _MAP_EXPONENTS if name == "M" else _WEIGHT_EXPONENTS
+        if value.exponent not in exponents or (value.integers <= -most).any() or (value.integers >= most).any():
+            raise PlanError(
+                f"published {name} is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded"
+            )

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from privstats.errors import SchemaError
 from privstats.schema.base import Predicted, Schema
+from privstats.schema.calibration import CalibrationSchema
 from privstats.schema.classes import ClassSchema
 from privstats.schema.counts import CountSchema
 from privstats.schema.gaussians import GaussianSchema
@@ -34,6 +35,7 @@ _ROWS: tuple[type[Schema], ...] = (
     SitesSchema,
     ScoreSchema,
     GradientSchema,
+    CalibrationSchema,
     WithinSchema,
     GaussianSchema,
 )

@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privstats.errors import PlanError
 from privstats.files.envelope import Content, Format, PathLike, Version, whole_content
+from privstats.files.packing import pack_into, packed_bytes, unpack
 from privstats.files.signing import Signer, Verifier
 
 __all__ = ["FORMAT", "VALUE_BITS", "Published", "Values", "beside"]
@@ -30,7 +31,9 @@ VALUE_BITS = 20
 """Bits of an entry of published values, with its sign."""
 
 _LARGEST = 1 << 53
+_MOST_BITS = 55  # of an entry of +-2**53
 _MOST_ENTRIES = 1 << 26
+_MOST_AXES = 8
 _EXPONENTS = range(-256, 257)
 _DIGITS = frozenset("0123456789abcdef")
 
@@ -97,6 +100,16 @@ class Values:
     def real(self) -> NDArray[np.float64]:
         """The values as float64, exact for entries up to 2**53."""
         return np.ldexp(self.integers.astype(np.float64), -self.exponent)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of shape, exponent and integers, by which a round names a value that an earlier one has sent."""
+        header = f"{self.integers.shape} {self.exponent}".encode()
+        return hashlib.sha256(b"privstats/values/1\0" + header + b"\0" + self._bytes).digest()
+
+    @property
+    def _bytes(self) -> bytes:
+        return self.integers.astype("<i8").tobytes()
 
     def near(self, other: Values, tolerance: float = 2.0**-16) -> bool:
         """Whether no entry differs by more than ``tolerance`` times the largest entry of the two arrays.
@@ -189,19 +202,32 @@ class Published:
             PlanError: only the digest is here, or the signer is no key.
             PrivstatsError: the file cannot be written.
         """
-        values = self.read()
-        manifest = {"after": self.after, "exponents": {name: value.exponent for name, value in values.items()}}
-        tensors = {name: value.integers for name, value in values.items()}
-        FORMAT.write(path, Content(msgspec.json.encode(manifest, order="deterministic"), tensors), signer)
+        FORMAT.write(path, self._content, signer)
+
+    def encode(self) -> bytes:
+        """The bytes of the file that :meth:`save` writes, unsigned.
+
+        Raises:
+            PlanError: only the digest is here.
+        """
+        return FORMAT.encode(self._content)
 
     @classmethod
     def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Published:
-        """Read what :meth:`save` wrote, and check all that can be checked.
+        """Read what :meth:`save` wrote, in this version or an earlier one, and check all that can be checked.
 
         Raises:
             PlanError: no such file, damaged, or wrongly signed.
         """
         return FORMAT.read(path, signed_by)
+
+    @property
+    def _content(self) -> Content:
+        packed = {name: _Packed.of(value) for name, value in self.read().items()}
+        manifest = _Manifest(self.after, {name: form for name, (form, _) in packed.items()})
+        return Content(
+            msgspec.json.encode(manifest, order="deterministic"), {name: data for name, (_, data) in packed.items()}
+        )
 
     @cached_property
     def table(self) -> dict[str, str]:
@@ -215,7 +241,7 @@ def digest_of(values: Mapping[str, Values]) -> str:
     for name, value in sorted(values.items()):
         for part in (name.encode(), f"{value.integers.shape} {value.exponent}".encode()):
             digest.update(len(part).to_bytes(8, "little") + part)
-        digest.update(value.integers.astype("<i8").tobytes())
+        digest.update(value._bytes)
     return digest.hexdigest()
 
 
@@ -230,20 +256,106 @@ def beside(plan_file: str | os.PathLike[str]) -> Path:
     return Path(plan_file).with_suffix(".values")
 
 
+class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How one value lies in a file: entries of ``bits`` bits, offset by half their range; of a symmetric matrix only
+    the lower triangle, row by row."""
+
+    exponent: int
+    shape: Annotated[
+        tuple[Annotated[int, msgspec.Meta(ge=0, le=_MOST_ENTRIES)], ...], msgspec.Meta(max_length=_MOST_AXES)
+    ]
+    bits: Annotated[int, msgspec.Meta(ge=1, le=_MOST_BITS)]
+    symmetric: bool
+
+    @classmethod
+    def of(cls, value: Values) -> tuple[_Packed, NDArray[np.uint8]]:
+        """The smallest form of a value, and its bytes."""
+        whole = value.integers
+        symmetric = whole.ndim == 2 and whole.shape[0] == whole.shape[1] and np.array_equal(whole, whole.T)
+        most = max(abs(int(whole.min(initial=0))), abs(int(whole.max(initial=0))))
+        form = cls(value.exponent, whole.shape, most.bit_length() + 1, symmetric)
+        entries = whole[form._kept] if symmetric else whole.reshape(-1)
+        data = np.empty(packed_bytes(entries.size, form.bits), np.uint8)
+        pack_into((entries + form._offset).astype(np.uint64), form.bits, data)
+        return form, data
+
+    def value(self, data: NDArray[Any]) -> Values:
+        """The value again.
+
+        Raises:
+            PlanError: the bytes are not of this form.
+        """
+        size = math.prod(self.shape)
+        if self.symmetric:
+            if len(self.shape) != 2 or self.shape[0] != self.shape[1]:
+                raise PlanError("a triangle has two equal sides")
+            size = (size + self.shape[0]) // 2
+        if data.dtype != np.uint8 or data.shape != (packed_bytes(size, self.bits),):
+            raise PlanError("an array has another number of bytes than its form says")
+        entries = unpack(np.ascontiguousarray(data), size, self.bits).astype(np.int64) - self._offset
+        if not self.symmetric:
+            return Values(entries.reshape(self.shape), self.exponent)
+        whole = np.empty(self.shape, np.int64)
+        whole[self._kept] = entries
+        whole.T[self._kept] = entries
+        return Values(whole, self.exponent)
+
+    @property
+    def room(self) -> int:
+        """Entries, those of axes without any counted as one."""
+        return math.prod(max(each, 1) for each in self.shape)
+
+    @property
+    def _kept(self) -> NDArray[np.bool_]:
+        return np.tri(self.shape[0], dtype=np.bool_)
+
+    @property
+    def _offset(self) -> int:
+        return 1 << (self.bits - 1)
+
+
 class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    after: str
+    values: dict[str, _Packed]
+
+
+class _ManifestOf1(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     after: str
     exponents: dict[str, int]
 
 
-def _read(content: Content, path: PathLike) -> Published:
-    try:
-        manifest = msgspec.json.decode(content.manifest, type=_Manifest)
-        if set(manifest.exponents) != set(content.tensors):
-            raise PlanError("its arrays are not those that it names")
-        values = {name: Values(content.tensors[name], exponent) for name, exponent in manifest.exponents.items()}
-        return Published(digest_of(values), manifest.after, values)
-    except (msgspec.DecodeError, RecursionError, PlanError) as error:
-        raise PlanError(f"{path} does not hold published values that hold together: {error}") from None
+_Opened: TypeAlias = tuple[str, dict[str, Values]]
+
+
+def _opened(content: Content) -> _Opened:
+    manifest = msgspec.json.decode(content.manifest, type=_Manifest)
+    _require_named(manifest.values, content)
+    if sum(form.room for form in manifest.values.values()) > _MOST_ENTRIES:
+        raise PlanError("its arrays have more entries than any plan needs")
+    return manifest.after, {name: form.value(content.tensors[name]) for name, form in manifest.values.items()}
+
+
+def _opened_1(content: Content) -> _Opened:
+    """Version 1: every entry in 8 bytes."""
+    manifest = msgspec.json.decode(content.manifest, type=_ManifestOf1)
+    _require_named(manifest.exponents, content)
+    return manifest.after, {name: Values(content.tensors[name], each) for name, each in manifest.exponents.items()}
+
+
+def _require_named(named: Mapping[str, object], content: Content) -> None:
+    if set(named) != set(content.tensors):
+        raise PlanError("its arrays are not those that it names")
+
+
+def _reader(opened: Callable[[Content], _Opened]) -> Callable[[Content, PathLike], Published]:
+    def read(content: Content, path: PathLike) -> Published:
+        try:
+            after, values = opened(content)
+            return Published(digest_of(values), after, values)
+        except (msgspec.DecodeError, RecursionError, PlanError) as error:
+            raise PlanError(f"{path} does not hold published values that hold together: {error}") from None
+
+    return read
 
 
 FORMAT = Format(
@@ -251,6 +363,9 @@ FORMAT = Format(
     noun="file of published values",
     writer="Published.save",
     error=PlanError,
-    readers={1: Version(_read, whole_content(b"privstats/published/file/1"))},
+    readers={
+        1: Version(_reader(_opened_1), whole_content(b"privstats/published/file/1")),
+        2: Version(_reader(_opened), whole_content(b"privstats/published/file/2")),
+    },
 )
 """Files of published values."""

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from privstats.errors import SchemaError
 
 __all__ = [
+    "CALIBRATION_TABLE",
     "CLASS_TABLE",
     "COUNT_SCALE",
     "COUNT_TABLE",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 Cells: TypeAlias = Literal["class", "pooled", "fold", "cell", "pull"]
-Axis: TypeAlias = Literal["class", "feature", "target"]
+Axis: TypeAlias = Literal["class", "feature", "target", "temperature"]
 
 COUNT_SCALE = 1 << 12
 """Grid steps per record in a count, so that the noise on it is many steps wide."""
@@ -46,7 +47,8 @@ class Statistic:
         letter: its name in schemas, plans and releases.
         cells: what is summed apart: one block per ``"class"``, per ``"fold"``, per ``"cell"`` of count tables, per
             ``"pull"`` or group of sites, or one block of all records.
-        axes: the axes of a block, each as long as there are classes, or as the ``"feature"`` or ``"target"`` vectors.
+        axes: the axes of a block, each as long as there are classes or temperatures, or as the ``"feature"`` or
+            ``"target"`` vectors.
         powers: degree in the entries of the feature vector and of the target vector.
         symmetric: a block is a symmetric matrix, of which the diagonal and the strict upper triangle travel.
         share: its default part of mu^2; None: an equal part of what the others leave.
@@ -251,6 +253,18 @@ GRADIENT_TABLE: tuple[Statistic, ...] = (
     ),
 )
 """Sum of residuals times mapped rows, and the one number kappa that sets the step size, in wire order."""
+
+CALIBRATION_TABLE: tuple[Statistic, ...] = (
+    Statistic(
+        "t",
+        "pooled",
+        ("temperature",),
+        (0, 1),
+        meaning="how much more often the model is right than it is sure, and how much surer eleven public factors on "
+        "its scores make it",
+    ),
+)
+"""Hits less confidence at the first of eleven temperatures, and the gains of confidence at the others."""
 
 
 LOGISTIC_TABLE: tuple[Statistic, ...] = (

@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.encoding import RingVector
-from privstats.encoding.packing import TILE as PACKED_TILE
-from privstats.encoding.packing import pack_into, packed_bytes, unpack
 from privstats.encoding.ring import Group, Lane
+from privstats.files.packing import TILE as PACKED_TILE
+from privstats.files.packing import pack_into, packed_bytes, unpack
 
 __all__ = [
     "TILE",

@@ -126,6 +126,10 @@ class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a 
         self.code, self.detail, self.proven = code, detail, proven
         super().__init__(code)
 
+    def unproven(self) -> Refusal:
+        """The same refusal of a message whose signature was not verified yet."""
+        return Refusal(self.code, self.detail, proven=False)
+
 
 class Unshown:
     """A struct whose repr shows its name only: some hold secrets, and none needs to show a field."""

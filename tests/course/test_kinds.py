@@ -44,6 +44,7 @@ CHANGED = {
         "expected_records": 9_999,
         "retries": 1,
         "release_share": 0.3,
+        "calibrated": True,
     },
     "alignment": {"first": first(cohort=ps.Cohort(14, 12, 3_000)), "step": "published"},
     "stream": {
@@ -77,7 +78,7 @@ def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_
     assert (row.charge == "registry") == isinstance(course, Apart) == (not row.follows)
     assert all(isinstance(row.pauses(course, place), bool) for place in range(1, course.most))
     assert not row.weighs(course)
-    assert " without a sum" in row.ended(course, [None], "host")
+    assert " without a sum" in row.ended(course, [None], Path("study/host"))
     if row.promise is not None:
         write(tmp_path / "course.toml", course)
         assert read(tmp_path / "course.toml") == course

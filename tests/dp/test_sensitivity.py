@@ -11,7 +11,7 @@ from privstats import ClassSchema, RidgeSchema
 from privstats.dp.sensitivity import client_mu, grid_sensitivity, joint_mu, sensitivity
 from privstats.errors import PlanError
 from privstats.randomness import seeded
-from privstats.schema import GradientSchema
+from privstats.schema import CalibrationSchema, GradientSchema
 from threat_models.audits.sensitivity import worst_pair
 
 ADJACENCIES = ["add-remove", "replace-one"]
@@ -232,3 +232,23 @@ def test_a_round_moves_by_its_residual_and_by_one(schema):
     assert grid_sensitivity(schema, "g", "add-remove") == pytest.approx(schema.steps**2)
     with pytest.raises(PlanError, match="name only those"):
         joint_mu(schema, {"N": 1.0}, "add-remove")
+
+
+def test_a_calibration_moves_by_the_root_of_two_and_of_five():
+    schema = CalibrationSchema(4, 3, expected_records=9, course_mu=1.0)
+    assert sensitivity(schema, "t", "add-remove") == pytest.approx(math.sqrt(2))
+    assert sensitivity(schema, "t", "replace-one") == pytest.approx(math.sqrt(5))
+    assert client_mu(schema, {"t": 2.0}, "add-remove", 5) == pytest.approx(5 * math.sqrt(2) / 2)
+    assert grid_sensitivity(schema, "t", "add-remove") == pytest.approx(math.sqrt(2) * schema.steps)
+
+
+def test_no_shape_of_a_calibration_is_further_away():
+    """Hits, a first confidence and gains by chance and at their ends, as the proof has them: both bounds are met."""
+    rng = np.random.default_rng(0)
+    first = np.concatenate([rng.random(2000), [0.0, 0.0, 1.0, 1.0]])
+    right = np.concatenate([rng.integers(0, 2, 2000), [1, 0, 1, 0]])
+    ways = np.concatenate([rng.dirichlet(np.full(11, 0.1), 2000)[:, :10], np.eye(4, 10)])
+    t = np.column_stack([right - first, (1 - first)[:, None] * ways])
+    assert np.square(t).sum(axis=1).max() == pytest.approx(2)
+    apart = np.square(t[:, None] - t[None, -400:]).sum(axis=2)
+    assert apart.max() == pytest.approx(5)

@@ -39,6 +39,23 @@ def test_records_give_scikit_learns_ridge(diabetes, penalty):
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6)
 
 
+@given(penalty=st.floats(1e-3, 1e3), seed=st.integers(0, 99), d=st.integers(2, 8), n=st.integers(3, 30))
+def test_the_condition_number_is_numpys_and_within_the_papers_corollary_1(penalty, seed, d, n):
+    X = np.random.default_rng(seed).normal(size=(n, d)) * np.logspace(-2, 2, d)
+    head = Ridge(penalty=penalty, solver="plain", fit_intercept=False).fit(X, X[:, 0])
+    system = X.T @ X + penalty * np.eye(d)
+    assert head.condition_ == pytest.approx(np.linalg.cond(system), rel=1e-6)
+    assert head.condition_ <= np.linalg.eigvalsh(system)[-1] / penalty * (1 + 1e-9)
+
+
+def test_a_singular_system_has_no_finite_condition_number_and_noise_leaves_one(diabetes):
+    X, _, y, _ = diabetes
+    assert Ridge(penalty=0.0).fit(np.c_[X, X[:, :1]], y).condition_ == np.inf
+    noisy = Ridge().fit_release(ridge_release(X, y, {"G": 0.1, "h": 0.1, "q": 0.1}, np.random.default_rng(0)))
+    assert noisy.solver_ == "wiener"
+    assert 1 <= noisy.condition_ < np.inf
+
+
 @pytest.mark.parametrize("penalty", ["gcv", "evidence", 0.1])
 def test_release_with_a_constant_feature_is_ridge_with_an_intercept(diabetes, penalty):
     X, X_test, y, _ = diabetes

@@ -41,6 +41,7 @@ SCHEMAS = [
     ps.WithinSchema(2, 3, 2.0, pull=1.0, n_max=9),
     SCORE,
     GRADIENT,
+    ps.CalibrationSchema(2, 3, expected_records=9, course_mu=1.0),
 ]
 
 

@@ -20,6 +20,7 @@ from privstats.dp.allocation import allocate
 from privstats.dp.calibration import Noise, calibrate
 from privstats.dp.gaussian import gaussian_mu
 from privstats.dp.models import TrustModel
+from privstats.dp.sensitivity import _calibration_square as right_calibration_square
 from privstats.dp.sensitivity import _class_square as right_class_square
 from privstats.dp.sensitivity import _gradient_square as right_gradient_square
 from privstats.dp.sensitivity import _ridge_square as right_ridge_square
@@ -147,6 +148,15 @@ def as_if_nonnegative(schema: Any, weights: Any, adjacency: Any) -> float:
 
 def gradients_as_added(schema: Any, weights: Any, adjacency: Any) -> float:
     return right_gradient_square(schema, weights, "add-remove")
+
+
+def calibration_as_added(weights: Any, adjacency: Any) -> float:
+    return right_calibration_square(weights, "add-remove")
+
+
+def confidences_for_gains(right: Any) -> Any:
+    """Every confidence is sent whole, as its running sum, so a record weighs more than the bound."""
+    return lambda *given: right(*given).cumsum(axis=1)
 
 
 def as_if_one_fold(schema: Any, weights: Any, adjacency: Any) -> float:

@@ -21,6 +21,7 @@ from tests.mutation.machines import MACHINES
 from tests.mutation.mutant import Mutant
 from tests.mutation.panel_catalogue import PANEL_MUTANTS
 from tests.mutation.planting import both, everywhere, everywhere_new, member, name_in
+from tests.mutation.proof_catalogue import PROOF_MUTANTS
 from tests.mutation.readers import READERS
 from tests.mutation.stream_catalogue import STREAM_MUTANTS
 
@@ -34,6 +35,7 @@ _MECHANISMS = "tests/dp/test_mechanisms.py::"
 _WRAPPING = "tests/session/test_wrapping_client.py::"
 _SESSION = "tests/session/test_session.py::"
 _ALONE = "tests/secagg/interactive/test_one_at_a_time.py::"
+_TEMPERATURE = "tests/moments/test_calibration.py::"
 _GRADIENTS = "tests/threat_models/audits/test_gradients.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
 
@@ -296,6 +298,20 @@ MUTANTS: dict[str, Mutant] = {
         (_GRADIENTS + "test_the_claim_is_nearly_attained_and_never_beaten",),
         (),
     ),
+    "calibration replaced as if added": Mutant(
+        "a calibration is calibrated as if two records were no further apart than one is from none",
+        name_in("privstats.dp.sensitivity", "_calibration_square", lambda right: bugs.calibration_as_added),
+        "shares",
+        (_TEMPERATURE + "test_two_records_are_further_apart_than_one_is_from_none",),
+        (),
+    ),
+    "confidences instead of gains": Mutant(
+        "a record sends eleven confidences, and not one and what the others are above it",
+        name_in("privstats.moments.calibration", "calibration_map", bugs.confidences_for_gains),
+        "shares",
+        (_TEMPERATURE + "test_no_record_and_no_published_value_breaks_the_bound",),
+        (),
+    ),
     "reproducible generator accepted": Mutant(
         "noise and keys may come from a generator whose stream others know",
         everywhere(checked, bugs.any_generator),
@@ -320,6 +336,7 @@ MUTANTS: dict[str, Mutant] = {
     **LEDGER_MUTANTS,
     **MACHINES,
     **PANEL_MUTANTS,
+    **PROOF_MUTANTS,
     **READERS,
     **STREAM_MUTANTS,
 }

@@ -19,7 +19,7 @@ from privstats.course.mechanisms import coefficients
 from privstats.dp import discrete_gaussian, rounded_gaussian
 from privstats.encoding import flatten
 from privstats.randomness import seeded
-from privstats.schema import GradientSchema
+from privstats.schema import CalibrationSchema, GradientSchema
 from privstats.schema.public_values import Published, Values
 from privstats.transforms.cosine import cosine_of_turns
 from privstats.transforms.exact import row_norms
@@ -98,6 +98,8 @@ def rounds_of_a_refinement() -> Iterable[bytes]:
     ridge = GradientSchema(_D, residual_norm=1.0, clip_norm=2.0, target_bound=3.0, **terms)
     said = Published.of({**_said(1, softmax=False).read(), "c": Values.rounded(0.8)})
     yield from _batched(ridge, X, X[:, 7], said)
+    sure = CalibrationSchema(_D, _C, transform=(T.UnitNorm(),), **terms)
+    yield from _batched(sure, X, y, _said(_C, softmax=True))
 
 
 def published_values() -> Iterable[bytes]:

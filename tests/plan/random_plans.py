@@ -57,12 +57,19 @@ def _gradients(chance: random.Random, common: dict[str, Any]) -> Schema:
     return ps.GradientSchema(residual_norm=1.0, target_bound=chance.uniform(0.1, 9), **course)
 
 
+def _calibration(chance: random.Random, common: dict[str, Any]) -> Schema:
+    bits = common["grid_bits"]
+    return ps.CalibrationSchema(
+        common["features"], chance.randint(2, 5), expected_records=1000, course_mu=1.0, grid_bits=bits
+    )
+
+
 def _gaussians(chance: random.Random, common: dict[str, Any]) -> Schema:
     return ps.GaussianSchema(shrinkage=0.2, rounds=2, reference=chance.random() < 0.5, **common)
 
 
 KINDS: tuple[Callable[[random.Random, dict[str, Any]], Schema], ...] = (
-    *(_classes, _ridge, _counts, _sites, _within, _score, _gradients, _gaussians),
+    *(_classes, _ridge, _counts, _sites, _within, _score, _gradients, _calibration, _gaussians),
 )
 
 

@@ -92,6 +92,23 @@ def test_who_is_trusted_is_told_where_it_changes():
     assert any("'interactive' to 'split'" in note for note in difference(PLAN, split).notes)
 
 
+@pytest.mark.filterwarnings("ignore:validity is experimental")
+def test_what_clients_prove_is_told_where_it_changes():
+    central = replace(PRIVACY, model="central")
+    split = replace(PLAN, privacy=central, protocol="split", panel=tuple(character * 64 for character in "ab"))
+    moments, norm = (
+        replace(split, validity=ps.plan.Validity(level, most)) for level, most in (("moments", 9), ("norm", 30))
+    )
+    told = [difference(before, after).notes[-1] for before, after in ((split, moments), (moments, norm), (norm, split))]
+    assert told[0].startswith("clients prove their sums now (level 'moments', at most 9 records of one client)")
+    assert "from level 'moments' to level 'norm', at most 30 records of one client" in told[1]
+    assert "a liar may invent 21 more" in told[1]
+    assert "a client with more than 30 records is refused" in told[1]
+    assert told[2].startswith("clients prove nothing of their sums any more")
+    same = difference(moments, replace(moments, min_count=5)).notes
+    assert not any("prove" in note for note in same)
+
+
 def test_no_privacy_is_no_number():
     none = replace(PLAN, privacy=ps.NoPrivacy())
     lost, won = effects(PLAN, none), effects(none, PLAN)

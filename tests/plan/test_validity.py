@@ -20,7 +20,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:validity is experimental")
 
 NAB = ps.ClassSchema(classes=3, features=4, statistics="NAB", clip_norm=1.0)
 NAS = ps.ClassSchema(classes=3, features=4, statistics="NAS", clip_norm=1.0)
+NA = ps.ClassSchema(classes=3, features=4, statistics="NA", clip_norm=1.0)
 RIDGE = ps.RidgeSchema(4, clip_norm=1.0, target_bound=2.0, folds=2)
+TARGETS = ps.RidgeSchema(4, 3, clip_norm=1.0, target_bound=2.0, folds=2)
 COUNTS = ps.CountSchema(
     variables=(ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60, 120))), tables=(("sex", "age"), ("sex",))
 )
@@ -40,7 +42,8 @@ def held(schema: ps.schema.Schema, seed: int = 0) -> list:
     if isinstance(schema, ps.CountSchema):
         return [ps.measure(schema, {"sex": rng.choice(["f", "m"], 9), "age": rng.uniform(0, 120, 9)}) for _ in range(6)]
     if isinstance(schema, ps.RidgeSchema):
-        return [ps.measure(schema, rng.normal(size=(9, 4)), rng.normal(size=9)) for _ in range(6)]
+        shape = (9, schema.targets) if schema.targets > 1 else 9
+        return [ps.measure(schema, rng.normal(size=(9, 4)), rng.normal(size=shape)) for _ in range(6)]
     return [ps.measure(schema, rng.normal(size=(9, 4)), rng.integers(0, 3, 9)) for _ in range(6)]
 
 
@@ -84,13 +87,14 @@ REFUSED = {
         "grid_bits of at least 6, got 5",
     ),
     "a schema without a statement": (
-        lambda: proved(schema=ps.ClassSchema(3, 4, "NA", 1.0)),
-        "no statement about task='classes' with statistics 'NA': it reads classes with 'NAB'",
+        lambda: proved(schema=ps.ClassSchema(3, 4, "NAD", 1.0)),
+        "no statement about task='classes' with statistics 'NAD': it reads classes with 'NAB'",
     ),
-    "several targets": (
-        lambda: proved(schema=ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=1.0)),
-        "no statement about task='ridge'",
+    "sums of too many features alone": (
+        lambda: proved(schema=ps.ClassSchema(3, 513, "NA", 1.0)),
+        "with statistics 'NA': it reads classes with 'NAB'",
     ),
+    "a clip of several targets": (lambda: proved(CLIPPED, schema=TARGETS), "task='ridge' with statistics 'Ghq' under"),
     "a clip that only NAB has room for": (lambda: proved(CLIPPED, schema=NAS), "'NAS' under privacy.client_clip"),
     "norms of counts": (lambda: proved(schema=COUNTS, validity=Validity("norm", 9)), "counts are proved cell by cell"),
     "a task without a norm": (
@@ -172,7 +176,9 @@ def test_a_plan_says_what_is_proved_and_what_is_not() -> None:
         (NAB, MOMENTS, CLIPPED),
         (NAB, Validity("norm", 9), PANEL_NOISE),
         (NAS, MOMENTS, None),
+        (NA, MOMENTS, None),
         (RIDGE, MOMENTS, None),
+        (TARGETS, MOMENTS, PANEL_NOISE),
         (COUNTS, MOMENTS, None),
         (COUNTS, MOMENTS, CLIPPED),
     ],
@@ -208,3 +214,14 @@ def test_a_client_that_could_not_prove_its_sums_is_refused_before_anything_is_sp
         claim.witness(wild, wild[:0], lambda number, size: np.zeros(size, np.uint64))
     assert ledger.accounts() == ()
     assert plan.panel == PANEL
+
+
+def test_rounds_after_a_first_sum_prove_the_norm_of_their_gradients() -> None:
+    """A gradient's directions are alike, and no other statement reads it; n is that of the first plan."""
+    first = proved(ps.Privacy(model="central", **DP), schema=ps.ClassSchema(3, 4, "NAB", 1.0))
+    course = ps.Rounds.within(first, 2)
+    assert course.template.validity == Validity("norm", 9)
+    assert course.template.masking.statement.name == "norm"
+    assert ps.Rounds.within(plan_of(ps.Privacy(model="central", **DP), schema=NAB), 2).template.validity is None
+    with pytest.raises(PlanError, match="leave calibrated out, or validity"):
+        ps.Rounds.within(first, 2, calibrated=True)

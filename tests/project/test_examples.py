@@ -19,6 +19,7 @@ ROOMS = [
     "privstats.engines.loopback",
     "privstats.errors",
     "privstats.estimates.bures",
+    "privstats.estimates.calibration",
     "privstats.estimates.filter_bank",
     "privstats.estimates.regression",
     "privstats.estimates.score",

@@ -52,6 +52,19 @@ def test_a_unit_starts_a_command_that_there_is_and_lets_it_take_its_leave(name):
 
 
 @pytest.mark.parametrize("name", UNITS)
+def test_a_unit_has_started_when_the_folder_says_so(name):
+    service = unit(name)["Service"]
+    shell, option, script = shlex.split(service["ExecStartPost"])
+    words = shlex.split(re.fullmatch(r"until (.*) > /dev/null; do sleep 2; done", script)[1])
+    assert (shell, option) == ("/bin/sh", "-c")
+    assert Path(words[0]) == Path(shlex.split(service["ExecStart"])[0])
+    asked = parsed(words[1:])
+    assert str(asked["home"]) == str(parsed(shlex.split(service["ExecStart"])[1:])["home"])
+    assert asked["ready"] or asked["healthy"]
+    assert float(service["TimeoutStartSec"]) >= 90
+
+
+@pytest.mark.parametrize("name", UNITS)
 def test_a_unit_keeps_keys_off_the_disk_and_the_service_in_its_folder(name):
     service = unit(name)["Service"]
     assert (service["LimitCORE"], service["MemorySwapMax"], service["UMask"]) == ("0", "0", "0077")
@@ -66,11 +79,42 @@ def test_the_services_of_the_compose_file_run_commands_that_there_are():
         "server": "study/host",
         **{name: name for name in PARTIES},
     }
+    asked = {name: parsed(COMPOSE[name]["healthcheck"]["test"][2:]) for name in commands}
+    assert {name: str(each["home"]) for name, each in asked.items()} == {
+        name: str(parsed(words)["home"]) for name, words in commands.items()
+    }
+    assert all(each["ready"] for each in asked.values())
+    assert COMPOSE["party3"]["depends_on"] == {"server": {"condition": "service_healthy"}}
     for each in COMPOSE.values():
         assert each["cap_drop"] == ["ALL"]
         assert each["ulimits"] == {"core": 0}
     mounted = [Path(volume.split(":")[0]).name for each in COMPOSE.values() for volume in each["volumes"]]
     assert {"study.sh", "coordinate.sh"} <= set(mounted)
+
+
+@pytest.mark.parametrize(("name", "home", "files"), [("server", "study/host", 3), ("party", "party", 2)])
+def test_a_manifest_runs_a_command_that_there_is_once_and_asks_the_folder_for_its_health(name, home, files):
+    texts = {each["kind"]: each for each in yaml.safe_load_all((FOLDER / "kubernetes" / f"{name}.yaml").read_text())}
+    assert len(texts) == files
+    workload, policy = texts["StatefulSet"]["spec"], texts["NetworkPolicy"]["spec"]
+    pod = workload["template"]["spec"]
+    (container,), (waits,) = pod["containers"], pod["initContainers"]
+    assert workload["replicas"] == 1, "two pods on one folder would be one party twice"
+    assert workload["selector"]["matchLabels"] == workload["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"] == workload["selector"]["matchLabels"]
+    assert workload["volumeClaimTemplates"][0]["spec"]["accessModes"] == ["ReadWriteOncePod"]
+    assert parsed(container["args"])["home"] == home
+    probes = {kind: parsed(container[f"{kind}Probe"]["exec"]["command"][1:]) for kind in ("liveness", "readiness")}
+    assert {str(each["home"]) for each in probes.values()} == {home}
+    assert (probes["liveness"]["healthy"], probes["readiness"]["ready"]) == (True, True)
+    assert pod["terminationGracePeriodSeconds"] > 20, "a node is given 20 s to take its leave"
+    assert pod["securityContext"]["runAsNonRoot"]
+    for each in (container, waits):
+        assert each["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert {mount["mountPath"] for mount in each["volumeMounts"]} == {container["workingDir"], "/tmp"}
+    opened = [port["port"] for rule in policy.get("ingress", []) for port in rule["ports"]]
+    served = [port["port"] for port in texts.get("Service", {"spec": {"ports": []}})["spec"]["ports"]]
+    assert opened == served == ([8000] if name == "server" else [])
 
 
 def test_the_scripts_call_commands_that_there_are():

@@ -19,4 +19,5 @@ SCHEMAS: tuple[Schema, ...] = (
     ps.WithinSchema(3, 4, 1.0, pull=1.0, n_max=20),
     ps.GaussianSchema(10, 1.0, shrinkage=0.1, rounds=2, feature_names=NAMES),
     ps.GaussianSchema(4, 1.0, shrinkage=0.1, rounds=2, reference=True),
+    ps.CalibrationSchema(4, 3, expected_records=100, course_mu=1.0),
 )

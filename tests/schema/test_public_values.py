@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -83,6 +84,12 @@ def test_the_digest_holds_names_shapes_scales_and_entries() -> None:
     assert VALUES["M"] != "M"
 
 
+def test_the_digest_in_a_plan_is_that_of_every_version() -> None:
+    """Frozen: a plan names all values together, so plans and releases of earlier versions keep their digests."""
+    published = Published.of({"M": Values(np.eye(2, dtype=np.int64), 0), "W": Values(np.array([[1, -2, 3]]), 4)})
+    assert published.sha256 == "6c57fe73384a20d604ab3d92292c879e67c6dc261dbab161b0950fc9a1f7ece3"
+
+
 def test_the_order_of_names_does_not_matter() -> None:
     assert Published.of(VALUES) == Published.of(dict(reversed(VALUES.items())))
 
@@ -99,6 +106,53 @@ def test_values_travel_in_a_file_that_notices_edits(tmp_path: Path) -> None:
         Published.load(path)
 
 
+ENTRIES = st.integers(-(2**53), 2**53)
+
+
+@given(
+    arrays.arrays(np.int64, st.lists(st.integers(0, 5), max_size=4).map(tuple), elements=ENTRIES),
+    st.integers(1, 54),
+    st.integers(-256, 256),
+    st.booleans(),
+)
+def test_a_file_gives_every_array_back_in_the_bits_that_it_needs(
+    tmp_path_factory: pytest.TempPathFactory, whole: np.ndarray, bits: int, exponent: int, both: bool
+) -> None:
+    whole = np.asarray(whole >> (54 - bits))
+    if both and whole.ndim == 2:
+        whole = whole @ whole.T >> 5 if not whole.size else np.tril(np.resize(whole, (4, 4)))
+        whole = np.maximum(whole, whole.T)
+    published, path = Published.of({"M": Values(whole, exponent)}), tmp_path_factory.mktemp("values") / "x"
+    published.save(path)
+    back = Published.load(path).read()["M"]
+    assert back == Values(whole, exponent)
+    assert back.integers.shape == whole.shape
+
+
+def test_a_map_takes_its_triangle_in_20_bits_and_weights_theirs() -> None:
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(64, 64))
+    M, W = Values.rounded(half + half.T), Values.rounded(rng.normal(size=(10, 65)))
+    one, both = (len(Published.of(each).encode()) for each in ({"M": M}, {"M": M, "W": W}))
+    triangle, weights = 64 * 65 // 2 * 20 // 8, 10 * 65 * 20 // 8
+    assert triangle < one < triangle + 500
+    assert weights < both - one < weights + 200
+    lopsided = M.integers.copy()
+    lopsided[0, 1] += 1
+    assert len(Published.of({"M": Values(lopsided, M.exponent)}).encode()) > 64 * 64 * 20 // 8
+
+
+def test_the_digest_of_a_value_names_it_whatever_its_file() -> None:
+    one = Values(np.array([[1, 2], [2, 3]]), 4)
+    others = [
+        Values(np.array([[1, 2], [2, 4]]), 4),
+        Values(np.array([[1, 2], [2, 3]]), 5),
+        Values(np.array([1, 2, 2, 3]), 4),
+    ]
+    assert len({one.digest, *(each.digest for each in others)}) == 4
+    assert Values(np.array([[1, 2], [2, 3]], order="F"), 4).digest == one.digest
+
+
 def test_values_of_another_plan_are_not_taken() -> None:
     bare = replace(Published.of(VALUES), values=None)
     assert bare.holding(VALUES).read().keys() == VALUES.keys()
@@ -106,13 +160,44 @@ def test_values_of_another_plan_are_not_taken() -> None:
         bare.holding({"M": VALUES["M"]})
 
 
+def form(name: str = "M", **changes: object) -> str:
+    """The manifest of one value of a byte."""
+    said = {"exponent": 1, "shape": [2, 2], "bits": 2, "symmetric": False, **changes}
+    return json.dumps({"after": "", "values": {name: said}})
+
+
 @pytest.mark.parametrize(
-    "manifest", [b"[]", b'{"after": "", "exponents": {"Z": 1}}', b'{"after": "x", "exponents": {"M": 1}}']
+    "manifest",
+    [
+        "[]",
+        '{"after": "", "exponents": {"M": 1}}',
+        form("Z"),
+        form().replace('""', '"x"'),
+        form(exponent=257),
+        form(bits=0),
+        form(bits=56),
+        form(bits=9),
+        form(shape=[-1]),
+        form(shape=[5]),
+        form(shape=[1 << 14, 1 << 14]),
+        form(shape=[1 << 70, 0]),
+        form(shape=[0] * 70),
+        pytest.param(form(shape=[(1 << 63) - 1] * 60_000), id="many axes"),  # a product of minutes
+        form(symmetric=True, shape=[4]),
+        form(symmetric=True, shape=[2, 3]),
+        form(symmetric=1),
+        form(more=0),
+    ],
 )
-def test_a_file_that_contradicts_itself_is_refused(manifest: bytes, tmp_path: Path) -> None:
+def test_a_file_that_contradicts_itself_is_refused(manifest: str, tmp_path: Path) -> None:
     from privstats.files.envelope import Content
     from privstats.schema.public_values import FORMAT
 
-    FORMAT.write(tmp_path / "bad.values", Content(manifest, {"M": np.array([1])}))
+    FORMAT.write(tmp_path / "good.values", Content(form().encode(), {"M": np.array([0b11_10_01_00], np.uint8)}))
+    assert Published.load(tmp_path / "good.values").read()["M"].integers.size == 4
+    FORMAT.write(tmp_path / "wide.values", Content(form().encode(), {"M": np.array([1])}))
+    with pytest.raises(PlanError, match="hold together: an array has another number of bytes"):
+        Published.load(tmp_path / "wide.values")
+    FORMAT.write(tmp_path / "bad.values", Content(manifest.encode(), {"M": np.array([0], np.uint8)}))
     with pytest.raises(PlanError, match="hold together"):
         Published.load(tmp_path / "bad.values")

@@ -20,7 +20,7 @@ from privstats.encoding import flatten, layout_of
 from privstats.errors import PlanError
 from privstats.moments import measure
 from privstats.randomness import Generator
-from privstats.schema import GradientSchema, ScoreSchema
+from privstats.schema import CalibrationSchema, GradientSchema, ScoreSchema
 from privstats.schema.public_values import VALUE_BITS, Published, Values
 from threat_models.audits.climb import Search
 from threat_models.audits.sensitivity import Finding
@@ -32,7 +32,7 @@ __all__ = ["Attempt", "audit_gradients", "worst_attempt"]
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 _MOST = (1 << (VALUE_BITS - 1)) - 1
 
-Round: TypeAlias = GradientSchema | ScoreSchema
+Round: TypeAlias = GradientSchema | CalibrationSchema | ScoreSchema
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts:
         PlanError: not a plan of gradients.
     """
     schema = target.schema
-    if not isinstance(schema, GradientSchema | ScoreSchema):
+    if not isinstance(schema, Round):
         raise PlanError("this search is for rounds of a course: give a round's plan, or use `audit sensitivity`")
     schema = _behind_the_transform(schema)
     found = [
@@ -88,7 +88,7 @@ def _labels(schema: Round) -> int | None:
     match schema:
         case ScoreSchema():
             return 2 if schema.family == "logistic" else None
-        case GradientSchema():
+        case GradientSchema() | CalibrationSchema():
             return schema.classes
 
 
@@ -103,7 +103,8 @@ def _start(schema: Round, adjacency: Adjacency, chance: np.random.Generator) -> 
     records = 1 if adjacency == "add-remove" else 2
     x = chance.normal(size=(1, schema.features))
     X = np.vstack([x, -x][:records]) * (schema.clip_norm * 2 / np.linalg.norm(x))
-    y = np.arange(records) if _labels(schema) else np.array([1.0, -1.0])[:records] * 2 * (schema.target_bound or 1.0)
+    most = getattr(schema, "target_bound", None) or 1.0
+    y = np.arange(records) if _labels(schema) else np.array([1.0, -1.0])[:records] * 2 * most
     return Attempt({name: _drawn(name, shape, chance) for name, shape in schema.needs.items()}, X, y.astype(np.float64))
 
 

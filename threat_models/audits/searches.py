@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from privstats.schema import CountSchema, GradientSchema, Schema, ScoreSchema, SitesSchema, WithinSchema, of_records
+from privstats.schema import (
+    CalibrationSchema,
+    CountSchema,
+    GradientSchema,
+    Schema,
+    ScoreSchema,
+    SitesSchema,
+    WithinSchema,
+    of_records,
+)
 from threat_models.audits.counts import audit_counts
 from threat_models.audits.gradients import audit_gradients
 from threat_models.audits.sensitivity import audit_sensitivity
@@ -16,6 +25,7 @@ __all__ = ["search_of"]
 
 _SEARCHES: Mapping[type[Schema], Callable[..., Report]] = {
     GradientSchema: audit_gradients,
+    CalibrationSchema: audit_gradients,
     WithinSchema: audit_within,
     CountSchema: audit_counts,
     SitesSchema: audit_sites,

@@ -22,7 +22,7 @@ from privstats.moments import Moments, measure
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator, secure, seeded
 from privstats.release import Release
-from privstats.schema import ClassSchema, GradientSchema, Schema, bare, of_records
+from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, Schema, bare, of_records
 from privstats.transforms import input_features
 from threat_models.audits.promise import Promise, promise_of
 
@@ -204,7 +204,7 @@ class Target:
     def empty(self) -> Moments:
         """The moments of a client without records."""
         schema = self.schema
-        if isinstance(schema, GradientSchema):
+        if isinstance(schema, GradientSchema | CalibrationSchema):
             nothing = np.zeros((0, input_features(schema.transform, schema.features)))
             return measure(schema, nothing, np.zeros(0, np.int64), published=self.plan.published)
         y = np.zeros((0, schema.sizes["target"])) if "target" in schema.sizes else np.zeros(0, np.int64)
@@ -297,6 +297,8 @@ def _steps_per_unit(schema: Schema, statistic: str) -> float:
     if isinstance(schema, GradientSchema):
         steps = float(2**schema.grid_bits)
         return {"g": steps * steps / schema.residual_norm, "k": steps}[statistic]
+    if isinstance(schema, CalibrationSchema):
+        return {"t": float(2**schema.grid_bits)}[statistic]
     records = of_records(schema)
     if isinstance(records, ClassSchema):
         return {"N": _COUNT_STEPS, "A": feature}.get(statistic, feature * feature)

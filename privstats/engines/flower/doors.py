@@ -28,6 +28,7 @@ MOST_REQUEST = 32 << 20
 
 _FLEET = "/v1/fleet/"
 _BACKLOG = 2048
+_LEAVE_SECONDS = 3
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -110,6 +111,7 @@ def serve_both(fleet: str, *, lifespan_config: Any) -> None:
         ),
         ssl_keyfile=lifespan_config.ssl_keyfile,
         ssl_certfile=lifespan_config.ssl_certfile,
+        timeout_graceful_shutdown=_LEAVE_SECONDS,  # without it one open request keeps an ended SuperLink, and its app
     )
     server = uvicorn.Server(config)
     server.run(sockets=[_listening(*host_and_port(fleet)), _listening(LOOPBACK, lifespan_config.port)])

@@ -12,7 +12,9 @@ import importlib.metadata
 import logging
 import os
 import shlex
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -25,7 +27,7 @@ from privstats.engines.flower.pauses import IDLE, IDLE_SECONDS, Pauses
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 
-__all__ = ["REFUSED", "VERSION", "check_version", "guard", "replace", "write_programs"]
+__all__ = ["REFUSED", "VERSION", "check_version", "end_with", "guard", "replace", "write_programs"]
 
 VERSION = "1.41.0"
 """The only supported release of Flower, because this module replaces internal names."""
@@ -41,6 +43,8 @@ REFUSED = (
 """All programs that Flower's executor may start; each refuses, except the one that the node or SuperLink runs."""
 
 _EXECUTOR = "flower-superexec"
+_MONITOR = "start_parent_process_monitor"
+_LOOK_SECONDS, _LEAVE_SECONDS = 0.2, 2.0
 _READING = frozenset({"open", "import", "ctypes.dlopen", "os.exec", "os.posix_spawn", "subprocess.Popen"})
 
 
@@ -113,6 +117,36 @@ def replace(module: str, names: Mapping[str, object]) -> Any:
     return found
 
 
+def end_with(parent: int, seconds: float = _LEAVE_SECONDS) -> None:
+    """End this process when another one has ended: by SIGINT, and by SIGKILL if it still runs some seconds later.
+
+    Flower's own monitor stops at SIGINT, which a program never notices while it waits for a lock or a connection.
+    Nothing is lost by a kill: states are on the disk before anything is sent.
+
+    Args:
+        parent: the id of the other process.
+        seconds: for which it may take its leave.
+    """
+    child = os.getppid() == parent  # one that nobody waits for stays, as a zombie, and its children get another parent
+
+    def watch() -> None:
+        while _lives(parent) and (not child or os.getppid() == parent):
+            time.sleep(_LOOK_SECONDS)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(seconds)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True
+
+
 def write_programs(folder: Path, runs: str) -> None:
     """Write the only folder on the ``PATH`` of a node or a SuperLink: no other program is found by name.
 
@@ -154,7 +188,7 @@ def pin_client() -> Callable[[], None]:
     """Flower's client program with our app: the bundle is not unpacked and not loaded."""
     replace(
         "flwr.supernode.runtime.run_clientapp",
-        {"install_from_fab": _nothing, "get_load_client_app_fn": _load_client_app},
+        {"install_from_fab": _nothing, "get_load_client_app_fn": _load_client_app, _MONITOR: end_with},
     )
     main: Callable[[], None] = importlib.import_module("flwr.supernode.cli.flwr_clientapp").flwr_clientapp
     return main
@@ -171,6 +205,7 @@ def pin_server() -> Callable[[], None]:
             "get_project_config": _project_config,
             "get_fused_config_from_dir": _overrides,
             "run_": partial(_run_server_app, run),
+            _MONITOR: end_with,
         },
     )
     pulling = "flwr.superlink.grid.http_grid"
@@ -236,6 +271,7 @@ def _client() -> Callable[[], None]:
 
 def _executor() -> Callable[[], None]:
     """Flower's executor; the program that it starts for each message is forked from a loaded one."""
+    replace("flwr.supercore.superexec.run_superexec", {_MONITOR: end_with})
     name = os.environ.get(fork_server.PROGRAM)
     if name is not None:
         programs = fork_server.ForkedPrograms(name)
@@ -254,8 +290,7 @@ def _supernode() -> Callable[[], None]:
 
 def _child(module: str, name: str) -> Callable[[], None]:
     """One of Flower's mains that ends when ``join``, or ``serve``, ends."""
-    parent = os.getppid()
-    importlib.import_module("flwr.supercore.app_utils").start_parent_process_monitor(parent)
+    end_with(os.getppid())
     return _flower(module, name)
 
 

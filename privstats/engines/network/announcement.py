@@ -26,7 +26,7 @@ NO_SUM: Final = b""
 ANNOUNCED: Final[tuple[Kind, ...]] = ("hello", "open", "helper")
 """The kinds of messages that may be a party's first of a session: each carries the announcement, or is refused."""
 
-_LABEL = b"privstats/flower/1/brief\0"
+_LABEL = b"privstats/flower/2/brief\0"
 _Digest = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 _MaybeDigest = Annotated[bytes, msgspec.Meta(max_length=32)]
 _Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 16)]
@@ -40,7 +40,8 @@ class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unk
         roster: digest of the course's roster.
         place: the round's number.
         plan: its plan, as TOML; empty for a plan alone, whose digest is in ``course``.
-        values: SHA-256 of the file of its published values; empty where there are none.
+        values: SHA-256 of each of its published values by name (``Values.digest``), so that a value that is the same in
+            several rounds, like the map of a refinement, is sent once; empty where there are none.
         outcomes: SHA-256 of the release file of every round before it; :data:`NO_SUM` for one without.
     """
 
@@ -48,12 +49,12 @@ class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unk
     roster: _Digest
     place: _Place
     plan: str
-    values: _MaybeDigest
+    values: Mapping[str, _Digest]
     outcomes: tuple[_MaybeDigest, ...]
 
 
 class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """An announcement with the server's signature, and files that it names: values, and some releases, by round.
+    """An announcement with the server's signature, and what it names: values in a file, and releases by round.
 
     ``ended`` are signed statements about rounds that have ended, by round: one :class:`EndStatements` each, verified on
     its own.
@@ -74,27 +75,26 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
         releases: Mapping[int, bytes],
         ended: Mapping[int, bytes] | None = None,
     ) -> SignedAnnouncement:
-        """Sign an announcement."""
+        """Sign an announcement, and the file of values that travels with it."""
         said = msgspec.msgpack.encode(announcement)
-        return cls(said, identity.sign(_statement(said)), values, dict(releases), dict(ended or {}))
+        return cls(said, identity.sign(_statement(said, values)), values, dict(releases), dict(ended or {}))
 
     def opened(self, server: bytes) -> RoundAnnouncement:
-        """Verify and return the announcement: the server's signature, and the digest of the values.
+        """Verify the server's signature of the announcement and of the file of values, which is not parsed before.
 
         Raises:
-            LocalProtocolError: a wrong signature, other values, or bytes that are no announcement.
+            LocalProtocolError: a wrong signature, or bytes that are no announcement.
         """
-        if not verify(server, self.signature, _statement(self.announcement)):
-            raise LocalProtocolError("the server on the roster did not sign this announcement of a round")
+        if not verify(server, self.signature, _statement(self.announcement, self.values)):
+            raise LocalProtocolError(
+                "the server on the roster did not sign this announcement of a round with these values"
+            )
         try:
-            announcement = msgspec.msgpack.decode(self.announcement, type=RoundAnnouncement)
+            return msgspec.msgpack.decode(self.announcement, type=RoundAnnouncement)
         except (msgspec.DecodeError, RecursionError):
             raise LocalProtocolError(
                 "what the server signed is no round of a course: it runs another version"
             ) from None
-        if digest_of(self.values) != announcement.values:
-            raise LocalProtocolError("the published values are not those that the server signed")
-        return announcement
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -134,5 +134,5 @@ def digest_of(file: bytes | None) -> bytes:
     return sha256(file).digest() if file else b""
 
 
-def _statement(announcement: bytes) -> bytes:
-    return _LABEL + sha256(announcement).digest()
+def _statement(announcement: bytes, values: bytes) -> bytes:
+    return _LABEL + sha256(announcement).digest() + sha256(values).digest()

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -31,7 +31,7 @@ from privstats.errors import LedgerError, LocalProtocolError, PlanError, Privsta
 from privstats.files.atomic import atomic_write, read_whole
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema.public_values import Published, beside
+from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg import Identity, Roster
 from privstats.session.accounting import CHARGED_BEFORE, Charge, Charging, NodeCharge
 
@@ -118,6 +118,12 @@ class Folder(FolderDocuments):
         """
         with _laid_down(self._made(place) / "values", values) as path:
             return Published.load(path)
+
+    def values(self, place: int) -> Mapping[str, Values]:
+        """The published values of a round that this folder holds; none where it has none, or their file is damaged."""
+        with suppress(PlanError):
+            return Published.load(beside(self.path(place) / PLAN)).read()
+        return {}
 
     def release(self, place: int) -> Release | None:
         """A round's outcome from its file; None where there was no sum.

@@ -119,7 +119,8 @@ class HostStatus:
     def _resumes(self, status: ServerStatus) -> str:
         home, place = self.documents.home, len(self.ended)
         if self.over:
-            return f"{self.ended[-1].sentence(home.name)}. A new one needs a new run name: privstats flower renew"
+            name = self.documents.path(place - 1).relative_to(home.parent).as_posix()
+            return f"{self.ended[-1].sentence(name)}. A new one needs a new run name: privstats flower renew"
         at = f"at step {status.step}" if status.step and status.place == place else "between two steps"
         if not (self.documents.path(place) / "journal" / "snapshot").exists():
             at = "at its beginning"

@@ -8,7 +8,7 @@ differences between kinds of courses.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from privstats.engines.network.session_history import EndedSession, KeptStatemen
 from privstats.engines.network.transport import Deadlines, Transport
 from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
 from privstats.release import Release
-from privstats.schema.public_values import beside
+from privstats.schema.public_values import Published, Values
 
 __all__ = ["Ended", "Host", "Waiting"]
 
@@ -189,21 +189,24 @@ class Host:
         """The announcement of a round; of a plan alone, which all parties have, only its digest."""
         above, kind = self.folder, self.folder.kind
         files = {place: above.shown(place) for place in range(folder.place)}
-        plan = above.path(folder.place) / "plan.toml"
-        values = beside(plan).read_bytes() if not kind.single and beside(plan).exists() else b""
+        values = {} if kind.single or folder.plan.published is None else folder.plan.published.read()
+        last = above.values(folder.place - 1) if folder.place else {}
+        before = {value.digest for value in last.values()}
+        fresh = {name: value for name, value in values.items() if value.digest not in before}
         announcement = RoundAnnouncement(
             course=bytes.fromhex(above.digest),
             roster=above.roster.digest,
             place=folder.place,
             plan="" if kind.single else folder.plan.to_toml(),
-            values=digest_of(values),
+            values={name: value.digest for name, value in values.items()},
             outcomes=tuple(NO_SUM if file is None else digest_of(file) for file in files.values()),
         )
         proofs = {place: KeptStatements(above.path(place)).proof for place in files} if kind.gives_back else {}
         return OutgoingAnnouncement(
             announcement,
             above.identity,
-            values,
+            _file_of(values),
+            _file_of(fresh),
             {place: file for place, file in files.items() if file},
             {place: proof for place, proof in proofs.items() if proof},
         )
@@ -212,7 +215,11 @@ class Host:
         return lambda line: say(type(line)(f"{_at(place)}{line}"))
 
     def _sentence(self, releases: Sequence[Release | None]) -> str:
-        return self.folder.kind.ended(self.folder.course, releases, self.folder.home.name)
+        return self.folder.kind.ended(self.folder.course, releases, self.folder.home)
+
+
+def _file_of(values: Mapping[str, Values]) -> bytes:
+    return Published.of(values).encode() if values else b""
 
 
 def _at(place: int) -> str:

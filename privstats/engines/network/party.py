@@ -34,6 +34,7 @@ from privstats.engines.network.status_file import PartyStatus, noted
 from privstats.engines.network.transport import Answer
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError, ReleaseError
 from privstats.plan import Plan
+from privstats.schema.public_values import Values
 from privstats.secagg import Roster
 
 __all__ = ["Party", "answer"]
@@ -93,9 +94,9 @@ class Party:
 
     def answer(self, kind: str, data: bytes) -> Answer:
         """Answer one message; never raises."""
-        said, named, place, began = b"" if kind == "node" else data, "message", -1, time.monotonic()
+        said, named, place, began = b"" if kind == "round" else data, "message", -1, time.monotonic()
         try:
-            if kind != "node":
+            if kind != "round":
                 raise Declined(VERSION, ANOTHER_VERSION)
             envelope = _opened(data)
             said, named, place = envelope.data, envelope.kind, envelope.place
@@ -214,9 +215,27 @@ class Party:
 
     def _plan(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> Plan:
         plan = Plan.from_toml(announcement.plan)
-        if plan.published is None or not signed.values:
-            return plan
-        return plan.with_values(self.folder.read_values(announcement.place, signed.values).read())
+        return plan if plan.published is None else plan.with_values(self._values(announcement, signed))
+
+    def _values(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> dict[str, Values]:
+        """The published values that the server named: those that came with the message, and others of earlier rounds.
+
+        Raises:
+            Declined: other values came than those that were named, or one has neither come nor is here.
+            PlanError: what came is no file of values.
+        """
+        folder, place = self.folder, announcement.place
+        came = dict(folder.read_values(place, signed.values).read()) if signed.values else {}
+        if any(announcement.values.get(name) != value.digest for name, value in came.items()):
+            raise Declined("damaged", "the published values are not those that the server signed")
+        for before in reversed(range(place)):
+            if came.keys() == announcement.values.keys():
+                break
+            held = {value.digest: value for value in folder.values(before).values()}
+            came = {name: held[digest] for name, digest in announcement.values.items() if digest in held} | came
+        for name in sorted(announcement.values.keys() - came.keys()):
+            raise Declined(BEHIND, f"the published {name} of round {place} is not here; the server sends it again")
+        return came
 
 
 def answer(home: str | Path, kind: str, data: bytes) -> Answer:

@@ -1,7 +1,8 @@
 """The transport of one round's session: it puts every message into an envelope with the round's number.
 
-The loop and the folders of a session need no knowledge of other rounds. A party that lacks earlier releases reports it,
-and is sent them. Works over any transport; ``host`` makes it.
+The loop and the folders of a session need no knowledge of other rounds. A party is sent what it should lack: the last
+release, and values that the round before has not published. One that lacks more reports it, and is sent everything.
+Works over any transport; ``host`` makes it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from hashlib import sha256
 from privstats.engines.network.announcement import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.engines.network.statements import read_signed_reply
 from privstats.engines.network.status_codes import FAILED, VERSION
-from privstats.engines.network.transport import Kind, Reply, Transport, pulled
+from privstats.engines.network.transport import OK, Kind, Reply, Transport, pulled
 from privstats.secagg import Identity
 
 __all__ = ["BEHIND", "OutgoingAnnouncement", "RoundTransport"]
 
 BEHIND = "behind"
-"""The code of a party that lacks releases of earlier rounds."""
+"""The code of a party that lacks releases, or published values, of earlier rounds."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class OutgoingAnnouncement:
         announcement: of the round.
         identity: the server's.
         values: the file of its published values; empty where there are none.
+        fresh: the file of those that the round before has not published; empty where there are none.
         releases: the release files of the rounds before it that have one.
         ended: signed statements about earlier rounds, where they can prove an exclusion.
     """
@@ -37,11 +39,13 @@ class OutgoingAnnouncement:
     announcement: RoundAnnouncement
     identity: Identity
     values: bytes
+    fresh: bytes
     releases: Mapping[int, bytes]
     ended: Mapping[int, bytes] = field(default_factory=dict)
 
     def signed(self, *, whole: bool) -> SignedAnnouncement:
-        """The signed announcement, with statements and the last release, which every party lacks, or all of them.
+        """The signed announcement, with statements and what every party lacks, the last release and fresh values; or
+        with all releases and values.
 
         A party cannot notice that it lacks the outcome of a round without a sum, so statements about such rounds are
         always sent.
@@ -51,7 +55,11 @@ class OutgoingAnnouncement:
         last = {*list(self.releases)[-1:], *list(self.ended)[-1:]}
         releases = {place: file for place, file in self.releases.items() if place in last}
         ended = {place: said for place, said in self.ended.items() if place in last or place not in self.releases}
-        return SignedAnnouncement.of(self.announcement, self.identity, self.values, releases, ended)
+        return SignedAnnouncement.of(self.announcement, self.identity, self.fresh, releases, ended)
+
+    def repeated(self) -> SignedAnnouncement:
+        """The signed announcement alone, for a party that has taken one of this round with all that came with it."""
+        return SignedAnnouncement.of(self.announcement, self.identity, b"", {})
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,7 @@ class RoundTransport:
         self._transport, self._announcing, self._publics = transport, outgoing, publics
         self._sent: dict[str, _Sent] = {}
         self._again: dict[str, str] = {}  # a message, and the one sent in its place with all releases
+        self._answered: set[int] = set()  # nodes that have taken the announcement
 
     def online(self) -> Sequence[int]:
         """As the transport below."""
@@ -105,6 +114,8 @@ class RoundTransport:
         sent = self._sent.get(message)
         if sent is None:
             return reply
+        if reply.code == OK:
+            self._answered.add(sent.node)
         if reply.code == BEHIND and message not in self._again:
             self._again[message] = self._pushed(sent, whole=True)
             return None
@@ -115,9 +126,14 @@ class RoundTransport:
         return reply.code == FAILED and bool(read_signed_reply(reply.data, sent.digest, FAILED, self._publics))
 
     def _pushed(self, sent: _Sent, *, whole: bool) -> str:
-        signed = self._announcing.signed(whole=whole) if sent.kind in ANNOUNCED else None
+        signed = self._signed(sent, whole) if sent.kind in ANNOUNCED else None
         envelope = Envelope(self._announcing.announcement.place, sent.kind, sent.data, signed).encode()
-        name = self._transport.push(sent.node, "node", envelope, ttl=sent.ttl)
+        name = self._transport.push(sent.node, "round", envelope, ttl=sent.ttl)
         if signed is not None:
             self._sent[name] = replace(sent, digest=sha256(envelope).digest())
         return name
+
+    def _signed(self, sent: _Sent, whole: bool) -> SignedAnnouncement:
+        if sent.node in self._answered and not whole:
+            return self._announcing.repeated()
+        return self._announcing.signed(whole=whole)

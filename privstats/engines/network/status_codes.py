@@ -44,7 +44,7 @@ CODES: Mapping[str, Code] = {
     "busy": Code("is busy", SOON),
     "damaged": Code("got a message that was damaged on its way", SOON),
     "refused": Code("has caught a message that no honest server sends, and has left: its operator has the reason"),
-    "behind": Code("lacks releases of earlier rounds, and could not take them", SILENT),
+    "behind": Code("lacks releases or values of earlier rounds, and could not take them", SILENT),
     "not_next": Code(
         "refuses a round that does not follow from the course and its releases: its operator has the reason"
     ),

@@ -17,9 +17,10 @@ __all__ = ["OK", "Answer", "BatchTransport", "Deadlines", "Kind", "Reply", "Tran
 OK = "ok"
 """The code of an answer with a machine's message."""
 
-Kind: TypeAlias = Literal["hello", "open", "step", "helper", "over", "node"]
+Kind: TypeAlias = Literal["hello", "open", "step", "helper", "over", "round"]
 """Kinds of messages to a node: a request for its place; an opening; a machine's message to a client or to a helper; the
-end of the session; an envelope with any of these, of one round of a course (``"node"``)."""
+end of the session; an envelope with any of these, of one round of a course (``"round"``; earlier versions said
+``"node"``, and each refuses the other's by name)."""
 
 _LEAST_SECONDS = 120.0
 

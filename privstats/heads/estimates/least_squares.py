@@ -14,7 +14,14 @@ import numpy as np
 from privstats.errors import MissingStatisticError
 from privstats.estimates.spectrum import adassp_penalty, denoised_solve
 from privstats.heads.estimates.intercept import eliminate_constant, sums_about
-from privstats.heads.estimates.penalty import GramSpectrum, fold_losses, gcv_penalty, likelihood_penalty, penalty_grid
+from privstats.heads.estimates.penalty import (
+    SINGULAR,
+    GramSpectrum,
+    fold_losses,
+    gcv_penalty,
+    likelihood_penalty,
+    penalty_grid,
+)
 from privstats.heads.evidence import Array, FoldSums, GramEvidence
 
 __all__ = ["Penalty", "Solution", "Solver", "solve"]
@@ -25,12 +32,13 @@ Penalty: TypeAlias = Literal["auto", "gcv", "evidence", "folds"] | float
 
 @dataclass(frozen=True)
 class Solution:
-    """Weights ``(d, T)`` and intercepts ``(T,)``, the penalty and the solver that gave them."""
+    """Weights ``(d, T)``, intercepts ``(T,)``, the penalty and the solver that gave them, and the condition number."""
 
     weights: Array
     intercept: Array
     penalty: float
     solver: str
+    condition: float
 
 
 def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
@@ -45,7 +53,7 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
     chosen = _penalty(evidence, centred, penalty, noisy)
     if solver == "wiener":
         fit = denoised_solve(_counted(centred), chosen)
-        return _with_intercept(evidence, centred, fit.weights, fit.penalty, solver)
+        return _with_intercept(evidence, centred, fit.weights, fit.penalty, solver, fit.values)
     spectrum = GramSpectrum.of(centred.G, centred.h)
     if chosen is None:
         chosen = denoised_solve(_counted(centred)).penalty
@@ -53,7 +61,7 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
         chosen += adassp_penalty(spectrum.raw, centred.sigma_G)
     # half the radius of the noise's own semicircle: a smaller eigenvalue is uninformative, and its inverse is large
     noise_alone = centred.sigma_G * math.sqrt(len(spectrum.values) / 2)
-    return _with_intercept(evidence, centred, spectrum.weights(chosen, noise_alone), chosen, solver)
+    return _with_intercept(evidence, centred, spectrum.weights(chosen, noise_alone), chosen, solver, spectrum.values)
 
 
 def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, noisy: bool) -> float | None:
@@ -121,11 +129,16 @@ def _about(test: GramEvidence, trained: GramEvidence) -> tuple[Array, Array, flo
 
 
 def _with_intercept(
-    evidence: GramEvidence, centred: GramEvidence, weights: Array, penalty: float, solver: str
+    evidence: GramEvidence, centred: GramEvidence, weights: Array, penalty: float, solver: str, values: Array
 ) -> Solution:
     """Weights for the columns as they came: the intercept goes to the constant column where there is one."""
     intercept = centred.target_means - centred.feature_means @ weights
     if evidence.constant is None:
-        return Solution(weights, intercept, penalty, solver)
+        return Solution(weights, intercept, penalty, solver, _condition(values, penalty))
     full = np.vstack([weights, intercept / evidence.constant])
-    return Solution(full, np.zeros_like(intercept), penalty, solver)
+    return Solution(full, np.zeros_like(intercept), penalty, solver, _condition(values, penalty))
+
+
+def _condition(values: Array, penalty: float) -> float:
+    least, most = float(values.min()) + penalty, float(values.max()) + penalty
+    return most / least if least > SINGULAR * most else math.inf

@@ -12,7 +12,10 @@ import numpy as np
 from privstats.estimates.spectrum import denoise_spectrum
 from privstats.heads.evidence import Array
 
-__all__ = ["GramSpectrum", "fold_losses", "gcv_penalty", "likelihood_penalty", "penalty_grid"]
+__all__ = ["SINGULAR", "GramSpectrum", "fold_losses", "gcv_penalty", "likelihood_penalty", "penalty_grid"]
+
+SINGULAR = 1e-14
+"""Share of the largest eigenvalue up to which an eigenvalue is taken for 0."""
 
 _EXPONENTS = np.linspace(-9.0, 4.0, 131)
 
@@ -53,7 +56,7 @@ class GramSpectrum:
             least: directions with ``eigenvalue + penalty`` up to here get weight 0.
         """
         shifted = self.values + penalty
-        usable = shifted > max(least, max(float(shifted.max()), np.finfo(np.float64).tiny) * 1e-14)
+        usable = shifted > max(least, max(float(shifted.max()), np.finfo(np.float64).tiny) * SINGULAR)
         return self.vectors @ (np.where(usable, 1 / np.where(usable, shifted, 1.0), 0.0)[:, None] * self.rotated)
 
 

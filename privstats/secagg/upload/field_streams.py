@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from privstats.encoding import RingVector
+from privstats.errors import LocalProtocolError
 from privstats.secagg.upload.masking_scheme import Hidden, MaskingScheme, Streams, secret_of
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.proof.field import Field, add, elements, lift, stream
@@ -22,7 +23,7 @@ from privstats.secagg.upload.proof.transcript import BLIND_BYTES, Transcript, sh
 from privstats.secagg.upload.proof.verifier import answer, refusals
 from privstats.secagg.upload.signed_statements import derive
 
-__all__ = ["FieldStreams", "check_provable", "scheme_of"]
+__all__ = ["FieldStreams", "check_provable", "proving", "scheme_of"]
 
 _WORD = 8
 
@@ -126,3 +127,14 @@ def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1)
     if parameters.statement is None or not isinstance(parameters.ring, Prime):
         return Streams(parameters.ring, parameters.helpers, context, threads=threads)
     return FieldStreams(parameters.ring, parameters.statement, parameters.helpers, context)
+
+
+def proving(scheme: MaskingScheme) -> FieldStreams:
+    """The scheme of a session whose reports carry proofs: no member goes on with one that proves nothing.
+
+    Raises:
+        LocalProtocolError: it is another scheme.
+    """
+    if not isinstance(scheme, FieldStreams):
+        raise LocalProtocolError("reports of this session carry proofs, and the masking scheme verifies none")
+    return scheme

@@ -20,7 +20,7 @@ from privstats.secagg.machines import ENDS
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload import signed_statements as said
-from privstats.secagg.upload.field_streams import FieldStreams, scheme_of
+from privstats.secagg.upload.field_streams import FieldStreams, proving, scheme_of
 from privstats.secagg.upload.masking_scheme import MaskingScheme
 from privstats.secagg.upload.panel import HelperKeys, Panel
 from privstats.secagg.upload.parameters import UploadParameters
@@ -193,7 +193,7 @@ class Helper(Exclusive):
         Raises:
             RemoteProtocolError, LocalProtocolError: as :meth:`receive`.
         """
-        self._refusing(lambda view: self._whole(self._taken, view), data)
+        self._refusing(self._take_message, data)
 
     @exclusive
     def abandon(self) -> list[tuple[str, bytes]]:
@@ -224,14 +224,29 @@ class Helper(Exclusive):
         raise LocalProtocolError("a helper is not saved whole: engines.journal.JournaledHelper keeps what it was sent")
 
     def _receive_message(self, view: memoryview) -> bytes:
-        wire.check_size(view, messages.largest_request(self.parameters))
-        if self._step in ENDS:
-            if self._answer and sha256(view).digest() == self._answered:
-                return self._answer
-            raise Refusal("session_over", f"this helper is {self._step}, and its box key is gone", proven=False)
+        self._check_size(view)
+        if self._answer and sha256(view).digest() == self._answered:
+            return self._answer
+        self._require_running()
         if messages.is_kind(view, messages.Survivors):
             return self._whole(self._reveal, view)
         return self._whole(self._check, view)
+
+    def _take_message(self, view: memoryview) -> None:
+        self._check_size(view)
+        self._require_running()
+        self._whole(self._taken, view)
+
+    def _check_size(self, view: memoryview) -> None:
+        """Refuse a message that is larger than any of the leader's; unproven, because its signature was not read."""
+        try:
+            wire.check_size(view, messages.largest_request(self.parameters))
+        except Refusal as refusal:
+            raise refusal.unproven() from None
+
+    def _require_running(self) -> None:
+        if self._step in ENDS:
+            raise Refusal("session_over", f"this helper is {self._step}, and its box key is gone", proven=False)
 
     def _whole(self, act: Callable[[memoryview], _T], view: memoryview) -> _T:
         """Process a message completely or refuse it; an interruption ends this helper."""
@@ -288,12 +303,12 @@ class Helper(Exclusive):
     def _checked(self, message: messages.Batch | messages.ProvedBatch) -> bytes:
         batch, bitmap = self._parts[message.part]
         told = self._context, self.place, batch, bitmap
-        if isinstance(message, messages.ProvedBatch) and isinstance(self._scheme, FieldStreams):
-            answers = b"".join(self._answers(self._scheme, message, bitmap))
-            signature = self._identity.sign(said.proved_checked_statement(*told, answers))
-            return messages.encode(messages.ProvedChecked(self._context, message.part, bitmap, answers, signature))
-        signature = self._identity.sign(said.checked_statement(*told))
-        return messages.encode(messages.Checked(self._context, message.part, bitmap, signature))
+        if isinstance(message, messages.Batch):  # where the parameters have no claim: decoding refused it elsewhere
+            signature = self._identity.sign(said.checked_statement(*told))
+            return messages.encode(messages.Checked(self._context, message.part, bitmap, signature))
+        answers = b"".join(self._answers(proving(self._scheme), message, bitmap))
+        signature = self._identity.sign(said.proved_checked_statement(*told, answers))
+        return messages.encode(messages.ProvedChecked(self._context, message.part, bitmap, answers, signature))
 
     def _answers(self, scheme: FieldStreams, message: messages.ProvedBatch, bitmap: bytes) -> Iterator[bytes]:
         """To the proof of each accepted report, made again from the same batch each time: one rho per report, ever."""

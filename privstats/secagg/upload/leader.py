@@ -20,7 +20,7 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload.batching import ReportBatches, accepted_by, accepted_by_all, answers_to
-from privstats.secagg.upload.field_streams import FieldStreams, scheme_of
+from privstats.secagg.upload.field_streams import proving, scheme_of
 from privstats.secagg.upload.masking_scheme import MaskingScheme
 from privstats.secagg.upload.panel import HelperKeys, Panel
 from privstats.secagg.upload.parameters import UploadParameters
@@ -110,11 +110,7 @@ class Leader(Serving):
         return self._take_checked(place, view)
 
     def _decode(self, view: memoryview, kind: type[Any]) -> Any:
-        """Parse a message whose sender is not authenticated yet, so a refusal proves nothing."""
-        try:
-            return messages.decode(view, kind, self.parameters, self._context)
-        except Refusal as refusal:
-            raise Refusal(refusal.code, refusal.detail, proven=False) from None
+        return messages.decode(view, kind, self.parameters, self._context)
 
     def _take_report(self, sender: int, view: memoryview) -> Outbox:
         state = self._state
@@ -172,12 +168,11 @@ class Leader(Serving):
         client's."""
         if self.parameters.claim is None:
             return accepted
-        assert isinstance(self._scheme, FieldStreams)  # noqa: S101  of a claim: parameters refuse any other
-        answers, proved = answers_to(part), []
+        scheme, answers, proved = proving(self._scheme), answers_to(part), []
         for sender in accepted:
             head = part.heads[sender]
             said = checks.transcript_of(self._context, sender, head.commits, head.parts)
-            if self._scheme.refused(part.bodies[sender], said, part.rho, answers[sender]):
+            if scheme.refused(part.bodies[sender], said, part.rho, answers[sender]):
                 self._state.faults.add((sender, "check", BAD_PROOF, "by the word of the leader and all helpers"))
             else:
                 proved.append(sender)

@@ -247,12 +247,16 @@ def decode(data: memoryview, kind: type[T], parameters: UploadParameters, contex
     """Parse a message of type ``kind``, after checking version, type, size and context.
 
     Raises:
-        Refusal: another version or type, too many bytes, another run, or anything that the schema does not allow.
+        Refusal: another version or type, too many bytes, another run, or anything that the schema does not allow;
+            always unproven, because the signature that names its sender lies within.
     """
-    _CODEC.check_header(data, kind, parameters)
-    if wire.session_of(data) != context:
-        raise wire.Refusal("wrong_session", "it is of another run, plan, roster or panel")
-    return _CODEC.decode(data, kind)
+    try:
+        _CODEC.check_header(data, kind, parameters)
+        if wire.session_of(data) != context:
+            raise wire.Refusal("wrong_session", "it is of another run, plan, roster or panel")
+        return _CODEC.decode(data, kind)
+    except wire.Refusal as refusal:
+        raise refusal.unproven() from None
 
 
 def signed_part(data: memoryview) -> memoryview:
@@ -263,7 +267,7 @@ def signed_part(data: memoryview) -> memoryview:
     """
     end = len(data) - SIGNATURE_BYTES - len(_SEAL)
     if data[end : end + len(_SEAL)] != _SEAL:
-        raise wire.Refusal("malformed", "its signature is not in the shortest encoding")
+        raise wire.Refusal("malformed", "its signature is not in the shortest encoding", proven=False)
     return data[:end]
 
 

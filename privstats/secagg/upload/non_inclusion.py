@@ -21,8 +21,8 @@ from privstats.secagg.upload.parameters import UploadParameters
 
 __all__ = ["check_abandoned_by_all", "prove_excluded"]
 
-_RECEIPT_BYTES = 256
-"""A size between that of a receipt and that of a report."""
+_BEGINNING = 256
+"""The first bytes of what a client gives: more than the label and the context with which a receipt begins."""
 
 
 def check_abandoned_by_all(
@@ -142,7 +142,7 @@ def _name_of(report: bytes, run: _Run) -> bytes:
     """The name under which a ledger recorded a report of this run."""
     view = wire.view_of(report)
     signed = "report" if run.parameters.claim is None else "proved-report"
-    if bytes(view[:_RECEIPT_BYTES]).startswith(said.prefix(signed) + run.context):
+    if bytes(view[:_BEGINNING]).startswith(said.prefix(signed) + run.context):
         return sha256(view).digest()  # a receipt, the signed statement; the ledger refuses another upload's name
     try:
         message = messages.decode(view, messages.kinds_of(run.parameters).report, run.parameters, run.context)

@@ -9,6 +9,7 @@ what has happened and never for a time.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import time
@@ -55,7 +56,8 @@ def number_of(home: str, data: bytes) -> int:
 
 
 def observe_party() -> None:
-    """Mark, for each message of a session, that it was asked and that it was answered; keep what is summed."""
+    """Mark, for each message of a session, that it was asked and that it was answered, and at its end the processor
+    seconds of the program that answered; keep what is summed."""
     from privstats.engines.network import party
     from privstats.engines.network.announcement import Envelope
     from privstats.session import machines
@@ -68,6 +70,7 @@ def observe_party() -> None:
         name = Path(home).name
         number = number_of(name, data)
         mark(f"{name}.{number}.asked", os.getpid())
+        atexit.register(lambda: mark(f"{name}.{number}.seconds", time.process_time()))
         pause(f"{name}.{number}")
         said = answer(home, kind, data)
         mark(f"{name}.{number}.answered", said.code)
@@ -86,19 +89,19 @@ def observe_host() -> None:
     """Mark how many answers the server has taken, and hold it at its transport."""
     from privstats.engines.flower.grid import GridTransport
 
-    pull, taken = GridTransport.pull, set()  # a repeated answer is the same bytes, and counts once
+    pull_many, taken = GridTransport.pull_many, set()  # a repeated answer is the same bytes, and counts once
 
-    def observed(self, message, most):
+    def observed(self, messages, most):
         mark("server.taken", f"{os.getpid()} {len(taken)}")
         if (folder() / "server.gate").exists():
             mark("server.held")
         pause("server")
-        reply = pull(self, message, most)
-        if reply is not None and reply.code == "ok":
-            taken.add(reply.data)
-        return reply
+        for name, reply in pull_many(self, messages, most):
+            if reply.code == "ok":
+                taken.add(reply.data)
+            yield name, reply
 
-    GridTransport.pull = observed
+    GridTransport.pull_many = observed
 
 
 def shift_clock(seconds: float) -> None:

@@ -344,10 +344,8 @@ class TestMain:
 
     @pytest.mark.parametrize("name", ["flower-supernode", "flower-superlink"])
     def test_what_supervises_a_program_is_watched_by_it(self, name, monkeypatch):
-        from flwr.supercore import app_utils
-
         watched, started = [], []
-        monkeypatch.setattr(app_utils, "start_parent_process_monitor", watched.append)
+        monkeypatch.setattr(entrypoint_guard, "end_with", watched.append)
         monkeypatch.setattr(entrypoint_guard, "_flower", lambda module, main: lambda: started.append((module, main)))
         monkeypatch.setattr(entrypoint_guard, "replace", lambda *_: None)
         monkeypatch.setenv("PRIVSTATS_FLEET_ADDRESS", "127.0.0.1:8000")

@@ -1,6 +1,7 @@
 """One process that is loaded once and forks for each task: what the children share with it, and what they do not."""
 
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -201,3 +202,21 @@ def test_flowers_node_sleeps_as_long_as_the_pauses_know():
     assert source.count("time.") == source.count("time.sleep") + source.count(
         "If set to None, there is no limit to the total time."
     )
+
+
+def test_a_program_that_waits_for_a_lock_ends_with_its_parent():
+    """It waits where no signal is noticed, and was started by a shell that ignores SIGINT for it."""
+    waiting = (
+        "import os, signal, threading; from privstats.engines.flower.entrypoint_guard import end_with\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN); end_with(os.getppid(), 0.1); print(os.getpid(), flush=True)\n"
+        "lock = threading.Lock(); lock.acquire(); lock.acquire()"
+    )
+    parent = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {waiting!r}]); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        number = int(process.stdout.readline())
+        assert entrypoint_guard._lives(number)
+        process.kill()
+    until = time.monotonic() + 30
+    while entrypoint_guard._lives(number) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not entrypoint_guard._lives(number)

@@ -138,3 +138,23 @@ class TestServeBoth:
             port = taken.getsockname()[1]
             with pytest.raises(PrivstatsError, match=f"cannot listen on 127.0.0.1, port {port} .*nothing was started"):
                 doors._listening("127.0.0.1", port)
+
+    def test_an_open_request_does_not_keep_a_superlink_that_is_told_to_end(self, monkeypatch):
+        """Its app would live on, and hold the journal against the next run."""
+        found = []
+
+        class Server:
+            started = True
+
+            def __init__(self, config):
+                found.append(config)
+
+            def run(self, sockets):
+                assert len(sockets) == 2
+
+        monkeypatch.setattr("uvicorn.Server", Server)
+        monkeypatch.setattr("flwr.superlink.main.create_app", lambda *_: None)
+        monkeypatch.setattr(doors, "_listening", lambda *_: None)
+        config = SimpleNamespace(host="127.0.0.1", port=8001, ssl_certfile="server.pem", ssl_keyfile="server.key")
+        doors.serve_both("127.0.0.1:8000", lifespan_config=config)
+        assert 0 < found[0].timeout_graceful_shutdown <= 5

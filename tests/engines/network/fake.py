@@ -236,7 +236,7 @@ class FolderNet(FakeNet):
 
     def told(self, node: int, message: bytes) -> Reply:
         """What a folder answers to a whole message."""
-        said = Party.open(self.homes[node], self.logs[node].append).answer("node", message)
+        said = Party.open(self.homes[node], self.logs[node].append).answer("round", message)
         return Reply(said.code, said.data)
 
     def run(self, deadlines: Deadlines = DEADLINES) -> Ended | Waiting:

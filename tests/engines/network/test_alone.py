@@ -25,7 +25,7 @@ PRIVACY = made.promise("distributed", epsilon=2.0)
 
 def told(study: Study, message: bytes, peer: int = 0) -> tuple[str, bytes, list[str]]:
     said: list[str] = []
-    found = Party.open(study.home(peer), said.append).answer("node", message)
+    found = Party.open(study.home(peer), said.append).answer("round", message)
     return found.code, found.data, said
 
 
@@ -65,8 +65,9 @@ def test_a_session_that_an_earlier_version_opened_goes_on(tmp_path: Path) -> Non
     assert told(study, enveloped(study, "open", opening)) == ("ok", first.data, [])
 
 
-@pytest.mark.parametrize("kind", ["hello", "open", "step", "helper", "over"])
+@pytest.mark.parametrize("kind", ["hello", "open", "step", "helper", "over", "node"])
 def test_a_message_without_an_envelope_is_of_another_version(tmp_path: Path, kind: str) -> None:
+    """Also one in an earlier envelope, ``node``, whose announcement names all values together."""
     study, said = study_of(tmp_path), []
     found = Party.open(study.home(0), said.append).answer(kind, opening_of(study))
     assert found.code == "version"
@@ -116,7 +117,10 @@ def test_attack_a_stranger_announces_a_session(tmp_path: Path) -> None:
     said = host._announcing(host.folder.round(0)).announcement
     forged = SignedAnnouncement.of(said, Identity(b"\x05" * 32), b"", {})
     code, _, lines = told(study, Envelope(0, "open", opening, forged).encode())
-    assert (code, lines) == ("damaged", ["the server on the roster did not sign this announcement of a round"])
+    assert (code, lines) == (
+        "damaged",
+        ["the server on the roster did not sign this announcement of a round with these values"],
+    )
     assert not (study.home(0) / "sessions").exists()
 
 
@@ -126,6 +130,6 @@ def test_an_announcement_says_the_plan_by_its_digest_and_nothing_else(tmp_path: 
     host = Host.open(study.host)
     outgoing = host._announcing(host.folder.round(0))
     said = outgoing.announcement
-    assert (said.course.hex(), said.plan, said.values, said.outcomes) == (study.plan.digest, "", b"", ())
+    assert (said.course.hex(), said.plan, said.values, said.outcomes) == (study.plan.digest, "", {}, ())
     assert said.course.hex() != Single(study.plan).digest
-    assert (outgoing.values, dict(outgoing.releases), dict(outgoing.ended)) == (b"", {}, {})
+    assert (outgoing.values, outgoing.fresh, dict(outgoing.releases), dict(outgoing.ended)) == (b"", b"", {}, {})

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from privstats.cli.ledger import history
 from privstats.engines.network.folder_status import status_of
 from privstats.engines.network.metrics import exposition, metrics_served
 from privstats.engines.network.status_file import PartyStatus, ServerStatus, read_status
@@ -134,6 +135,13 @@ def test_a_course_counts_its_rounds(tmp_path: Path) -> None:
     assert (host["session"], host["rounds_ended"], host["rounds"]) == ("stopped", 0, 3)
     assert host["resumes"].startswith("in round 0, at step advertise: ")
     assert host["course"] == net.study.course.digest
+    net.goes = {}
+    net.ended()
+    host, account = facts(net.study.host), net.study.account(0)
+    assert host["resumes"].endswith(
+        "0, 1, 2, 3, 4: host/nodes/2/release.safetensors. A new one needs a new run name: privstats flower renew"
+    )
+    assert list(history(account).columns[-1].cells)[-1] == "3 rounds"
 
 
 def test_a_stranger_is_told_that_it_is_one(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_attack_whoever_holds_the_ledger_for_a_while_costs_the_party_no_run(
     monkeypatch.setattr("privstats.engines.network.folder_checks.Ledger.create", partial(Ledger.create, timeout=0.01))
     holder = sqlite3.connect(study.home(0) / "ledger", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    assert answer(study.home(0), "node", b"not looked at").code == "busy"
+    assert answer(study.home(0), "round", b"not looked at").code == "busy"
     assert "is locked by another process: try again" in caplog.text
     holder.close()
     for number, code in (
@@ -109,7 +109,7 @@ def test_attack_whoever_holds_the_ledger_for_a_while_costs_the_party_no_run(
             party, said = party_of(study)
             assert party.answer("open", opening_of(study)).code == code
             assert said == ["what the ledger says"]
-    assert answer(study.home(0), "node", enveloped(study, "open", opening_of(study))).code == "ok"
+    assert answer(study.home(0), "round", enveloped(study, "open", opening_of(study))).code == "ok"
 
 
 def test_a_folder_that_cannot_be_opened_answers_with_a_code_and_tells_its_operator(tmp_path: Path, caplog) -> None:
@@ -117,7 +117,7 @@ def test_a_folder_that_cannot_be_opened_answers_with_a_code_and_tells_its_operat
     (study.home(0) / "plan.toml").write_text("nonsense")
     assert answer(study.home(0), "open", b"") == Answer("failed")
     assert [each.name for each in caplog.records] == ["privstats.party"]
-    assert answer(study.home(1), "node", enveloped(study, "step", b"x")).code == "lost"
+    assert answer(study.home(1), "round", enveloped(study, "step", b"x")).code == "lost"
     assert "is gone, and with it this party's part" in caplog.text
 
 

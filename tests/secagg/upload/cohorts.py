@@ -15,7 +15,7 @@ from privstats.encoding import Ring, RingVector
 from privstats.errors import RemoteProtocolError
 from privstats.secagg import Identity, Roster, hpke
 from privstats.secagg.upload import messages
-from privstats.secagg.upload.checks import rows
+from privstats.secagg.upload.checks import rows, stated
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
@@ -24,9 +24,7 @@ from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.signed_statements import (
     batch_statement,
     box_info,
-    boxes_root,
     proofs,
-    report_statement,
     roll_of,
     survivors_statement,
 )
@@ -177,9 +175,8 @@ def list_of(run: Uploads, listed: tuple[int, ...], *, roll: bytes | None = None,
     """A list of the leader's own making, well signed, with the roll of these clients' reports."""
     digests = []
     for sender in listed:
-        report = run.read(run.report(sender), messages.Report)
-        root = boxes_root(rows(report.boxes, messages.BOX_BYTES))
-        digests.append((sender, sha256(report_statement(run.context, sender, bytes(report.body[:32]), root)).digest()))
+        report = run.read(run.report(sender), messages.kinds_of(run.parameters).report)
+        digests.append((sender, sha256(stated(report, run.parameters)).digest()))
     roll = roll_of(digests) if roll is None else roll
     bitmap = to_bitmap(listed, run.parameters.clients)
     signature = (signer or run.members[0]).sign(survivors_statement(run.context, roll, bitmap))
@@ -201,9 +198,14 @@ def streams_of(scheme, ring: Ring, pieces: list[tuple[int, bytes]]) -> RingVecto
 
 def body_of(run: Uploads, sender: int, report: bytes | None = None) -> RingVector:
     """What the leader opens of a report."""
-    box = run.read(report or run.report(sender), messages.Report).body
+    return run.parameters.ring.unpack(opened_by_leader(run, sender, report))
+
+
+def opened_by_leader(run: Uploads, sender: int, report: bytes | None = None) -> bytes:
+    """The bytes in a report's body box."""
+    box = run.read(report or run.report(sender), messages.kinds_of(run.parameters).report).body
     private = X25519PrivateKey.from_private_bytes(stream(f"{run.label} box 0")(32))
-    return run.parameters.ring.unpack(hpke.open_box(private, box, box_info(run.context, sender, 0)))
+    return hpke.open_box(private, box, box_info(run.context, sender, 0))
 
 
 def refused(code: str):

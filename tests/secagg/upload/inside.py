@@ -19,7 +19,7 @@ class UploadInside(Inside):
     """The listed private attributes of a client, a helper or a leader."""
 
     OPEN: ClassVar[dict[type, tuple[str, ...]]] = {
-        Client: ("state", "vector", "context"),
+        Client: ("state", "vector", "context", "scheme"),
         Helper: ("secret", "pieces", "seen", "digest", "scheme"),
         Leader: ("state", "book", "roll", "scheme"),
     }

@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.field_streams import FieldStreams
-from privstats.secagg.upload.masking_scheme import Hidden
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.proof.claims import Claim
-from privstats.secagg.upload.proof.field import Field, elements, lift
+from privstats.secagg.upload.proof.field import Field, P, elements, lift
 from privstats.secagg.upload.proof.group import Prime
-from privstats.secagg.upload.proof.prover import Attempt, Secrets
-from privstats.secagg.upload.signed_statements import derive
 from tests.secagg.interactive.cohorts import PLAN
 from tests.secagg.upload.cohorts import Uploads
 from tests.secagg.upload.proof.cases import BITS, STEP, nab
+from threat_models.attacks.poisoned_sums import Insisting
 
 CLASSES, FEATURES, MOST = 3, 4, 9
 CLAIM = Claim("classes", (CLASSES, FEATURES), 4**BITS, MOST, BITS)
@@ -50,19 +48,14 @@ Change = Callable[[Field, Field], tuple[Field, Field]]
 """From the honest elements and witness to those that a liar puts into its report."""
 
 
-class Lying(FieldStreams):
+class Lying(Insisting):
     """An honest client's witness, and a report about other numbers with the bits that they have."""
 
     change: Change
 
-    def cover(self, vector, root, sender: int) -> Hidden:
-        x, context = np.concatenate(vector.lanes), self._context
+    def told(self, x: Field) -> tuple[Field, Field]:
         witness = self._statement.witness(lift(x), lift(x)[:0], lambda number, size: np.zeros(size, np.uint64))
-        seeds = tuple(derive(root, f"seed/{place}", context) for place in range(1, self._helpers + 1))
-        told = self.change(x, elements(witness))
-        proof = Attempt(self._statement, *told, Secrets(context, sender, bytes(root), seeds), 0).finished()
-        body, said = proof.blind + proof.body.astype("<u8").tobytes(), proof.transcript
-        return Hidden(bytes(root), (memoryview(body),), seeds, b"".join(said.commits), b"".join(said.parts))
+        return self.change(x, elements(witness))
 
 
 def covering(kind: type[FieldStreams]) -> type[Client]:
@@ -81,6 +74,11 @@ def lying(change: Change) -> type[Client]:
     return covering(type("Changed", (Lying,), {"change": staticmethod(lambda x, w: change(x.copy(), w.copy()))}))
 
 
+def doubled() -> type[Client]:
+    """A class of clients that prove twice their sums."""
+    return lying(lambda x, w: (x * np.uint64(2) % np.uint64(P), w))
+
+
 def with_client(run: Proved, index: int, kind: type[Client]) -> Proved:
     """The run with one client of another class."""
     run.client_class = kind
@@ -89,4 +87,4 @@ def with_client(run: Proved, index: int, kind: type[Client]) -> Proved:
     return run
 
 
-__all__ = ["CLAIM", "GROUP", "Proved", "covering", "lying", "proved_of", "with_client"]
+__all__ = ["CLAIM", "GROUP", "Proved", "covering", "doubled", "lying", "proved_of", "with_client"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import msgspec
@@ -9,12 +10,15 @@ import pytest
 
 from privstats.errors import RemoteProtocolError
 from privstats.secagg.upload import messages
-from tests.secagg.upload.cohorts import uploads_of
+from tests.secagg.upload.cohorts import Uploads, uploads_of
+from tests.secagg.upload.proved import proved_of
+
+MAKERS = {"": uploads_of, "proved ": proved_of}
 
 
-def honest() -> dict[str, bytes]:
+def honest(make: Callable[[], Uploads]) -> dict[str, bytes]:
     """One message of every type."""
-    run = uploads_of()
+    run = make()
     found = {"report": run.report(1)}
     for step, question, answer in (("check", "batch", "checked"), ("reveal", "survivors", "reveal")):
         if step == "check":
@@ -23,11 +27,11 @@ def honest() -> dict[str, bytes]:
             run.pass_on(run.leader.outbox)
             asked = dict(run.leader.end_step())
         found |= {question: asked[6], answer: run.helpers[0].receive(asked[6])[0][1]}
-    found["abandoned"] = uploads_of().helpers[0].abandon()[0][1]
+    found["abandoned"] = make().helpers[0].abandon()[0][1]
     return found
 
 
-MESSAGES = honest()
+MESSAGES = {f"{name}{kind}": data for name, make in MAKERS.items() for kind, data in honest(make).items()}
 
 
 def mangled(data: bytes, random: Random) -> bytes:
@@ -52,7 +56,7 @@ def mangled(data: bytes, random: Random) -> bytes:
 @pytest.mark.parametrize("kind", MESSAGES)
 @pytest.mark.parametrize("step", ["report", "check", "reveal"])
 def test_mangled_messages_are_refused_by_name(kind: str, step: str) -> None:
-    random, run = Random(f"{kind} {step}"), uploads_of()
+    random, run = Random(f"{kind} {step}"), MAKERS["proved " if kind.startswith("proved ") else ""]()
     run.play_until(step)
     before = run.leader.step, run.helpers[0].step, run.helpers[0].parts
     for _ in range(40):

@@ -301,3 +301,22 @@ def test_a_roster_of_the_leaders_making_is_another_run() -> None:
         run.helper_class(run.parameters, keys=run.key(1), roster=crowd, panel=run.panel)
     with pytest.raises(LocalProtocolError, match="needs the whole roster"):
         run.helper_class(run.parameters, keys=run.key(1), roster=run.roster.digest, panel=run.panel)
+
+
+@pytest.mark.parametrize("way", ["too long", "cut", "another version", "another type", "another run", "no seal"])
+def test_what_no_signature_was_verified_of_proves_nothing(way: str) -> None:
+    """Any party on the way can make such a message, so it is no evidence against the leader."""
+    run = uploads_of()
+    batch = batch_of(run, 1, (0, 1))
+    sent = {
+        "too long": bytes(messages.largest_request(run.parameters) + 1),
+        "cut": batch[:-1],
+        "another version": b"\x07" + batch[1:],
+        "another type": batch[:2] + b"\x02" + batch[3:],
+        "another run": batch[:5] + bytes(32) + batch[37:],
+        "no seal": batch[:-66] + b"\xc5" + batch[-65:],
+    }[way]
+    with pytest.raises(RemoteProtocolError) as told:
+        run.helpers[0].receive(sent)
+    assert not told.value.proven
+    assert run.helpers[0].evidence == {}

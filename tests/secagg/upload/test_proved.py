@@ -20,6 +20,7 @@ from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.masking_scheme import secret_of
 from privstats.secagg.upload.non_inclusion import prove_excluded
 from privstats.secagg.upload.proof.field import P
+from privstats.secagg.upload.proof.moments import Moments
 from tests.secagg.upload.cohorts import RING, refused, signed_batch, uploads_of
 from tests.secagg.upload.inside import inside
 from tests.secagg.upload.proved import CLAIM, GROUP, Proved, covering, lying, proved_of, with_client
@@ -317,6 +318,22 @@ def test_two_witnesses_of_one_vector_give_two_secrets() -> None:
     vector = run.parameters.ring.encode(run.values[0])
     first, second = (secret_of(bytes(32), run.context, 0, vector, witness) for witness in (b"one", b"two"))
     assert len({first, second, secret_of(bytes(32), run.context, 0, vector)}) == 3
+
+
+def test_a_report_with_another_witness_has_other_shares_and_masks(monkeypatch) -> None:
+    """The same root and vector on a machine that rounds otherwise: a mask used twice would show the difference."""
+    run, right = proved_of(), Moments.witness
+    first = inside(run.client(0)).scheme.cover(run.clients[0].parameters.ring.encode(run.values[0]), bytes(32), 0)
+
+    def other(statement, *given):
+        found = right(statement, *given)
+        found[: statement.entries] *= -1  # L of the other sign is another factor of the same sums
+        return found
+
+    monkeypatch.setattr(Moments, "witness", other)
+    again = inside(run.client(0)).scheme.cover(run.clients[0].parameters.ring.encode(run.values[0]), bytes(32), 0)
+    assert not set(first.pieces) & set(again.pieces)
+    assert first.commits != again.commits
 
 
 def test_a_client_keeps_no_root_or_vector_once_its_report_is_made() -> None:

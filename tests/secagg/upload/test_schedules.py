@@ -1,8 +1,10 @@
 """Any schedule of drops, repeats, delays, damage, lies, second uploads and restarts: the exact sum or a named abort.
 
-Ten thousand schedules under the marker ``nightly``, three hundred by default. What is checked after every message, and
-not at the end alone: no helper answers two lists, a short one, or anything but the sum of its streams over just the
-reports of its list. So every *report* that is not on the roll of every helper's answer keeps a stream that nobody has.
+Ten thousand schedules under the marker ``nightly``, three hundred by default; and where reports carry proofs, two
+thousand and a dozen, in which clients also prove false sums. What is checked after every message, and not at the end
+alone: no helper answers two lists, a short one, or anything but the sum of its streams over just the reports of its
+list, and none answers two queries about one report. So every *report* that is not on the roll of every helper's answer
+keeps a stream that nobody has.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 from hashlib import sha256
+from itertools import product
 from random import Random
 
 import msgspec
@@ -19,21 +22,16 @@ import pytest
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import HelperKeys, hpke, wire
 from privstats.secagg.upload import batching, messages
-from privstats.secagg.upload.checks import rows
+from privstats.secagg.upload.checks import rows, stated
+from privstats.secagg.upload.field_streams import scheme_of
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
-from privstats.secagg.upload.masking_scheme import Streams
-from privstats.secagg.upload.signed_statements import (
-    box_info,
-    boxes_root,
-    report_statement,
-    roll_of,
-    survivors_statement,
-)
+from privstats.secagg.upload.signed_statements import box_info, roll_of, survivors_statement
 from privstats.secagg.wire import members, to_bitmap
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import UNTIL, Uploads, body_of, signed_batch, streams_of, uploads_of
 from tests.secagg.upload.inside import inside
+from tests.secagg.upload.proved import doubled, proved_of, with_client
 
 KEY = b"k" * 32
 ABORTS = {"too_few_clients", "too_few_helpers"}
@@ -49,6 +47,7 @@ ACTIONS = {
     "equivocate_batch": 2,
     "short_list": 1,
     "second_upload": 2,
+    "false_upload": 2,
     "restart_leader": 1,
     "restart_helper": 1,
     "resend": 2,
@@ -56,32 +55,41 @@ ACTIONS = {
 }
 
 
+FALSE = 2
+"""The life in which a client proves twice its sums."""
+
+
 class Script:
     """All that is the same in every schedule with so many helpers, and dear to make: reports, and what is in them."""
 
-    def __init__(self, helpers: int) -> None:
-        self.run = uploads_of(helpers=helpers)
-        self.reports = {
-            (index, life): self.run.client(index, self.values(index, life), life=life).start()[0][1]
-            for index in range(self.run.parameters.clients)
-            for life in (0, 1)
-        }
+    def __init__(self, helpers: int, proofs: bool) -> None:
+        make = proved_of if proofs else uploads_of
+        self.run, self.lives = make(helpers=helpers), (0, 1, FALSE) if proofs else (0, 1)
+        places = range(self.run.parameters.clients)
+        self.reports = {(index, life): self.report(index, life) for index in places for life in self.lives}
         self.vectors, self.streams = {}, {}
         for (index, life), report in self.reports.items():
             name = digest(self.run, report)
-            self.vectors[name] = self.values(index, life)
+            if life != FALSE:
+                self.vectors[name] = self.values(index, life)
             self.streams[name] = [self.stream(index, report, place) for place in range(1, helpers + 1)]
-        earlier = uploads_of(helpers=helpers, run=b"an earlier run 7")
+        earlier = make(helpers=helpers, run=b"an earlier run 7")
         self.strangers = [earlier.report(0), *dict(earlier.play_until("check")).values()]
 
+    def report(self, index: int, life: int) -> bytes:
+        if life == FALSE:
+            return with_client(proved_of(helpers=self.run.parameters.helpers), index, doubled()).report(index)
+        return self.run.client(index, self.values(index, life), life=life).start()[0][1]
+
     def values(self, index: int, life: int) -> np.ndarray:
-        return self.run.values[index] + life
+        return self.run.values[(index + life) % len(self.run.values)]
 
     def stream(self, index: int, report: bytes, place: int):
-        box = rows(self.run.read(report, messages.Report).boxes, messages.BOX_BYTES)[place - 1]
+        kind = messages.kinds_of(self.run.parameters).report
+        box = rows(self.run.read(report, kind).boxes, messages.BOX_BYTES)[place - 1]
         private = hpke.X25519PrivateKey.from_private_bytes(self.private(place))
         seed = hpke.open_box(private, box, box_info(self.run.context, index, place))
-        scheme = Streams(self.run.parameters.ring, self.run.parameters.helpers, self.run.context)
+        scheme = scheme_of(self.run.parameters, self.run.context)
         return streams_of(scheme, self.run.parameters.ring, [(index, seed)])
 
     def private(self, place: int) -> bytes:
@@ -95,22 +103,20 @@ class Script:
 
 
 def digest(run: Uploads, report: bytes) -> bytes:
-    message = run.read(report, messages.Report)
-    root = boxes_root(rows(message.boxes, messages.BOX_BYTES))
-    return sha256(report_statement(run.context, message.sender, bytes(message.body[:32]), root)).digest()
+    return sha256(stated(run.read(report, messages.kinds_of(run.parameters).report), run.parameters)).digest()
 
 
 @cache
-def script(helpers: int) -> Script:
-    return Script(helpers)
+def script(helpers: int, proofs: bool = False) -> Script:
+    return Script(helpers, proofs)
 
 
 class Schedule:
     """One run, in which chance decides; messages in flight are a bag."""
 
-    def __init__(self, random: Random) -> None:
-        self.random = random
-        self.script = script(self.random.choice((1, 2, 2, 3)))
+    def __init__(self, random: Random, proofs: bool = False) -> None:
+        self.random, self.proofs = random, proofs
+        self.script = script(self.random.choice((1, 2, 2, 3)), proofs)
         self.run = run = self.script.run
         common = {"roster": run.roster, "panel": run.panel}
         self.leader = Leader(run.parameters, keys=self.script.keys(0), **common)
@@ -118,6 +124,7 @@ class Schedule:
         self.helpers = [Helper(run.parameters, keys=self.script.keys(place), **common) for place in places]
         self.told: list[list[bytes]] = [[] for _ in places]  # what a helper's journal would hold
         self.answers: dict[int, bytes] = {}
+        self.queries: dict[tuple[int, int], bytes] = {}  # what a helper was asked of a report's proof
         silent = self.random.randrange(0, 3)
         self.up = [(index, self.script.reports[index, 0]) for index in range(run.parameters.clients - silent)]
         self.down: list[tuple[int, bytes]] = []
@@ -184,6 +191,8 @@ class Schedule:
             return
         if helper.parts > before[1]:
             self.told[number].append(data)
+        if self.proofs and messages.is_kind(data, messages.ProvedBatch):
+            self.check_query(number, data)
         if helper.step == "done":
             self.check_answer(number, data, answer)
         self.up.append((peer, answer))
@@ -228,6 +237,12 @@ class Schedule:
         index = self.random.randrange(self.run.parameters.clients)
         self.up.append((index, self.script.reports[index, 1]))
 
+    def false_upload(self) -> None:
+        """A client proves twice its sums, as well as it can; without proofs there is none."""
+        if self.proofs:
+            index = self.random.randrange(self.run.parameters.clients)
+            self.up.append((index, self.script.reports[index, FALSE]))
+
     def equivocate_list(self, least: int | None = None) -> None:
         """The leader shows one helper a list of its own making: of what that helper accepted, so that it may answer."""
         number = self.random.randrange(len(self.helpers))
@@ -246,12 +261,13 @@ class Schedule:
 
     def equivocate_batch(self) -> None:
         """The leader changes what it shows one helper, under its signature: other reports, places, columns."""
-        batches = [(peer, data) for peer, data in self.down + self.seen if data[:3] == b"\x01\x99\x01"]
+        kind = messages.kinds_of(self.run.parameters).batch
+        batches = [(peer, data) for peer, data in self.down + self.seen if messages.is_kind(data, kind)]
         if not batches:
             return
         peer, data = self.random.choice(batches)
         try:
-            batch = self.run.read(data, messages.Batch)
+            batch = self.run.read(data, kind)
         except wire.Refusal:
             return
         change = self.random.choice(
@@ -262,6 +278,7 @@ class Schedule:
                 {"encs": batch.encs[32:] + batch.encs[:32]},
                 {"senders": tuple(sender + 1 for sender in batch.senders)},
                 {"proofs": batch.proofs[::-1]},
+                *([{"rho": batch.rho[::-1]}, {"parts": batch.parts[::-1]}] if self.proofs else []),
             ]
         )
         place = peer - self.run.parameters.clients + 1
@@ -281,7 +298,7 @@ class Schedule:
             run = self.run
             again = Helper(run.parameters, keys=self.script.keys(number + 1), roster=run.roster, panel=run.panel)
             for data in self.told[number]:
-                again.receive(data)
+                again.take(data)
             self.helpers[number] = again
 
     def close(self) -> None:
@@ -296,19 +313,22 @@ class Schedule:
 
     # --- what must hold ---
 
+    def check_query(self, number: int, question: bytes) -> None:
+        """One rho for a client's report, ever: also over restarts."""
+        batch = self.run.read(question, messages.ProvedBatch)
+        for sender in batch.senders:
+            assert self.queries.setdefault((number, sender), batch.rho) == batch.rho
+
     def check_answer(self, number: int, question: bytes, answer: bytes) -> None:
         """One list, long enough, of reports that clients made, and the sum of their streams: nothing else leaves."""
         assert self.answers.setdefault(number, answer) == answer
         asked, told = self.run.read(question, messages.Survivors), self.run.read(answer, messages.Reveal)
         listed = sorted(members(asked.bitmap, self.run.parameters.clients))
         assert len(listed) >= self.run.parameters.min_survivors
-        choices = [[digest(self.run, self.script.reports[sender, life]) for life in (0, 1)] for sender in listed]
+        lives = self.script.lives
+        choices = [[digest(self.run, self.script.reports[sender, life]) for life in lives] for sender in listed]
         names = next(
-            names
-            for mask in range(1 << len(listed))
-            if roll_of(zip(listed, names := [each[mask >> at & 1] for at, each in enumerate(choices)], strict=True))
-            == told.roll
-            == asked.roll
+            names for names in product(*choices) if roll_of(zip(listed, names, strict=True)) == told.roll == asked.roll
         )
         total = self.run.parameters.ring.zeros()
         for name in names:
@@ -325,13 +345,13 @@ class Schedule:
             assert np.array_equal(total.lift(), np.sum(vectors, axis=0))
 
 
-def played(count: int, first: int, monkeypatch) -> Counter:
-    run = script(2).run
-    monkeypatch.setattr(batching, "PART_BYTES", 2 * run.parameters.ring.wire_bytes)
+def played(count: int, first: int, monkeypatch, proofs: bool = False) -> Counter:
+    run = script(2, proofs).run
+    monkeypatch.setattr(batching, "PART_BYTES", 2 * run.parameters.upload_bytes)
     monkeypatch.setattr(batching, "IN_FLIGHT", 2)
     ends, happened = Counter(), Counter()
     for seed in range(first, first + count):
-        schedule = Schedule(Random(seed))
+        schedule = Schedule(Random(seed), proofs)
         try:
             end = schedule.play()
         except (AssertionError, LocalProtocolError) as error:
@@ -352,6 +372,17 @@ def test_three_hundred_schedules_end_in_the_exact_sum_or_a_named_abort(monkeypat
 def test_ten_thousand_schedules_end_in_the_exact_sum_or_a_named_abort(monkeypatch) -> None:
     ends = played(10_000, 1_000_000, monkeypatch)
     assert ends.total() == 10_000
+    print(dict(ends))
+
+
+def test_a_dozen_schedules_with_proofs_end_in_the_exact_sum_of_true_reports_or_a_named_abort(monkeypatch) -> None:
+    assert 0 < played(6, 0, monkeypatch, proofs=True)["done"] < 6
+
+
+@pytest.mark.nightly
+def test_two_thousand_schedules_with_proofs_end_in_the_exact_sum_of_true_reports_or_a_named_abort(monkeypatch) -> None:
+    ends = played(2_000, 2_000_000, monkeypatch, proofs=True)
+    assert ends.total() == 2_000
     print(dict(ends))
 
 

@@ -1,14 +1,16 @@
 """The schedules of ``test_schedules`` as a state machine: Hypothesis chooses what happens, and shrinks what fails.
 
-Five thousand in the nightly profile, a hundred and fifty in CI. The invariants are those of the schedules, after every
-message; at the end the exact sum or a named abort.
+Five thousand in the nightly profile, a hundred and fifty in CI, and every night some where reports carry proofs. The
+invariants are those of the schedules, after every message; at the end the exact sum or a named abort.
 """
 
 from __future__ import annotations
 
 from random import Random
+from typing import ClassVar
 from unittest.mock import patch
 
+import pytest
 from hypothesis import event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -24,12 +26,14 @@ MISCHIEF = sorted(set(ACTIONS) - {"deliver", "resend", "close", "restart_leader"
 class Uploading(RuleBasedStateMachine):
     """Messages in flight are two bags; rules take from them in any order, or put back what does not belong."""
 
+    proofs: ClassVar[bool] = False
+
     @initialize(random=st.randoms(use_true_random=False))
     def begin(self, random: Random) -> None:
-        size = script(2).run.parameters.ring.wire_bytes
+        size = script(2, self.proofs).run.parameters.upload_bytes
         self.small_parts = patch.multiple(batching, PART_BYTES=2 * size, IN_FLIGHT=2)
         self.small_parts.start()
-        self.schedule = Schedule(random)
+        self.schedule = Schedule(random, self.proofs)
 
     def running(self) -> bool:
         return self.schedule.leader.step not in ENDS
@@ -89,3 +93,13 @@ class Uploading(RuleBasedStateMachine):
 
 TestUploading = Uploading.TestCase
 TestUploading.settings = settings(max_examples=3 * settings.default.max_examples, stateful_step_count=20)
+
+
+class Proving(Uploading):
+    """The same where reports carry proofs, and some prove false sums."""
+
+    proofs: ClassVar[bool] = True
+
+
+TestProving = pytest.mark.nightly(Proving.TestCase)
+TestProving.settings = settings(max_examples=max(8, settings.default.max_examples // 4), stateful_step_count=20)

@@ -49,6 +49,14 @@ def test_a_canary_over_a_whole_course_ends_at_or_below_the_claim(schema: Any, te
     assert found["verdict"] == "no evidence"
 
 
+def test_a_calibration_is_inside_the_claim() -> None:
+    """It is one more session, which the canary is in too."""
+    course = rounds(SOFTMAX, 2, epsilon=EPSILON, calibrated=True)
+    found = row(audit_course(course, seeded(1), asks=3, trials=200))
+    assert (found["sessions"], found["refused"]) == (4, 8)
+    assert 0.75 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
+
+
 @pytest.mark.parametrize(("part", "violated"), [(1.0, False), (0.99, True)])
 def test_nodes_that_cost_more_than_was_promised_as_a_whole_violate_it(part: float, violated: bool) -> None:
     """What a canary shows of the nodes is within their own promises either way."""

@@ -9,6 +9,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import PlanError
+from privstats.moments import calibration as calibration_moments
 from privstats.moments import gradient_map
 from privstats.randomness import seeded
 from privstats.schema import GradientSchema
@@ -18,8 +19,8 @@ from threat_models.audits.gradients import audit_gradients
 from threat_models.audits.target import target_of
 
 
-def found(course: ps.Rounds, seed: int = 1) -> dict[tuple[str, str], tuple[float, bool]]:
-    report = audit_gradients(target_of(course.template), seeded(seed), steps=25, starts=4)
+def found(course: ps.Rounds, seed: int = 1, plan: str = "template") -> dict[tuple[str, str], tuple[float, bool]]:
+    report = audit_gradients(target_of(getattr(course, plan)), seeded(seed), steps=25, starts=4)
     assert report.violated == any(row[-1] for row in report.rows)
     return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}  # type: ignore[misc]
 
@@ -39,6 +40,24 @@ def test_a_claim_that_forgets_that_two_records_oppose_is_found(monkeypatch: pyte
     right = formulas._gradient_square
     monkeypatch.setattr(formulas, "_gradient_square", lambda schema, weights, _: right(schema, weights, "add-remove"))
     assert found(rounds())["g", "replace-one"][1]
+
+
+def calibration() -> ps.Rounds:
+    return rounds(calibrated=True)
+
+
+def test_the_claim_of_a_calibration_is_never_beaten() -> None:
+    """It is a bound, which a softmax of three classes does not reach."""
+    ratios = found(calibration(), plan="calibration")
+    assert not any(violated for _, violated in ratios.values())
+    assert 0.4 < ratios["t", "add-remove"][0] <= 1
+    assert 0.5 < ratios["t", "replace-one"][0] <= 1
+
+
+def test_a_calibration_that_sends_confidences_instead_of_gains_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = calibration_moments.calibration_map
+    monkeypatch.setattr(calibration_moments, "calibration_map", lambda *given: right(*given).cumsum(axis=1))
+    assert found(calibration(), plan="calibration")["t", "add-remove"][1]
 
 
 def test_a_map_whose_rows_are_not_shortened_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,10 @@ def read_batch(path: Path) -> Batch:
         raise DataError(f"{path} is larger than {_MOST_BYTES} bytes; bring fewer records in one epoch")
     unknown = sorted(set(held) - {"ids", "X", "y", "leave"})
     if unknown or not {"ids", "X", "y"} <= set(held):
-        raise DataError(f"{path} must hold the arrays ids, X and y, and leave where records leave; it has {list(held)}")
+        raise DataError(
+            f"{path} must hold the arrays ids, X and y, and leave where records leave; it has {list(held)}; where "
+            "records only leave, save ids=[], X=np.empty((0, FEATURES)) and y=[] beside it"
+        )
     if not all(isinstance(each, np.ndarray) for each in held.values()) or not held["X"].ndim or not held["y"].ndim:
         raise DataError(f"{path} must hold X with one row and y with one entry for every record; it has less")
     texts = {name: _texts(path, name, held[name]) for name in ("ids", "leave") if name in held}

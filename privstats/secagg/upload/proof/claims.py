@@ -17,8 +17,8 @@ from privstats.secagg.upload.proof.statement import Statement
 
 __all__ = ["Claim", "Gathered", "statement_of"]
 
-Gathered: TypeAlias = Literal["classes", "classes apart", "folds", "tables", "norms"]
-"""Which sums a statement reads: N, A and B; N, A and S; a regression's folds; tables of counts; norms alone."""
+Gathered: TypeAlias = Literal["classes", "class means", "classes apart", "folds", "tables", "norms"]
+"""Which sums a statement reads: N, A and B; N and A; N, A and S; a regression's folds; tables of counts; norms."""
 
 _VERSION = "proof/1"
 
@@ -74,6 +74,11 @@ def _classes(claim: Claim) -> Statement:
     return of_classes(classes, features, claim.grid_bits, claim.most_records, clipped=claim.clipped)
 
 
+def _means(claim: Claim) -> Statement:
+    classes, features = claim.sizes
+    return of_classes(classes, features, claim.grid_bits, claim.most_records, second=False)
+
+
 def _apart(claim: Claim) -> Statement:
     classes, features = claim.sizes
     return of_classes_apart(classes, features, claim.grid_bits, claim.most_records)
@@ -86,6 +91,7 @@ def _folds(claim: Claim) -> Statement:
 
 _KINDS: Mapping[Gathered, Callable[[Claim], Statement]] = {
     "classes": _classes,
+    "class means": _means,
     "classes apart": _apart,
     "folds": _folds,
     "tables": lambda claim: of_counts(claim.sizes, claim.unit, claim.most_records),

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from privstats.secagg.upload.proof.field import Field, Integers
 
-__all__ = ["candidates"]
+__all__ = ["candidates", "completed"]
 
 Whole = NDArray[np.float64]
 """Whole numbers below 2**53 in doubles, so that products of matrices are exact and go through BLAS."""
 
 _TRIES = 80  # each fails with about one half where the expected error is within its bound: see docs
+_SMALLEST = 1e-11  # of the largest eigenvalue: below, a direction of whole-numbered sums is rounding
 _RELATIVE, _ABSOLUTE = 2.0**-46, 2.0**-20
 _FRACTION = 1.0 / (1 << 61)
 
@@ -43,6 +44,15 @@ def candidates(
     for number in range(_TRIES):
         drawn = coins(number, factor.size).reshape(factor.shape) * _FRACTION
         yield _held(blocks, down + (drawn < factor - down))
+
+
+def completed(known: Whole, across: Whole) -> Whole:
+    """The least H with which [[known, across'], [across, H]] is positive: across known^-1 across', by its spectrum."""
+    values, vectors = np.linalg.eigh(known)
+    kept = values > _SMALLEST * max(values.max(), 1.0)
+    half = across @ vectors[:, kept] / np.sqrt(values[kept])
+    product: Whole = half @ half.T
+    return product
 
 
 def _held(blocks: Whole, lower: Whole) -> tuple[Integers, Integers]:

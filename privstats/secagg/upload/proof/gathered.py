@@ -154,6 +154,7 @@ def of_folds(features: int, targets: int, folds: int, grid_bits: int, most_recor
     """Of G, h and q per fold: [[G, h], [h', Q]], whose Q is the client's own and has the trace q.
 
     The number of records is not sent: n bounds tr G and q over all folds, to each of which a record adds at most 4**f.
+    With one fold these are n records; with several, G may be of n records in some folds and q of n others in the rest.
     The hidden part is Q, as :class:`_Folds` lays it out.
     """
     unit, wire = 4**grid_bits, _Folds(features, targets, folds)

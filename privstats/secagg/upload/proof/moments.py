@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.secagg.upload.proof.factoring import candidates
+from privstats.secagg.upload.proof.factoring import candidates, completed
 from privstats.secagg.upload.proof.field import Field, Integers, P, subtract, total
 from privstats.secagg.upload.proof.grams import Factor, Full, Pattern, diagonal, rectangle
 from privstats.secagg.upload.proof.statement import Coins, Gram, Slack, Statement
@@ -27,6 +27,8 @@ from privstats.secagg.upload.proof.statement import Coins, Gram, Slack, Statemen
 __all__ = ["Line", "Moments"]
 
 Places = NDArray[np.intp]
+
+_FAR = 2.0**60  # where hidden entries end, which no sums of records reach
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,11 +148,29 @@ class Moments(Statement):
         return np.concatenate([x, w[2 * self.entries :]]) if self.hidden else x
 
     def hidden_of(self, x: Integers) -> Integers:
-        """The hidden entries that a relation equates with one that is sent; 0 for those that only a client knows."""
+        """The least hidden entries with which every block is positive, and what an equation adds to their diagonal.
+
+        They follow from what is sent, so a client need not have measured them: C P^-1 C' below [P, C'], P the block
+        that is sent. For sums of records their traces keep every bound, because the measured ones are no smaller.
+        """
         out = np.zeros(self.hidden, np.int64)
+        if not self.hidden:
+            return out
+        rows, columns = self.pattern.inner
+        sources, own = np.concatenate([x, out]), self.source[: len(rows)] >= self.size
+        first = int(rows[own].min())
+        for places in self.source.reshape(self.pattern.blocks, -1):
+            block = np.zeros((self.pattern.width, self.pattern.width))
+            block[rows, columns] = block[columns, rows] = sources[places]
+            least = completed(block[:first, :first], block[first:, :first])
+            found = np.clip(least[rows[own] - first, columns[own] - first], -_FAR, _FAR)
+            out[places[own] - self.size] = np.rint(found)
         for line, slack in zip(self.lines, self.limits, strict=True):
-            if not slack.width and line.plus.size == line.minus.size == 1:
-                out[line.minus - self.size] = x[line.plus]
+            if not slack.width:
+                diagonal = line.minus - self.size
+                each, more = divmod(int(x[line.plus].sum() - out[diagonal].sum()), diagonal.size)
+                out[diagonal] += each
+                out[diagonal[:more]] += 1
         return out
 
     def tested(self, x: Field, w: Field) -> Field:  # noqa: ARG002

@@ -101,12 +101,12 @@ class Statement(ABC):
     grams: tuple[Gram, ...]
 
     def hidden_of(self, x: Integers) -> Integers:
-        """What an honest client measured and does not send, where it follows from its entries: nothing by default."""
+        """What the statement is about and no client sends, as it follows from the entries: nothing by default."""
         return x[:0]
 
     @abstractmethod
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
-        """A witness for an honest client's entries, and for what it measured and does not send.
+        """A witness for an honest client's entries, and for what they hide.
 
         Raises:
             DataError: there is none: these entries are not admissible, or too coarse for the statement's bound.

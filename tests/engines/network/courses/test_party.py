@@ -17,7 +17,7 @@ import pytest
 import privstats as ps
 from privstats.course import nodes
 from privstats.dp import Ledger
-from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
+from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Ended, Host, Waiting
 from privstats.engines.network.party import Party, answer
@@ -108,7 +108,7 @@ class Desk:
         """The code that the party answers."""
         header = self.host.folder.round(place).header.encode() if data is None else data
         envelope = Envelope(place, kind, header, signed)  # type: ignore[arg-type]
-        return self.tell("node", envelope.encode())
+        return self.tell("round", envelope.encode())
 
     def tell(self, kind: str, data: bytes) -> str:
         return Party.open(self.home, self.lines.append).answer(kind, data).code
@@ -232,7 +232,7 @@ def test_a_round_without_a_sum_stays_one(desk: Desk) -> None:
         ("place", 2, "damaged", "the course has no round 1 with this announcement"),
         ("outcomes", (b"", b""), "damaged", "the course has no round 1 with this announcement"),
         ("plan", "[plan", "not_next", "TOML"),
-        ("values", b"v" * 32, "damaged", "the published values are not those that the server signed"),
+        ("values", {"M": b"v" * 32}, "damaged", "the published values are not those that the server signed"),
     ],
 )
 def test_what_is_no_round_of_this_course_is_refused(desk: Desk, field: str, value: Any, code: str, said: str) -> None:
@@ -241,9 +241,9 @@ def test_what_is_no_round_of_this_course_is_refused(desk: Desk, field: str, valu
 
 
 def test_values_that_are_none_are_refused(desk: Desk) -> None:
-    outgoing = replace(desk.outgoing(1, values=digest_of(b"none")), values=b"none")
+    outgoing = replace(desk.outgoing(1), values=b"none")
     assert desk.ask(outgoing.signed(whole=True), 1) == "not_next"
-    missing = replace(desk.outgoing(1, values=b""), values=b"")
+    missing = replace(desk.outgoing(1, values={}), values=b"")
     assert desk.ask(missing.signed(whole=True), 1) == "not_next"
     assert Folder.open(desk.home).rounds == ()
 
@@ -251,23 +251,26 @@ def test_values_that_are_none_are_refused(desk: Desk) -> None:
 def test_a_round_past_the_end_of_the_course_is_none(desk: Desk) -> None:
     outgoing = desk.outgoing(1, place=3, outcomes=(b"",) * 3)
     envelope = Envelope(3, "hello", bytes(64), outgoing.signed(whole=True))
-    assert desk.tell("node", envelope.encode()) == "damaged"
+    assert desk.tell("round", envelope.encode()) == "damaged"
 
 
 def test_what_the_server_did_not_sign_is_not_looked_at(desk: Desk) -> None:
     outgoing = replace(desk.outgoing(1), identity=Identity(b"\x05" * 32))
     assert desk.ask(outgoing.signed(whole=True), 1) == "damaged"
-    assert desk.lines == ["the server on the roster did not sign this announcement of a round"]
+    assert desk.lines == ["the server on the roster did not sign this announcement of a round with these values"]
     good = desk.outgoing(1).signed(whole=True)
-    garbled = SignedAnnouncement(b"\xc1", desk.study.server.sign(_said(b"\xc1")), good.values, good.releases)
+    flipped = SignedAnnouncement(good.announcement, good.signature, good.values[:-1] + b"\0", good.releases)
+    assert desk.ask(flipped, 1) == "damaged"  # on its way: the server is asked again, and accused of nothing
+    said = desk.study.server.sign(_said(b"\xc1", good.values))
+    garbled = SignedAnnouncement(b"\xc1", said, good.values, good.releases)
     assert desk.ask(garbled, 1) == "damaged"
     assert desk.lines[-1].startswith("what the server signed is no round of a course")
     for data in (b"", b"\xc1", b"\x93\x00\x00\x00", good.announcement):
-        assert desk.tell("node", data) == "damaged"
+        assert desk.tell("round", data) == "damaged"
 
 
-def _said(announcement: bytes) -> bytes:
-    return b"privstats/flower/1/brief\0" + sha256(announcement).digest()
+def _said(announcement: bytes, values: bytes) -> bytes:
+    return b"privstats/flower/2/brief\0" + sha256(announcement).digest() + sha256(values).digest()
 
 
 def test_messages_of_a_session_without_a_round(desk: Desk) -> None:
@@ -335,7 +338,7 @@ def test_the_door_of_a_folder_takes_both_kinds(tmp_path: Path, caplog: pytest.Lo
     assert answer(desk.home, "open", b"").code == "version"
     assert "the server speaks another version of this engine" in caplog.text
     (desk.home / "course.toml").write_text("nothing")
-    assert answer(desk.home, "node", b"").code == "failed"
+    assert answer(desk.home, "round", b"").code == "failed"
 
 
 def test_a_stranger_says_so(tmp_path: Path) -> None:
@@ -344,7 +347,7 @@ def test_a_stranger_says_so(tmp_path: Path) -> None:
     Identity(b"\x09" * 32).save(desk.home / "identity.pem")
     desk.host.folder.keep(0, desk.study.course.first)
     assert desk.ask(desk.outgoing(0).signed(whole=True), 0) == "stranger"
-    assert desk.tell("node", b"\xc1") == "damaged"
+    assert desk.tell("round", b"\xc1") == "damaged"
 
 
 def test_the_ledger_of_a_party_needs_an_account(tmp_path: Path) -> None:

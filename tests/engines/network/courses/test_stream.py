@@ -305,7 +305,7 @@ def test_attack_a_server_replays_the_opening_of_an_epoch(tmp_path: Path) -> None
     opened = next(data for node, data in ward.net.whole if node == 100)
     ward.bring_all()  # and what it could collect by that
     before = ward.account(0)
-    assert ward.party(0).answer("node", opened).code == "over"
+    assert ward.party(0).answer("round", opened).code == "over"
     assert ward.account(0) == before
 
 

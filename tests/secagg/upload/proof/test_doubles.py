@@ -32,7 +32,7 @@ from tests.secagg.upload.proof.cases import (
     secrets_of,
     shares_of,
 )
-from tests.secagg.upload.proof.test_lies import own_witness
+from threat_models.attacks.poisoned_sums import own_witness
 
 CLASSES, FEATURES, N = 3, 8, 9
 SECOND = CLASSES * (1 + FEATURES)
@@ -89,7 +89,7 @@ def test_2_without_the_bits_check_values_in_their_place_make_every_relation_true
     case = honest()
     x = case.x.copy()
     x[CLASSES:SECOND] *= 100
-    made = attempt_of(case, x=elements(x), w=elements(own_witness(case, x)))
+    made = attempt_of(case, x=elements(x), w=elements(own_witness(case.statement, x)))
     assert not made.fits
     statement, rows = case.statement, []
     for value, slack in zip(made.values, statement.slacks, strict=True):

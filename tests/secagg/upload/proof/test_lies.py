@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from privstats.secagg.upload.proof import transcript
-from privstats.secagg.upload.proof.factoring import candidates
 from privstats.secagg.upload.proof.field import P, elements, stream
-from privstats.secagg.upload.proof.moments import Moments
 from privstats.secagg.upload.proof.norm import of_norms
 from privstats.secagg.upload.proof.prover import Proof, Secrets
 from privstats.secagg.upload.proof.transcript import Transcript
@@ -30,6 +28,7 @@ from tests.secagg.upload.proof.cases import (
     secrets_of,
     shares_of,
 )
+from threat_models.attacks.poisoned_sums import own_witness
 
 CLASSES, FEATURES, N = 3, 4, 9
 COUNTS, MEANS = slice(0, CLASSES), slice(CLASSES, CLASSES * (1 + FEATURES))
@@ -82,32 +81,19 @@ LIES: dict[str, Callable[[Integers], Integers]] = {
 }
 
 
-def own_witness(case: Case, x: Integers) -> Integers:
-    """The liar's best: a factor of what it claims, and all that the factor leaves."""
-    statement = case.statement
-    assert isinstance(statement, Moments)
-    pattern, (rows, columns) = statement.pattern, statement.pattern.inner
-    target = np.concatenate([x, case.hidden])[statement.source].reshape(pattern.blocks, -1)
-    whole = np.zeros((pattern.blocks, pattern.width, pattern.width))
-    whole[:, rows, columns] = whole[:, columns, rows] = target
-    places = np.zeros((pattern.width, pattern.width), np.bool_)
-    places[rows, columns] = True
-    lower, _ = next(candidates(whole, places, lambda number, size: stream(bytes([number]) * 32, size)))
-    factor = lower[:, rows, columns].ravel()
-    exact = lower.astype(object) @ lower.astype(object).transpose(0, 2, 1)
-    left = [(int(t) - int(e)) for t, e in zip(target.ravel(), exact[:, rows, columns].ravel(), strict=True)]
-    error = np.array([(each + P // 2) % P - P // 2 for each in left], np.int64)
-    return np.concatenate([factor, error, case.hidden])
+def own_factor(case: Case, x: Integers) -> Integers:
+    """The liar's best."""
+    return own_witness(case.statement, x, case.hidden)
 
 
 def without_error(case: Case, x: Integers) -> Integers:
-    out = own_witness(case, x)
+    out = own_factor(case, x)
     out[case.statement.entries : 2 * case.statement.entries] = 0
     return out
 
 
 WITNESSES: dict[str, Callable[[Case, Integers], Integers]] = {
-    "own factor": own_witness,
+    "own factor": own_factor,
     "honest factor": lambda case, x: case.witness(),
     "no error": without_error,
 }
@@ -124,12 +110,27 @@ def test_no_lie_about_the_sums_is_taken(lie: str, witness: str) -> None:
     assert judged(case.statement, made.finished(), secrets_of()) != ()
 
 
+@pytest.mark.parametrize("count", [8, pytest.param(2_000, marks=pytest.mark.nightly)])
+def test_no_lie_about_any_records_is_taken(count: int) -> None:
+    """Ranks, scales and numbers of records as those of the honest reports that are all taken."""
+    rng = np.random.default_rng(1)
+    for number in range(count):
+        classes, features, n = (int(each) for each in rng.integers((2, 1, 0), (6, 9, 60)))
+        case = nab(rng, classes, features, n, rank=int(rng.integers(0, features)), scale=rng.random())
+        lie, place = case.x.copy(), int(rng.choice([0, classes, classes * (1 + features)]))  # of N, A and B's diagonal
+        lie[place] += (-1) ** int(rng.integers(2)) * 2 * (n + 1) * STEP**2
+        x = 3 * case.x if n and number % 4 == 0 else lie
+        w = WITNESSES[list(WITNESSES)[number % 3]](case, x)
+        made = attempt_of(case, str(number), x=elements(x), w=elements(w))
+        assert judged(case.statement, made.finished(), secrets_of(str(number))) != ()
+
+
 @pytest.mark.parametrize("kind", [nas, ridge])
 @pytest.mark.parametrize("factor", [1.5, 3, 100])
 def test_no_multiple_of_other_sums_is_taken(kind, factor: float) -> None:
     case = kind(np.random.default_rng(1))
     x = np.rint(factor * case.x).astype(np.int64)
-    for witness in (own_witness(case, x), case.witness()):
+    for witness in (own_factor(case, x), case.witness()):
         made = attempt_of(case, x=elements(x), w=elements(witness))
         assert judged(case.statement, made.finished(), secrets_of()) != ()
 

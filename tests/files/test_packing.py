@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.encoding.packing import TILE, pack, packed_bytes, unpack
+from privstats.files.packing import TILE, pack, packed_bytes, unpack
 
 
 @given(st.integers(1, 64), st.integers(1, 70), st.integers(0, 2**32))

@@ -3,7 +3,8 @@
 A vector is packed in tiles of ``TILE`` entries, one after another. Wire form of a tile of n entries of b = 8 k + r
 bits: for each of 8, 4, 2, 1 that is part of k, the entries' next so many bytes as one little-endian array; then the top
 r bits: of every full group of eight entries an 8 r-bit word, written as r planes of one byte per group (lowest byte
-first); then the last n mod 8 entries as one word. The ring uses it, and the code that adds packed vectors.
+first); then the last n mod 8 entries as one word. The ring uses it, the code that adds packed vectors, and the files of
+published values.
 """
 
 from __future__ import annotations

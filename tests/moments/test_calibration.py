@@ -1,0 +1,119 @@
+"""The sums of a calibration: hits and confidence, bounded for every record and every published value."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import privstats as ps
+from privstats.encoding import flatten, layout_of, to_real, unflatten
+from privstats.errors import DataError, PlanError, SchemaError
+from privstats.moments.calibration import CalibrationMoments
+from privstats.schema.calibration import FACTORS
+from privstats.schema.public_values import Published, Values
+from privstats.transforms import UnitNorm
+from tests.moments.test_gradients import HOSTILE, C, D, published, records
+
+SCHEMA = ps.CalibrationSchema(D, C, expected_records=100, course_mu=1.0, transform=(UnitNorm(),))
+FEATURES = arrays.arrays(np.float64, (2, D), elements=st.floats(allow_nan=True, allow_infinity=True))
+
+
+def in_floats(X: np.ndarray, y: np.ndarray, said: Published) -> np.ndarray:
+    """The definition, in real numbers."""
+    M, W = (said.read()[name].real for name in "MW")
+    z = X / np.linalg.norm(X, axis=1, keepdims=True) @ M
+    u = np.hstack([np.sqrt(0.99) * z / np.linalg.norm(z, axis=1, keepdims=True), np.full((len(X), 1), 0.1)])
+    sure = []
+    for factor in FACTORS:
+        p = np.exp(factor * (u @ W.T))
+        sure.append((p / p.sum(axis=1, keepdims=True)).max(axis=1))
+    right = (u @ W.T).argmax(axis=1) == y
+    return np.array([right - sure[0], *np.diff(sure, axis=0)]).sum(axis=1)
+
+
+def test_the_sums_are_those_of_the_definition_up_to_the_grid() -> None:
+    X, y = records(400)
+    real = ps.measure(SCHEMA, X, y, published=published()).real()
+    np.testing.assert_allclose(real.t, in_floats(X, y, published()), atol=400 * 2**-11)
+
+
+def test_a_model_that_is_right_for_sure_adds_all_at_the_first_place() -> None:
+    """W of one class alone, so large that its probability is 1 at every factor."""
+    W = np.zeros((C, D + 1))
+    W[1, -1] = 1e4
+    said = Published.of({"M": Values.rounded(np.eye(D)), "W": Values.rounded(W)})
+    one = 1 << SCHEMA.grid_bits
+    right, wrong = (ps.measure(SCHEMA, np.ones((1, D)), [label], published=said).t for label in (1, 0))
+    assert right.tolist() == [0] * 11
+    assert wrong.tolist() == [-one, *[0] * 10]
+
+
+def test_two_records_are_further_apart_than_one_is_from_none() -> None:
+    """One is right and unsure, since all scores tie; the other is sure and wrong."""
+    W = np.zeros((C, D + 1))
+    W[1, 0] = 1e4
+    said = Published.of({"M": Values.rounded(np.eye(D)), "W": Values.rounded(W)})
+    X = np.eye(2, D)[::-1]
+    right, wrong = (ps.measure(SCHEMA, X[i : i + 1], [0], published=said).real().t for i in (0, 1))
+    assert right[0] == pytest.approx(1 - 1 / C, abs=1e-3)
+    assert math.sqrt(2) < np.linalg.norm(right - wrong) <= ps.dp.sensitivity(SCHEMA, "t", "replace-one")
+
+
+def within(t: np.ndarray) -> None:
+    """[right] - P, and gains of at least 0 that sum to at most 1 - P: the proof of the bound rests on that alone."""
+    one, first, gains = 1 << SCHEMA.grid_bits, int(t[0]), t[1:]
+    assert -one <= first <= one
+    assert (gains >= 0).all()
+    assert gains.sum() <= (first if first > 0 else one + first)
+    assert int(t @ t) <= 2 * one**2
+
+
+@settings(max_examples=100, deadline=None)
+@given(X=FEATURES, y=st.tuples(st.integers(0, C - 1), st.integers(0, C - 1)), M=HOSTILE["M"], W=HOSTILE["W"])
+def test_no_record_and_no_published_value_breaks_the_bound(X: Any, y: Any, M: Values, W: Values) -> None:
+    said = Published.of({"M": M, "W": W})
+    one, other = (ps.measure(SCHEMA, X[i : i + 1], [y[i]], published=said).t for i in (0, 1))
+    within(one)
+    within(other)
+    assert int((one - other) @ (one - other)) <= 5 << 2 * SCHEMA.grid_bits
+
+
+def test_batches_and_parts_do_not_change_a_bit_and_what_is_no_number_counts_as_zero() -> None:
+    X, y = records(1500)
+    whole = ps.measure(SCHEMA, X, y, published=published())
+    batches = ((X[at : at + 7], y[at : at + 7]) for at in range(0, 1500, 7))
+    assert ps.measure(SCHEMA, batches, published=published()) == whole
+    parts = [ps.measure(SCHEMA, X[i::3], y[i::3], published=published()) for i in range(3)]
+    assert sum(parts) == whole
+    dirty = ps.measure(SCHEMA, np.vstack([X, [[np.nan] * D]]), np.append(y, 1), published=published())
+    assert dirty == whole
+    assert dirty.records == 1501
+    assert not ps.measure(SCHEMA, np.zeros((0, D)), np.zeros(0, int), published=published()).t.any()
+
+
+def test_moments_travel_like_all_others() -> None:
+    moments = ps.measure(SCHEMA, *records(30), published=published())
+    vector = flatten(moments)
+    assert vector.size == layout_of(SCHEMA).size == 11
+    assert unflatten(SCHEMA, vector) == moments
+    assert to_real(SCHEMA, vector) == moments.real()
+    assert repr(moments) == "CalibrationMoments(classes=3, features=6)"
+    with pytest.raises(DataError, match="t must have shape"):
+        CalibrationMoments(SCHEMA, np.zeros(3, np.int64))
+
+
+def test_hostile_values_schemas_and_plans_without_noise_are_refused() -> None:
+    hostile = Published.of({**published().read(), "W": Values(np.ones((C, D + 1), np.int64), 65)})
+    with pytest.raises(PlanError, match="tiny or enormous"):
+        ps.measure(SCHEMA, *records(3), published=hostile)
+    for changes, said in (({"clip_norm": 2.0}, "clip_norm at 1"), ({"classes": 1}, "two or more")):
+        with pytest.raises(SchemaError, match=said):
+            ps.CalibrationSchema(**{"features": D, "classes": C, "expected_records": 9, "course_mu": 1.0, **changes})
+    with pytest.raises(PlanError, match="one record alone counts"):
+        ps.Plan(schema=SCHEMA, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy(), published=published())

@@ -1,0 +1,294 @@
+"""The worst sums that one client may send: a climb over the lies that a level of proof admits.
+
+The liar knows all honest sums and the records on which the model is judged, so it is stronger than any real one, and
+what a climb finds is a lower bound of the harm. ``records``: whole invented records. ``moments``: fractional ones.
+``norm``: anything within the norm of so many records, statistic by statistic. ``none``: anything.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.encoding import layout_of, to_real
+from privstats.errors import AggregationError, PrivstatsError
+from privstats.plan import Plan, check_plausible
+from privstats.randomness import Generator
+from privstats.release import Release
+from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema, Schema
+from threat_models.attacks.steepest_records import best_record, slopes, worth
+from threat_models.chance import normal, whole
+
+__all__ = ["Level", "Lie", "Scene", "climbed", "readable", "worst"]
+
+Array: TypeAlias = NDArray[np.float64]
+Vector: TypeAlias = NDArray[np.int64]
+Level: TypeAlias = Literal["none", "norm", "moments", "records"]
+
+_GROUPS = 64
+_STARTS = 8  # of a climb's steps, one in so many draws a start of its own
+_NEARLY = 0.9999  # of a bound: sums are rounded to the grid
+_MULTIPLES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Lie:
+    """Records that nobody has, alike in groups, and how much of each group enters every statistic.
+
+    Attributes:
+        weights: by statistic and group, ``(3, k)``; the rows differ only where no record need be behind the sums.
+        X: one vector per group, ``(k, d)``, of norm at most the clip norm.
+        y: its label, or its target, ``(k,)``.
+    """
+
+    weights: Array
+    X: Array
+    y: NDArray[Any]
+
+    def vector(self, schema: Schema) -> Vector:
+        """The sums in grid steps, ``(size,)``: where there are folds, in the first one."""
+        first, second, third = self.weights
+        if isinstance(schema, ClassSchema):
+            onehot = np.eye(schema.classes)[self.y]
+            sums = {"N": first @ onehot, "A": (second[:, None] * onehot).T @ self.X}
+            square = "B"
+        else:
+            sums = {"h": (second * self.y) @ self.X, "q": np.array([first @ np.square(self.y)])}
+            square = "G"
+        sums[square] = (third[:, None] * self.X).T @ self.X
+        return _flat(schema, sums)
+
+    def within(self, schema: Schema, records: float) -> Lie:
+        """The same with every statistic as long as that of so many records in one direction, and no more counts."""
+        found, scales = self.vector(schema).astype(np.float64), []
+        for letter in _letters(schema):
+            entries = found[_places(schema, letter)]
+            norm = max(float(np.linalg.norm(entries)), float(entries.sum()) if letter == "N" else 0.0)
+            scales.append(_NEARLY * records * _bounds(schema)[letter] / max(norm, 1.0))
+        return replace(self, weights=self.weights * np.array(scales)[:, None])
+
+
+def readable(schema: Schema) -> bool:
+    """Whether the lies here are about such sums: N, A and B of classes, or a regression of one target."""
+    if isinstance(schema, ClassSchema):
+        return schema.statistics == "NAB"
+    return isinstance(schema, RidgeSchema) and schema.targets == 1
+
+
+def _letters(schema: Schema) -> str:
+    """The statistics, in the order of the weights of a lie."""
+    return {ClassSchema: "NAB", RidgeSchema: "qhG"}[type(schema)]
+
+
+def _bounds(schema: Schema) -> dict[str, int]:
+    return {row.letter: row.bound(schema.steps) for row in schema.sent}
+
+
+def _places(schema: Schema, letter: str) -> NDArray[np.bool_]:
+    """Which entries of a vector belong to a statistic."""
+    return np.concatenate([np.full(each.size, each.statistic == letter) for each in layout_of(schema).segments])
+
+
+def _flat(schema: Schema, sums: dict[str, Array]) -> Vector:
+    out = []
+    for segment in layout_of(schema).segments:
+        values = sums[segment.statistic]
+        if segment.name.endswith(".diag"):
+            values = np.diagonal(values)
+        elif segment.name.endswith(".off"):
+            values = values[np.triu_indices(len(values), 1)]
+        padded = np.zeros(segment.size)
+        padded[: values.size] = values.ravel()
+        out.append(np.rint(segment.scale * padded))
+    return np.concatenate(out).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What the liar knows, and what its lie costs.
+
+    Attributes:
+        plan: of the session, without noise.
+        others: the sum of all other clients, in grid steps.
+        own: what the liar would send if it were honest.
+        model: the accuracy, from 0 to 1, of the model that follows from a release.
+        test: the records that it is judged on, as they enter the sums, and their labels or targets.
+    """
+
+    plan: Plan
+    others: Vector
+    own: Vector
+    model: Callable[[Release], float]
+    test: tuple[Array, NDArray[Any]]
+
+    def accuracy(self, lie: Vector) -> float:
+        """With this lie in the sum; 1 where no release or no model follows, which spoils a session and no model."""
+        total = self.others + lie
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of few records, which is what the liar wants
+            try:
+                check_plausible(self.plan, total)
+                return self.model(Release(self.plan, total, tuple(range(self.plan.cohort.clients))))
+            except (AggregationError, PrivstatsError, np.linalg.LinAlgError):
+                return 1.0
+
+    def slopes(self, lie: Lie) -> tuple[float, Any]:
+        """The mean probability of the true class under linear discriminants, and its slopes in the sums."""
+        real = cast(Any, to_real(self.plan.schema, self.others + lie.vector(self.plan.schema)))
+        N, A, B = (np.asarray(each, np.float64) for each in (real.N, real.A, real.B))
+        return slopes(N, A, B, *self.test)
+
+    @cached_property
+    def directions(self) -> Array:
+        """Columns that span the features, the longer the less the honest records vary along them, ``(d, d)``."""
+        real = cast(Any, to_real(self.plan.schema, self.others))
+        if isinstance(self.plan.schema, ClassSchema):
+            counts = np.maximum(real.N, 1.0)
+            scatter = np.asarray(real.B) - np.einsum("ci,cj->ij", real.A, np.asarray(real.A) / counts[:, None])
+        else:
+            scatter = np.asarray(real.G).reshape(-1, self.plan.schema.features, self.plan.schema.features).sum(axis=0)
+        values, vectors = np.linalg.eigh(scatter)
+        return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-6 * values.mean())))
+
+
+def worst(scene: Scene, level: Level, records: int, steps: int, rng: Generator, known: Sequence[Lie] = ()) -> Lie:
+    """The worst lie of a level that a climb of so many steps finds.
+
+    Args:
+        scene: what the liar knows.
+        level: what its report proves.
+        records: n.
+        steps: evaluations of the model.
+        rng: of the climb.
+        known: lies of this level or a stricter one to begin with; fractional records are rounded where whole ones are
+            asked for.
+    """
+    known = [_whole(lie) for lie in known] if level == "records" else known
+    starts = [*known, *(_drawn(scene, level, records, rng) for _ in range(max(1, steps // _STARTS)))]
+    if isinstance(scene.plan.schema, ClassSchema):
+        if level in ("records", "moments"):
+            best = climbed(scene, starts, lambda lie: lie, 0)
+            starts += [_steepest(scene, each, steps // _STARTS) for each in (best, starts[-1])]
+        else:
+            starts += [_bent(scene, count, records) for count in (1, 2, 4, 8, 16, 32) if count < len(scene.directions)]
+    if level == "none":
+        found = [*known, *starts[-6:]]
+        more = [np.array(each)[:, None] for t in _MULTIPLES for each in ((1, t, 1), (1, 1, t), (1, t, t))]
+        starts += [replace(lie, weights=each * lie.weights) for lie in found for each in more]
+    return climbed(scene, starts, lambda lie: _moved(scene, lie, level, records, rng), steps)
+
+
+def _whole(lie: Lie) -> Lie:
+    """The lie with whole numbers of records in its groups, and no more of them."""
+    sizes = np.floor(lie.weights[0])
+    left = int(round(lie.weights[0].sum()) - sizes.sum())
+    sizes[np.argsort(sizes - lie.weights[0])[:left]] += 1
+    return replace(lie, weights=np.tile(sizes, (3, 1)))
+
+
+def _steepest(scene: Scene, lie: Lie, steps: int) -> Lie:
+    """The lie after its least harmful groups were replaced by the most harmful record, until that helps no more."""
+    schema = cast(ClassSchema, scene.plan.schema)
+    value, slope = scene.slopes(lie)
+    for _ in range(steps):
+        order, (vector, label) = -worth(slope, lie.X, lie.y), best_record(slope, schema.clip_norm)
+        for count in (len(lie.y) // 2, len(lie.y) // 8, 2, 1):
+            chosen = np.argsort(order)[:count]
+            X, y = lie.X.copy(), lie.y.copy()
+            X[chosen], y[chosen] = vector, label
+            other = replace(lie, X=X, y=y)
+            found, following = scene.slopes(other)
+            if found < value:
+                lie, value, slope = other, found, following
+                break
+        else:
+            break
+    return lie
+
+
+def _bent(scene: Scene, count: int, records: int) -> Lie:
+    """Class sums turned round, and a second moment that is negative where honest records vary least."""
+    schema = cast(ClassSchema, scene.plan.schema)
+    real = cast(Any, to_real(schema, scene.others))
+    means = np.asarray(real.A) - np.asarray(real.A).mean(axis=0)
+    long = np.linalg.norm(scene.directions, axis=0).argsort()[-count:]
+    X = np.concatenate([means, scene.directions[:, long].T])
+    X *= schema.clip_norm / np.maximum(np.linalg.norm(X, axis=1), 1e-9)[:, None]
+    classes = schema.classes
+    weights = np.zeros((3, len(X)))
+    weights[0, :classes], weights[1, :classes], weights[2, classes:] = 1.0, -1.0, -1.0
+    return Lie(weights, X, np.arange(len(X)) % classes).within(schema, records)
+
+
+def climbed(scene: Scene, starts: Sequence[Lie], move: Callable[[Lie], Lie], steps: int) -> Lie:
+    """The best of the starts, moved ``steps`` times; a move stays where it does not help the others."""
+    schema = scene.plan.schema
+    found = [(scene.accuracy(lie.vector(schema)), place) for place, lie in enumerate(starts)]
+    least, place = min(found)
+    best = starts[place]
+    for _ in range(steps):
+        other = move(best)
+        accuracy = scene.accuracy(other.vector(schema))
+        if accuracy <= least:
+            least, best = accuracy, other
+    return best
+
+
+def _drawn(scene: Scene, level: Level, records: int, rng: Generator) -> Lie:
+    """Groups of equal weight along random directions, mostly those in which honest records vary least."""
+    count = min(_GROUPS, records)
+    X = np.stack([_direction(scene, rng) for _ in range(count)])
+    y = np.array([_answer(scene.plan.schema, rng) for _ in range(count)])
+    sizes = np.full(count, records // count, np.float64)
+    sizes[: records % count] += 1
+    return _admitted(scene, Lie(np.tile(sizes, (3, 1)), X, y), level, records)
+
+
+def _direction(scene: Scene, rng: Generator) -> Array:
+    d = len(scene.directions)
+    spread = scene.directions if whole(4, rng) else np.eye(d)
+    found = spread @ normal(d, rng)
+    return np.asarray(cast(Any, scene.plan.schema).clip_norm * found / np.linalg.norm(found))
+
+
+def _answer(schema: Schema, rng: Generator) -> Any:
+    """A label, or one of the two largest targets."""
+    if isinstance(schema, ClassSchema):
+        return whole(schema.classes, rng)
+    return cast(RidgeSchema, schema).target_bound * (2.0 * whole(2, rng) - 1.0)
+
+
+def _moved(scene: Scene, lie: Lie, level: Level, records: int, rng: Generator) -> Lie:
+    """The lie with one group turned, renamed, or made larger at the cost of another."""
+    weights, X, y = lie.weights.copy(), lie.X.copy(), lie.y.copy()
+    group, way = whole(len(y), rng), whole(3, rng)
+    if way == 0:
+        clip = cast(Any, scene.plan.schema).clip_norm
+        turned = X[group] + 2.0 ** -whole(5, rng) * _direction(scene, rng)
+        X[group] = turned * min(1.0, clip / np.linalg.norm(turned)) if whole(2, rng) else clip * _unit(turned)
+    elif way == 1:
+        y[group] = _answer(scene.plan.schema, rng)
+    elif level in ("norm", "none"):
+        statistic = whole(3, rng)
+        weights[statistic, group] += 2.0 ** -whole(4, rng) * np.abs(weights[statistic]).max() * normal(1, rng)[0]
+    else:
+        other, amount = whole(len(y), rng), weights[0, group] * (whole(8, rng) + 1) / 8
+        amount = np.floor(amount) if level == "records" else np.rint(COUNT_SCALE * amount) / COUNT_SCALE
+        weights[:, group] -= amount
+        weights[:, other] += amount
+    return _admitted(scene, Lie(weights, X, y), level, records)
+
+
+def _admitted(scene: Scene, lie: Lie, level: Level, records: int) -> Lie:
+    """The lie as its level takes it: statistics of full length under ``norm``."""
+    return lie.within(scene.plan.schema, records) if level == "norm" else lie
+
+
+def _unit(vector: Array) -> Array:
+    return np.asarray(vector / np.linalg.norm(vector))
