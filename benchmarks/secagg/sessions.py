@@ -15,6 +15,7 @@ import socket
 import struct
 import time
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from statistics import median
@@ -70,6 +71,15 @@ def floor(bits: int, size: int = 1_000_000, masks: int = 20) -> Callable[[], Non
                 np.add(part, stream, out=part)
 
     return once
+
+
+def mask_floor(ring: Ring, repeats: int = 5) -> float:
+    """Seconds of one mask over a vector at the floor, in lanes of 32 or 64 bits."""
+    lanes = Counter[int]()
+    for size, bits in ring.segments:
+        lanes[32 if bits <= 32 else 64] += size
+    tasks = {str(bits): floor(bits, size, 1) for bits, size in lanes.items()}
+    return sum(least_seconds(tasks, repeats, time.process_time).values())
 
 
 def masking(repeats: int, size: int) -> Rows:

@@ -3,7 +3,8 @@
     python -m benchmarks.secagg.upload --save
 
 Real machines; each report is handed on and forgotten before the next client begins; 10 % of the clients are silent.
-Entries have 32 bits, or those that a plan of class moments gives them.
+Entries have 32 bits, or those that a plan of class moments gives them. The floor is one keystream, added once, in the
+same run.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from benchmarks.measuring import Row, Rows, Tables, command
-from benchmarks.secagg.sessions import bits_of, cohort, cpu, own_ring
+from benchmarks.secagg.sessions import bits_of, cohort, cpu, mask_floor, own_ring
 from privstats.encoding import Ring
 from privstats.engines.loopback import run
 from privstats.secagg import HelperKeys, Identity, Panel, Roster
@@ -115,6 +116,7 @@ def split(clients: int, ring: Ring, helpers: int, repeats: int) -> Row:
         "clients": clients,
         "size": ring.size,
         "bits": bits_of(ring),
+        "floor_ms": 1e3 * mask_floor(ring),
         "client_ms": 1e3 * min(median(each.seconds) for each, _, _ in runs),
         "server_s": server,
         "server_ms_per_report": 1e3 * server / heard,
@@ -145,6 +147,7 @@ def interactive(clients: int, ring: Ring) -> Row:
         "clients": clients,
         "size": ring.size,
         "bits": bits_of(ring),
+        "floor_ms": 1e3 * mask_floor(ring),
         "client_ms": 1e3 * median(outcome.client_cpu[gone:]),
         "server_s": outcome.server_cpu,
         "server_ms_per_report": 1e3 * outcome.server_cpu / (clients - gone),
