@@ -98,7 +98,7 @@ def sessions() -> Cells:
     tables = results("secagg.sessions")
     title = next(name for name in tables if name.startswith("sessions"))
     wanted = ((10, 10), (32, 10), (100, 0), (100, 10), (100, 30), (256, 10))
-    head = ["clients", "entries", "bits", "dropouts", "all", "server", "client", "upload / entries", "client receives"]
+    head = ["clients", "entries", "dropouts", "all", "server", "client", "upload / entries", "client receives"]
     chosen = [row for row in tables[title] if (row["clients"], int(row["dropouts"][:-2])) in wanted]
     return [head, *(_session(row) for row in chosen)]
 
@@ -107,7 +107,6 @@ def _session(row: Row) -> list[str]:
     return [
         str(row["clients"]),
         f"{row['size']:.0e}".replace("+0", ""),
-        row["bits"],
         row["dropouts"],
         f"{row['total_s']:.2g} s",
         f"{row['server_s']:.2g} s",
@@ -228,7 +227,7 @@ _UPLOADS: dict[str, Shown] = {
     "entries": "{size:,}",
     "bits": "{bits}",
     "floor of a mask": "{floor_ms:.2g} ms",
-    "client": "{client_ms:.2g} ms",
+    "client": "{client_ms:.3g} ms",
     "leader, per report": "{server_ms_per_report:.2g} ms",
     "helper, per report": _helper,
     "all": "{all_s:.2g} s",
@@ -239,7 +238,7 @@ _MANY_UPLOADS: dict[str, Shown] = {
     "entries": "{size:,}",
     "bits": "{bits}",
     "floor of a mask": "{floor_ms:.2g} ms",
-    "client": "{client_ms:.2g} ms",
+    "client": "{client_ms:.3g} ms",
     "leader": "{server_s:.2g} s",
     "helper": "{helper_s:.2g} s",
     "a report": "{upload_bytes:,} B",
