@@ -56,6 +56,13 @@ def test_a_card_says_what_people_said():
     assert "Not stated" not in card
 
 
+@pytest.mark.filterwarnings("ignore:.* records")
+def test_a_card_says_whether_probabilities_were_calibrated():
+    assert "they were not calibrated on records" in heads.RefinedSoftmax().fit(X, Y).card()
+    head = heads.RefinedSoftmax(calibrated=True).fit(X, Y)
+    assert f"calibrated on the training records: scores are divided by {head.temperature_:.3g}." in head.card()
+
+
 def test_nothing_known_is_said_as_such_and_nothing_fitted_has_no_card():
     card = heads.LDA(priors=[0.2, 0.3, 0.5]).fit_release(class_release(X, Y)).card()
     assert "**unknown: nothing says whether a promise covers it**" in card

@@ -215,8 +215,8 @@ def test_a_program_that_waits_for_a_lock_ends_with_its_parent():
     with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         number = int(process.stdout.readline())
         assert entrypoint_guard._lives(number)
-        process.kill()
-    until = time.monotonic() + 30
-    while entrypoint_guard._lives(number) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not entrypoint_guard._lives(number)
+        process.kill()  # a zombie, until the block ends
+        until = time.monotonic() + 30
+        while entrypoint_guard._lives(number) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not entrypoint_guard._lives(number)
