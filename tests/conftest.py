@@ -8,12 +8,8 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: the test workers share the cores already
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes read what the first has compiled
 
-import shutil
-
-if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 4 << 30:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")  # thousands of journals wait for no disk
-
 import logging
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -32,6 +28,9 @@ settings.register_profile("dev", max_examples=25, deadline=None, suppress_health
 settings.register_profile("ci", max_examples=30, deadline=None, suppress_health_check=_SLOW_IS_FINE, derandomize=True)
 settings.register_profile("nightly", max_examples=300, deadline=None, suppress_health_check=_SLOW_IS_FINE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")  # thousands of journals wait for no disk
 
 _FRESH = settings.get_current_profile_name() == "nightly"
 

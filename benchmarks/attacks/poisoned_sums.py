@@ -71,8 +71,7 @@ class Study:
 
     def plan(self, level: Level) -> ps.Plan:
         """The plan of a session whose reports prove so much; whole records prove moments."""
-        known = {"moments": "moments", "records": "moments", "norm": "norm", "none": None}[level]
-        validity = None if known is None else Validity(known, most_records=self.most)  # type: ignore[arg-type]
+        validity = None if level == "none" else Validity("norm" if level == "norm" else "moments", self.most)
         return plan_of(self.schema, len(self.X), ps.NoPrivacy(), validity)
 
     def parts(self, plan: ps.Plan | None = None) -> list[Any]:

@@ -179,25 +179,24 @@ class PoisonedSums(Examination):
             return self._entering(stage, rng, trials, confidence), self._worst(stage, rng, trials)
 
     def _entering(self, stage: Stage, rng: Generator, trials: int, confidence: float) -> Row:
-        plan, entered, tried = stage.plan, 0, 0
+        plan, entered = stage.plan, 0
         most = stage.records if plan.validity is None else plan.validity.most_records
         lies = list(beyond(plan.schema, flatten(stage.parts[_LIAR]), 100 * -(-most // stage.records)).values())
         for number in range(trials):
             end = sent(plan, stage.parts, {_LIAR: lies[number % len(lies)]}, rng)
-            refused = end.unproved == 1
-            entered, tried = entered + (not refused), tried + 1
-        interval = clopper_pearson(entered, tried, confidence)
+            entered += end.unproved == 0
+        interval = clopper_pearson(entered, trials, confidence)
         proved = plan.validity is not None
         said = "the plan's reports prove their sums" if proved else "nothing is promised: no report of this plan proves"
         return self._row(
             "false sums taken",
-            measured=entered / tried,
+            measured=entered / trials,
             interval=interval,
             baseline=0.0,
             ceiling=0.0 if proved else None,
             verdict=judge(interval, (0.0, 0.0), 0.0 if proved else None),
             note=f"lies about one client's sums, over the machines; {said}",
-            worlds=tried,
+            worlds=trials,
         )
 
     def _worst(self, stage: Stage, rng: Generator, trials: int) -> Row:

@@ -233,8 +233,9 @@ class Party:
                 break
             held = {value.digest: value for value in folder.values(before).values()}
             came = {name: held[digest] for name, digest in announcement.values.items() if digest in held} | came
-        for name in sorted(announcement.values.keys() - came.keys()):
-            raise Declined(BEHIND, f"the published {name} of round {place} is not here; the server sends it again")
+        lacking = min(announcement.values.keys() - came.keys(), default=None)
+        if lacking is not None:
+            raise Declined(BEHIND, f"the published {lacking} of round {place} is not here; the server sends it again")
         return came
 
 
