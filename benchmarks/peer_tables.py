@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.measuring import Row, Rows, results
-from benchmarks.table import Cells, Tables, by_name
+from benchmarks.table import Cells, Tables, by_name, titled
 
 __all__ = ["ALPHAS", "DATA", "TABLES", "lost", "rows_of"]
 
@@ -20,6 +20,7 @@ DATA: Mapping[str, str] = {
     "cifar10": "CIFAR-10",
     "fmnist": "Fashion-MNIST",
 }
+PARTY_DATA: Mapping[str, str] = {**DATA, "agnews": "AG News"}
 ALPHAS = ("0.1", "0.5")
 _EXACT, _PRIVATE = "without differential privacy: ", "under differential privacy: "
 _OURS, _POOLED = "privstats", "pooled"
@@ -59,6 +60,20 @@ def peers_private() -> Cells:
 def peers_private_parties() -> Cells:
     """With noise, a whole party protected: a row per data set, partition and system."""
     return list(_by_epsilon("party", ALPHAS))
+
+
+def peers_parties() -> Cells:
+    """Whole parties by one direction of each and by DP-FedAvg, with and without the centring; bold is a loss."""
+    epsilons = ("1", "3", "8")
+    lines = [["data", "parties", "alpha", "system", *epsilons]]
+    for title, rows in titled("peers.parties", "whole parties protected, accuracy in %: "):
+        name, parties, alpha = title.split(", ")
+        lead = [PARTY_DATA[name], parties.split()[0], _short(alpha.split()[1])]
+        for place, row in enumerate(rows):
+            (rival,) = (each for each in rows if _rivals(row["system"], each["system"]))
+            cells = [_party_cell(row, rival, each) for each in epsilons]
+            lines.append([*(lead if not place else [""] * 3), row["system"], *cells])
+    return lines
 
 
 def peers_tuning() -> Cells:
@@ -167,6 +182,19 @@ def _accuracy(rows: Rows, name: str, rivals: Rows) -> str:
     return f"**{shown}**" if name.startswith(_OURS) and lost(row, rivals) else shown
 
 
+def _rivals(system: str, other: str) -> bool:
+    """Whether one of them is ours and both are centred, or neither is."""
+    return system.startswith(_OURS) != other.startswith(_OURS) and ("centred" in system) == ("centred" in other)
+
+
+def _party_cell(row: Row, rival: Row, epsilon: str) -> str:
+    """Bold where ours is behind by more than twice the standard error of the difference."""
+    name, error = f"eps {epsilon}", f"se {epsilon}"
+    shown = f"{row[name]:.1f} ± {row[error]:.1f}"
+    behind = rival[name] - row[name] > 2 * math.hypot(row[error], rival[error])
+    return f"**{shown}**" if row["system"].startswith(_OURS) and behind else shown
+
+
 def _regression(rows: Rows, row: Row) -> str:
     """Bold where ours is worse than OpenDP by more than twice the standard error of the difference."""
     (other,) = (each for each in rows if each["epsilon"] == row["epsilon"] and each["model"] != row["model"])
@@ -190,7 +218,7 @@ def _short(number: str) -> str:
 
 
 TABLES: Tables = by_name(
-    *(peers_accuracy, peers_cost, peers_private, peers_private_parties),
+    *(peers_accuracy, peers_cost, peers_private, peers_private_parties, peers_parties),
     *(peers_tuning, peers_masking, peers_regression, peers_engine),
 )
 """By the name in the page's marker."""

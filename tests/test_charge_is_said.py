@@ -78,7 +78,7 @@ CALLS: dict[str, tuple[Callable[..., Any], str]] = {
     "session.release": (release, "charge"),
     "private_release": (lambda **said: ps.private_release(SCHEMA, PRIVACY, X, Y, **said), "ledger"),
     "private_releases": (private_releases, "ledger"),
-    **{f"{name}.fit_private": (fit_private(name), "ledger") for name in HEADS},
+    **{f"{name}.fit_private": (fit_private(name), "ledger") for name in HEADS if HEADS[name].task != "parties"},
 }
 
 

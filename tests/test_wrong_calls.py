@@ -168,6 +168,14 @@ ROWS: list[Row] = [
         lambda: ps.CalibrationSchema(4, 3, expected_records=9, course_mu=1.0, clip_norm=2.0),
         "leave clip_norm at 1",
     ),
+    ("parties of one class", lambda: ps.PartySchema(1, 4), "classes must be at least 2, got 1: .* give two or more"),
+    (
+        "a record of a party",
+        lambda: ps.Plan(schema=ps.PartySchema(3, 4), cohort=COHORT, privacy=PRIVACY),
+        'give unit="client" with max_records_per_client=1, or measure a ClassSchema',
+    ),
+    ("a class release for parties", lambda: heads.PartyDiscriminant().fit_release(RELEASE), "reads a PartySchema"),
+    ("one party alone", lambda: heads.PartyDiscriminant().fit_private(X, Y), r"use LDA\(\).fit_private"),
     (
         "calibrated as text",
         lambda: heads.RefinedSoftmax(calibrated="yes").fit(X, Y),  # type: ignore[arg-type]

@@ -327,10 +327,11 @@ def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise
         return noise.mu, tuple(Part(row.statistic, row.sigma, row.mu) for row in noise.rows)
     if cap.unit == "client":
         raise LedgerError(
-            f"account {dataset!r} is kept per client and the plan promises per record: "
-            "use unit='client' in the plan, so that the cost of a client is known"
+            f"account {dataset!r} is kept per client under {cap.adjacency} and the plan promises per {privacy.unit} "
+            f"under {privacy.adjacency}: use unit='client' in the plan under {cap.adjacency}, so that the cost of a "
+            "client is known"
         )
-    if privacy.client_clip is not None:
+    if privacy.client_clip is not None or schema.refusal("record"):
         raise LedgerError(
             f"account {dataset!r} is kept per record and the plan clips whole clients: one record can move "
             "all of its client's vector then, so keep an account per client for such plans"

@@ -60,10 +60,12 @@ class Privacy:
             ``"panel"``: leader and each helper of ``protocol="split"``, each all of it; one of them must be honest, and
             no party sees the exact sum.
         unit: whose presence is hidden: one ``"record"``, or one ``"client"`` with all its records.
-        adjacency: ``"add-remove"`` or ``"replace-one"``; the latter is for the record unit only.
+        adjacency: ``"add-remove"`` or ``"replace-one"``; the latter is for the record unit, and for whole parties
+            (``PartySchema``).
         epsilon, delta: the promise; epsilon in [0.001, 100], delta in [1e-15, 0.1].
         shares: part of mu**2 that each statistic may spend, summing to 1; None takes ``default_shares``.
-        max_records_per_client: needed with the client unit; clients with more records are refused by the session.
+        max_records_per_client: needed with the client unit; clients with more records are refused by the session. 1
+            under a ``PartySchema``, of which a whole party is one record.
         client_clip: optional with the client unit: shrink a client's whole vector to the norm of this many worst-case
             records, which replaces ``max_records_per_client`` in the sensitivity. See ``dp.clip_client``.
 
@@ -122,12 +124,12 @@ def _check_unit(privacy: Privacy) -> None:
             if getattr(privacy, name) is not None:
                 raise PlanError(f"{name} has no meaning with unit='record': leave it out, or use unit='client'")
         return
-    if privacy.adjacency == "replace-one":
-        raise PlanError(
-            "adjacency 'replace-one' is not offered with unit='client': use 'add-remove', "
-            "and twice its mu bounds the exchange of one client for another"
-        )
     most = privacy.max_records_per_client
+    if privacy.adjacency == "replace-one" and (most != 1 or privacy.client_clip is not None):
+        raise PlanError(
+            "adjacency 'replace-one' is not offered with unit='client': use 'add-remove', and twice its mu bounds the "
+            "exchange of one client for another; a PartySchema with max_records_per_client=1 has it"
+        )
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise PlanError("max_records_per_client must be a whole number of at least 1 with unit='client': give it")
     if privacy.client_clip is not None:

@@ -18,6 +18,7 @@ from privstats.schema import (
     CountSchema,
     GaussianSchema,
     GradientSchema,
+    PartySchema,
     RidgeSchema,
     Schema,
     ScoreSchema,
@@ -43,7 +44,7 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         adjacency: ``"add-remove"`` or ``"replace-one"``.
 
     Returns:
-        mu of one record.
+        mu of one record; under a party schema of one party.
 
     Guarantee:
         Unit: one record. A release with this noise on the named statistics is mu-GDP. Some pair of adjacent data sets
@@ -84,6 +85,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
             square = _gradient_square(schema, weights, adjacency)
         case CalibrationSchema():
             square = _calibration_square(weights, adjacency)
+        case PartySchema():
+            square = _party_square(weights, adjacency)
         case _:
             raise PlanError(f"no sensitivity is proved for a {type(schema).__name__}; measure a schema of another kind")
     return math.sqrt(square)
@@ -341,3 +344,10 @@ def _calibration_square(weights: Mapping[str, float], adjacency: Adjacency) -> f
     of them (``CalibrationSchema`` proves both)."""
     _require_formula(weights, "t")
     return (2 if adjacency == "add-remove" else 5) * weights.get("t", 0.0)
+
+
+def _party_square(weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """The record of a party schema is a party: a vector of norm at most 1, so 1, and 4 for two that are opposed. Both
+    are attained."""
+    _require_formula(weights, "P")
+    return (1 if adjacency == "add-remove" else 4) * weights.get("P", 0.0)

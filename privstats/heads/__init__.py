@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, 
     from privstats.heads.lda import LDA as LDA
     from privstats.heads.low_rank import LowRankQDA as LowRankQDA
     from privstats.heads.naive_bayes import NaiveBayes as NaiveBayes
+    from privstats.heads.party_discriminant import PartyDiscriminant as PartyDiscriminant
     from privstats.heads.persistence import load as load
     from privstats.heads.personal import Personal as Personal
     from privstats.heads.personal import with_local_transform as with_local_transform

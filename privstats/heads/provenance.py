@@ -108,6 +108,12 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         )
 
     @property
+    def beside_exact_rows(self) -> Provenance:
+        """The same sources, where exact rows of the site that serves the head went in too: no promise covers it."""
+        promise = dict.fromkeys(("epsilon", "delta", "adjacency", "unit", "model"))
+        return msgspec.structs.replace(self, exact=True, **promise)
+
+    @property
     def release(self) -> str | None:
         """Digest of the first release; None where the head was made from records."""
         return self.releases[0] if self.releases else None

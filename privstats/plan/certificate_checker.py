@@ -18,9 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 Table: TypeAlias = dict[str, Any]
-
 __all__ = ["SLACK", "Refused", "check", "main"]
-
 ONE, COUNT, ZERO, TIGHT, MOST_BYTES = 1 << 640, 4096, Fraction(0), Fraction(1, 10**9), 1 << 23
 SLACK = Fraction(1, 10**20)  # of the logarithm of any probability, where noise is a sum of discrete Gaussians
 PI = Fraction(31415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679)
@@ -33,17 +31,16 @@ USUAL: Table = {  # what a plan means that leaves a key out
     "sparsity": 3, "keep_inputs": False, "bandwidth": 1, "other": False, "missing": False, "closed": "left",
 }
 SHARES: dict[str, Table] = {  # percent, where a plan names none; letters that are not here divide the rest
-    "classes": {"N": 2, "A": 85}, "ridge": {"G": 50, "h": 48, "q": 2}, "counts": {}, "sites": {"N": 2},
+    "classes": {"N": 2, "A": 85}, "ridge": {"G": 50, "h": 48, "q": 2}, "sites": {"N": 2}, "poisson": {"g": 70, "H": 30},
     "within": {"N": 2, "L": 5, "A": 80}, "gradients": {"g": 99, "k": 1}, "gaussians": {"N": 2, "x": 48},
-    "logistic": {"g": Fraction("59.1"), "H": Fraction("40.9")}, "poisson": {"g": 70, "H": 30}, "calibration": {},
-}
+    "logistic": {"g": Fraction("59.1"), "H": Fraction("40.9")}}
 MATRICES = "BSGHQLMV"  # of all tasks the letters of symmetric matrices, whose diagonal has sqrt(2) times the noise
-VECTORS = {"ridge": "xb", "score": "xra", "gradients": "xrk", "counts": "", "calibration": "v"}  # each in a ball
+VECTORS = {"ridge": "xb", "score": "xra", "gradients": "xrk", "counts": "", "calibration": "v", "parties": "a"}
 PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell or of all; "=": of equal places only
     "classes": {"N": ("cell",), "A": ("cell", "x"), "B": ("", "x", "x"), "S": ("cell", "x", "x"), "D": ("=", "x", "x")},
     "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
     "score": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
-}
+    "parties": {"P": ("", "a")}}  # a: of a party's direction the entries of one class
 LETTERS = {**{task: "".join(rows) for task, rows in PRODUCTS.items()}, "counts": "T", "sites": "NQ", "within": "NLAB"}
 # fmt: on
 
@@ -136,9 +133,9 @@ def bound(schema: Table, weights: dict[str, Fraction], adjacency: str, held: Any
     G, h, q, g, H = (w[s] * square**2 for s in "GhqgH")
     if task == "score" and schema["family"] == "logistic":
         return _logistic(g, H) * (1 + swap) + 2 * g * swap
-    add = count + first + second + G + h + q + g + H + 2 * square * w["t"]
-    if not swap or task in ("gradients", "calibration"):
-        return 4 * g + first + 5 * square * w["t"] if swap else add
+    add = count + first + second + G + h + q + g + H + square * (2 * w["t"] + w["P"])
+    if not swap or task in ("gradients", "calibration", "parties"):
+        return 4 * g + first + square * (5 * w["t"] + 4 * w["P"]) if swap else add
     if task == "score":
         return max(4 * g + H, 2 * g + 2 * H + g**2 / (2 * H) if g <= 2 * H and H else ZERO)
     if task == "ridge":
@@ -266,18 +263,19 @@ def _plan(text: str, claimed: Table) -> Table:
     given, stored = tomllib.loads(text.removeprefix("\ufeff"), parse_float=_number), _json(claimed["plan"])
     for shares in (tables["privacy"].get("shares", {}) for tables in (given, stored)):  # a file's need not sum to 1
         shares.update({s: share / sum(shares.values()) for s, share in shares.items()})
-    schema, privacy = stored["schema"], stored["privacy"]
+    schema, privacy, client = stored["schema"], stored["privacy"], stored["privacy"]["unit"] == "client"
     if schema["task"] == "classes":  # in wire order, without what follows from others
         letters = given["schema"]["statistics"]
         given["schema"]["statistics"] = "".join(s for s in ("NAS" if "S" in letters else "NABD") if s in letters)
     require(_same(given, stored) and stored["version"] == 1, "plan", "the file does not say what the digest is of")
     require(_possible(schema, privacy, stored["cohort"]), "plan", "a number lies where no plan can have it")
     require(privacy["model"] in ("central", "distributed", "local", "panel"), "model", "the plan promises nothing")
-    local, clip = any(step["kind"] == "transport" for step in schema["transform"]), privacy.get("client_clip", 0)
-    record = privacy["unit"] == "record" and not local and schema["task"] != "gaussians"
-    client = (privacy["unit"], privacy["adjacency"]) == ("client", "add-remove")
-    require(record or (client and (clip or schema["task"] != "gaussians")), "unit", "no sensitivity is proved for it")
-    return {**stored, "clip": clip if client else 0, "held": privacy["max_records_per_client"] if client else 0}
+    held, clip = (privacy.get(name, 0) if client else 0 for name in ("max_records_per_client", "client_clip"))
+    local = any(step["kind"] == "transport" for step in schema["transform"])
+    usual = privacy["adjacency"] == "add-remove" if client else privacy["unit"] == "record" and not local
+    proved = {"gaussians": usual and clip, "parties": held == 1 and not clip}.get(schema["task"], usual)
+    require(proved, "unit", "no sensitivity is proved for it")
+    return {**stored, "clip": clip, "held": held}
 
 
 def _unit(plan: Table, weights: dict[str, Fraction], shares: dict[str, Fraction]) -> Fraction:
@@ -291,7 +289,7 @@ def _unit(plan: Table, weights: dict[str, Fraction], shares: dict[str, Fraction]
 
 
 def _shares(plan: Table, letters: str) -> dict[str, Fraction]:
-    usual = SHARES[plan["schema"]["family" if plan["schema"]["task"] == "score" else "task"]]
+    usual = SHARES.get(plan["schema"]["family" if plan["schema"]["task"] == "score" else "task"], {})
     fixed = {s: Fraction(usual[s]) / 100 for s in letters if s in usual}
     others = [s for s in letters if s not in usual] or [max(fixed, key=fixed.__getitem__)]
     rest = (1 - sum(fixed.values(), ZERO)) / len(others)

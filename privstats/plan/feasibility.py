@@ -17,7 +17,7 @@ from privstats.errors import PlanError
 from privstats.files.signing import require_order
 from privstats.plan.cohort import Cohort
 from privstats.plan.validity import Validity
-from privstats.schema import KINDS, USUAL, ClassSchema, GaussianSchema, Schema, SitesSchema
+from privstats.schema import KINDS, USUAL, ClassSchema, GaussianSchema, PartySchema, Schema, SitesSchema
 from privstats.schema.public_values import Published
 from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
@@ -30,6 +30,7 @@ __all__ = [
     "check_masking",
     "check_min_count",
     "check_noise",
+    "check_parties",
     "check_published",
     "check_sites",
     "check_size",
@@ -251,6 +252,29 @@ def check_alignment(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy
         )
     if schema.reference and (schema.among is None or schema.among[-1] >= cohort.clients):
         raise PlanError("a round without noise must name its clients in schema.among: those of the first sum, in order")
+
+
+def check_parties(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
+    """Refuse a promise for whole parties in terms of records, and the exchange of a client under any other schema.
+
+    Raises:
+        PlanError: a ``PartySchema`` and not ``max_records_per_client=1``, or a ``client_clip``, which would clip twice;
+            another schema and the exchange of a client, for which no audit searches.
+    """
+    if isinstance(privacy, NoPrivacy) or privacy.unit == "record":
+        return
+    if not isinstance(schema, PartySchema):
+        if privacy.adjacency == "replace-one":
+            raise PlanError(
+                "adjacency 'replace-one' with unit='client' is for a PartySchema: use 'add-remove', and twice its mu "
+                "bounds the exchange of one client for another"
+            )
+        return
+    if privacy.max_records_per_client != 1 or privacy.client_clip is not None:
+        raise PlanError(
+            "a party is one record of a PartySchema, however many it holds: set max_records_per_client=1, and leave "
+            "client_clip out, because the schema bounds every party"
+        )
 
 
 def check_sites(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:

@@ -25,6 +25,7 @@ from privstats.schema import (
     CountSchema,
     GaussianSchema,
     GradientSchema,
+    PartySchema,
     RidgeSchema,
     Schema,
     ScoreSchema,
@@ -133,6 +134,8 @@ def _pairs(schema: Schema, weights: Mapping[str, float]) -> list[tuple[Record, R
         case CalibrationSchema():
             R = schema.steps
             return [(_record([], v=[[0, R], [1, R]]), _record([], v=[[0, -R]]))]
+        case PartySchema():
+            return [(_record([], a=_first(schema)), _record([], a=_first(schema, -1)))]
         case _:
             R = schema.steps
             one = _record([[0, R]], r=[[0, R]], k=[[0, R]])
@@ -222,6 +225,8 @@ def _of_record(schema: Schema, record: Record) -> Sums:
             return _wire(measure(schema, _values(schema, record["values"])))
         case CalibrationSchema():
             return {("t", 0): _dense(record["v"])}
+        case PartySchema():
+            return {("P", 0): _dense(record["a"])}
     x, r = _dense(record["x"]), _dense(record["r"])
     if isinstance(schema, GradientSchema):
         return {("g", 0): np.outer(r, x), ("k", 0): _dense(record["k"])}

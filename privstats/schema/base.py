@@ -21,8 +21,8 @@ __all__ = ["Predicted", "Schema", "classes_of", "listed"]
 
 _NAMED = 8
 
-Predicted: TypeAlias = Literal["classes", "ridge"]
-"""What a model predicts: a class, or targets."""
+Predicted: TypeAlias = Literal["classes", "ridge", "parties"]
+"""What a model predicts: a class, or targets; ``"parties"``: a class, from one direction of each party."""
 
 
 class Schema(ABC):

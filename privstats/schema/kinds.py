@@ -17,6 +17,7 @@ from privstats.schema.classes import ClassSchema
 from privstats.schema.counts import CountSchema
 from privstats.schema.gaussians import GaussianSchema
 from privstats.schema.gradients import GradientSchema
+from privstats.schema.party import PartySchema
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.score import ScoreSchema
 from privstats.schema.sites import SitesSchema
@@ -38,6 +39,7 @@ _ROWS: tuple[type[Schema], ...] = (
     CalibrationSchema,
     WithinSchema,
     GaussianSchema,
+    PartySchema,
 )
 KINDS: Mapping[str, type[Schema]] = by_name(_ROWS, lambda kind: kind.task, "schema kind")
 """By the word for the kind in plan files."""

@@ -21,6 +21,7 @@ __all__ = [
     "GAUSSIAN_TABLE",
     "GRADIENT_TABLE",
     "LOGISTIC_TABLE",
+    "PARTY_TABLE",
     "POISSON_TABLE",
     "RIDGE_TABLE",
     "SITE_TABLE",
@@ -266,6 +267,17 @@ CALIBRATION_TABLE: tuple[Statistic, ...] = (
 )
 """Hits less confidence at the first of eleven temperatures, and the gains of confidence at the others."""
 
+
+PARTY_TABLE: tuple[Statistic, ...] = (
+    Statistic(
+        "P",
+        "pooled",
+        ("class", "feature"),
+        (0, 1),
+        meaning="the sum of one vector of each party, at most 1 long, which points to what tells the classes apart",
+    ),
+)
+"""One direction of each party, C x d numbers of norm 1 at most."""
 
 LOGISTIC_TABLE: tuple[Statistic, ...] = (
     Statistic(

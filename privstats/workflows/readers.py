@@ -12,7 +12,16 @@ from privstats.dp import Privacy, suggested_shares
 from privstats.errors import PlanError
 from privstats.heads.registry import HEADS, able, named
 from privstats.plan import Plan
-from privstats.schema import ClassSchema, CountSchema, RidgeSchema, Schema, ScoreSchema, SitesSchema
+from privstats.schema import (
+    ClassSchema,
+    CountSchema,
+    PartySchema,
+    RidgeSchema,
+    Schema,
+    ScoreSchema,
+    SitesSchema,
+    predicted,
+)
 
 __all__ = ["TABLES", "TableReader", "possible", "reads", "sent", "suggested", "with_letters"]
 
@@ -62,8 +71,8 @@ def possible(schema: Schema) -> tuple[str, ...]:
     heads: tuple[str, ...] = ()
     if isinstance(schema, ClassSchema):
         heads = able(sent(schema))
-    elif isinstance(schema, RidgeSchema):
-        heads = named("ridge")
+    elif isinstance(schema, RidgeSchema | PartySchema):
+        heads = named(predicted(schema))
     return (*heads, *(name for name, table in TABLES.items() if table.takes(schema)))
 
 

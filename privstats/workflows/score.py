@@ -36,7 +36,7 @@ WITHOUT_NOISE = math.inf
 """The epsilon that stands for a release without noise."""
 
 _DRAWS = 1_000_003
-_METRICS = {"classes": "accuracy", "ridge": "R²"}
+_METRICS = {"classes": "accuracy", "ridge": "R²", "parties": "accuracy"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Scores:
             (0.95, 0.833)
         """
         score = float(head.score(X, y))
-        if predicted(schema) != "classes":
+        if metric(schema) != "accuracy":
             return cls(score)
         X, y = np.asarray(X), np.asarray(y)
         return cls(score, fmean(float(head.score(X[y == label], y[y == label])) for label in np.unique(y)))
@@ -146,7 +146,7 @@ def shown(schema: Schema, score: float) -> str:
         >>> shown(ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0), 0.912)
         '0.912'
     """
-    return f"{score:.1%}" if predicted(schema) == "classes" else f"{score:.3f}"
+    return f"{score:.1%}" if metric(schema) == "accuracy" else f"{score:.3f}"
 
 
 def heading(epsilon: float) -> str:

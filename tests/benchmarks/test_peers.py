@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from benchmarks import peer_tables
 from benchmarks.data import private_tasks
 from benchmarks.measuring import results
-from benchmarks.peers import ccvr, dp_fedavg, fedpft, flower, ours, scaffold, softmax, story
+from benchmarks.peers import ccvr, dp_fedavg, fedpft, flower, ours, parties, scaffold, softmax, story
 from benchmarks.peers.compare import summary
 from benchmarks.peers.dp_fedavg import DPFedAvg
 from benchmarks.peers.engine import on_the_engine
@@ -111,6 +112,19 @@ def test_dp_fedavg_clips_every_partys_update_and_pays_for_it(digits):
     assert np.linalg.norm(W) <= 0.01 * (1 + 1e-5)
     plain, _ = flower.train(Federated(1, 16.0, 20).strategy(5), digits, Federated(1, 16.0, 20), alike=True)
     assert np.linalg.norm(plain) > 0.1
+
+
+def test_stacked_dp_fedavg_is_flowers(digits):
+    """All parties at once in arrays, for the search of its best recipe, against Flower's messages, round by round."""
+    peer = DPFedAvg(8.0, 0.3, 3, 16.0, 5)
+    quiet = dp_fedavg.DifferentialPrivacyServerSideFixedClipping(Federated(3, 16.0, 5).strategy(5), 0.0, 0.3, 5)
+    W, _ = flower.train(quiet, digits, Federated(3, 16.0, 5), alike=True)
+    descent = parties.Descent(digits)
+    np.testing.assert_allclose(descent.weights(peer, None), W, atol=1e-5)
+    noise = descent.weights(replace(peer, rounds=1), np.random.default_rng(0)) - descent.weights(
+        replace(peer, rounds=1), None
+    )
+    assert noise.std() == pytest.approx(replace(peer, rounds=1).multiplier * 0.3 / 5, rel=0.1)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 8.0])

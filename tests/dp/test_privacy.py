@@ -35,6 +35,10 @@ GOOD = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilo
         ({"unit": "client", "max_records_per_client": 0}, "max_records_per_client"),
         ({"unit": "client", "max_records_per_client": 2.5}, "max_records_per_client"),
         ({"unit": "client", "max_records_per_client": 9, "adjacency": "replace-one"}, "replace-one"),
+        (
+            {"unit": "client", "max_records_per_client": 1, "client_clip": 1.0, "adjacency": "replace-one"},
+            "a PartySchema with max_records_per_client=1 has it",
+        ),
         ({"unit": "client", "max_records_per_client": 9, "client_clip": 0.5}, "client_clip"),
         ({"unit": "client", "max_records_per_client": 9, "client_clip": 10}, "client_clip"),
     ],

@@ -23,6 +23,7 @@ from privstats.dp.models import TrustModel
 from privstats.dp.sensitivity import _calibration_square as right_calibration_square
 from privstats.dp.sensitivity import _class_square as right_class_square
 from privstats.dp.sensitivity import _gradient_square as right_gradient_square
+from privstats.dp.sensitivity import _party_square as right_party_square
 from privstats.dp.sensitivity import _ridge_square as right_ridge_square
 from privstats.encoding import flatten
 from privstats.moments.grid import Grid
@@ -157,6 +158,16 @@ def calibration_as_added(weights: Any, adjacency: Any) -> float:
 def confidences_for_gains(right: Any) -> Any:
     """Every confidence is sent whole, as its running sum, so a record weighs more than the bound."""
     return lambda *given: right(*given).cumsum(axis=1)
+
+
+def parties_as_added(_: Any) -> Any:
+    """The exchange of two parties is priced as if one had come."""
+    return lambda weights, adjacency: right_party_square(weights, "add-remove")
+
+
+def directions_not_shortened(_: Any) -> Any:
+    """A direction is rounded to the nearest steps, and its length is what floats and rounding make it."""
+    return lambda V, steps: np.rint(np.nan_to_num(V) * steps).astype(np.int64)
 
 
 def as_if_one_fold(schema: Any, weights: Any, adjacency: Any) -> float:

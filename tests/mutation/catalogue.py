@@ -36,6 +36,7 @@ _WRAPPING = "tests/session/test_wrapping_client.py::"
 _SESSION = "tests/session/test_session.py::"
 _ALONE = "tests/secagg/interactive/test_one_at_a_time.py::"
 _TEMPERATURE = "tests/moments/test_calibration.py::"
+_PARTIES = "tests/moments/test_parties.py::"
 _GRADIENTS = "tests/threat_models/audits/test_gradients.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
 
@@ -310,6 +311,20 @@ MUTANTS: dict[str, Mutant] = {
         name_in("privstats.moments.calibration", "calibration_map", bugs.confidences_for_gains),
         "shares",
         (_TEMPERATURE + "test_no_record_and_no_published_value_breaks_the_bound",),
+        (),
+    ),
+    "parties replaced as if added": Mutant(
+        "the exchange of two parties is calibrated as if one had come",
+        name_in("privstats.dp.sensitivity", "_party_square", bugs.parties_as_added),
+        "shares",
+        (_PARTIES + "test_the_noise_is_one_over_mu_for_a_party_that_comes_and_twice_that_for_an_exchange",),
+        (),
+    ),
+    "directions rounded and not shortened": Mutant(
+        "a party's direction is rounded to the nearest steps, and nothing bounds the whole numbers",
+        name_in("privstats.moments.parties", "cut", bugs.directions_not_shortened),
+        "shares",
+        (_PARTIES + "test_no_records_break_the_bound",),
         (),
     ),
     "reproducible generator accepted": Mutant(

@@ -64,12 +64,16 @@ def _calibration(chance: random.Random, common: dict[str, Any]) -> Schema:
     )
 
 
+def _parties(chance: random.Random, common: dict[str, Any]) -> Schema:
+    return ps.PartySchema(chance.randint(2, 5), **common)
+
+
 def _gaussians(chance: random.Random, common: dict[str, Any]) -> Schema:
     return ps.GaussianSchema(shrinkage=0.2, rounds=2, reference=chance.random() < 0.5, **common)
 
 
 KINDS: tuple[Callable[[random.Random, dict[str, Any]], Schema], ...] = (
-    *(_classes, _ridge, _counts, _sites, _within, _score, _gradients, _calibration, _gaussians),
+    *(_classes, _ridge, _counts, _sites, _within, _score, _gradients, _calibration, _parties, _gaussians),
 )
 
 
@@ -107,6 +111,12 @@ def _privacy(chance: random.Random, schema: Schema, model: Any) -> ps.Privacy:
         most = chance.randint(1, 200)
         clip = {"client_clip": chance.uniform(1, most)} if chance.random() < 0.5 or schema.task == "gaussians" else {}
         unit = {"unit": "client", "adjacency": "add-remove", "max_records_per_client": most, **clip}
+    if schema.task == "parties":
+        unit = {
+            "unit": "client",
+            "adjacency": chance.choice(["add-remove", "replace-one"]),
+            "max_records_per_client": 1,
+        }
     shares = None
     if chance.random() < 0.5:
         parts = {letter: chance.uniform(0.02, 1) for letter in schema.statistics}

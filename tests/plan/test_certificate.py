@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import mpmath
+import msgspec
 import pytest
+import tomli_w
 
 import privstats as ps
 from privstats.dp.exact import gaussian_delta_bounds
@@ -369,6 +371,7 @@ def test_a_cell_of_a_table_is_a_whole_number() -> None:
         check(plan.to_toml(), json.dumps(document))
 
 
+PARTY = {"unit": "client", "max_records_per_client": 1}
 CLIPPED = {"unit": "client", "max_records_per_client": 50, "client_clip": 5.0}
 
 
@@ -381,6 +384,8 @@ CLIPPED = {"unit": "client", "max_records_per_client": 50, "client_clip": 5.0}
         ("central", ps.GradientSchema(4, 3, residual_norm=0.3, expected_records=9, course_mu=1.0), {}),
         ("central", ps.CalibrationSchema(4, 3, expected_records=9, course_mu=1.0), {"adjacency": "replace-one"}),
         ("central", ps.RidgeSchema(4, clip_norm=1.0, target_bound=3.0, folds=4), {"adjacency": "replace-one"}),
+        ("distributed", ps.PartySchema(3, 4), PARTY),
+        ("local", ps.PartySchema(3, 4), {**PARTY, "adjacency": "replace-one"}),
     ],
 )
 def test_noise_a_millionth_too_small_is_refused_of_every_kind(model: str, schema: Any, changes: Any) -> None:
@@ -391,3 +396,18 @@ def test_noise_a_millionth_too_small_is_refused_of_every_kind(model: str, schema
     all_sigmas(1 - Fraction(1, 10**6))(document)
     with pytest.raises(Refused, match=r"^promise: "):
         check(plan.to_toml(), json.dumps(document))
+
+
+@pytest.mark.parametrize("changes", [{"max_records_per_client": 2}, {"unit": "record"}, {"client_clip": 1.0}])
+def test_of_parties_the_checker_takes_no_other_unit(changes: dict[str, Any]) -> None:
+    """A plan that the library refuses to build: one record turns its whole party, and a second clip has no proof."""
+    plan = ps.Plan(schema=ps.PartySchema(3, 4), cohort=COHORT, privacy=made.promise(**PARTY))
+    document = json.loads(certificate_text(plan))
+    tables = json.loads(document["plan"])
+    tables["privacy"] |= changes
+    if tables["privacy"]["unit"] == "record":
+        del tables["privacy"]["max_records_per_client"]
+    document["plan"] = msgspec.json.encode(tables, order="deterministic").decode()
+    document["plan_digest"] = hashlib.sha256(document["plan"].encode()).hexdigest()
+    with pytest.raises(Refused, match=r"^unit: no sensitivity is proved for it"):
+        check(tomli_w.dumps(tables), json.dumps(document))

@@ -64,7 +64,7 @@ def test_a_kind_without_models_is_refused_by_its_name(schema: Schema, asked: str
 @pytest.mark.parametrize("schema", MODELS, ids=named)
 def test_a_kind_with_models_has_a_metric_heads_and_baselines(schema: Schema) -> None:
     assert schema.predicts in BASELINES
-    assert metric(schema) == {"classes": "accuracy", "ridge": "R²"}[predicted(schema)]
+    assert metric(schema) == {"classes": "accuracy", "parties": "accuracy", "ridge": "R²"}[predicted(schema)]
     assert {HEADS[name].task for name in heads_named(None, SimpleNamespace(schema=schema))} == {schema.predicts}  # type: ignore[arg-type]
 
 

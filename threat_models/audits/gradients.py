@@ -20,7 +20,7 @@ from privstats.encoding import flatten, layout_of
 from privstats.errors import PlanError
 from privstats.moments import measure
 from privstats.randomness import Generator
-from privstats.schema import CalibrationSchema, GradientSchema, ScoreSchema
+from privstats.schema import CalibrationSchema, GradientSchema, PartySchema, ScoreSchema
 from privstats.schema.public_values import VALUE_BITS, Published, Values
 from threat_models.audits.climb import Search
 from threat_models.audits.sensitivity import Finding
@@ -32,7 +32,7 @@ __all__ = ["Attempt", "audit_gradients", "worst_attempt"]
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 _MOST = (1 << (VALUE_BITS - 1)) - 1
 
-Round: TypeAlias = GradientSchema | CalibrationSchema | ScoreSchema
+Round: TypeAlias = GradientSchema | CalibrationSchema | PartySchema | ScoreSchema
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +53,10 @@ class Attempt:
 def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts: int = 6) -> Report:
     """Search the worst pair of records, map and weights, under both adjacencies, against the claimed mu of a round.
 
+    Of whole parties, each of which is one record of its schema, it searches those that hold one row.
+
     Raises:
-        PlanError: not a plan of gradients.
+        PlanError: not a plan of gradients or of parties.
     """
     schema = target.schema
     if not isinstance(schema, Round):
@@ -88,7 +90,7 @@ def _labels(schema: Round) -> int | None:
     match schema:
         case ScoreSchema():
             return 2 if schema.family == "logistic" else None
-        case GradientSchema() | CalibrationSchema():
+        case GradientSchema() | CalibrationSchema() | PartySchema():
             return schema.classes
 
 
@@ -105,6 +107,8 @@ def _start(schema: Round, adjacency: Adjacency, chance: np.random.Generator) -> 
     X = np.vstack([x, -x][:records]) * (schema.clip_norm * 2 / np.linalg.norm(x))
     most = getattr(schema, "target_bound", None) or 1.0
     y = np.arange(records) if _labels(schema) else np.array([1.0, -1.0])[:records] * 2 * most
+    if isinstance(schema, PartySchema):  # two parties of one record each, opposed where the label is the same
+        y = np.zeros(records)
     return Attempt({name: _drawn(name, shape, chance) for name, shape in schema.needs.items()}, X, y.astype(np.float64))
 
 
@@ -139,7 +143,7 @@ def _moved(schema: Round, here: Attempt, chance: np.random.Generator) -> Attempt
 
 def _distance(schema: Round, sigmas: Mapping[str, float], attempt: Attempt) -> float:
     """sqrt of the sum over statistics of (what the record, or the exchange of two, moves)^2 / sigma^2."""
-    said = Published.of(attempt.values)
+    said = Published.of(attempt.values) if attempt.values else None
     labels = attempt.y.astype(np.int64) if _labels(schema) else attempt.y
     moved = [
         flatten(measure(schema, attempt.X[i : i + 1], labels[i : i + 1], published=said)) for i in range(len(attempt.X))

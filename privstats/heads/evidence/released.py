@@ -125,6 +125,8 @@ def class_sums(release: Released) -> ClassSums:
     if isinstance(release.moments, EquivalentSums):
         return release.moments.equivalent()
     if not isinstance(release.moments, ClassSums):
+        if release.plan.schema.predicts == "parties":
+            raise ReleaseError("release.moments holds directions of parties; use heads.PartyDiscriminant")
         raise ReleaseError("release.moments holds ridge sums (G, h, q); use heads.Ridge, or release class moments")
     return release.moments
 

@@ -21,7 +21,7 @@ from privstats.tables import by_name
 
 __all__ = ["HEADS", "Entry", "Task", "able", "head_class", "named"]
 
-Task: TypeAlias = Literal["classes", "ridge"]
+Task: TypeAlias = Literal["classes", "ridge", "parties"]
 _PACKAGE = "privstats.heads"
 
 
@@ -52,7 +52,7 @@ class Entry:
         Beside N and A that is one: S where it was sent, which stands for B and D, or else the best of ``any_of``. The
         rest of such a release changes no digit of the head. A head in a Fisher subspace reads B as well.
         """
-        if self.task == "ridge":
+        if self.task != "classes":
             return sent
         best = [letter for letter in "S" + self.any_of if letter in sent][:1] if self.any_of else []
         return "".join(letter for letter in sent if letter in {"N", "A", *best})

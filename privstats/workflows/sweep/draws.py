@@ -114,7 +114,8 @@ def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:
         if math.isinf(point.epsilon) and job.draw:
             continue
         plan = plan_at(subject.plan, point, inputs, subject.axes.records_per_client)
-        most = getattr(plan.privacy, "max_records_per_client", None)
+        of_parties = predicted(plan.schema) == "parties"  # whose records are their own, however many
+        most = None if of_parties else getattr(plan.privacy, "max_records_per_client", None)
         limited = most is not None
         if limited not in measured:
             rows = [_sampled(owner, most, subject.seed, job.draw, k) for k, owner in enumerate(owners)]
@@ -156,7 +157,8 @@ def _score(release: Release, head: Any, test: tuple[Any, Any]) -> tuple[Scores, 
     if isinstance(schema, ClassSchema) and len(release.suppressed) == schema.classes:
         return NOTHING_RIGHT, ""  # nothing is left to predict
     try:
-        return Scores.of(schema, head.fit_release(release), *test), ""
+        site = {"X_site": test[0]} if predicted(schema) == "parties" else {}  # the serving site's own rows
+        return Scores.of(schema, head.fit_release(release, **site), *test), ""
     except MissingStatisticError as error:
         return Scores(None), str(error)
 
@@ -196,13 +198,13 @@ def _stream(what: str, seed: int, draw: int) -> Generator:
 
 _ITERATIONS = 500
 
+_CLASSIFIERS: Mapping[str, Callable[[], Any]] = {
+    "scikit-learn LDA, pooled": LinearDiscriminantAnalysis,
+    "logistic regression, pooled": lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=_ITERATIONS)),
+}
 BASELINES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
-    "classes": {
-        "scikit-learn LDA, pooled": LinearDiscriminantAnalysis,
-        "logistic regression, pooled": lambda: make_pipeline(
-            StandardScaler(), LogisticRegression(max_iter=_ITERATIONS)
-        ),
-    },
+    "classes": _CLASSIFIERS,
+    "parties": _CLASSIFIERS,
     "ridge": {
         "linear regression, pooled": LinearRegression,
         "scikit-learn ridge, pooled": lambda: RidgeCV(np.logspace(-6, 3, 19)),

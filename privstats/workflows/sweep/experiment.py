@@ -29,6 +29,7 @@ from privstats.moments import measure
 from privstats.moments.arrays import ordered_columns
 from privstats.plan import Plan
 from privstats.progress import progress_bar
+from privstats.schema import predicted
 from privstats.version import __version__
 from privstats.workflows.checkpoint import ResultCache
 from privstats.workflows.score import metric
@@ -308,6 +309,8 @@ def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
 
 def _check_records(subject: Dataset) -> None:
     records, most = len(subject.train[0]), subject.plan.cohort.max_records
+    if predicted(subject.plan.schema) == "parties":  # each of which is one record
+        records = max(subject.axes.clients or (subject.plan.cohort.clients,))
     if records > most:
         raise DataError(f"train holds {records} records and cohort.max_records={most}; raise it in the plan")
 

@@ -48,6 +48,7 @@ def test_no_head_of_the_package_is_without_a_row():
 
 def test_lists_show_closed_forms_first():
     assert registry.named("ridge") == ("Ridge",)
+    assert registry.named("parties") == ("PartyDiscriminant",)
     assert registry.named("classes")[-2:] == ("FisherMix", "ProtoHyper")
     assert registry.named("classes", trained=False) == registry.named("classes")[:-2]
 

@@ -10,11 +10,13 @@ import pytest
 import privstats as ps
 from privstats.errors import PlanError
 from privstats.moments import calibration as calibration_moments
-from privstats.moments import gradient_map
+from privstats.moments import gradient_map, parties
 from privstats.randomness import seeded
 from privstats.schema import GradientSchema
 from privstats.schema.public_values import beside
+from tests import made
 from tests.course.cases import RIDGE, SOFTMAX, plan_of, rounds, shards
+from tests.mutation import bugs
 from threat_models.audits.gradients import audit_gradients
 from threat_models.audits.target import target_of
 
@@ -58,6 +60,34 @@ def test_a_calibration_that_sends_confidences_instead_of_gains_is_found(monkeypa
     right = calibration_moments.calibration_map
     monkeypatch.setattr(calibration_moments, "calibration_map", lambda *given: right(*given).cumsum(axis=1))
     assert found(calibration(), plan="calibration")["t", "add-remove"][1]
+
+
+def of_parties(seed: int = 1) -> dict[tuple[str, str], tuple[float, bool]]:
+    promise = made.promise(epsilon=8.0, unit="client", max_records_per_client=1)
+    plan = ps.Plan(schema=ps.PartySchema(3, 4), cohort=ps.Cohort(5, 5, 5), privacy=promise)
+    report = audit_gradients(target_of(plan), seeded(seed), steps=25, starts=4)
+    return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}  # type: ignore[misc]
+
+
+def test_the_claim_for_parties_is_nearly_attained_and_never_beaten() -> None:
+    ratios = of_parties()
+    assert not any(violated for _, violated in ratios.values())
+    assert all(0.99 < ratio <= 1 for ratio, _ in ratios.values())
+
+
+def test_a_claim_that_prices_an_exchange_of_parties_as_one_that_comes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    formulas = importlib.import_module("privstats.dp.sensitivity")
+    monkeypatch.setattr(formulas, "_party_square", bugs.parties_as_added(formulas._party_square))
+    assert of_parties()["P", "replace-one"][1]
+
+
+def test_a_party_that_may_be_twice_as_long_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = parties.cut
+    monkeypatch.setattr(parties, "cut", lambda V, steps: 2 * right(V, steps))
+    monkeypatch.setattr(parties, "_square", lambda ray: 0)  # nor does the container refuse it
+    found = of_parties()
+    assert found["P", "add-remove"][1]
+    assert found["P", "replace-one"][1]
 
 
 def test_a_map_whose_rows_are_not_shortened_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,202 @@
+"""Whole parties protected: one direction of each against DP-FedAvg, both with the same centring.
+
+    python -m benchmarks.peers.parties [--quick] --save [--keep] [--tasks cifar10 agnews]
+
+DP-FedAvg is tuned **on the test rows**, per cell and at no charge: 96 recipes (clips, rates, local steps, one or three
+rounds) are tried on the first draw, the best six and eight rounds of the best three on the first three. Ours has
+nothing to tune. "Centred": scores of ``x - m`` without an intercept, m the mean of the test rows, whose labels nobody
+reads; a site that serves a model has its rows. Ours is the library's own measurement, noise and release (central noise,
+which the server would add after unmasking); masks are left out, because they cancel. `se` is the standard error over
+the draws, of the partition and of all that is drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+import privstats as ps
+from benchmarks.data import Split, agnews, private_tasks
+from benchmarks.measuring import Row, Tables, command, results
+from benchmarks.peers import softmax
+from benchmarks.peers.dp_fedavg import DPFedAvg
+from benchmarks.peers.interface import DELTA, Shards, dealt
+from privstats import session
+from privstats.randomness import seeded
+
+__all__ = ["ALPHAS", "EPSILONS", "PARTIES", "TASKS", "TITLE", "Descent", "Draw", "rows_of"]
+
+TASKS = ("cifar10", "agnews", "fmnist", "digits")
+TITLE = "whole parties protected, accuracy in %: "
+PARTIES, ALPHAS, EPSILONS, DRAWS = (20, 100), (0.1, 0.5), (1.0, 3.0, 8.0), 10
+_CLIPS, _ROUNDS, _RATES, _LOCAL, _MANY = (0.3, 1.0, 3.0, 10.0), (1, 3), (4.0, 16.0, 64.0, 256.0), (5, 20, 80), 8
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Descent:
+    """DP-FedAvg over all parties at once: what ``dp_fedavg`` does through Flower, in stacked arrays.
+
+    Attributes:
+        shards: the parties.
+    """
+
+    shards: Shards
+    _first: dict[tuple[float, int], Array] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def _rows(self) -> Array:
+        return softmax.with_bias(self.shards.pooled[0])
+
+    def weights(self, peer: DPFedAvg, noise: np.random.Generator | None) -> Array:
+        """The weights after all rounds, ``(d + 1, C)``; without noise where there is no generator."""
+        W = softmax.blank(self.shards.features, self.shards.classes)
+        spread = peer.multiplier * peer.clip / len(self.shards.parts)
+        for turn in range(1, peer.rounds + 1):
+            moved = self._from_zero(peer) if turn == 1 else self._locally(W, peer.rate, peer.local, turn)
+            lengths = np.sqrt(np.square(moved).sum(axis=(1, 2)))
+            clipped = moved * np.minimum(1.0, peer.clip / np.maximum(lengths, 1e-30))[:, None, None]
+            W = np.asarray(W + clipped.mean(axis=0), np.float32)
+            if noise is not None:
+                W += np.float32(spread) * noise.standard_normal(W.shape, np.float32)
+        return W
+
+    def _from_zero(self, peer: DPFedAvg) -> Array:
+        """The first round's updates, which no clip and no noise changes."""
+        key = (peer.rate, peer.local)
+        if key not in self._first:
+            W = softmax.blank(self.shards.features, self.shards.classes)
+            self._first[key] = self._locally(W, peer.rate, peer.local, 1)
+        return self._first[key]
+
+    def _locally(self, W: Array, rate: float, count: int, turn: int) -> Array:
+        """What every party moves the weights by in one round, ``(K, d + 1, C)``."""
+        sizes = [len(y) for _, y in self.shards.parts]
+        batches = np.stack([
+            start + np.random.default_rng((self.shards.seed, turn, place)).integers(0, n, (count, softmax.BATCH))
+            for place, (start, n) in enumerate(zip(np.cumsum([0, *sizes]), sizes, strict=False))
+        ])  # fmt: skip
+        own, labels = np.repeat(W[None], len(sizes), axis=0), self.shards.pooled[1]
+        places = np.ix_(range(len(sizes)), range(softmax.BATCH))
+        for step in range(count):
+            rows = self._rows[batches[:, step]]
+            p = rows @ own
+            p -= p.max(axis=2, keepdims=True)
+            np.exp(p, out=p)
+            p /= p.sum(axis=2, keepdims=True)
+            p[(*places, labels[batches[:, step]])] -= 1
+            own -= np.float32(rate / softmax.BATCH) * (rows.transpose(0, 2, 1) @ p)
+        return np.asarray(own - W)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw of a cell: the partition, every party's direction, and DP-FedAvg on the same rows."""
+
+    shards: Shards
+    _scores: dict[tuple[DPFedAvg, int], tuple[float, float]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def descent(self) -> Descent:
+        """DP-FedAvg."""
+        return Descent(self.shards)
+
+    @cached_property
+    def directions(self) -> tuple[ps.PartySchema, list[Any]]:
+        """The schema, and every party's direction."""
+        schema = ps.PartySchema(self.shards.classes, self.shards.features)
+        return schema, [ps.measure(schema, X, y) for X, y in self.shards.parts]
+
+    def ours(self, epsilon: float, centred: bool) -> float:
+        """The score of the library's head."""
+        (schema, parts), shards = self.directions, self.shards
+        promise: Any = {"epsilon": epsilon, "delta": DELTA, "adjacency": "add-remove", "max_records_per_client": 1}
+        privacy = ps.Privacy(model="central", unit="client", **promise)
+        plan = ps.Plan(schema=schema, cohort=ps.Cohort(*(len(parts),) * 3), privacy=privacy)
+        release = session.aggregate_unmasked(plan, parts, seeded(shards.seed))
+        head = ps.heads.PartyDiscriminant().fit_release(release, X_site=shards.X_test if centred else None)
+        return 100 * float(head.score(shards.X_test.astype(np.float64), shards.y_test))
+
+    def theirs(self, peer: DPFedAvg, centred: bool, draw: int = 0) -> float:
+        """The score of DP-FedAvg, whose weights are the same with and without the centring."""
+        shards, key = self.shards, (peer, draw)
+        if key not in self._scores:
+            W = self.descent.weights(peer, np.random.default_rng((shards.seed, draw, 7)))
+            moved = (shards.X_test - shards.X_test.mean(axis=0)) @ W[:-1]
+            self._scores[key] = shards.accuracy(softmax.scores(W, shards.X_test)), shards.accuracy(moved)
+        return self._scores[key][centred]
+
+
+Recipe: TypeAlias = tuple[float, int, float, int]
+"""Clip, rounds, rate and local steps of DP-FedAvg."""
+GRID: Sequence[Recipe] = tuple(itertools.product(_CLIPS, _ROUNDS, _RATES, _LOCAL))
+
+
+def rows_of(draws: Sequence[Draw], grid: Sequence[Recipe]) -> Iterator[Row]:
+    """A row per system, with and without the centring."""
+    for centred in (True, False):
+        words = ", centred" if centred else ""
+        ours = {e: [draw.ours(e, centred) for draw in draws] for e in EPSILONS}
+        yield {"system": f"privstats, one direction{words}", **_summed(ours)}
+        tuned = {e: _tuned(draws[:3], [DPFedAvg(e, *recipe) for recipe in grid], centred) for e in EPSILONS}
+        theirs = {e: [draw.theirs(tuned[e], centred) for draw in draws] for e in EPSILONS}
+        recipes = {f"recipe {e:g}": str(peer) for e, peer in tuned.items()}
+        yield {"system": f"DP-FedAvg{words}", **_summed(theirs), **recipes}
+
+
+def _tuned(draws: Sequence[Draw], recipes: Sequence[DPFedAvg], centred: bool) -> DPFedAvg:
+    """The best recipe on the test rows, with other noise than it is scored with."""
+    ranked = sorted(recipes, key=lambda peer: -draws[0].theirs(peer, centred, 1))[:6]
+    longer = [replace(peer, rounds=_MANY) for peer in ranked[:3]]
+    return max((*ranked, *longer), key=lambda peer: sum(draw.theirs(peer, centred, 2) for draw in draws))
+
+
+def _summed(scores: Mapping[float, Sequence[float]]) -> dict[str, float]:
+    """Mean and standard error per epsilon."""
+    found: dict[str, float] = {}
+    for epsilon, values in scores.items():
+        found[f"eps {epsilon:g}"] = float(np.mean(values))
+        found[f"se {epsilon:g}"] = float(np.std(values, ddof=1) / math.sqrt(len(values)))
+    return {**found, "draws": len(values)}
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """What to compare."""
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="all if omitted")
+    parser.add_argument("--parties", nargs="+", type=int, choices=PARTIES, default=list(PARTIES))
+    parser.add_argument("--draws", type=int, default=DRAWS)
+    parser.add_argument("--keep", action="store_true", help="keep saved tables that this run does not measure")
+
+
+def tables(options: argparse.Namespace) -> Tables:
+    """A table per data set, number of parties and partition."""
+    kept = dict(results("peers.parties")) if options.keep else {}
+    few = options.quick
+    for (name, split), parties, alpha in itertools.product(_splits(options), options.parties, ALPHAS):
+        draws = [Draw(dealt(split, parties, alpha, seed)) for seed in range(2 if few else options.draws)]
+        title = f"{TITLE}{name}, {parties} parties, alpha {alpha:g}"
+        kept.pop(title, None)
+        yield title, list(rows_of(draws, GRID[:2] if few else GRID))
+        if few:
+            return
+    yield from ((title, rows) for title, rows in kept.items() if title != "machine")
+
+
+def _splits(options: argparse.Namespace) -> Iterator[tuple[str, Split]]:
+    names = ("digits",) if options.quick else options.tasks
+    for task in (*private_tasks(bundled_only=options.quick), *(() if options.quick else agnews())):
+        if task.name in names:
+            yield task.name, task.transformed()
+
+
+if __name__ == "__main__":
+    command("peers.parties", __doc__, tables, options)

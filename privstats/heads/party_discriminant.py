@@ -1,0 +1,140 @@
+"""A linear classifier from one direction of each party: for promises that protect whole parties.
+
+The release's sum is the rule; where the site that serves it stands is its own affair, taken from its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from privstats.errors import DataError, HeadError, ReleaseError
+from privstats.heads.estimator import ClassHead, class_labels
+from privstats.heads.evidence import Array, ClassEvidence, Released, require_release
+from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
+from privstats.heads.registry import Bounds, Entry, check_parameters
+from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
+from privstats.moments.parties import direction
+from privstats.schema import PartySchema
+
+__all__ = ["PartyDiscriminant"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PartyDiscriminant(ClassHead):
+    """``argmax_c W_c . (x - m)``: W is the released sum of one direction of each party, m the mean of a site's rows.
+
+    Nothing in it is tuned. Rows of encoders have a common offset, which W alone would read as a preference for some
+    classes; m takes it out, and is worth 3 to 10 points (docs/papers_and_peers.md). Its probabilities are those of a
+    softmax of the scores and are not calibrated.
+
+    Attributes:
+        center_: m, ``(d,)``; zeros without ``X_site``.
+        coef_, intercept_: W and ``-W m``.
+
+    Example:
+        >>> X, y = np.array([[1.0, 0.2], [-1.0, 0.2]] * 20), np.array([1, 0] * 20)
+        >>> schema = ps.PartySchema(2, 2)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 2), privacy=ps.NoPrivacy())
+        >>> release = ps.simulate(plan, [(X[:10], y[:10]), (X[10:], y[10:])])
+        >>> head = ps.heads.PartyDiscriminant().fit_release(release, X_site=X)
+        >>> head.score(X, y), head.center_.round(1).tolist()
+        (1.0, [0.0, 0.2])
+    """
+
+    entry: ClassVar[Entry] = Entry(task="parties")
+    bounds: ClassVar[Bounds] = {}
+    uses_public: ClassVar[bool] = False
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit on local records as if they were one party's, without rounding or noise; m is their mean.
+
+        Args:
+            X: features, shape ``(n, d)``; numpy, torch or anything array-like, at least one record.
+            y: labels, shape ``(n,)``, of any type.
+        """
+        X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, index = np.unique(y, return_inverse=True)
+        self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
+        onehot = np.eye(len(self.classes_))[index]
+        self._settle(direction(len(X), onehot.T @ X, X.T @ X), X.mean(axis=0))
+        return self
+
+    def fit_release(
+        self,
+        release: Released,
+        labels: Sequence[Any] | None = None,
+        *,
+        X_site: Any = None,
+        public: tuple[Any, Any] | None = None,
+    ) -> Self:
+        """Fit on a release of a :class:`~privstats.PartySchema`.
+
+        Args:
+            release: of directions of parties.
+            labels: names of all C classes, in order; the plan's ``class_names`` if omitted, and 0..C-1 where it has
+                none.
+            X_site: rows of the site that will use the head, without labels, as ``predict`` takes them. **No promise
+                covers them**: the head holds their mean, so ``provenance_`` says that it must stay at that site.
+            public: refused; the head reads no class means.
+
+        Guarantee:
+            Without ``X_site`` post-processing of the release, which costs no privacy. With it the release's promise
+            still holds for every other party toward this site; nothing is promised for the site's own rows.
+
+        Raises:
+            ReleaseError: a release of another kind, or nothing finite follows from it.
+            HeadError: not a release, or ``public`` is given.
+            DataError: ``labels`` does not name every class once, or ``X_site`` is no finite matrix of such rows.
+        """
+        check_parameters(self, self.bounds)
+        self._check_public(public)
+        schema = require_release(release).plan.schema
+        if not isinstance(schema, PartySchema):
+            raise ReleaseError(f"this is a release of a {type(schema).__name__}; PartyDiscriminant reads a PartySchema")
+        sums: Any = release.moments
+        classes = class_labels(schema, schema.classes, labels)
+        self.classes_, self.preprocessing_, self.provenance_ = classes, Preprocessing.of_release(release), UNKNOWN
+        if self.preprocessing_.inputs is not None:
+            self.n_features_in_ = self.preprocessing_.inputs
+        self._settle(sums.P, np.zeros(schema.features) if X_site is None else self._mean(X_site))
+        made = Provenance.of([release])  # last: where no rule follows, an earlier one is still there
+        self.provenance_ = made if X_site is None else made.beside_exact_rows
+        return self
+
+    def fit_private(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: the promise protects one party among others.
+
+        Raises:
+            HeadError: always.
+        """
+        raise HeadError(
+            "PartyDiscriminant protects a party among others, and one party alone has no others: use "
+            "LDA().fit_private, which protects each record"
+        )
+
+    def _solve(self, evidence: ClassEvidence) -> Rule:
+        raise NotImplementedError("a direction is no function of class sums; see fit_release")
+
+    def _mean(self, X_site: Any) -> Array:
+        """The mean of rows behind the public map and the clip."""
+        given = self.preprocessing_.ordered(as_numpy(X_site))
+        if np.ndim(given) != 2 or not len(given):
+            raise DataError("X_site must be a matrix of at least one row, as predict takes them; or leave it out")
+        mean: Array = self.preprocessing_.apply(given).mean(axis=0)
+        if not np.isfinite(mean).all():
+            raise DataError("X_site must hold finite numbers; drop or impute missing values")
+        return mean
+
+    def _settle(self, weights: Array, center: Array) -> None:
+        rule = LinearRule(np.asarray(weights), -np.asarray(weights) @ center)
+        if not all(np.isfinite(array).all() for array in rule.arrays().values()):
+            raise ReleaseError("PartyDiscriminant found no finite weights; the release is damaged, fetch it again")
+        self._adopt(rule)
+        self.center_ = center

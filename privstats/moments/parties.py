@@ -1,0 +1,135 @@
+"""The sums of whole parties, and how one party's records become one direction of whole numbers.
+
+A function of all records of one party, so parts of a party do not add; parties do. The party's own class moments are
+exact whole numbers; its direction is float64, and the whole numbers that it is cut to are shortened as whole numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.moments.accumulators import measured
+from privstats.moments.base import Moments, RealMoments
+from privstats.moments.clip_report import ClipReport
+from privstats.schema import PartySchema
+from privstats.schema.public_values import Values
+
+__all__ = ["PartyMoments", "RealPartyMoments", "cut", "direction", "measured_parties", "shortened"]
+
+_PULL = 10.0  # of the mean eigenvalue of G: the one choice, made on other data sets (docs/papers_and_peers.md)
+_FACTOR_BITS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class RealPartyMoments(RealMoments):
+    """The sum in real units, with noise or without: P, ``(C, d)``."""
+
+    P: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartyMoments(Moments):
+    """The sum on the grid, exact: P int64, ``(C, d)``.
+
+    Attributes:
+        schema: what was measured.
+        records: 1 for a party that has any records, 0 for one without: a party counts as one record of its schema.
+        clip_report: what the clip did to its rows; stays with the party and is ignored by ``==``.
+
+    Raises:
+        DataError: another shape than the schema says, or one party's direction that is longer than 1.
+    """
+
+    shown: ClassVar[tuple[str, ...]] = ("classes", "features")
+
+    schema: PartySchema
+    P: NDArray[np.int64]
+    records: int | None = field(default=None, compare=False)
+    clip_report: ClipReport | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.records is not None and self.records <= 1 and _square(self.P) > self.schema.steps**2:
+            raise DataError("P of one party must not be longer than 2**grid_bits; build it with measure()")
+
+    def real(self) -> RealPartyMoments:
+        """The same in real units, float64."""
+        return RealPartyMoments.of_sums(self.schema, self.wire())
+
+
+def measured_parties(
+    schema: PartySchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool = False
+) -> PartyMoments:
+    """One party's direction, from all of its records.
+
+    Guarantee:
+        Unit one party. ``|P|_F <= 2**grid_bits`` in whole numbers, for any records and whatever float64 does; zeros for
+        a party without records, whose records are all 0, or whose records say the same of every class.
+
+    Raises:
+        DataError: arrays that are no records of this schema.
+    """
+    sums: Any = measured(schema.rows, X, y, progress)
+    P = cut(direction(sums.records, sums.A, sums.B), schema.steps)
+    return PartyMoments(schema, P, int(sums.records > 0), clip_report=sums.clip_report)
+
+
+def direction(records: int, A: NDArray[np.int64], B: NDArray[np.int64]) -> NDArray[np.float64]:
+    """``(Y - 1/C)'X / n (G + 10 (tr G / d) I)^-1`` at length 1, ``(C, d)``; zeros where it has no direction.
+
+    The matrix is positive with a condition of at most d / 10 + 1, so it is never singular, and its entries are below
+    2**63, so nothing overflows.
+
+    Args:
+        records: n.
+        A: class sums in grid steps, ``(C, d)``.
+        B: second moment in squared grid steps, ``(d, d)``; G is B / n.
+    """
+    flat = np.zeros(A.shape)
+    trace = float(np.trace(B))
+    if trace <= 0:
+        return flat
+    G = (B + (_PULL * trace / len(B)) * np.eye(len(B))) / records
+    cross = (A - A.mean(axis=0)) / records
+    V = np.linalg.solve(G, cross.T).T
+    length = float(np.linalg.norm(V))
+    return V / length if 0 < length < math.inf else flat
+
+
+def cut(V: NDArray[np.float64], steps: int) -> NDArray[np.int64]:
+    """``V steps`` in whole numbers, cut toward zero, no longer than ``steps`` and without what is no number.
+
+    Guarantee:
+        Of the numbers alone: ``sum out**2 <= steps**2`` holds exactly for every float64 array, also one that is longer
+        than 1, infinite or NaN: the proof rests on no float.
+    """
+    whole = np.trunc(np.clip(np.nan_to_num(V), -1.0, 1.0) * steps)
+    return shortened(whole.astype(np.int64), steps)
+
+
+def shortened(ray: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
+    """A whole-numbered ray as it stands, or shortened by one factor and cut toward zero until it is no longer than
+    ``steps``.
+
+    Guarantee:
+        Of the numbers alone: ``sum out**2 <= steps**2`` holds exactly, for every ray with entries of at most
+        ``steps <= 2**20``. With t = floor(2**32 steps / |ray|) an entry becomes at most ``|v| t / 2**32``.
+    """
+    square = _square(ray)
+    if square <= steps**2:
+        return ray
+    factor = math.isqrt((steps << _FACTOR_BITS) ** 2 // square)
+    out: NDArray[np.int64] = np.sign(ray) * (np.abs(ray) * factor >> _FACTOR_BITS)
+    return out
+
+
+def _square(ray: NDArray[np.int64]) -> int:
+    """The sum of squares, in Python's integers."""
+    return sum(int(entry) ** 2 for entry in ray.ravel().tolist())

@@ -1,0 +1,111 @@
+"""The schema of a study that protects whole parties: one direction of norm 1 of each, however many records it holds.
+
+Bounds and shapes only; the map from records to integers is in ``moments.parties``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar
+
+from privstats.schema.base import Predicted, Schema
+from privstats.schema.checks import checked_names, checked_vectors, settle, whole
+from privstats.schema.classes import ClassSchema
+from privstats.schema.gradients import class_rows
+from privstats.schema.statistic import PARTY_TABLE, Statistic, by_letter, letters_of
+from privstats.transforms import Transform
+
+__all__ = ["PartySchema"]
+
+
+@dataclass(frozen=True)
+class PartySchema(Schema):
+    """One direction of each party: P, the sum of ``V_k``, C x d numbers, in which every party weighs the same.
+
+    A party with rows X, one-hot labels Y and ``G = X'X / n`` sends ``V = (Y - 1/C)'X / n (G + 10 (tr G / d) I)^-1`` at
+    length 1: the first step from zero of a ridge regression of the labels, in the party's own metric. A party may do
+    anything to its own records before the clip, so its curvature is applied there and costs nothing.
+    ``heads.PartyDiscriminant`` reads the release. It is for promises for whole parties; for one record a
+    :class:`ClassSchema` is far better.
+
+    Guarantee:
+        Unit one client, which counts as one record of this schema (``max_records_per_client=1``). ``|V|_F <= 2**f``
+        holds in whole numbers for *every* set of records, because the whole numbers themselves are shortened
+        (``moments.parties.shortened``): no float bounds anything. So mu = 1 / sigma for a party added or removed, and
+        2 / sigma for one exchanged for another; both are attained. A party without records sends zeros. Source: the
+        Gaussian mechanism on a vector that is clipped per party, as in DP-FedAvg (McMahan et al. 2018,
+        arXiv:1710.06963); docs/sensitivity.md. No promise covers one record: it may turn its party's whole direction.
+
+    Args:
+        classes: number of classes C, at least 2; labels are 0..C-1.
+        features: dimension d of the rows (after ``transform``), at least 2.
+        clip_norm: what rows are shortened to. No bound rests on it; ``UnitNorm()`` in the transform suits most data.
+        grid_bits: f; a direction is 2**f steps long. Between 2 and 20.
+        nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.PartySchema(2, 2)
+        >>> one = ps.measure(schema, [[1.0, 0.0], [-1.0, 0.0]], [1, 0])
+        >>> many = ps.measure(schema, [[1.0, 0.0], [-1.0, 0.0]] * 500, [1, 0] * 500)
+        >>> one == many, one.real().P.round(2).tolist()  # a party of a thousand records weighs as much as one of two
+        (True, [[-0.71, 0.0], [0.71, 0.0]])
+    """
+
+    task: ClassVar[str] = "parties"
+    table: ClassVar[tuple[Statistic, ...]] = PARTY_TABLE
+    statistics: ClassVar[str] = letters_of(PARTY_TABLE)
+    predicts: ClassVar[Predicted | None] = "parties"
+
+    classes: int
+    features: int
+    clip_norm: float = 1.0
+    _: KW_ONLY
+    grid_bits: int = 12
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
+        settle(self, **checked_vectors(self))
+        settle(self, class_names=checked_names("class_names", self.class_names, self.classes, "classes"))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis."""
+        return {"class": self.classes, "feature": self.features}
+
+    @property
+    def rows(self) -> ClassSchema:
+        """How a party's records are read, and summed before its direction is taken: on a finer grid."""
+        return replace(class_rows(self, self.classes), statistics="NAB")
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        return self.rows.record
+
+    @property
+    def clipping(self) -> str:
+        """The sentence that explains the bound on a party's weight."""
+        return (
+            f"Then one direction is computed from all records of the party, at length 1, and cut to steps of "
+            f"{1 / self.steps:.2g}: every party weighs the same, so that no record weighs more than its party."
+        )
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit: 2**f, whatever the clip norm."""
+        return by_letter(self.table, statistic)[0].scale(1.0, float(self.steps))
+
+    def refusal(self, unit: str | None) -> str:
+        """Why no promise covers one record: it may turn the direction of its whole party."""
+        if unit != "record":
+            return ""
+        return (
+            "one record may turn the whole direction of its party, so a PartySchema promises parties: give "
+            'unit="client" with max_records_per_client=1, or measure a ClassSchema for one record'
+        )

@@ -1,0 +1,195 @@
+"""One direction of each party: bounded in whole numbers whatever floats do, and the same sum wherever it is formed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import privstats as ps
+from privstats.encoding import flatten
+from privstats.errors import DataError, LedgerError, PlanError
+from privstats.moments.parties import PartyMoments, cut, direction, shortened
+from privstats.randomness import seeded
+from privstats.transforms import UnitNorm
+from tests import made
+
+C, D = 3, 4
+SCHEMA = ps.PartySchema(C, D, transform=(UnitNorm(),))
+PARTY = {"unit": "client", "max_records_per_client": 1}
+ANY = st.floats(allow_nan=True, allow_infinity=True)
+SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 6))
+
+
+def records(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, C, n)
+    return rng.normal(size=(n, D)) + 2 * np.eye(C, D)[y] + 1.0, y
+
+
+def square(P: Any) -> int:
+    """In Python's integers, which cannot wrap."""
+    return sum(int(entry) ** 2 for entry in np.asarray(P).ravel())
+
+
+def in_floats(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The definition, in real numbers."""
+    U = X / np.linalg.norm(X, axis=1, keepdims=True)
+    G = U.T @ U / len(U)
+    V = (np.eye(C)[y] - 1 / C).T @ U / len(U) @ np.linalg.inv(G + 10 * np.trace(G) / D * np.eye(D))
+    return np.asarray(V / np.linalg.norm(V))
+
+
+def test_the_direction_is_that_of_the_definition_up_to_the_grid() -> None:
+    X, y = records(200)
+    P = ps.measure(SCHEMA, X, y).real().P
+    np.testing.assert_allclose(P, in_floats(X, y), atol=2 / SCHEMA.steps)
+    assert 1 - 2 * math.sqrt(C * D) / SCHEMA.steps < np.linalg.norm(P) <= 1
+
+
+@given(SHAPES.flatmap(lambda shape: arrays.arrays(np.float64, shape, elements=ANY)), st.integers(2, 20))
+def test_attack_no_float_array_becomes_longer_than_one(V: np.ndarray, bits: int) -> None:
+    """Not one that is longer than 1, nor infinite, nor NaN: a party's own arithmetic may go wrong anywhere."""
+    assert square(cut(V, 1 << bits)) <= 4**bits
+
+
+@given(st.integers(2, 20), st.data())
+def test_a_ray_of_whole_numbers_is_shortened_exactly_and_hardly_more_than_it_must(bits: int, data: Any) -> None:
+    steps = 1 << bits
+    entries = st.integers(-steps, steps) | st.sampled_from([-steps, steps])
+    ray = data.draw(SHAPES.flatmap(lambda shape: arrays.arrays(np.int64, shape, elements=entries)))
+    out = shortened(ray, steps)
+    assert square(out) <= steps**2
+    if square(ray) <= steps**2:
+        np.testing.assert_array_equal(out, ray)
+    else:
+        exact = ray * (steps / math.sqrt(square(ray)))
+        assert np.abs(out - exact).max() <= 1 + 1e-3
+        assert (np.abs(out) <= np.abs(exact) + 1e-9).all()  # toward zero
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1.0, 1e12, 1e300])
+@pytest.mark.parametrize("same", [False, True])
+def test_no_records_break_the_bound(scale: float, same: bool) -> None:
+    X, y = records(50)
+    X, y = (np.tile(X[:1], (50, 1)) * scale, y) if same else (X * scale, y)
+    for schema in (ps.PartySchema(C, D), ps.PartySchema(C, D, grid_bits=20), SCHEMA):
+        assert square(ps.measure(schema, X, y).P) <= schema.steps**2
+
+
+def test_a_direction_that_fails_to_be_a_number_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(np.linalg, "solve", lambda G, cross: np.full(cross.shape, np.nan))
+    assert not ps.measure(SCHEMA, *records(50)).P.any()
+
+
+def test_a_party_without_records_or_with_nothing_to_say_sends_zeros() -> None:
+    nothing = ps.measure(SCHEMA, np.zeros((0, D)), np.zeros(0, int))
+    assert (nothing.records, nothing.P.any()) == (0, False)
+    rows = np.tile(np.eye(D)[:1], (C, 1))
+    assert not ps.measure(SCHEMA, rows, np.arange(C)).P.any()  # the same row in every class
+    assert not ps.measure(ps.PartySchema(C, D), 0 * rows, np.arange(C)).P.any()
+    assert not direction(0, np.zeros((C, D), np.int64), np.zeros((D, D), np.int64)).any()
+
+
+def test_a_party_is_one_record_however_many_it_holds_and_in_any_batches() -> None:
+    X, y = records(300)
+    whole = ps.measure(SCHEMA, X, y)
+    order = np.random.default_rng(1).permutation(300)
+    batches = ps.measure(SCHEMA, ((X[order[k : k + 70]], y[order[k : k + 70]]) for k in range(0, 300, 70)))
+    assert whole == batches
+    assert whole.records == batches.records == 1
+    assert whole == ps.measure(SCHEMA, np.tile(X, (3, 1)), np.tile(y, 3))
+
+
+def test_the_federated_sum_is_the_sum_of_the_directions_to_the_last_digit() -> None:
+    """Masked and summed over parties, one of which has no record, against the integers in one place."""
+    shards = [records(20 * k, k) for k in range(5)]
+    plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(5, 5, 5), privacy=ps.NoPrivacy())
+    release = ps.simulate(plan, shards)
+    together = sum(ps.measure(SCHEMA, *shard) for shard in shards)
+    assert np.array_equal(release.vector, flatten(together))
+    assert together.records == 4
+    assert (release.moments.P == together.real().P).all()
+
+
+@pytest.mark.parametrize(("adjacency", "factor"), [("add-remove", 1.0), ("replace-one", 2.0)])
+@pytest.mark.parametrize("model", made.MODELS)
+def test_the_noise_is_one_over_mu_for_a_party_that_comes_and_twice_that_for_an_exchange(
+    model: str, adjacency: Any, factor: float
+) -> None:
+    promise = made.promise(model, epsilon=8.0, adjacency=adjacency, **PARTY)
+    plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(20, 20, 20), privacy=promise)
+    assert plan.noise is not None
+    assert plan.noise.sigma["P"] == pytest.approx(factor / plan.noise.mu, rel=1e-12)
+    release = ps.simulate(plan, [records(9, k) for k in range(20)], rng=seeded(0))
+    assert release.moments.P.shape == (C, D)
+
+
+def test_a_direction_that_is_too_long_is_no_partys() -> None:
+    """Two parties added are two records, which no plan of parties takes from one client."""
+    one = ps.measure(SCHEMA, *records(50))
+    with pytest.raises(DataError, match="must not be longer than 2"):
+        PartyMoments(SCHEMA, 2 * one.P, records=1)
+    both = one + one
+    assert both.records == 2
+    plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(5, 5, 5), privacy=made.promise(**PARTY))
+    with pytest.raises(DataError, match="more records than privacy.max_records_per_client=1"):
+        ps.session.contribution(plan, both)
+
+
+def test_parties_attain_the_bound() -> None:
+    """One whose direction lies on one axis, and its opposite: no smaller sensitivity is true."""
+    schema = ps.PartySchema(2, 2)
+    one, other = (flatten(ps.measure(schema, [[1.0, 0.0]], [label])) for label in (0, 1))
+    root = schema.steps * math.sqrt(0.5)
+    assert np.linalg.norm(one) == pytest.approx(schema.steps, abs=2)
+    np.testing.assert_array_equal(one, -other)
+    assert np.abs(one).max() == math.floor(root)
+    ray = cut(np.array([[1.0, 0.0]]), schema.steps)
+    assert square(2 * ray) == (2 * schema.steps) ** 2
+
+
+@pytest.mark.parametrize(
+    ("promise", "words"),
+    [
+        ({"unit": "record"}, "one record may turn the whole direction of its party"),
+        ({**PARTY, "max_records_per_client": 2}, "a party is one record of a PartySchema"),
+        ({**PARTY, "client_clip": 1.0}, "leave client_clip out"),
+    ],
+)
+def test_a_promise_for_anything_but_whole_parties_is_refused(promise: dict[str, Any], words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        ps.Plan(schema=SCHEMA, cohort=ps.Cohort(5, 5, 5), privacy=made.promise(**promise))
+
+
+def test_the_exchange_of_a_client_is_for_parties_alone() -> None:
+    promise = made.promise(adjacency="replace-one", **PARTY)
+    with pytest.raises(PlanError, match="with unit='client' is for a PartySchema"):
+        ps.Plan(schema=ps.ClassSchema(C, D, "NA", 1.0), cohort=ps.Cohort(5, 5, 5), privacy=promise)
+
+
+@pytest.mark.parametrize(
+    ("account", "words"),
+    [
+        ({}, "one record can move all of its client's vector"),
+        ({"unit": "client", "adjacency": "replace-one"}, "kept per client under replace-one and the plan promises per"),
+    ],
+)
+def test_attack_a_ledger_of_another_unit_does_not_price_a_party_too_low(
+    tmp_path: Any, account: dict[str, str], words: str
+) -> None:
+    """A record turns its party's direction, which costs 2 / sigma, and an account per record asked 1 / sigma."""
+    ledger = ps.dp.Ledger.create(tmp_path / "ledger.sqlite")
+    ledger.set_cap("ward", **made.cap(epsilon=9.0, **account))
+    plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(5, 5, 5), privacy=made.promise(**PARTY))
+    spend = {"schema": plan.schema, "privacy": plan.privacy, "noise": plan.noise}
+    with pytest.raises(LedgerError, match=words):
+        ledger.spend("ward", plan=plan.digest, run=b"run", **spend)
+    ledger.set_cap("parties", **made.cap(epsilon=9.0, unit="client"))
+    assert plan.noise is not None
+    assert ledger.spend("parties", plan=plan.digest, run=b"run", **spend).mu == plan.noise.mu
