@@ -70,8 +70,8 @@ def peers_parties() -> Cells:
         name, parties, alpha = title.split(", ")
         lead = [PARTY_DATA[name], parties.split()[0], _short(alpha.split()[1])]
         for place, row in enumerate(rows):
-            (rival,) = (each for each in rows if _rivals(row["system"], each["system"]))
-            cells = [_party_cell(row, rival, each) for each in epsilons]
+            rivals = [each for each in rows if _rivals(row["system"], each["system"])]
+            cells = [_party_cell(row, rivals, each) for each in epsilons]
             lines.append([*(lead if not place else [""] * 3), row["system"], *cells])
     return lines
 
@@ -183,15 +183,15 @@ def _accuracy(rows: Rows, name: str, rivals: Rows) -> str:
 
 
 def _rivals(system: str, other: str) -> bool:
-    """Whether one of them is ours and both are centred, or neither is."""
-    return system.startswith(_OURS) != other.startswith(_OURS) and ("centred" in system) == ("centred" in other)
+    """Whether the other is another's, and both are centred or neither is."""
+    return not other.startswith(_OURS) and ("centred" in system) == ("centred" in other)
 
 
-def _party_cell(row: Row, rival: Row, epsilon: str) -> str:
+def _party_cell(row: Row, rivals: Rows, epsilon: str) -> str:
     """Bold where ours is behind by more than twice the standard error of the difference."""
     name, error = f"eps {epsilon}", f"se {epsilon}"
     shown = f"{row[name]:.1f} ± {row[error]:.1f}"
-    behind = rival[name] - row[name] > 2 * math.hypot(row[error], rival[error])
+    behind = any(each[name] - row[name] > 2 * math.hypot(row[error], each[error]) for each in rivals)
     return f"**{shown}**" if row["system"].startswith(_OURS) and behind else shown
 
 

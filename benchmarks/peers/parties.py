@@ -142,21 +142,27 @@ GRID: Sequence[Recipe] = tuple(itertools.product(_CLIPS, _ROUNDS, _RATES, _LOCAL
 
 
 def rows_of(draws: Sequence[Draw], grid: Sequence[Recipe]) -> Iterator[Row]:
-    """A row per system, with and without the centring."""
+    """A row per system, with and without the centring; DP-FedAvg once more with one round, as ours has."""
     for centred in (True, False):
         words = ", centred" if centred else ""
         ours = {e: [draw.ours(e, centred) for draw in draws] for e in EPSILONS}
         yield {"system": f"privstats, one direction{words}", **_summed(ours)}
-        tuned = {e: _tuned(draws[:3], [DPFedAvg(e, *recipe) for recipe in grid], centred) for e in EPSILONS}
-        theirs = {e: [draw.theirs(tuned[e], centred) for draw in draws] for e in EPSILONS}
-        recipes = {f"recipe {e:g}": str(peer) for e, peer in tuned.items()}
-        yield {"system": f"DP-FedAvg{words}", **_summed(theirs), **recipes}
+        yield {"system": f"DP-FedAvg, one round{words}", **_descended(draws, grid, centred, 1)}
+        yield {"system": f"DP-FedAvg{words}", **_descended(draws, grid, centred, _MANY)}
 
 
-def _tuned(draws: Sequence[Draw], recipes: Sequence[DPFedAvg], centred: bool) -> DPFedAvg:
+def _descended(draws: Sequence[Draw], grid: Sequence[Recipe], centred: bool, rounds: int) -> Row:
+    """DP-FedAvg tuned per epsilon, with at most so many rounds."""
+    few = [recipe for recipe in grid if recipe[1] <= rounds]
+    tuned = {e: _tuned(draws[:3], [DPFedAvg(e, *recipe) for recipe in few], centred, rounds) for e in EPSILONS}
+    scores = {e: [draw.theirs(tuned[e], centred) for draw in draws] for e in EPSILONS}
+    return {**_summed(scores), **{f"recipe {e:g}": str(peer) for e, peer in tuned.items()}}
+
+
+def _tuned(draws: Sequence[Draw], recipes: Sequence[DPFedAvg], centred: bool, rounds: int) -> DPFedAvg:
     """The best recipe on the test rows, with other noise than it is scored with."""
     ranked = sorted(recipes, key=lambda peer: -draws[0].theirs(peer, centred, 1))[:6]
-    longer = [replace(peer, rounds=_MANY) for peer in ranked[:3]]
+    longer = [replace(peer, rounds=rounds) for peer in ranked[:3] if rounds == _MANY]
     return max((*ranked, *longer), key=lambda peer: sum(draw.theirs(peer, centred, 2) for draw in draws))
 
 

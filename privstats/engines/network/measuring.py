@@ -88,7 +88,7 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
         if kept.clips is not None:
             counts = tuple(kept.clips["norm_counts"])
             found = replace(found, clip_report=ClipReport(**{**kept.clips, "norm_counts": counts}))
-        elif found.records is None:  # of a kind whose sums do not give their number of records
+        if found.records is None:  # of a kind whose sums do not give their number of records
             found = replace(found, records=kept.records)
         return Records(found, folder, account_of(folder, kept.dataset), kept.again)
     said = _run(folder)

@@ -81,6 +81,15 @@ def test_what_a_split_holds_out_is_not_measured(kind: str, tmp_path: Path) -> No
     assert records_of(folder).moments == ps.measure(NUMBERED, learned.X, learned.y)
 
 
+def test_a_party_that_is_asked_again_brings_the_direction_that_it_kept(tmp_path: Path) -> None:
+    """Sums without a count were kept without one where the clip had a report, and refused after a restart."""
+    schema = ps.PartySchema(2, 3)
+    folder = Folder.open(study_of(tmp_path, schema=schema).home(0)).round(0)
+    first, kept = records_of(folder).moments, records_of(folder).moments
+    assert first == kept == ps.measure(schema, *arrays_of(0))
+    assert first.records == kept.records == 1
+
+
 def test_naming_a_corrected_file_forgets_the_sums_of_the_one_before(tmp_path: Path) -> None:
     study = study_of(tmp_path, schema=NUMBERED)
     X, y = arrays_of(0)
