@@ -30,7 +30,7 @@ class PartyDiscriminant(ClassHead):
     """``argmax_c W_c . (x - m)``: W is the released sum of one direction of each party, m the mean of a site's rows.
 
     Nothing in it is tuned. Rows of encoders have a common offset, which W alone would read as a preference for some
-    classes; m takes it out, and is worth 3 to 10 points (docs/papers_and_peers.md). Its probabilities are those of a
+    classes; m takes it out, and is worth up to 15 points (docs/papers_and_peers.md). Its probabilities are those of a
     softmax of the scores and are not calibrated.
 
     Attributes:

@@ -23,7 +23,7 @@ from privstats.schema.public_values import Values
 
 __all__ = ["PartyMoments", "RealPartyMoments", "cut", "direction", "measured_parties", "shortened"]
 
-_PULL = 10.0  # of the mean eigenvalue of G: the one choice, made on other data sets (docs/papers_and_peers.md)
+_PULL = 3.0  # of the mean eigenvalue of G: one number for all data sets (docs/papers_and_peers.md)
 _FACTOR_BITS = 32
 
 
@@ -82,9 +82,9 @@ def measured_parties(
 
 
 def direction(records: int, A: NDArray[np.int64], B: NDArray[np.int64]) -> NDArray[np.float64]:
-    """``(Y - 1/C)'X / n (G + 10 (tr G / d) I)^-1`` at length 1, ``(C, d)``; zeros where it has no direction.
+    """``(Y - 1/C)'X / n (G + 3 (tr G / d) I)^-1`` at length 1, ``(C, d)``; zeros where it has no direction.
 
-    The matrix is positive with a condition of at most d / 10 + 1, so it is never singular, and its entries are below
+    The matrix is positive with a condition of at most d / 3 + 1, so it is never singular, and its entries are below
     2**63, so nothing overflows.
 
     Args:

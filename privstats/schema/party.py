@@ -22,7 +22,7 @@ __all__ = ["PartySchema"]
 class PartySchema(Schema):
     """One direction of each party: P, the sum of ``V_k``, C x d numbers, in which every party weighs the same.
 
-    A party with rows X, one-hot labels Y and ``G = X'X / n`` sends ``V = (Y - 1/C)'X / n (G + 10 (tr G / d) I)^-1`` at
+    A party with rows X, one-hot labels Y and ``G = X'X / n`` sends ``V = (Y - 1/C)'X / n (G + 3 (tr G / d) I)^-1`` at
     length 1: the first step from zero of a ridge regression of the labels, in the party's own metric. A party may do
     anything to its own records before the clip, so its curvature is applied there and costs nothing.
     ``heads.PartyDiscriminant`` reads the release. It is for promises for whole parties; for one record a

@@ -82,7 +82,7 @@ def test_one_partys_records_in_one_place_are_the_definition() -> None:
     U = UnitNorm().apply(X.astype(float))
     head = heads.PartyDiscriminant().fit(U, Y)
     G, n = U.T @ U / len(U), len(U)
-    V = (np.eye(10)[Y] - 0.1).T @ U / n @ np.linalg.inv(G + 10 * np.trace(G) / 64 * np.eye(64))
+    V = (np.eye(10)[Y] - 0.1).T @ U / n @ np.linalg.inv(G + 3 * np.trace(G) / 64 * np.eye(64))
     np.testing.assert_allclose(head.coef_, V / np.linalg.norm(V), atol=1e-12)
     np.testing.assert_allclose(head.center_, U.mean(axis=0))
     assert head.score(U, Y) > 0.85

@@ -41,7 +41,7 @@ def in_floats(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The definition, in real numbers."""
     U = X / np.linalg.norm(X, axis=1, keepdims=True)
     G = U.T @ U / len(U)
-    V = (np.eye(C)[y] - 1 / C).T @ U / len(U) @ np.linalg.inv(G + 10 * np.trace(G) / D * np.eye(D))
+    V = (np.eye(C)[y] - 1 / C).T @ U / len(U) @ np.linalg.inv(G + 3 * np.trace(G) / D * np.eye(D))
     return np.asarray(V / np.linalg.norm(V))
 
 
