@@ -17,6 +17,7 @@ from privstats.moments.class_moments import ClassMoments, RealClassMoments
 from privstats.moments.counts import CountMoments, RealCountMoments, measured_counts
 from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments, measured_gaussians
 from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
+from privstats.moments.mean import MeanMoments, RealMeanMoments, measured_mean
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
 from privstats.moments.score import RealScoreMoments, ScoreMoments, measured_scores
 from privstats.moments.sites import RealSiteMoments, SiteMoments, measured_sites
@@ -27,6 +28,7 @@ from privstats.schema import (
     CountSchema,
     GaussianSchema,
     GradientSchema,
+    MeanSchema,
     RidgeSchema,
     Schema,
     ScoreSchema,
@@ -91,4 +93,5 @@ _KINDS: Mapping[type[Schema], Kind] = {
     WithinSchema: Kind(measured_within, WithinMoments.of_sums, RealWithinMoments.of_sums),
     GradientSchema: Kind(measured_gradients, GradientMoments.of_sums, RealGradientMoments.of_sums),
     CalibrationSchema: Kind(measured_calibration, CalibrationMoments.of_sums, RealCalibrationMoments.of_sums),
+    MeanSchema: Kind(measured_mean, MeanMoments.of_sums, RealMeanMoments.of_sums),
 }

@@ -64,12 +64,16 @@ def _calibration(chance: random.Random, common: dict[str, Any]) -> Schema:
     )
 
 
+def _mean(chance: random.Random, common: dict[str, Any]) -> Schema:
+    return ps.MeanSchema(nonnegative=chance.random() < 0.3, **common)
+
+
 def _gaussians(chance: random.Random, common: dict[str, Any]) -> Schema:
     return ps.GaussianSchema(shrinkage=0.2, rounds=2, reference=chance.random() < 0.5, **common)
 
 
 KINDS: tuple[Callable[[random.Random, dict[str, Any]], Schema], ...] = (
-    *(_classes, _ridge, _counts, _sites, _within, _score, _gradients, _calibration, _gaussians),
+    *(_classes, _ridge, _counts, _sites, _within, _score, _gradients, _calibration, _mean, _gaussians),
 )
 
 

@@ -8,6 +8,7 @@ from privstats.schema import (
     CalibrationSchema,
     CountSchema,
     GradientSchema,
+    MeanSchema,
     Schema,
     ScoreSchema,
     SitesSchema,
@@ -26,6 +27,7 @@ __all__ = ["search_of"]
 _SEARCHES: Mapping[type[Schema], Callable[..., Report]] = {
     GradientSchema: audit_gradients,
     CalibrationSchema: audit_gradients,
+    MeanSchema: audit_sensitivity,
     WithinSchema: audit_within,
     CountSchema: audit_counts,
     SitesSchema: audit_sites,
