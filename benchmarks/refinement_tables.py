@@ -171,6 +171,20 @@ _CALIBRATION: Mapping[str, Shown] = {
     "log-likelihood": "{log-likelihood:.2f}",
     "temperature": "{temperature:.2f}",
 }
+
+
+def _with_loss(row: Row, epsilon: str) -> str:
+    """Accuracy, and what it loses against all records."""
+    own = f"{row[f'eps {epsilon}']:.1f}"
+    return (
+        own if row["silent of 20"] == "none" else f"{own} ({row[f'lost {epsilon}']:+.1f} ± {row[f'se {epsilon}']:.1f})"
+    )
+
+
+_MISSING: Mapping[str, Shown] = {
+    "silent of 20": "{silent of 20}",
+    **{epsilon.lstrip("0"): partial(_with_loss, epsilon=epsilon) for epsilon in ("0.1", "0.3", "1")},
+}
 _TAIL: Mapping[str, Shown] = {
     "model": "{model}",
     **{_short(float(e)): partial(_cell, epsilon=e) for e in _EPSILONS[1:]},
@@ -193,6 +207,7 @@ TABLES: Tables = {
     ),
     "refinement_told": Table("refinement.loopback", "bytes of the published values that a party is told", _TOLD),
     "refinement_calibration": Table("refinement.calibration", "calibration: ", _CALIBRATION, _BY_DATA),
+    "refinement_missing": Table("refinement.missing", "accuracy with missing records, %: ", _MISSING, _BY_DATA),
     "refinement_tail": Table("refinement.probabilities", "balanced accuracy under a long tail, %: ", _TAIL, _BY_DATA),
 }
 """By the name in the page's marker."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privstats import course as course
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
-    from privstats.course import Alignment, Newton, Rounds, Stream
+    from privstats.course import Alignment, Centred, Newton, Rounds, Stream
     from privstats.course.alone import private_release, private_releases
     from privstats.dp import NoPrivacy, Privacy
     from privstats.errors import (
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         CountSchema,
         GaussianSchema,
         GradientSchema,
+        MeanSchema,
         PartySchema,
         RidgeSchema,
         ScoreSchema,
@@ -75,7 +76,7 @@ _ROOMS = {
     ),
     "moments": ("ClassMoments", "RidgeMoments", "measure"),
     "plan": ("Budget", "Cohort", "Plan"),
-    "course": ("Alignment", "Newton", "Rounds", "Stream"),
+    "course": ("Alignment", "Centred", "Newton", "Rounds", "Stream"),
     "release": ("Release",),
     "schema": (
         "Bins",
@@ -85,6 +86,7 @@ _ROOMS = {
         "CountSchema",
         "GaussianSchema",
         "GradientSchema",
+        "MeanSchema",
         "PartySchema",
         "RidgeSchema",
         "SitesSchema",
@@ -103,6 +105,7 @@ __all__ = [
     "Budget",
     "CalibrationSchema",
     "Categories",
+    "Centred",
     "ClassMoments",
     "ClassSchema",
     "Cohort",
@@ -112,6 +115,7 @@ __all__ = [
     "GradientSchema",
     "LedgerError",
     "LocalProtocolError",
+    "MeanSchema",
     "MissingExtraError",
     "MissingStatisticError",
     "Newton",

@@ -181,6 +181,13 @@ ROWS: list[Row] = [
         lambda: heads.RefinedSoftmax(calibrated="yes").fit(X, Y),  # type: ignore[arg-type]
         "calibrated must be True or False",
     ),
+    (
+        "a mean before gradient rounds",
+        lambda: heads.RefinedSoftmax().fit_private(
+            X, Y, epsilon=1.0, delta=1e-5, adjacency="add-remove", centred=True, ledger="uncharged"
+        ),
+        "leave centred out, or give it to LDA",
+    ),
     # alignment and personal heads
     ("a stream without a number of epochs", lambda: ps.Stream(PLAN, None), "epochs must be a whole number"),  # type: ignore[arg-type]
     ("a plan file to stream", lambda: ps.Stream("plan.toml", 4), "plan must be a Plan"),  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from rich.table import Table
 
 import privstats as ps
 from privstats.cli.parts.writing import Force, writable
+from privstats.course.document import texts
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
@@ -52,13 +53,24 @@ def init(
     calibrated: Annotated[
         bool, typer.Option("--calibrated", help="A last sum, from which the temperature of probabilities follows.")
     ] = False,
+    centred: Annotated[
+        bool,
+        typer.Option("--centred", help="The mean of all rows, then the plan's sums behind it; no gradient rounds."),
+    ] = False,
     force: Force = False,
 ) -> None:
-    """Divide a plan's promise over a release and refinement rounds, and write that course and its first plan."""
-    course = ps.Rounds.within(
-        ps.Plan.read(plan), rounds, expected_records=expected_records, retries=retries, calibrated=calibrated
-    )
-    writable((path, path.with_suffix(f".first{path.suffix}")), force)
+    """Divide a plan's promise over a release and refinement rounds, and write that course and its plan."""
+    whole = ps.Plan.read(plan)
+    course: Written
+    if not centred:
+        course = ps.Rounds.within(
+            whole, rounds, expected_records=expected_records, retries=retries, calibrated=calibrated
+        )
+    elif rounds is not None or retries or calibrated:
+        raise PlanError("a centred course has no gradient rounds: leave --rounds, --retries and --calibrated out")
+    else:
+        course = ps.Centred.within(whole, expected_records=expected_records)
+    writable([path.with_name(name) for name in texts(path.name, course)], force)
     first = ps.course.write(path, course)
     typer.echo(f"wrote {path} and {first}; run: privstats course check {path}")
 

@@ -13,6 +13,7 @@ from privstats.course.base import (
     run,
     verify_next,
 )
+from privstats.course.centred import Centred
 from privstats.course.document import read, write
 from privstats.course.newton import Newton
 from privstats.course.record_registry import Pending, RecordRegistry, RegistryCharge
@@ -23,6 +24,7 @@ from privstats.course.stream import Stream, StreamTotal
 __all__ = [
     "Alignment",
     "Apart",
+    "Centred",
     "Course",
     "Newton",
     "Node",

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from privstats.course.alignment import Alignment
 from privstats.course.base import Course, Releases, Single
+from privstats.course.centred import Centred
 from privstats.course.newton import Newton
 from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream
@@ -144,3 +145,4 @@ register(
     )
 )
 register(CourseKind("newton", Newton, charge="course", part="records", gives_back=False, promise="own"))
+register(CourseKind("centred", Centred, charge="course", part="records", gives_back=False, promise="own"))

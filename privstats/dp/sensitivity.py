@@ -18,6 +18,7 @@ from privstats.schema import (
     CountSchema,
     GaussianSchema,
     GradientSchema,
+    MeanSchema,
     PartySchema,
     RidgeSchema,
     Schema,
@@ -84,7 +85,9 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
         case GradientSchema():
             square = _gradient_square(schema, weights, adjacency)
         case CalibrationSchema():
-            square = _calibration_square(weights, adjacency)
+            square = _calibration_square(schema, weights, adjacency)
+        case MeanSchema():
+            square = _mean_square(schema, weights, adjacency)
         case PartySchema():
             square = _party_square(weights, adjacency)
         case _:
@@ -339,11 +342,20 @@ def _gaussian_square(schema: GaussianSchema, weights: Mapping[str, float], adjac
     )
 
 
-def _calibration_square(weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """A record adds [right] - P_1 and gains of at least 0 that sum to at most 1 - P_1, P_1 in [0, 1]: 2, and 5 for two
-    of them (``CalibrationSchema`` proves both)."""
+def _calibration_square(schema: CalibrationSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record adds [right] - P_1 and gains of at least 0 that sum to at most 1 - P_1, P_1 in [p, 1] with p = 1 / C on
+    the grid (``CalibrationSchema`` proves what follows)."""
     _require_formula(weights, "t")
-    return (2 if adjacency == "add-remove" else 5) * weights.get("t", 0.0)
+    left = 1 - (schema.steps // schema.classes) / schema.steps
+    square = max(1.0, 2 * left**2) if adjacency == "add-remove" else (1 + left) ** 2 + left**2
+    return square * weights.get("t", 0.0)
+
+
+def _mean_square(schema: MeanSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record adds a vector of norm at most R; two are 2 R apart where opposed, without negative entries sqrt 2 R."""
+    _require_formula(weights, "x")
+    square = weights.get("x", 0.0) * schema.clip_norm**2
+    return square * (1 if adjacency == "add-remove" else 2 if schema.nonnegative else 4)
 
 
 def _party_square(weights: Mapping[str, float], adjacency: Adjacency) -> float:

@@ -19,7 +19,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privstats.course.alone import Paid
+from privstats.course import Centred, Releases
+from privstats.course.alone import Paid, alone, private_releases
 from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, HeadError, ReleaseError
 from privstats.heads.card import Described
@@ -34,17 +35,16 @@ from privstats.heads.evidence import (
     class_evidence,
     class_sums,
     records_evidence,
-    require_release,
 )
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
-from privstats.heads.private import Labels, PublicRecords, Records, central, owners_terms
-from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
+from privstats.heads.private import Labels, PublicRecords, Records, arrays, central, owners_terms, row_count
+from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, sources
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
 from privstats.moments.labels import named_numbers
 from privstats.schema import Schema
-from privstats.transforms import Transform
+from privstats.transforms import Transform, UnitNorm, steps_of
 
 __all__ = ["ClassHead", "Scoring", "class_labels"]
 
@@ -149,12 +149,17 @@ class ClassHead(Stored, Exported, Described, Scoring):
         return self._build(records_evidence(X, index, len(self.classes_), self._measured()))
 
     def fit_release(
-        self, release: Released, labels: Sequence[Any] | None = None, *, public: tuple[Any, Any] | None = None
+        self,
+        release: Released | Releases,
+        labels: Sequence[Any] | None = None,
+        *,
+        public: tuple[Any, Any] | None = None,
     ) -> Self:
         """Fit on a release, using its noise levels; post-processing, so it costs no privacy.
 
         Args:
-            release: a ``Release`` of class moments.
+            release: a ``Release`` of class moments; or both releases of a ``Centred`` course, in order, of which the
+                second is read and the promise is that of both.
             labels: names of all C classes of the schema, in order; the plan's ``class_names`` if omitted, and 0..C-1
                 where it has none. ``classes_`` holds those of the classes that were not suppressed.
             public: ``(X, y)``, records that are public, a few per class or of some classes: class means are pulled to
@@ -165,11 +170,13 @@ class ClassHead(Stored, Exported, Described, Scoring):
             MissingStatisticError: the release lacks a statistic that this head needs.
             ReleaseError: not class moments, or every class is suppressed.
             HeadError: not a release at all, a parameter out of its bounds, or a head that does not use ``public``.
-            DataError: ``labels`` does not name every class once; or ``public`` is no pair of records of these classes.
+            DataError: ``labels`` does not name every class once; ``public`` is no pair of records of these classes; or
+                a list of other releases.
         """
         check_parameters(self, self.bounds)
         self._check_public(public)
-        evidence, keep = class_evidence(require_release(release))
+        *_, release = made_from = sources(release)
+        evidence, keep = class_evidence(release)
         classes = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
         preprocessing = Preprocessing.of_release(release)
         known = None if public is None else PublicRecords.of(public, preprocessing, classes)
@@ -177,7 +184,7 @@ class ClassHead(Stored, Exported, Described, Scoring):
         if self.preprocessing_.inputs is not None:
             self.n_features_in_ = self.preprocessing_.inputs
         self._build(evidence if known is None else replace(evidence, public=known.directions))
-        made = Provenance.of([release])  # last: where no rule follows, an earlier one is still there
+        made = Provenance.of(made_from)  # last: where no rule follows, an earlier one is still there
         self.provenance_ = made if known is None else msgspec.structs.replace(made, public=known.digest)
         return self
 
@@ -195,6 +202,8 @@ class ClassHead(Stored, Exported, Described, Scoring):
         transform: Sequence[Transform] = (),
         grid_bits: int = 12,
         max_records: int | None = None,
+        centred: bool = False,
+        expected_records: int | None = None,
         ledger: Paid = None,
         dataset: str | None = None,
     ) -> Self:
@@ -211,15 +220,20 @@ class ClassHead(Stored, Exported, Described, Scoring):
                 then taken for public (``AssumedPublicWarning``).
             transform: public maps in front of the clip; they become part of the head.
             grid_bits, max_records: as in the schema and in ``privstats.private_release``.
+            centred: release the mean of all rows first, and then the sums of rows centred by it (``Centred``); both
+                together keep the promise. Rows are scaled to norm 1 behind ``transform``, and ``clip_norm`` must be 1.
+            expected_records: n for ``centred``, from public knowledge. If omitted, the number of rows, which is then
+                taken for public (``AssumedPublicWarning`` under ``"add-remove"``).
             ledger, dataset: where the release is charged, as in ``privstats.private_release``; it has no default.
                 Several fits on the same records add up, and only a ledger keeps the total; ``ledger="uncharged"`` says
                 that no ledger is kept.
 
         Guarantee:
-            The whole head is computed from one release, which is (epsilon, delta)-DP for one record under
-            ``adjacency``. Number and names of the columns are public, and the classes unless they are given.
+            The whole head is computed from one release, or both of a ``centred`` course, which together are
+            (epsilon, delta)-DP for one record under ``adjacency``. Number and names of the columns are public, the
+            classes unless they are given, and of a ``centred`` course the number of rows likewise.
 
-        Attributes set: those of :meth:`fit_release`, and ``release_``, what was released.
+        Attributes set: those of :meth:`fit_release`, and ``release_``, what was released; ``releases_`` of a course.
 
         Raises:
             HeadError: a parameter out of its bounds.
@@ -228,12 +242,22 @@ class ClassHead(Stored, Exported, Described, Scoring):
             LedgerError: neither ledger nor "uncharged" was given, or the cap would be passed; no noise is drawn then.
         """
         check_parameters(self, self.bounds)
-        records = Records.of(X, y)
-        labels = Labels.of(records, classes)
-        schema = labels.schema(records, self._measured(), transform, clip_norm, grid_bits)
-        promise = central(epsilon, delta, adjacency)
-        self.release_ = records.labelled(labels.numbers).released(schema, promise, max_records, ledger, dataset)
-        return self.fit_release(self.release_, labels.names.tolist())
+        if expected_records is not None and not centred:
+            raise HeadError("expected_records serves centred=True alone; leave it out")
+        records = arrays(X, y) if centred else Records.of(X, y)
+        labels, maps = Labels.of(records, classes), (*steps_of(transform), *((UnitNorm(),) if centred else ()))
+        schema = labels.schema(records, self._measured(), maps, clip_norm, grid_bits)
+        numbered, promise = records.labelled(labels.numbers), central(epsilon, delta, adjacency)
+        if not centred:
+            self.release_ = numbered.released(schema, promise, max_records, ledger, dataset)
+            return self.fit_release(self.release_, labels.names.tolist())
+        expected = row_count(records, expected_records, adjacency)
+        course = Centred.within(alone(schema, promise, max_records=max_records), expected_records=expected)
+        self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
+        self.fit_release(self.releases_, labels.names.tolist())  # refuses a second session without a sum
+        *_, self.release_ = (each for each in self.releases_ if each is not None)
+        self.provenance_ = msgspec.structs.replace(self.provenance_, course=course.digest)
+        return self
 
     def _check_public(self, public: object) -> None:
         if public is not None and not self.uses_public:

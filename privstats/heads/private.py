@@ -34,7 +34,16 @@ from privstats.release import Release
 from privstats.schema import ClassSchema, Schema
 from privstats.transforms import ConstantFeature, Transform, output_features, steps_of
 
-__all__ = ["Labels", "PublicRecords", "Records", "central", "owners_terms", "with_intercept"]
+__all__ = [
+    "Labels",
+    "PublicRecords",
+    "Records",
+    "arrays",
+    "central",
+    "owners_terms",
+    "row_count",
+    "with_intercept",
+]
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -138,6 +147,35 @@ class Records:
             return ((X, number(y)) for X, y in self.X)
 
         return type(self)(numbered(), None, self.first)
+
+
+def arrays(X: Any, y: Any) -> Records:
+    """Records that every round can read again.
+
+    Raises:
+        DataError: batches.
+    """
+    if y is None:
+        raise DataError("every round reads the records again, so batches cannot be given here; give X and y as arrays")
+    return Records.of(X, y)
+
+
+def row_count(records: Records, expected: int | None, adjacency: Adjacency) -> int:
+    """n of a course: the caller's number, or else the number of rows.
+
+    That number is no secret under ``"replace-one"``, where every data set has as many; under ``"add-remove"`` it
+    reveals whether one record is present, so it is taken for public with a warning.
+    """
+    if expected is not None:
+        return expected
+    if adjacency == "add-remove":
+        warnings.warn(
+            "the number of rows was read off X and stands in the plan of every round, so it is taken for public; give "
+            "expected_records=..., a number that does not depend on the records, where it is not",
+            AssumedPublicWarning,
+            stacklevel=4,
+        )
+    return records.count
 
 
 @dataclass(frozen=True)

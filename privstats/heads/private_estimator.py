@@ -27,7 +27,7 @@ from privstats.transforms import Transform
 
 __all__ = ["Private"]
 
-_LEFT_OUT = ("classes", "target_bound", "expected_records")
+_LEFT_OUT = ("classes", "target_bound", "centred", "expected_records")
 """Terms that only some heads take; None leaves them to the head."""
 
 
@@ -82,7 +82,8 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         clip_norm: rows longer than this (after ``public_transform``) are shortened to it: a public choice.
         classes: every class there can be, from public knowledge; classifiers only.
         target_bound: targets longer than this are shortened to it: a public choice; regressions need it.
-        expected_records: the number of records, from public knowledge; refined heads only.
+        centred: whether the mean is released first; classifiers of one release only.
+        expected_records: the number of records, from public knowledge; for refined heads and ``centred``.
         public_transform: the ``transform`` of the head's ``fit_private``; scikit-learn takes an estimator with a
             ``transform`` for a transformer.
         grid_bits, max_records: as in the head's ``fit_private``.
@@ -120,6 +121,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         clip_norm: float,
         classes: Sequence[Any] | None = None,
         target_bound: float | None = None,
+        centred: bool | None = None,
         expected_records: int | None = None,
         public_transform: Sequence[Transform] = (),
         grid_bits: int = 12,
@@ -134,6 +136,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         self.clip_norm = clip_norm
         self.classes = classes
         self.target_bound = target_bound
+        self.centred = centred
         self.expected_records = expected_records
         self.public_transform = public_transform
         self.grid_bits = grid_bits

@@ -12,13 +12,17 @@ from typing import Any
 
 import msgspec
 
+from privstats.course import Releases
 from privstats.course.promise import Promise
 from privstats.dp import Privacy
 from privstats.dp.models import Model
 from privstats.dp.privacy import Adjacency, Unit
+from privstats.errors import DataError
+from privstats.heads.evidence import Released, require_release
 from privstats.release import Release
+from privstats.schema import MeanSchema
 
-__all__ = ["EXACT", "UNKNOWN", "Provenance"]
+__all__ = ["EXACT", "UNKNOWN", "Provenance", "sources"]
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -168,3 +172,21 @@ def _possible(epsilon: float | None, delta: float | None) -> bool:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def sources(release: Released | Releases) -> list[Released]:
+    """A release alone, or those of a ``Centred`` course without a missing mean; the class sums are the last.
+
+    Raises:
+        HeadError: not a release at all.
+        DataError: a list that is not of such a course, or without its class sums.
+    """
+    if not isinstance(release, list | tuple):
+        return [require_release(release)]
+    means = [each.plan.schema for each in release[:-1] if isinstance(each, Release)]
+    if len(release) != 2 or release[1] is None or not all(isinstance(each, MeanSchema) for each in means):
+        raise DataError(
+            "a list must hold the releases of a Centred course, its mean (or None) and its class sums, in order; give "
+            "other releases one at a time"
+        )
+    return [require_release(each) for each in release if each is not None]

@@ -23,11 +23,11 @@ from privstats.errors import ReleaseError
 from privstats.estimates import regression
 from privstats.estimates.spectrum import NoisyGram
 from privstats.heads.evidence import Array
-from privstats.heads.private import central, owners_terms
+from privstats.heads.private import arrays, central, owners_terms, row_count
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
-from privstats.heads.release_list import arrays, present, row_count
+from privstats.heads.release_list import present
 from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
 from privstats.progress import progress_bar
 from privstats.transforms import Transform

@@ -23,7 +23,7 @@ from privstats.course import Releases, Rounds
 from privstats.course.alone import Paid, alone, private_releases
 from privstats.course.recipes import SoftmaxRounds, recipe_of
 from privstats.dp.privacy import Adjacency
-from privstats.errors import ReleaseError
+from privstats.errors import HeadError, ReleaseError
 from privstats.estimates import softmax
 from privstats.estimates.calibration import temperature
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
@@ -31,10 +31,10 @@ from privstats.heads.estimates import denoise
 from privstats.heads.estimates.shrinkage import Priors, log_priors
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.private import Labels, central, owners_terms
+from privstats.heads.private import Labels, arrays, central, owners_terms, row_count
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
-from privstats.heads.release_list import arrays, present, row_count
+from privstats.heads.release_list import present
 from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy
 from privstats.progress import progress_bar
 from privstats.schema.calibration import FACTORS
@@ -158,6 +158,7 @@ class RefinedSoftmax(ClassHead):
         transform: Sequence[Transform] = (),
         grid_bits: int = 12,
         max_records: int | None = None,
+        centred: bool = False,
         expected_records: int | None = None,
         ledger: Paid = None,
         dataset: str | None = None,
@@ -174,6 +175,7 @@ class RefinedSoftmax(ClassHead):
             adjacency: ``"add-remove"`` or ``"replace-one"``.
             clip_norm: 1, the norm of every row.
             classes, transform, grid_bits, max_records, ledger, dataset: as in :meth:`ClassHead.fit_private`.
+            centred: False: its whitened rows gain nothing by a mean first.
             expected_records: n, from public knowledge. If omitted, the number of rows, which is then taken for public
                 (``AssumedPublicWarning`` under ``"add-remove"``).
 
@@ -188,6 +190,8 @@ class RefinedSoftmax(ClassHead):
             HeadError, SchemaError, PlanError, DataError, LedgerError: as in :meth:`ClassHead.fit_private`.
         """
         check_parameters(self, self.bounds)
+        if centred:
+            raise HeadError("RefinedSoftmax takes no mean first: leave centred out, or give it to LDA")
         records, maps = arrays(X, y), (*steps_of(transform), UnitNorm())
         labels = Labels.of(records, classes)
         schema = labels.schema(records, "NAB", maps, clip_norm, grid_bits)

@@ -17,6 +17,7 @@ from privstats.moments.class_moments import ClassMoments, RealClassMoments
 from privstats.moments.counts import CountMoments, RealCountMoments, measured_counts
 from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments, measured_gaussians
 from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
+from privstats.moments.mean import MeanMoments, RealMeanMoments, measured_mean
 from privstats.moments.parties import PartyMoments, RealPartyMoments, measured_parties
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
 from privstats.moments.score import RealScoreMoments, ScoreMoments, measured_scores
@@ -28,6 +29,7 @@ from privstats.schema import (
     CountSchema,
     GaussianSchema,
     GradientSchema,
+    MeanSchema,
     PartySchema,
     RidgeSchema,
     Schema,
@@ -93,5 +95,6 @@ _KINDS: Mapping[type[Schema], Kind] = {
     WithinSchema: Kind(measured_within, WithinMoments.of_sums, RealWithinMoments.of_sums),
     GradientSchema: Kind(measured_gradients, GradientMoments.of_sums, RealGradientMoments.of_sums),
     CalibrationSchema: Kind(measured_calibration, CalibrationMoments.of_sums, RealCalibrationMoments.of_sums),
+    MeanSchema: Kind(measured_mean, MeanMoments.of_sums, RealMeanMoments.of_sums),
     PartySchema: Kind(measured_parties, PartyMoments.of_sums, RealPartyMoments.of_sums),
 }

@@ -40,7 +40,7 @@ PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell
     "classes": {"N": ("cell",), "A": ("cell", "x"), "B": ("", "x", "x"), "S": ("cell", "x", "x"), "D": ("=", "x", "x")},
     "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
     "score": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
-    "parties": {"P": ("", "a")}}  # a: of a party's direction the entries of one class
+    "parties": {"P": ("", "a")}, "mean": {"x": ("", "x")}}  # a: of a party's direction the entries of one class
 LETTERS = {**{task: "".join(rows) for task, rows in PRODUCTS.items()}, "counts": "T", "sites": "NQ", "within": "NLAB"}
 # fmt: on
 
@@ -123,19 +123,19 @@ def bound(schema: Table, weights: dict[str, Fraction], adjacency: str, held: Any
 
     ``held``: the unit is a client of at most so many records whose sums are not sums over records (sites).
     """
-    task, swap, w = schema["task"], adjacency == "replace-one", defaultdict(Fraction, weights)
-    square, count = Fraction(4 ** schema.get("grid_bits", 0)), COUNT**2 * w["N"] * (held or 1) ** 2
+    swap, w, R = adjacency == "replace-one", defaultdict(Fraction, weights), Fraction(2 ** schema.get("grid_bits", 0))
+    task, square, count = schema["task"], R**2, COUNT**2 * w["N"] * (held or 1) ** 2
     if task in ("sites", "within"):
         return (0 if swap and task == "sites" else 1 + swap) * count + _divided(schema, w, square, swap, held)
     if task == "counts":
         return (1 + swap) * len(schema["tables"]) * COUNT**2 * w["T"]
     first, second = (w["A"] + w["x"] + w["k"]) * square, sum(w[s] for s in "BSDVM") * square**2
-    G, h, q, g, H = (w[s] * square**2 for s in "GhqgH")
+    (G, h, q, g, H), left = (w[s] * square**2 for s in "GhqgH"), R - R // (schema.get("classes") or 1)
     if task == "score" and schema["family"] == "logistic":
         return _logistic(g, H) * (1 + swap) + 2 * g * swap
-    add = count + first + second + G + h + q + g + H + square * (2 * w["t"] + w["P"])
+    add = count + first + second + G + h + q + g + H + max(square, 2 * left**2) * w["t"] + square * w["P"]
     if not swap or task in ("gradients", "calibration", "parties"):
-        return 4 * g + first + square * (5 * w["t"] + 4 * w["P"]) if swap else add
+        return 4 * g + first + ((R + left) ** 2 + left**2) * w["t"] + 4 * square * w["P"] if swap else add
     if task == "score":
         return max(4 * g + H, 2 * g + 2 * H + g**2 / (2 * H) if g <= 2 * H and H else ZERO)
     if task == "ridge":
@@ -227,7 +227,7 @@ def _belongs(schema: Table, record: Table) -> bool:
         fine &= all(0 <= place < width[name] and value >= least for place, value in vector.items())
         fine &= len(vector) == len(record[name]) <= 8 and all(n.denominator == 1 for n in (*vector, *vector.values()))
     first, *gains = (dict(record.get("v", ())).get(place, ZERO) for place in range(11))  # [right] - P, up to 1 - P
-    fine &= first <= radius and min(gains) >= 0 and sum(gains) <= first + radius * (first <= 0)
+    fine &= min(gains) >= 0 and any(radius // rows <= P <= radius - sum(gains) for P in (radius - first, -first))
     if task == "score":  # r and a a' at one and the same mean m, in steps of 2**-20 of the largest outcome
         m, y, linear = record["m"], record["y"], schema["family"] == "poisson"
         fine &= 0 <= m <= one and 0 <= y <= one and (linear or y in (0, one))
@@ -357,8 +357,7 @@ def _checked(plan_text: str, certificate_text: str) -> str:
     require(max(parts) <= min(parts) * (1 + TIGHT), "sigma", "the noise is not in the proportions of the shares")
     square = _unit(plan, weights, shares)
     reached = _worst(plan, claimed["joint"]["worst"], weights, square)
-    slack = SLACK if privacy["model"] == "distributed" else ZERO
-    low = delta_of(root(square)[0], epsilon)[0]
+    slack, low = SLACK if privacy["model"] == "distributed" else ZERO, delta_of(root(square)[0], epsilon)[0]
     high = delta_of(root(square)[1], epsilon - 2 * slack)[1] * (1 + 2 * slack)
     require(high <= delta, "promise", "the noise does not keep epsilon and delta")
     require(low >= delta * (1 - 1000 * TIGHT), "sigma", "the noise is larger than the promise asks")

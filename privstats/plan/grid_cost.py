@@ -79,7 +79,7 @@ def grid_sentences(plan: Plan) -> list[str]:
         f"a vector has {plan.ring.size:,} entries of {own.least} to {own.most} bits: {own.upload_bytes:,} bytes in an "
         f"upload, {own.mask_bytes:,} bytes of keystream in a mask"
     ]
-    if coarser:
+    if coarser and coarser[0].upload_bytes < own.upload_bytes:
         out.append(f"one grid bit less {_saved(own, coarser[0])}, and rounds entries twice as coarsely")
     narrow = [] if own.fits else [each for each in coarser if each.fits]
     if narrow:

@@ -25,6 +25,7 @@ from privstats.schema import (
     CountSchema,
     GaussianSchema,
     GradientSchema,
+    MeanSchema,
     PartySchema,
     RidgeSchema,
     Schema,
@@ -121,7 +122,7 @@ def _first(schema: Schema, sign: int = 1) -> list[list[int]]:
 def _pairs(schema: Schema, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
     """A record, and one that it may be exchanged for; the first alone is the worst that is added, in some pair."""
     match schema:
-        case ClassSchema() | WithinSchema() | SitesSchema():
+        case ClassSchema() | MeanSchema() | WithinSchema() | SitesSchema():
             return _vectors(schema, weights)
         case RidgeSchema():
             return _with_targets(schema, weights)
@@ -132,8 +133,9 @@ def _pairs(schema: Schema, weights: Mapping[str, float]) -> list[tuple[Record, R
         case ScoreSchema():
             return _scores(schema, weights)
         case CalibrationSchema():
-            R = schema.steps
-            return [(_record([], v=[[0, R], [1, R]]), _record([], v=[[0, -R]]))]
+            left = schema.steps - schema.steps // schema.classes
+            pair = _record([], v=[[0, left], [1, left]]), _record([], v=[[0, -schema.steps]])
+            return [pair, pair[::-1]]
         case PartySchema():
             return [(_record([], a=_first(schema)), _record([], a=_first(schema, -1)))]
         case _:
@@ -223,6 +225,8 @@ def _of_record(schema: Schema, record: Record) -> Sums:
             return _wire(measure(small_ridge, _rows(schema, [record]), target), record["cell"])
         case CountSchema():
             return _wire(measure(schema, _values(schema, record["values"])))
+        case MeanSchema():
+            return _wire(measure(replace(bare(schema), features=2), _rows(schema, [record]), [0]))
         case CalibrationSchema():
             return {("t", 0): _dense(record["v"])}
         case PartySchema():

@@ -11,6 +11,7 @@ from privstats.schema.counts import Bins, Categories, CountSchema, Variable
 from privstats.schema.gaussians import LEDOIT_WOLF, GaussianSchema
 from privstats.schema.gradients import GRADIENT_STATISTICS, GradientSchema
 from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, predicted, require_schema
+from privstats.schema.mean import MeanSchema
 from privstats.schema.party import PartySchema
 from privstats.schema.ridge import RIDGE_STATISTICS, RidgeSchema
 from privstats.schema.score import Family, ScoreSchema
@@ -34,6 +35,7 @@ __all__ = [
     "Family",
     "GaussianSchema",
     "GradientSchema",
+    "MeanSchema",
     "PartySchema",
     "RecordSchema",
     "RidgeSchema",

@@ -31,13 +31,14 @@ class CalibrationSchema(Schema):
     ``([right] - P_1, P_2 - P_1, ..., P_11 - P_10)``, where [right] is 1 if the largest score is that of its label.
 
     Guarantee:
-        Unit one record. ``0 <= P_1 <= ... <= P_11 <= 1`` holds in whole numbers for *every* record and every M and W:
-        the largest probability grows with the factor, and the integers are made monotone after rounding. So the gains
-        are not negative and add up to at most ``1 - P_1``, and their squares to at most ``(1 - P_1)^2``. Add-remove:
-        ``|t|^2 <= ([right] - P_1)^2 + (1 - P_1)^2 <= 2``. Replace-one: ``([right] - [right]' + P_1' - P_1)^2 +
-        (1 - P_1)^2 + (1 - P_1')^2 <= 5``: vectors without negative entries are no further apart than the root of their
-        squares together, and the sum is convex in P_1 and P_1', so it is largest where both are 0 or 1. Source: the
-        bound is the library's own (docs/sensitivity.md).
+        Unit one record. ``p <= P_1 <= ... <= P_11 <= 1`` with ``p = floor(2^f / C) / 2^f`` holds in whole numbers for
+        *every* record and every M and W: the largest of C probabilities is at least 1 / C and grows with the factor,
+        and the integers are made monotone after rounding. So the gains are not negative and add up to at most
+        ``1 - P_1``, and their squares to at most ``(1 - P_1)^2``. Add-remove: ``|t|^2 <= ([right] - P_1)^2 +
+        (1 - P_1)^2 <= max(1, 2 (1 - p)^2)``. Replace-one: ``([right] - [right]' + P_1' - P_1)^2 + (1 - P_1)^2 +
+        (1 - P_1')^2 <= (2 - p)^2 + (1 - p)^2``: vectors without negative entries are no further apart than the root of
+        their squares together, and the sum is convex in P_1 and P_1', so it is largest where both are p or 1. Source:
+        the bound is the library's own (docs/sensitivity.md).
 
     Args:
         features, classes, expected_records, course_mu, clip_norm, nonnegative, transform, class_names, feature_names:

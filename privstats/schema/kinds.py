@@ -17,6 +17,7 @@ from privstats.schema.classes import ClassSchema
 from privstats.schema.counts import CountSchema
 from privstats.schema.gaussians import GaussianSchema
 from privstats.schema.gradients import GradientSchema
+from privstats.schema.mean import MeanSchema
 from privstats.schema.party import PartySchema
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.score import ScoreSchema
@@ -37,6 +38,7 @@ _ROWS: tuple[type[Schema], ...] = (
     ScoreSchema,
     GradientSchema,
     CalibrationSchema,
+    MeanSchema,
     WithinSchema,
     GaussianSchema,
     PartySchema,

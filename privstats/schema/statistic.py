@@ -21,6 +21,7 @@ __all__ = [
     "GAUSSIAN_TABLE",
     "GRADIENT_TABLE",
     "LOGISTIC_TABLE",
+    "MEAN_TABLE",
     "PARTY_TABLE",
     "POISSON_TABLE",
     "RIDGE_TABLE",
@@ -267,6 +268,10 @@ CALIBRATION_TABLE: tuple[Statistic, ...] = (
 )
 """Hits less confidence at the first of eleven temperatures, and the gains of confidence at the others."""
 
+MEAN_TABLE: tuple[Statistic, ...] = (
+    Statistic("x", "pooled", ("feature",), (1, 0), meaning="the sum of all feature vectors"),
+)
+"""The sum of rows; see ``MeanSchema``."""
 
 PARTY_TABLE: tuple[Statistic, ...] = (
     Statistic(

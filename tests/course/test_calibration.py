@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 import privstats as ps
 from privstats.course import read, verify_next, write
 from privstats.course.recipes import recipe_of
+from privstats.dp import sensitivity
 from privstats.errors import PlanError, ReleaseError
 from privstats.randomness import seeded
 from privstats.schema import CalibrationSchema
@@ -39,7 +39,7 @@ def test_the_calibration_takes_a_hundredth_and_the_whole_keeps_its_promise(adjac
     last = course.priced[-1].noise
     assert last is not None
     assert last.mu == pytest.approx(whole.noise.mu / 10, rel=1e-6)
-    worst = math.sqrt(2 if adjacency == "add-remove" else 5)
+    worst = sensitivity(course.priced[-1].schema, "t", adjacency)  # type: ignore[arg-type]
     assert last.sigma["t"] == pytest.approx(worst / last.mu)
     alone = ps.Rounds(course.first, 3, retries=retries, calibrated=True)
     assert alone.mu == pytest.approx(course.mu, rel=1e-6)

@@ -34,6 +34,7 @@ SAMPLES = {
     "alignment": Alignment(first()),
     "stream": stream_of(4, "tree"),
     "newton": _newton(ps.Cohort(2, 2, 2_000)),
+    "centred": ps.Centred.within(plan_of()),
 }
 
 CHANGED = {
@@ -55,6 +56,7 @@ CHANGED = {
         "repeats": 1,
     },
     "newton": {"first": _newton(ps.Cohort(2, 2, 2_001)).first, "rounds": 2, "retries": 1},
+    "centred": {"plan": plan_of(epsilon=4.1), "expected_records": 9_999},
 }
 """Of each kind every field that is its own, with another value."""
 IMPLIED = {"stream": {"allow_disclosing_leavers"}}
@@ -122,7 +124,9 @@ def test_a_course_of_one_plan_has_no_file_of_a_course(tmp_path: Path) -> None:
     write(tmp_path / "course.toml", rounds())
     text = (tmp_path / "course.toml").read_text()
     (tmp_path / "course.toml").write_text(text.replace('"rounds"', '"single"'))
-    with pytest.raises(PlanError, match="course.kind must be one of rounds, alignment, stream, newton, got 'single'"):
+    with pytest.raises(
+        PlanError, match="course.kind must be one of rounds, alignment, stream, newton, centred, got 'single'"
+    ):
         read(tmp_path / "course.toml")
 
 

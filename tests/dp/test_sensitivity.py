@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privstats import ClassSchema, RidgeSchema
+from privstats import ClassSchema, MeanSchema, RidgeSchema
 from privstats.dp.sensitivity import client_mu, grid_sensitivity, joint_mu, sensitivity
 from privstats.errors import PlanError
 from privstats.randomness import seeded
@@ -59,6 +59,12 @@ def ridge_releases(draw):
     return schema, {letter: draw(SIGMA) for letter in "Ghq" if letter in named}
 
 
+@st.composite
+def mean_releases(draw):
+    schema = MeanSchema(draw(st.integers(2, 5)), draw(st.floats(0.3, 3)), 8, nonnegative=draw(st.booleans()))
+    return schema, {"x": draw(SIGMA)}
+
+
 def schema_of(statistic, **kwargs):
     if statistic in "Ghq":
         return RidgeSchema(3, 2, clip_norm=1.7, target_bound=0.6, **kwargs)
@@ -67,7 +73,7 @@ def schema_of(statistic, **kwargs):
 
 
 @settings(deadline=None)
-@given(release=st.one_of(class_releases(), ridge_releases()), adjacency=st.sampled_from(ADJACENCIES))
+@given(release=st.one_of(class_releases(), ridge_releases(), mean_releases()), adjacency=st.sampled_from(ADJACENCIES))
 def test_no_pair_of_records_moves_a_release_further_than_the_formula_says_and_some_pair_reaches_it(release, adjacency):
     schema, sigmas = release
     claimed = joint_mu(schema, sigmas, adjacency)
@@ -234,21 +240,32 @@ def test_a_round_moves_by_its_residual_and_by_one(schema):
         joint_mu(schema, {"N": 1.0}, "add-remove")
 
 
-def test_a_calibration_moves_by_the_root_of_two_and_of_five():
-    schema = CalibrationSchema(4, 3, expected_records=9, course_mu=1.0)
-    assert sensitivity(schema, "t", "add-remove") == pytest.approx(math.sqrt(2))
-    assert sensitivity(schema, "t", "replace-one") == pytest.approx(math.sqrt(5))
-    assert client_mu(schema, {"t": 2.0}, "add-remove", 5) == pytest.approx(5 * math.sqrt(2) / 2)
-    assert grid_sensitivity(schema, "t", "add-remove") == pytest.approx(math.sqrt(2) * schema.steps)
+def calibration(classes, bits=12):
+    return CalibrationSchema(4, classes, grid_bits=bits, expected_records=9, course_mu=1.0)
 
 
-def test_no_shape_of_a_calibration_is_further_away():
+@pytest.mark.parametrize(
+    ("classes", "bits", "add", "replaced"),
+    [(2, 12, 1, 2.5), (4, 12, 1.125, 4 - 3 / 8), (10, 20, 1.62, 4.42), (5, 2, 2, 5), (8192, 12, 2, 5)],
+)
+def test_a_calibration_moves_the_further_the_more_classes_there_are(classes, bits, add, replaced):
+    """The fewer classes, the surer every model; a grid without a step of 1 / C gives the least that holds."""
+    schema = calibration(classes, bits)
+    assert sensitivity(schema, "t", "add-remove") ** 2 == pytest.approx(add, rel=1e-5)
+    assert sensitivity(schema, "t", "replace-one") ** 2 == pytest.approx(replaced, rel=1e-5)
+    assert client_mu(schema, {"t": 2.0}, "add-remove", 5) == pytest.approx(5 * math.sqrt(add) / 2, rel=1e-5)
+    assert grid_sensitivity(schema, "t", "add-remove") == pytest.approx(math.sqrt(add) * schema.steps, rel=1e-5)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4, 10, 100])
+def test_no_shape_of_a_calibration_is_further_away(classes):
     """Hits, a first confidence and gains by chance and at their ends, as the proof has them: both bounds are met."""
-    rng = np.random.default_rng(0)
-    first = np.concatenate([rng.random(2000), [0.0, 0.0, 1.0, 1.0]])
+    rng, schema = np.random.default_rng(0), calibration(classes)
+    least = (schema.steps // classes) / schema.steps
+    first = np.concatenate([least + (1 - least) * rng.random(2000), [least, least, 1.0, 1.0]])
     right = np.concatenate([rng.integers(0, 2, 2000), [1, 0, 1, 0]])
     ways = np.concatenate([rng.dirichlet(np.full(11, 0.1), 2000)[:, :10], np.eye(4, 10)])
     t = np.column_stack([right - first, (1 - first)[:, None] * ways])
-    assert np.square(t).sum(axis=1).max() == pytest.approx(2)
+    assert np.square(t).sum(axis=1).max() == pytest.approx(sensitivity(schema, "t", "add-remove") ** 2)
     apart = np.square(t[:, None] - t[None, -400:]).sum(axis=2)
-    assert apart.max() == pytest.approx(5)
+    assert apart.max() == pytest.approx(sensitivity(schema, "t", "replace-one") ** 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,26 +62,55 @@ def test_two_records_are_further_apart_than_one_is_from_none() -> None:
     X = np.eye(2, D)[::-1]
     right, wrong = (ps.measure(SCHEMA, X[i : i + 1], [0], published=said).real().t for i in (0, 1))
     assert right[0] == pytest.approx(1 - 1 / C, abs=1e-3)
-    assert math.sqrt(2) < np.linalg.norm(right - wrong) <= ps.dp.sensitivity(SCHEMA, "t", "replace-one")
+    assert (
+        ps.dp.sensitivity(SCHEMA, "t", "add-remove")
+        < np.linalg.norm(right - wrong)
+        <= ps.dp.sensitivity(SCHEMA, "t", "replace-one")
+    )
 
 
-def within(t: np.ndarray) -> None:
-    """[right] - P, and gains of at least 0 that sum to at most 1 - P: the proof of the bound rests on that alone."""
-    one, first, gains = 1 << SCHEMA.grid_bits, int(t[0]), t[1:]
-    assert -one <= first <= one
+def within(schema: ps.CalibrationSchema, t: np.ndarray) -> None:
+    """[right] - P with P of at least 1 / C on the grid, and gains of at least 0 that sum to at most 1 - P: the proof of
+    the bound rests on that alone."""
+    one, first, gains = schema.steps, int(t[0]), t[1:]
+    least = one // schema.classes
+    assert 0 <= first <= one - least or -one <= first <= -least
     assert (gains >= 0).all()
-    assert gains.sum() <= (first if first > 0 else one + first)
-    assert int(t @ t) <= 2 * one**2
+    assert gains.sum() <= (first if first >= 0 else one + first)
+    assert int(t @ t) <= max(one**2, 2 * (one - least) ** 2)
 
 
 @settings(max_examples=100, deadline=None)
-@given(X=FEATURES, y=st.tuples(st.integers(0, C - 1), st.integers(0, C - 1)), M=HOSTILE["M"], W=HOSTILE["W"])
-def test_no_record_and_no_published_value_breaks_the_bound(X: Any, y: Any, M: Values, W: Values) -> None:
-    said = Published.of({"M": M, "W": W})
-    one, other = (ps.measure(SCHEMA, X[i : i + 1], [y[i]], published=said).t for i in (0, 1))
-    within(one)
-    within(other)
-    assert int((one - other) @ (one - other)) <= 5 << 2 * SCHEMA.grid_bits
+@given(
+    X=FEATURES,
+    y=st.tuples(st.integers(0, C - 1), st.integers(0, C - 1)),
+    M=HOSTILE["M"],
+    W=HOSTILE["W"],
+    classes=st.sampled_from((2, C)),
+    bits=st.integers(2, 20),
+)
+def test_no_record_and_no_published_value_breaks_the_bound(
+    X: Any, y: Any, M: Values, W: Values, classes: int, bits: int
+) -> None:
+    schema = replace(SCHEMA, classes=classes, grid_bits=bits)
+    said = Published.of({"M": M, "W": Values(W.integers[:classes], W.exponent)})
+    one, other = (ps.measure(schema, X[i : i + 1], [y[i] % classes], published=said).t for i in (0, 1))
+    for t in (one, other):
+        if t.any():  # a record that is not finite adds nothing
+            within(schema, t)
+    apart = ps.dp.grid_sensitivity(schema, "t", "replace-one")
+    assert int((one - other) @ (one - other)) <= apart**2 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7, 100])
+@pytest.mark.parametrize("bits", [3, 12, 20])
+def test_a_model_is_never_less_sure_than_of_one_in_so_many(classes: int, bits: int) -> None:
+    """All scores tie: the least confidence there is, at every factor, in whole numbers."""
+    schema = replace(SCHEMA, classes=classes, grid_bits=bits)
+    W = Values(np.zeros((classes, D + 1), np.int64), 0)
+    said = Published.of({"M": Values.rounded(np.eye(D)), "W": W})
+    wrong = ps.measure(schema, np.ones((1, D)), [1], published=said).t
+    assert wrong.tolist() == [-((1 << bits) // classes), *[0] * 10]
 
 
 def test_batches_and_parts_do_not_change_a_bit_and_what_is_no_number_counts_as_zero() -> None:

@@ -42,6 +42,7 @@ SCHEMAS = [
     SCORE,
     GRADIENT,
     ps.CalibrationSchema(2, 3, expected_records=9, course_mu=1.0),
+    ps.MeanSchema(3, 1.0),
     ps.PartySchema(2, 3),
 ]
 

@@ -23,6 +23,7 @@ from privstats.dp.models import TrustModel
 from privstats.dp.sensitivity import _calibration_square as right_calibration_square
 from privstats.dp.sensitivity import _class_square as right_class_square
 from privstats.dp.sensitivity import _gradient_square as right_gradient_square
+from privstats.dp.sensitivity import _mean_square as right_mean_square
 from privstats.dp.sensitivity import _party_square as right_party_square
 from privstats.dp.sensitivity import _ridge_square as right_ridge_square
 from privstats.encoding import flatten
@@ -151,8 +152,22 @@ def gradients_as_added(schema: Any, weights: Any, adjacency: Any) -> float:
     return right_gradient_square(schema, weights, "add-remove")
 
 
-def calibration_as_added(weights: Any, adjacency: Any) -> float:
-    return right_calibration_square(weights, "add-remove")
+def mean_as_added(schema: Any, weights: Any, adjacency: Any) -> float:
+    return right_mean_square(schema, weights, "add-remove")
+
+
+def unshrunk_mean(right: Any) -> Any:
+    """The noisy mean is trusted as it is: rows are moved by its noise."""
+    return lambda total, sigma, records: right(total, 0.0, records)
+
+
+def calibration_as_added(schema: Any, weights: Any, adjacency: Any) -> float:
+    return right_calibration_square(schema, weights, "add-remove")
+
+
+def confidence_of_one_half(schema: Any, weights: Any, adjacency: Any) -> float:
+    """The bound of two classes for any number of them: a model is never less sure than of one in two."""
+    return right_calibration_square(replace(schema, classes=2), weights, adjacency)
 
 
 def confidences_for_gains(right: Any) -> Any:

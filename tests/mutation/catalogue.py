@@ -38,6 +38,8 @@ _ALONE = "tests/secagg/interactive/test_one_at_a_time.py::"
 _TEMPERATURE = "tests/moments/test_calibration.py::"
 _PARTIES = "tests/moments/test_parties.py::"
 _GRADIENTS = "tests/threat_models/audits/test_gradients.py::"
+_MEAN = "tests/moments/test_mean.py::"
+_CENTRED = "tests/course/test_centred.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
 
 MUTANTS: dict[str, Mutant] = {
@@ -306,6 +308,13 @@ MUTANTS: dict[str, Mutant] = {
         (_TEMPERATURE + "test_two_records_are_further_apart_than_one_is_from_none",),
         (),
     ),
+    "confidence of one half": Mutant(
+        "a calibration of any number of classes is calibrated as if no model could be less sure than of one in two",
+        name_in("privstats.dp.sensitivity", "_calibration_square", lambda right: bugs.confidence_of_one_half),
+        "shares",
+        ("tests/dp/test_sensitivity.py::test_no_shape_of_a_calibration_is_further_away",),
+        (),
+    ),
     "confidences instead of gains": Mutant(
         "a record sends eleven confidences, and not one and what the others are above it",
         name_in("privstats.moments.calibration", "calibration_map", bugs.confidences_for_gains),
@@ -325,6 +334,20 @@ MUTANTS: dict[str, Mutant] = {
         name_in("privstats.moments.parties", "cut", bugs.directions_not_shortened),
         "shares",
         (_PARTIES + "test_no_records_break_the_bound",),
+        (),
+    ),
+    "mean replaced as if added": Mutant(
+        "a mean is calibrated as if two rows could not oppose each other",
+        name_in("privstats.dp.sensitivity", "_mean_square", lambda right: bugs.mean_as_added),
+        "shares",
+        (_MEAN + "test_some_two_records_are_as_far_apart_as_it_says",),
+        (),
+    ),
+    "noisy mean trusted whole": Mutant(
+        "rows are centred by a mean that is nothing but noise",
+        name_in("privstats.course.centred", "shrunk_mean", bugs.unshrunk_mean),
+        "shares",
+        (_CENTRED + "test_noise_that_hides_the_mean_leaves_the_plan_as_it_stands",),
         (),
     ),
     "reproducible generator accepted": Mutant(

@@ -64,6 +64,10 @@ def _calibration(chance: random.Random, common: dict[str, Any]) -> Schema:
     )
 
 
+def _mean(chance: random.Random, common: dict[str, Any]) -> Schema:
+    return ps.MeanSchema(nonnegative=chance.random() < 0.3, **common)
+
+
 def _parties(chance: random.Random, common: dict[str, Any]) -> Schema:
     return ps.PartySchema(chance.randint(2, 5), **common)
 
@@ -73,7 +77,7 @@ def _gaussians(chance: random.Random, common: dict[str, Any]) -> Schema:
 
 
 KINDS: tuple[Callable[[random.Random, dict[str, Any]], Schema], ...] = (
-    *(_classes, _ridge, _counts, _sites, _within, _score, _gradients, _calibration, _parties, _gaussians),
+    *(_classes, _ridge, _counts, _sites, _within, _score, _gradients, _calibration, _mean, _parties, _gaussians),
 )
 
 

@@ -371,6 +371,19 @@ def test_a_cell_of_a_table_is_a_whole_number() -> None:
         check(plan.to_toml(), json.dumps(document))
 
 
+def test_a_model_less_sure_than_of_one_in_so_many_is_no_record() -> None:
+    """Were the first confidence 0 and not 1 / 3, the pair would be further apart than the bound."""
+    schema = ps.CalibrationSchema(4, 3, expected_records=9, course_mu=1.0)
+    privacy, published = made.promise(adjacency="replace-one"), ps.schema.public_values.Published("0" * 64)
+    plan = ps.Plan(schema=schema, cohort=COHORT, privacy=privacy, published=published)
+    for value in (schema.steps, schema.steps - schema.steps // 3 + 1):
+        document = json.loads(certificate_text(plan))
+        assert document["statistics"]["t"]["worst"]["gone"][0]["v"][0] == [0, schema.steps - schema.steps // 3]
+        put(value, "statistics", "t", "worst", "gone", 0, "v", 0, 1)(document)
+        with pytest.raises(Refused, match="^pair: not records"):
+            check(plan.to_toml(), json.dumps(document))
+
+
 PARTY = {"unit": "client", "max_records_per_client": 1}
 CLIPPED = {"unit": "client", "max_records_per_client": 50, "client_clip": 5.0}
 
@@ -383,6 +396,8 @@ CLIPPED = {"unit": "client", "max_records_per_client": 50, "client_clip": 5.0}
         ("distributed", ps.WithinSchema(3, 4, 1.0, pull=1.0, n_max=20), {"adjacency": "replace-one"}),
         ("central", ps.GradientSchema(4, 3, residual_norm=0.3, expected_records=9, course_mu=1.0), {}),
         ("central", ps.CalibrationSchema(4, 3, expected_records=9, course_mu=1.0), {"adjacency": "replace-one"}),
+        ("central", ps.MeanSchema(4, 1.0), {"adjacency": "replace-one"}),
+        ("distributed", ps.MeanSchema(4, 1.0, nonnegative=True), {"adjacency": "replace-one"}),
         ("central", ps.RidgeSchema(4, clip_norm=1.0, target_bound=3.0, folds=4), {"adjacency": "replace-one"}),
         ("distributed", ps.PartySchema(3, 4), PARTY),
         ("local", ps.PartySchema(3, 4), {**PARTY, "adjacency": "replace-one"}),

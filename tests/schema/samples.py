@@ -20,5 +20,6 @@ SCHEMAS: tuple[Schema, ...] = (
     ps.GaussianSchema(10, 1.0, shrinkage=0.1, rounds=2, feature_names=NAMES),
     ps.GaussianSchema(4, 1.0, shrinkage=0.1, rounds=2, reference=True),
     ps.CalibrationSchema(4, 3, expected_records=100, course_mu=1.0),
+    ps.MeanSchema(4, 1.0, feature_names=("a", "b", "c", "d")),
     ps.PartySchema(3, 4),
 )

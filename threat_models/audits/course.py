@@ -29,7 +29,7 @@ from privstats.moments import Moments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, Schema
+from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, Schema
 from privstats.secagg.protocols import protocol_of
 from privstats.transforms import input_features
 from threat_models.audits.canary import GROUP_MU, lower_bounds
@@ -236,7 +236,7 @@ def canary_of(schema: Schema, rng: Generator) -> tuple[NDArray[np.float64], NDAr
     chance = _chance(rng)
     x = chance.normal(size=(1, columns))
     X = np.vstack([x, -x]) * (schema.clip_norm / np.linalg.norm(x))
-    if isinstance(schema, ClassSchema):
+    if isinstance(schema, ClassSchema | MeanSchema):
         return X, np.array([0, 0])
     return X, np.array([1e6, 1e6])
 

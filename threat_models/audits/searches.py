@@ -8,6 +8,7 @@ from privstats.schema import (
     CalibrationSchema,
     CountSchema,
     GradientSchema,
+    MeanSchema,
     PartySchema,
     Schema,
     ScoreSchema,
@@ -27,6 +28,7 @@ __all__ = ["search_of"]
 _SEARCHES: Mapping[type[Schema], Callable[..., Report]] = {
     GradientSchema: audit_gradients,
     CalibrationSchema: audit_gradients,
+    MeanSchema: audit_sensitivity,
     PartySchema: audit_gradients,
     WithinSchema: audit_within,
     CountSchema: audit_counts,

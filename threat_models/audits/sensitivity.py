@@ -20,7 +20,7 @@ from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.randomness import Generator
-from privstats.schema import RidgeSchema, Schema, of_records
+from privstats.schema import MeanSchema, RidgeSchema, Schema, of_records
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
@@ -123,7 +123,8 @@ def worst_pair(
         SchemaError: a kind in which the letters mean other sums.
         PlanError: a statistic that the search has no definition of.
     """
-    schema = of_records(schema)
+    if not (isinstance(schema, MeanSchema) and "x" in sigmas):
+        schema = of_records(schema)
     undefined = set(sigmas) - set(_MOMENTS) - {"B"}
     if undefined:
         raise PlanError(f"the search has no definition of statistic {min(undefined)}; add its own to the audit")
@@ -138,7 +139,7 @@ def worst_pair(
 
 def _configurations(schema: Schema, records: int) -> tuple[bool, ...]:
     """Whether two records share their class or fold: both cases where both can happen."""
-    single = records == 1 or (isinstance(schema, RidgeSchema) and schema.folds == 1)
+    single = records == 1 or isinstance(schema, MeanSchema) or (isinstance(schema, RidgeSchema) and schema.folds == 1)
     return (False,) if single else (False, True)
 
 
@@ -265,7 +266,7 @@ def _energy(x: Vector, b: Vector) -> tuple[float, Vector, Vector]:
     return gap * gap, np.zeros_like(x), 4 * gap * _signs(x) * b
 
 
-_MOMENTS = {"N": _count, "A": _sum, "S": _second, "D": _diagonal, "G": _second, "h": _cross, "q": _energy}
+_MOMENTS = {"N": _count, "A": _sum, "x": _sum, "S": _second, "D": _diagonal, "G": _second, "h": _cross, "q": _energy}
 
 
 def _climb(distance: _Distance, rng: Generator) -> WorstPair:

@@ -22,7 +22,16 @@ from privstats.moments import Moments, measure
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator, secure, seeded
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, PartySchema, Schema, bare, of_records
+from privstats.schema import (
+    CalibrationSchema,
+    ClassSchema,
+    GradientSchema,
+    MeanSchema,
+    PartySchema,
+    Schema,
+    bare,
+    of_records,
+)
 from privstats.transforms import input_features
 from threat_models.audits.promise import Promise, promise_of
 
@@ -299,6 +308,8 @@ def _steps_per_unit(schema: Schema, statistic: str) -> float:
         return {"g": steps * steps / schema.residual_norm, "k": steps}[statistic]
     if isinstance(schema, CalibrationSchema | PartySchema):
         return {"t": float(2**schema.grid_bits), "P": float(2**schema.grid_bits)}[statistic]
+    if isinstance(schema, MeanSchema):
+        return {"x": feature}[statistic]
     records = of_records(schema)
     if isinstance(records, ClassSchema):
         return {"N": _COUNT_STEPS, "A": feature}.get(statistic, feature * feature)

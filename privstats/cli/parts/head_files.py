@@ -119,7 +119,10 @@ def against_releases(opened: HeadFile, releases: list[Release]) -> str:
         return "named in the file; not fitted again, because public records went in that it does not hold"
     try:
         again = type(head)(**head.get_params())
-        again = again.fit_releases(releases) if head.entry.after_rounds else again.fit_release(releases[0])
+        if head.entry.after_rounds:
+            again = again.fit_releases(releases)
+        else:
+            again = again.fit_release(releases[0] if len(releases) == 1 else releases)
     except PrivstatsError as refusal:
         return f"{NO}no such head follows from it: {refusal}"
     probes = np.random.default_rng(0).normal(size=(_PROBES, head.preprocessing_.features))

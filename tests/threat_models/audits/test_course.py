@@ -57,6 +57,15 @@ def test_a_calibration_is_inside_the_claim() -> None:
     assert 0.75 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_mean_first_is_inside_the_claim(adjacency: Any) -> None:
+    """Whatever mean the server invents, the canary is clipped behind it."""
+    course = ps.Centred.within(plan_of(SOFTMAX, epsilon=EPSILON, adjacency=adjacency))
+    found = row(audit_course(course, seeded(1), asks=3, trials=200))
+    assert (found["sessions"], found["refused"]) == (2, 4)
+    assert 0.6 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
+
+
 @pytest.mark.parametrize(("part", "violated"), [(1.0, False), (0.99, True)])
 def test_nodes_that_cost_more_than_was_promised_as_a_whole_violate_it(part: float, violated: bool) -> None:
     """What a canary shows of the nodes is within their own promises either way."""

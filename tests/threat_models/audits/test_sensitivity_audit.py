@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from privstats import ClassSchema, RidgeSchema
+from privstats import ClassSchema, MeanSchema, RidgeSchema
 from privstats.randomness import seeded
 from tests.threat_models.audits.plans import target
 from threat_models.audits import sensitivity
@@ -13,7 +13,12 @@ from threat_models.audits.sensitivity import audit_sensitivity, broken_promise, 
 
 
 @pytest.mark.parametrize(
-    "schema", [ClassSchema(4, 30, "NABD", 2.0), RidgeSchema(20, 3, clip_norm=2.0, target_bound=0.5, folds=4)]
+    "schema",
+    [
+        ClassSchema(4, 30, "NABD", 2.0),
+        RidgeSchema(20, 3, clip_norm=2.0, target_bound=0.5, folds=4),
+        MeanSchema(30, 2.0),
+    ],
 )
 def test_every_claim_of_a_plan_is_reached_and_none_is_beaten(schema):
     report = audit_sensitivity(target(schema), seeded(1), starts=4)

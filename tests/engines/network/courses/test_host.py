@@ -26,7 +26,7 @@ from privstats.errors import (
 from privstats.secagg.interactive import server
 from privstats.session.accounting import CHARGED_BEFORE
 from tests import made
-from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, rounds
+from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, plan_of, rounds
 from tests.engines.network.courses.study import DATASET, CourseStudy, course_study, open_account
 from tests.engines.network.fake import FolderNet, study_of
 from tests.faults import killed_in_a_child
@@ -68,6 +68,19 @@ def test_a_whole_course_over_folders_is_the_course_in_memory_on_every_integer(sc
     for peer in range(CLIENTS):
         assert study.account(peer).entries[0].begun == (0, 1, 2)
         assert study.account(peer).mu == pytest.approx(study.course.mu)
+
+
+@pytest.mark.usefixtures("silent")
+def test_a_mean_first_is_carried_like_any_course(tmp_path: Path) -> None:
+    """Every party finds the same mean, to the bit, and puts it in front of the second session."""
+    study = course_study(tmp_path, ps.Centred.within(plan_of(model="distributed")))
+    found, beside = FolderNet(study).ended().releases, ps.simulate(study.course, study.shards)
+    assert [release.plan == same.plan for release, same in zip(found, beside, strict=True) if release and same] == [
+        True,
+        True,
+    ]
+    assert exact(study, found) == [EVERYBODY] * 2
+    assert [study.account(peer).mu for peer in range(CLIENTS)] == pytest.approx([study.course.mu] * CLIENTS)
 
 
 SHRUNK = ps.GaussianSchema(6, 4.0, shrinkage=0.1, rounds=1)
