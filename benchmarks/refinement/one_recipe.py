@@ -20,7 +20,7 @@ from benchmarks.data import Split, agnews, private_tasks
 from benchmarks.measuring import Row, Tables, command
 from benchmarks.refinement import gradient
 from benchmarks.refinement.gradient import Schedule
-from privstats.workflows.sweep import Recipe, noise_multiplier
+from privstats.workflows.sweep.private_descent import Recipe, noise_multiplier
 
 EPSILONS = (0.3, 1.0, 3.0, 8.0)
 DELTA = 1e-5

@@ -18,7 +18,7 @@ from privstats.dp.gaussian import gaussian_mu
 from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
 from privstats.randomness import seeded
 from privstats.workflows.demo.gradient_descent import Descent, descend
-from privstats.workflows.sweep import Recipe, linear, noise_multiplier, trained
+from privstats.workflows.sweep.private_descent import Recipe, linear, noise_multiplier, trained
 
 
 @pytest.fixture(scope="module")

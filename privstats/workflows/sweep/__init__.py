@@ -9,9 +9,6 @@ from privstats.workflows.sweep.private_descent import (
     PrivateDescent,
     Recipe,
     descents,
-    linear,
-    noise_multiplier,
-    trained,
 )
 from privstats.workflows.sweep.table import cell, means, table
 
@@ -26,13 +23,10 @@ __all__ = [
     "cell",
     "descents",
     "drawn",
-    "linear",
     "means",
-    "noise_multiplier",
     "over_epsilon",
     "steps",
     "study",
     "sweep",
     "table",
-    "trained",
 ]

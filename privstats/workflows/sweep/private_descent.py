@@ -82,7 +82,7 @@ def noise_multiplier(epsilon: float, delta: float, sample: float, steps: int) ->
         number of records is taken as public.
 
     Example:
-        >>> from privstats.workflows.sweep import noise_multiplier
+        >>> from privstats.workflows.sweep.private_descent import noise_multiplier
         >>> round(noise_multiplier(1.0, 1e-5, sample=1.0, steps=100) * ps.dp.gaussian_mu(1.0, 1e-5), 6)
         10.0
     """
@@ -255,10 +255,18 @@ def trained(
 
 
 def _refuse_mixing(model: Any) -> None:
-    """Refuse, by its name, a layer whose output of one record depends on the others, as Opacus finds them."""
+    """Refuse, by its name, a layer whose output of one record depends on the others.
+
+    Opacus knows the layers of torch that do. It does not find a module of one's own that mixes rows itself, whose
+    gradients it would then clip as if they were of one record; and of its own it skips layers without weights, such as
+    ``BatchNorm1d(8, affine=False)``, so its validators are asked of every layer here.
+    """
     validator = optional_dependencies.load("opacus.validators", by="DP-SGD").ModuleValidator
-    layers = ((name, layer) for name, layer in model.named_modules() if not list(layer.children()))
-    mixing = [f"{name} ({type(layer).__name__})" for name, layer in layers if not validator.is_valid(layer)]
+    mixing = [
+        f"{name or 'it'} ({type(layer).__name__})"
+        for name, layer in model.named_modules()
+        if any(isinstance(layer, kind) and finds(layer) for kind, finds in validator.VALIDATORS.items())
+    ]
     if mixing:
         raise DataError(f"Opacus finds no gradient of one record in {', '.join(mixing)}: use GroupNorm or LayerNorm")
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.workflows.sweep import Axes, PrivateDescent, Recipe, descents, linear, noise_multiplier, study, trained
+from privstats.workflows.sweep import Axes, PrivateDescent, Recipe, descents, study
 from privstats.workflows.sweep import private_descent as descent
-from privstats.workflows.sweep.private_descent import require_trainable
+from privstats.workflows.sweep.private_descent import linear, noise_multiplier, require_trainable, trained
 from tests import made
 
 from .test_sweep import PLAN, TEST, TRAIN
@@ -165,9 +165,11 @@ def test_any_module_of_torch_is_trained_from_the_start_that_the_seed_draws(opacu
     assert result.draws == found({"bent": lambda: PrivateDescent(recipe, bent)}, Axes(epsilon=[20.0])).draws
 
 
-def test_a_layer_that_mixes_records_is_refused_by_its_name(opacus):
+@pytest.mark.parametrize("affine", [True, False])
+def test_a_layer_that_mixes_records_is_refused_by_its_name(opacus, affine):
+    """Opacus itself passes one that has no weights of its own."""
     import torch
 
-    mixed = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 3))
+    mixed = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8, affine=affine), torch.nn.Linear(8, 3))
     with pytest.raises(ps.DataError, match=r"no gradient of one record in 1 \(BatchNorm1d\): use GroupNorm"):
         weights(TRAIN, make=lambda: mixed)
