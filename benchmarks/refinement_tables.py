@@ -184,23 +184,12 @@ _FEW: Mapping[str, Shown] = {
 }
 _BY_DATA = ("data", lambda name: DATA.get(name, "AG News"))
 
-_ONE_RECIPE: Mapping[str, Shown] = {
-    "data": lambda row: {**DATA, "all": "all", "agnews": "AG News"}[row["data"]],
-    "recipe, on a set that of the others": "{recipe}",
-    "the one recipe, mean": "{mean:.1f}",
-    "worst": "{worst:.1f}",
-    "recipe of the others, mean": "{unseen:.1f}",
-}
-
 TABLES: Tables = {
     **by_name(refinement_accuracy, refinement_regression, refinement_rounds, heads_threads, heads_pooling),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_exactness": Table("refinement.exactness", "", _EXACTNESS),
     "refinement_loopback": Table(
         "refinement.loopback", "bytes and seconds of a course's nodes on the loopback: ", _LOOPBACK, _BY_DATA
-    ),
-    "one_recipe": Table(
-        "refinement.one_recipe", "points below the best recipe of a cell: ", _ONE_RECIPE, ("baseline", str)
     ),
     "refinement_told": Table("refinement.loopback", "bytes of the published values that a party is told", _TOLD),
     "refinement_calibration": Table("refinement.calibration", "calibration: ", _CALIBRATION, _BY_DATA),

@@ -1,6 +1,8 @@
 """What refinement is compared with is what it says: clipped gradients, and the same course in real numbers."""
 
+import dataclasses
 import math
+import statistics
 from functools import partial
 
 import numpy as np
@@ -18,7 +20,7 @@ from privstats.dp.gaussian import gaussian_mu
 from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
 from privstats.randomness import seeded
 from privstats.workflows.demo.gradient_descent import Descent, descend
-from privstats.workflows.sweep.private_descent import Recipe, linear, noise_multiplier, trained
+from privstats.workflows.sweep.private_descent import RECIPES, Recipe, linear, noise_multiplier, trained
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +107,26 @@ def test_what_is_kept_between_rounds_gives_the_integers_of_measure(digits):
 
 def weights(layer):
     return [each.detach().numpy() for each in layer.parameters()]
+
+
+def found_best(model):
+    """The recipes that the search found, one for every data set and epsilon of a usual sweep."""
+    searched = [each for schedule in (*gradient.FULL_BATCH, *gradient.SAMPLED) for each in gradient.grid(schedule)]
+    by_words = {str(each): each for one in searched for each in (one, dataclasses.replace(one, tail=True))}
+    tables = [rows for title, rows in results("refinement.compare").items() if title.startswith("accuracy")]
+    found = [row for rows in tables for row in rows if row["model"] == model]
+    return [by_words[row[f"recipe {epsilon}"]] for row in found for epsilon in ("0.3", "1", "3", "8")]
+
+
+@pytest.mark.parametrize(("word", "model"), [("dp-sgd", "Opacus DP-SGD"), ("dp-gd", "full-batch DP-GD")])
+def test_the_recipe_of_a_sweep_is_the_middle_of_what_the_search_found(word, model):
+    cells, own = found_best(model), RECIPES[word]
+    assert len(cells) == 7 * 4
+    for field in ("clip", "momentum", "steps", "sample"):
+        assert getattr(own, field) == statistics.mode(getattr(each, field) for each in cells)
+    assert sum(each.tail == own.tail for each in cells) >= 14
+    full = [each.rate * each.clip / (1 - each.momentum) for each in (own, *cells)]
+    assert full[0] == pytest.approx(statistics.median(full[1:]))
 
 
 @pytest.mark.slow

@@ -183,8 +183,8 @@ class _Fitted:
 
 
 RECIPES: Mapping[str, Recipe] = {
-    "dp-sgd": Recipe(16.0, 0.3, 0.0, 200, 0.2, tail=True),
-    "dp-gd": Recipe(16.0, 0.3, 0.0, 50, 1.0),
+    "dp-sgd": Recipe(16.0, 0.3, 0.9, 200, 0.2, tail=True),
+    "dp-gd": Recipe(128.0, 0.1, 0.9, 50, 1.0),
 }
 """By the word of the command line: one for every data set and epsilon; docs/sweep.md says how they were chosen."""
 
