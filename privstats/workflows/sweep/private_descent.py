@@ -51,6 +51,8 @@ class Recipe:
         steps: how many.
         sample: share of the records per step (Poisson); 1 is full-batch gradient descent.
         tail: whether the mean of the weights over the last half of the steps is taken, not the last weights.
+        spread: the largest standard deviation that all steps' noise together may give a weight; where the rate would
+            give more it is lowered, by public numbers alone. None leaves the rate.
 
     Example:
         >>> from privstats.workflows.sweep import Recipe
@@ -64,11 +66,20 @@ class Recipe:
     steps: int
     sample: float
     tail: bool = False
+    spread: float | None = None
+
+    def rate_at(self, noise: float, batch: float) -> float:
+        """The rate under a noise multiplier, where a step has so many records on average."""
+        if self.spread is None or not noise:
+            return self.rate
+        at_rate_1 = self.clip * noise * math.sqrt(self.steps) / (batch * (1 - self.momentum))
+        return min(self.rate, self.spread / at_rate_1)
 
     def __str__(self) -> str:
         size = "all records" if self.sample == 1 else f"{100 * self.sample:g} % of the records"
         extra = f", momentum {self.momentum:g}" * (self.momentum > 0) + ", tail average" * self.tail
-        return f"rate {self.rate:g}, clip {self.clip:g}, {self.steps} steps of {size}{extra}"
+        less = "" if self.spread is None else f" or less, for a noise of at most {self.spread:g} in a weight"
+        return f"rate {self.rate:g}{less}, clip {self.clip:g}, {self.steps} steps of {size}{extra}"
 
 
 @cache
@@ -183,8 +194,8 @@ class _Fitted:
 
 
 RECIPES: Mapping[str, Recipe] = {
-    "dp-sgd": Recipe(16.0, 0.3, 0.9, 200, 0.2, tail=True),
-    "dp-gd": Recipe(128.0, 0.1, 0.9, 50, 1.0),
+    "dp-sgd": Recipe(16.0, 0.3, 0.9, 200, 0.2, tail=True, spread=2.0),
+    "dp-gd": Recipe(128.0, 0.1, 0.9, 50, 1.0, spread=2.0),
 }
 """By the word of the command line: one for every data set and epsilon; docs/sweep.md says how they were chosen."""
 
@@ -289,15 +300,17 @@ def _steps(torch: Any, model: Any, rows: Any, labels: Any, recipe: Recipe, epsil
     batch = math.ceil(len(rows) / round(1 / recipe.sample))
     loader = torch.utils.data.DataLoader(_whole_batches(torch, rows, labels), batch_size=batch, collate_fn=tuple)
     sample = 1 / len(loader)  # Opacus samples each record with this chance, which few records make larger
+    noise = noise_multiplier(epsilon, delta, sample, recipe.steps)
+    rate = recipe.rate_at(noise, sample * len(rows))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Opacus's own, about its generator and torch's hooks
         private, optimiser, criterion, sampled = engine().make_private(
             module=model,
             grad_sample_mode="ghost",  # the same clipped sum without storing every record's gradient
-            optimizer=torch.optim.SGD(model.parameters(), lr=recipe.rate, momentum=recipe.momentum),
+            optimizer=torch.optim.SGD(model.parameters(), lr=rate, momentum=recipe.momentum),
             criterion=torch.nn.CrossEntropyLoss(),
             data_loader=loader,
-            noise_multiplier=noise_multiplier(epsilon, delta, sample, recipe.steps),
+            noise_multiplier=noise,
             max_grad_norm=recipe.clip,
         )
         done = 0

@@ -115,6 +115,15 @@ def test_a_step_without_any_record_draws_its_noise(opacus, unsolved):
     assert not still.any()
 
 
+def test_the_rate_is_lowered_until_all_noise_together_is_as_small_as_the_recipe_says(opacus):
+    """Rows of zeros give the weights nothing but noise."""
+    records, recipe = (np.zeros((90, 60)), np.arange(90) % 3), Recipe(1e6, 0.3, 0.0, 25, 1.0, spread=2.0)
+    weight, _ = weights(records, recipe, make=lambda: linear(60, 3))
+    assert weight.std() == pytest.approx(2.0, rel=0.15)
+    assert recipe.rate_at(0.0, 90) == 1e6
+    assert dataclasses.replace(recipe, rate=0.01).rate_at(1.0, 90) == 0.01
+
+
 def test_full_batches_compose_as_gaussians_and_without_a_promise_there_is_no_noise():
     assert noise_multiplier(1.0, 1e-5, 1.0, 49) == pytest.approx(7 / ps.dp.gaussian_mu(1.0, 1e-5))
     assert noise_multiplier(math.inf, 1e-5, 0.1, 49) == 0.0
