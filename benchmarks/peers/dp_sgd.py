@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from benchmarks.peers.interface import DELTA, Outcome, Shards
 from benchmarks.refinement import gradient
-from benchmarks.refinement.gradient import Recipe
-from benchmarks.refinement.peers import _opacus as opacus_score
-from benchmarks.refinement.peers import tuned
+from benchmarks.refinement.peers import opacus, tuned
+from privstats.workflows.sweep import Recipe
 
 __all__ = ["DPSGD", "dp_sgd"]
 
@@ -35,7 +34,7 @@ class DPSGD:
     def fit(self, shards: Shards) -> Outcome:
         """Train by the recipe."""
         began = time.process_time()
-        score = 100 * opacus_score(shards.split, self.recipe, self.epsilon, DELTA, shards.seed)
+        score = 100 * opacus(shards.split, self.recipe, self.epsilon, DELTA, shards.seed)
         return Outcome(score, shards.record_bytes, time.process_time() - began, 1, self.epsilon, "record")
 
 

@@ -7,19 +7,16 @@ all recipes in one matrix product, so that a generous grid can be searched. `pee
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data import Split
-from privstats.dp.gaussian import gaussian_mu
+from privstats.workflows.sweep import Recipe
 
-__all__ = ["FULL_BATCH", "SAMPLED", "Recipe", "Schedule", "clipped_sums", "grid", "noise_multiplier", "train"]
+__all__ = ["FULL_BATCH", "SAMPLED", "Schedule", "clipped_sums", "grid", "train"]
 
 RATES = (1.0, 4.0, 16.0, 64.0, 128.0)
 CLIPS = (0.1, 0.3, 1.0)
@@ -34,59 +31,10 @@ _CACHED = 400_000  # probabilities that are worked on at once, few enough to sta
 _TAIL = 0.5
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """Hyperparameters of private gradient descent.
-
-    Attributes:
-        rate: learning rate, on the mean of clipped gradients.
-        clip: L2 norm that a record's whole gradient is clipped to.
-        momentum: heavy-ball, as torch's SGD has it.
-        steps: how many.
-        sample: share of the records per step (Poisson); 1 is full-batch gradient descent.
-        tail: whether the mean of the weights over the last half of the steps is taken, not the last weights.
-    """
-
-    rate: float
-    clip: float
-    momentum: float
-    steps: int
-    sample: float
-    tail: bool = False
-
-    def __str__(self) -> str:
-        size = "all records" if self.sample == 1 else f"{100 * self.sample:g} % of the records"
-        extra = f", momentum {self.momentum:g}" * (self.momentum > 0) + ", tail average" * self.tail
-        return f"rate {self.rate:g}, clip {self.clip:g}, {self.steps} steps of {size}{extra}"
-
-
 def grid(schedule: Schedule) -> list[Recipe]:
     """All rates, clips and momenta with one schedule."""
     sample, steps = schedule
     return [Recipe(*chosen, steps, sample) for chosen in itertools.product(RATES, CLIPS, MOMENTA)]
-
-
-@cache
-def noise_multiplier(epsilon: float, delta: float, sample: float, steps: int) -> float:
-    """Noise over clip: exact Gaussian composition for full batches, Opacus's PRV accountant for sampled ones."""
-    if sample == 1:
-        return math.sqrt(steps) / gaussian_mu(epsilon, delta)
-    import warnings
-
-    from opacus.accountants.utils import get_noise_multiplier
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return float(
-            get_noise_multiplier(
-                target_epsilon=epsilon,
-                target_delta=delta,
-                sample_rate=sample,
-                steps=steps,
-                accountant="prv",
-                epsilon_tolerance=0.005 * epsilon,  # its default, .01, would charge small epsilons a tenth more noise
-            )
-        )
 
 
 def _with_intercept(X: NDArray[Any]) -> NDArray[np.float32]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from benchmarks.heads.peers import diffprivlib_models
-from benchmarks.refinement.gradient import noise_multiplier
+from privstats.workflows.sweep.private_descent import noise_multiplier
 
 __all__ = ["Bounds", "Recipe", "Split", "descended", "diffprivlib", "dp_gd", "dp_sgd", "mse"]
 

@@ -7,20 +7,19 @@ records, which a real user would have to pay for.
 from __future__ import annotations
 
 import itertools
-import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
 from benchmarks.data import Split
 from benchmarks.refinement import gradient
-from benchmarks.refinement.gradient import Recipe, Schedule
+from benchmarks.refinement.gradient import Schedule
+from privstats.workflows.sweep.private_descent import Recipe, linear, noise_multiplier, trained
 
-__all__ = ["SEARCH", "Trained", "dp_gd", "opacus_dp_sgd", "tuned"]
+__all__ = ["SEARCH", "Trained", "dp_gd", "opacus", "opacus_dp_sgd", "tuned"]
 
 _ADVANCE, _FINALISTS = 6, 4
 _FIRST_ROWS, _NEXT_ROWS, _MOST_ROWS = 1_500, 3_000, 10_000
@@ -82,68 +81,17 @@ def dp_gd(split: Split, epsilon: float, delta: float, draws: int) -> Trained:
 def opacus_dp_sgd(split: Split, epsilon: float, delta: float, draws: int) -> Trained:
     """DP-SGD of a linear softmax layer trained by Opacus, at the best recipe, on all training records."""
     best = tuned(split, epsilon, delta, gradient.SAMPLED)
-    return Trained(tuple(100 * _opacus(split, best, epsilon, delta, seed) for seed in range(draws)), best)
+    return Trained(tuple(100 * opacus(split, best, epsilon, delta, seed) for seed in range(draws)), best)
 
 
 def _noise(recipe: Recipe, epsilon: float, delta: float) -> float:
-    return gradient.noise_multiplier(epsilon, delta, recipe.sample, recipe.steps)
+    return noise_multiplier(epsilon, delta, recipe.sample, recipe.steps)
 
 
-def _opacus(split: Split, recipe: Recipe, epsilon: float, delta: float, seed: int) -> float:
-    import torch
-
-    torch.manual_seed(seed)
+def opacus(split: Split, recipe: Recipe, epsilon: float, delta: float, seed: int) -> float:
+    """Accuracy of the linear softmax layer that Opacus trains by one recipe."""
     X, X_test, y, y_test = split
-    model = torch.nn.Linear(X.shape[1], int(y.max()) + 1)
-    torch.nn.init.zeros_(model.weight)
-    torch.nn.init.zeros_(model.bias)
-    noise = _noise(recipe, epsilon, delta)
-    mean, kept = [torch.zeros_like(p) for p in model.parameters()], 0
-    for step in _steps(torch, model, torch.tensor(X, dtype=torch.float32), torch.tensor(y), recipe, noise):
-        if 2 * step >= recipe.steps:
-            kept += 1
-            for average, parameter in zip(mean, model.parameters(), strict=True):
-                average += (parameter.detach() - average) / kept
-    weight, bias = mean if recipe.tail else [p.detach() for p in model.parameters()]
-    guess = (torch.tensor(X_test, dtype=torch.float32) @ weight.T + bias).argmax(dim=1).numpy()
+    layer = trained(partial(linear, X.shape[1], int(y.max()) + 1), X, y, recipe, epsilon, delta, seed)
+    weight, bias = (each.detach().numpy() for each in layer.parameters())
+    guess = (X_test.astype(np.float32) @ weight.T + bias).argmax(axis=1)
     return float((guess == y_test).mean())
-
-
-def _steps(torch: Any, model: Any, rows: Any, labels: Any, recipe: Recipe, noise: float) -> Any:
-    """Train; yield the number of each step after it."""
-    from opacus import PrivacyEngine
-
-    batch = math.ceil(len(rows) / round(1 / recipe.sample))  # Opacus samples each record with chance 1 / batches
-    loader = torch.utils.data.DataLoader(_whole_batches(torch, rows, labels), batch_size=batch, collate_fn=tuple)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        private, optimiser, criterion, sampled = PrivacyEngine().make_private(
-            module=model,
-            grad_sample_mode="ghost",  # the same clipped sum without storing every record's gradient
-            optimizer=torch.optim.SGD(model.parameters(), lr=recipe.rate, momentum=recipe.momentum),
-            criterion=torch.nn.CrossEntropyLoss(),
-            data_loader=loader,
-            noise_multiplier=noise,
-            max_grad_norm=recipe.clip,
-        )
-        done = 0
-        while done < recipe.steps:
-            for batch_rows, batch_labels in sampled:
-                if done == recipe.steps:
-                    break
-                optimiser.zero_grad()
-                criterion(private(batch_rows), batch_labels).backward()
-                optimiser.step()
-                yield done
-                done += 1
-
-
-def _whole_batches(torch: Any, rows: Any, labels: Any) -> Any:
-    """A data set that hands over a sampled batch at once, not record by record; the sampling stays Opacus's."""
-
-    class Batches(torch.utils.data.TensorDataset):  # type: ignore[misc]
-        def __getitems__(self, indices: list[int]) -> tuple[Any, Any]:
-            chosen = torch.tensor(indices)
-            return rows.index_select(0, chosen), labels.index_select(0, chosen)
-
-    return Batches(rows, labels)

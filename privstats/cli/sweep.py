@@ -45,6 +45,10 @@ def sweep(
     repeats: Annotated[int, typer.Option(help="Draws of noise and partition at every point.")] = 5,
     seed: Annotated[int, typer.Option(help="Fixes the draws.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(help="dp-sgd or dp-gd: what Opacus trains on the pooled records at each epsilon; needs torch."),
+    ] = None,
     baselines: Annotated[bool, typer.Option(help="Score scikit-learn's models on the pooled records, too.")] = True,
     out: Annotated[
         Path | None, typer.Option(help="A folder for JSON, CSV, figures and a page; a stopped sweep goes on in it.")
@@ -68,4 +72,15 @@ def sweep(
         records_per_client=records_per_client,
     )
     records = RecordFile(data, target, split, seed)
-    sweeping.run(plan, records, head, axes, repeats=repeats, seed=seed, jobs=jobs, with_baselines=baselines, out=out)
+    sweeping.run(
+        plan,
+        records,
+        head,
+        axes,
+        trained=baseline or (),
+        repeats=repeats,
+        seed=seed,
+        jobs=jobs,
+        with_baselines=baselines,
+        out=out,
+    )

@@ -1,12 +1,17 @@
 """What refinement is compared with is what it says: clipped gradients, and the same course in real numbers."""
 
+import dataclasses
+import math
+import statistics
+from functools import partial
+
 import numpy as np
 import pytest
 
 import privstats as ps
 from benchmarks.data import private_tasks
 from benchmarks.measuring import results
-from benchmarks.refinement import exactness, gradient, least_squares, peers, regression, story
+from benchmarks.refinement import exactness, gradient, least_squares, regression, story
 from benchmarks.refinement.kept import Records
 from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, course_of, played
 from benchmarks.refinement.prototype import class_release
@@ -15,6 +20,7 @@ from privstats.dp.gaussian import gaussian_mu
 from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
 from privstats.randomness import seeded
 from privstats.workflows.demo.gradient_descent import Descent, descend
+from privstats.workflows.sweep.private_descent import RECIPES, Recipe, linear, noise_multiplier, trained
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +47,7 @@ def descended(X, y, recipe):
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_without_noise_many_recipes_at_once_are_clipped_gradient_descent(digits, momentum):
     X, X_test, y, y_test = digits
-    recipes = [gradient.Recipe(rate, clip, momentum, 4, 1.0) for rate in (0.5, 4.0) for clip in (0.3, 1.0)]
+    recipes = [Recipe(rate, clip, momentum, 4, 1.0) for rate in (0.5, 4.0) for clip in (0.3, 1.0)]
     split = (X[:80], X_test, y[:80], y_test)
     scores = gradient.train(split, recipes, 0.0, np.random.default_rng(0))[:, 0]
     tests = np.hstack([X_test, np.ones((len(X_test), 1))])
@@ -53,7 +59,7 @@ def test_without_noise_many_recipes_at_once_are_clipped_gradient_descent(digits,
 def test_a_part_of_the_records_stands_for_all_with_the_noise_of_all(digits):
     """With the noise of a million records the same hundred rows teach as without noise."""
     X, X_test, y, y_test = digits
-    split, recipes = (X[:100], X_test, y[:100], y_test), [gradient.Recipe(4.0, 1.0, 0.0, 20, 1.0)]
+    split, recipes = (X[:100], X_test, y[:100], y_test), [Recipe(4.0, 1.0, 0.0, 20, 1.0)]
     exact, many, few = (
         float(gradient.train(split, recipes, noise, np.random.default_rng(0), records=records)[0, 0])
         for noise, records in ((0.0, 100), (20.0, 10**6), (20.0, 100))
@@ -64,9 +70,9 @@ def test_a_part_of_the_records_stands_for_all_with_the_noise_of_all(digits):
 
 @pytest.mark.slow
 def test_full_batches_compose_as_gaussians_and_sampled_ones_need_less_noise():
-    assert gradient.noise_multiplier(1.0, 1e-5, 1.0, 100) == pytest.approx(10 / gaussian_mu(1.0, 1e-5))
+    assert noise_multiplier(1.0, 1e-5, 1.0, 100) == pytest.approx(10 / gaussian_mu(1.0, 1e-5))
     pytest.importorskip("opacus")
-    assert gradient.noise_multiplier(1.0, 1e-5, 0.1, 100) < 0.2 * gradient.noise_multiplier(1.0, 1e-5, 1.0, 100)
+    assert noise_multiplier(1.0, 1e-5, 0.1, 100) < 0.2 * noise_multiplier(1.0, 1e-5, 1.0, 100)
 
 
 def test_the_three_ways_sum_the_same_gradient(digits):
@@ -99,36 +105,50 @@ def test_what_is_kept_between_rounds_gives_the_integers_of_measure(digits):
     assert seen == 12
 
 
+def weights(layer):
+    return [each.detach().numpy() for each in layer.parameters()]
+
+
+def found_best(model):
+    """The recipes that the search found, one for every data set and epsilon of a usual sweep."""
+    searched = [each for schedule in (*gradient.FULL_BATCH, *gradient.SAMPLED) for each in gradient.grid(schedule)]
+    by_words = {str(each): each for one in searched for each in (one, dataclasses.replace(one, tail=True))}
+    tables = [rows for title, rows in results("refinement.compare").items() if title.startswith("accuracy")]
+    found = [row for rows in tables for row in rows if row["model"] == model]
+    return [by_words[row[f"recipe {epsilon}"]] for row in found for epsilon in ("0.3", "1", "3", "8")]
+
+
+@pytest.mark.parametrize(("word", "model"), [("dp-sgd", "Opacus DP-SGD"), ("dp-gd", "full-batch DP-GD")])
+def test_the_recipe_of_a_sweep_is_the_middle_of_what_the_search_found(word, model):
+    cells, own = found_best(model), RECIPES[word]
+    assert len(cells) == 7 * 4
+    for field in ("clip", "momentum", "steps", "sample"):
+        assert getattr(own, field) == statistics.mode(getattr(each, field) for each in cells)
+    assert sum(each.tail == own.tail for each in cells) >= 14
+    full = [each.rate * each.clip / (1 - each.momentum) for each in (own, *cells)]
+    assert full[0] == pytest.approx(statistics.median(full[1:]))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_opacus_takes_the_step_that_recipes_are_searched_with(digits, momentum):
     """Without noise and with all records in the batch the two are one descent, weights and all."""
-    torch = pytest.importorskip("torch")
     pytest.importorskip("opacus")
     X, _, y, _ = digits
-    recipe = gradient.Recipe(8.0, 0.3, momentum, 5, 1.0)
-    model = torch.nn.Linear(X.shape[1], 10)
-    for parameter in model.parameters():
-        torch.nn.init.zeros_(parameter)
-    steps = peers._steps(torch, model, torch.tensor(X, dtype=torch.float32), torch.tensor(y), recipe, 0.0)
-    assert len(list(steps)) == 5
-    theirs = np.hstack([model.weight.detach().numpy(), model.bias.detach().numpy()[:, None]])
-    np.testing.assert_allclose(theirs, descended(X, y, recipe), atol=2e-4)
+    recipe = Recipe(8.0, 0.3, momentum, 5, 1.0)
+    weight, bias = weights(trained(partial(linear, 64, 10), X, y, recipe, math.inf, 0.0, seed=0))
+    np.testing.assert_allclose(np.hstack([weight, bias[:, None]]), descended(X, y, recipe), atol=2e-4)
 
 
 @pytest.mark.slow
 def test_opacus_adds_the_noise_that_recipes_are_searched_with(digits):
-    """noise times clip over the expected batch, on every weight; torch's generator is seeded."""
-    torch = pytest.importorskip("torch")
+    """noise times clip over the records, on every weight."""
     pytest.importorskip("opacus")
     X, _, y, _ = digits
-    torch.manual_seed(0)
-    model = torch.nn.Linear(X.shape[1], 10)
-    for parameter in model.parameters():
-        torch.nn.init.zeros_(parameter)
-    rows = torch.tensor(X, dtype=torch.float32)
-    list(peers._steps(torch, model, rows, torch.tensor(y), gradient.Recipe(1.0, 0.3, 0.0, 1, 0.5), 1000.0))
-    assert float(model.weight.std()) == pytest.approx(1000 * 0.3 / (0.5 * len(X)), rel=0.1)
+    weight, _ = weights(trained(partial(linear, 64, 10), X, y, Recipe(1.0, 0.3, 0.0, 1, 1.0), 1e-3, 1e-5, seed=0))
+    noise = noise_multiplier(1e-3, 1e-5, 1.0, 1)
+    assert noise > 100
+    assert float(weight.std()) == pytest.approx(noise * 0.3 / len(X), rel=0.1)
 
 
 def test_silent_clients_are_missing_from_their_node_alone(digits):

@@ -175,6 +175,7 @@ plan suggest --public table.csv --target y
 plan suggest --public table.csv --target y --labels y.npy
 sweep plan.toml right.npz --head SVM
 sweep plan.toml right.npz --head Ridge
+sweep plan.toml right.npz --baseline adam
 sweep plan.toml right.npz --epsilon 0
 sweep plan.toml right.npz --epsilon nan
 sweep plan.toml right.npz --repeats 1

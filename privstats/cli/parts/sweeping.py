@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from privstats.workflows.sweep import (
     Study,
     Sweep,
     cell,
+    descents,
     drawn,
     means,
     over_epsilon,
@@ -48,6 +49,7 @@ def run(
     head: list[str] | None,
     axes: Axes,
     *,
+    trained: Sequence[str],
     repeats: int,
     seed: int,
     jobs: int,
@@ -61,7 +63,7 @@ def run(
     """
     subject = Plan.read(plan)
     train, test = _sets(data, subject)
-    chosen = heads_named(head, subject)
+    chosen = heads_named(head, subject) | descents(*trained)
     if out is not None:
         prepare(out)
         _refuse_overwriting(out)
@@ -139,6 +141,11 @@ def _notes(found: Study) -> list[str]:
             f"{heading(epsilon)}: min_count={least} dropped {count:.1f} classes per release; the scores count their "
             "records as errors, so set min_count = 0 to see the price of noise alone"
             for epsilon, count in counted.items()
+        ),
+        *(
+            f"{name}: a softmax trained centrally on all records at the same epsilon and delta, by {recipe}; it is the "
+            "recipe for every data set, and takes the number of records as public"
+            for name, recipe in found.recipes.items()
         ),
         *(f"left out {name.partition(' from ')[0]}: {why}" for name, why in found.missing.items()),
     ]

@@ -5,15 +5,23 @@ from privstats.workflows.sweep.experiment import KEPT, Study, steps, study
 from privstats.workflows.sweep.figure import drawn
 from privstats.workflows.sweep.frame import Frame
 from privstats.workflows.sweep.grid import Sweep, over_epsilon, sweep
+from privstats.workflows.sweep.private_descent import (
+    PrivateDescent,
+    Recipe,
+    descents,
+)
 from privstats.workflows.sweep.table import cell, means, table
 
 __all__ = [
     "KEPT",
     "Axes",
     "Frame",
+    "PrivateDescent",
+    "Recipe",
     "Study",
     "Sweep",
     "cell",
+    "descents",
     "drawn",
     "means",
     "over_epsilon",

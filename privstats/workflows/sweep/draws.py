@@ -32,6 +32,7 @@ from privstats.workflows.score import NOTHING_RIGHT, Scores, noise_draw
 from privstats.workflows.simulate import dirichlet_partition
 from privstats.workflows.sweep.axes import Axes, Partition, Point, plan_at
 from privstats.workflows.sweep.courses import Shards, course_scores, ends_a_course
+from privstats.workflows.sweep.private_descent import PrivateDescent, Recipe
 
 __all__ = ["BASELINES", "Dataset", "Draw", "Trial", "baselines", "draws_of"]
 
@@ -47,7 +48,7 @@ class Dataset:
         axes: how.
         train, test: ``(X, y)`` that the cohort holds together, and to score on.
         heads: a fresh head per call, by name; one that ends a course has a course whose promise as a whole is the
-            point's.
+            point's, and a ``PrivateDescent`` is trained on all records.
         seed: fixes partitions and noise.
     """
 
@@ -57,6 +58,12 @@ class Dataset:
     test: tuple[Any, Any]
     heads: Mapping[str, Callable[[], Any]]
     seed: int
+
+    @property
+    def recipes(self) -> dict[str, Recipe]:
+        """The recipes of what is trained on all records, by name."""
+        made = {name: head() for name, head in self.heads.items()}
+        return {name: head.recipe for name, head in made.items() if isinstance(head, PrivateDescent)}
 
 
 @dataclass(frozen=True)
@@ -78,8 +85,8 @@ class Draw:
         draw: number of the draw of partition and noise; the same number is the same draw at every point.
         score: accuracy or R²; None where the statistics cannot feed the head.
         balanced: balanced accuracy; None for a regression, and where there is no score.
-        dropped: classes that the minimum count left out.
-        upload_bytes: what a client would send, in the first of its sessions.
+        dropped: classes that the minimum count left out; 0 where records are pooled.
+        upload_bytes: what a client would send, in the first of its sessions; 0 where records are pooled.
         why: where there is no score, the sentence that says which statistic is missing.
     """
 
@@ -128,7 +135,10 @@ def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:
 
 
 def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards: Shards, name: str, head: Any) -> Draw:
-    if ends_a_course(head):
+    pooled = isinstance(head, PrivateDescent)
+    if pooled:
+        scores, why = _score_descent(subject, job, release.plan, head), ""
+    elif ends_a_course(head):
         scores, why = _score_course(release.plan, head, shards, subject.test, noise_draw(subject.seed, job.draw))
     else:
         scores, why = _score(release, head, subject.test)
@@ -146,8 +156,8 @@ def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards
         draw=job.draw,
         score=scores.score,
         balanced=scores.balanced,
-        dropped=len(release.suppressed),
-        upload_bytes=release.plan.masking.upload_bytes,
+        dropped=0 if pooled else len(release.suppressed),
+        upload_bytes=0 if pooled else release.plan.masking.upload_bytes,
         why=why,
     )
 
@@ -168,6 +178,11 @@ def _score_course(plan: Plan, head: Any, shards: Shards, test: tuple[Any, Any], 
         return course_scores(head, plan, shards, test, rng), ""
     except PlanError as error:
         return Scores(None), str(error)
+
+
+def _score_descent(subject: Dataset, job: Trial, plan: Plan, head: PrivateDescent) -> Scores:
+    seed = int.from_bytes(noise_draw(subject.seed, job.draw).bytes(7), "big")
+    return head.scores(plan, subject.train, subject.test, seed)
 
 
 def _owners(subject: Dataset, job: Trial) -> list[NDArray[np.int64]]:
