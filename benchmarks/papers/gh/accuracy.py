@@ -62,10 +62,7 @@ def clean(*, quick: bool) -> Tables:
     cells: list[Cell] = []
     for column, values in found.items():
         printed = dict(zip(published.HEADS, published.TABLE_1[column], strict=True))
-        said = nearest_to(column, quick=quick).said
-        for name, found_here in values.items():
-            of_upload = f"{said}; uploaded are ({', '.join(MAKERS[name][0])})" if name in _TRAINED else said
-            cells += _beside(sheet, column, printed, {name: found_here}, of_upload)
+        cells += _beside(sheet, column, printed, values, nearest_to(column, quick=quick).said)
     yield sheet.rows(cells)
     gaps = gap_sheet(sheet, _BASE)
     cells = []
