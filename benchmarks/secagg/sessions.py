@@ -54,6 +54,11 @@ def bits_of(ring: Ring) -> str:
     return str(bits[0]) if len(set(bits)) == 1 else f"{min(bits)} to {max(bits)}"
 
 
+def lane_bytes(ring: Ring) -> int:
+    """Bytes of one vector while it is computed with, in lanes of 32 or 64 bits."""
+    return sum(size * LANES[32 if bits <= 32 else 64].itemsize for size, bits in ring.segments)
+
+
 def floor(bits: int, size: int = 1_000_000, masks: int = 20) -> Callable[[], None]:
     """The least that masking can be: one AES-256-GCM call and one numpy addition per tile and mask."""
     lane, keys = np.zeros(size, LANES[bits]), [AESGCM(os.urandom(32)) for _ in range(masks)]
@@ -138,7 +143,6 @@ def session(clients: int, ring: Ring, percent: int, repeats: int = 1) -> dict[st
     if best is None:
         raise ValueError("repeats must be positive")
     staying = best.client_cpu[gone:]
-    lane_bytes = sum(size * LANES[32 if bits <= 32 else 64].itemsize for size, bits in ring.segments)
     masks = clients * (clients - gone) + (clients - gone) + gone * (clients - gone)
     return {
         "clients": clients,
@@ -151,7 +155,7 @@ def session(clients: int, ring: Ring, percent: int, repeats: int = 1) -> dict[st
         "client_max_ms": 1e3 * max(staying),
         "ns_per_element_mask": cpu(best) / masks / ring.size * 1e9,
         "upload_bytes": max(best.bytes_sent),
-        "upload_ratio": max(best.bytes_sent) / lane_bytes,
+        "upload_ratio": max(best.bytes_sent) / lane_bytes(ring),
         "download_bytes": max(best.bytes_received),
     }
 

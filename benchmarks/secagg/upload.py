@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from benchmarks.measuring import Row, Rows, Tables, command
-from benchmarks.secagg.sessions import bits_of, cohort, cpu, mask_floor, own_ring
+from benchmarks.secagg.sessions import bits_of, cohort, cpu, lane_bytes, mask_floor, own_ring
 from privstats.encoding import Ring
 from privstats.engines.loopback import run
 from privstats.secagg import HelperKeys, Identity, Panel, Roster
@@ -207,7 +207,7 @@ def memory(clients: int, ring: Ring) -> Row:
         "bits": bits_of(ring),
         "client_peak": client.peak,
         "leader_peak": leader.peak,
-        "leader_limit": vector + in_flight,
+        "leader_limit": lane_bytes(ring) + in_flight,
         "helper_peak": helper.peak,
         "helper_vectors": helper.peak / vector,
     }

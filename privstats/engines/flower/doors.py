@@ -15,7 +15,16 @@ from typing import Any, TypeAlias
 
 from privstats.errors import PrivstatsError
 
-__all__ = ["FLEET_ADDRESS", "LOOPBACK", "MOST_REQUEST", "FleetOnly", "host_and_port", "serve_both"]
+__all__ = [
+    "FLEET_ADDRESS",
+    "LOOPBACK",
+    "MOST_REQUEST",
+    "ControlOnly",
+    "FleetOnly",
+    "host_and_port",
+    "layers",
+    "serve_both",
+]
 
 FLEET_ADDRESS = "PRIVSTATS_FLEET_ADDRESS"
 """The variable of the SuperLink's environment that names the ``HOST:PORT`` for parties."""
@@ -26,7 +35,8 @@ LOOPBACK = "127.0.0.1"
 MOST_REQUEST = 32 << 20
 """The most bytes of one request of a node; Flower cuts its content into pieces of 5 MiB."""
 
-_FLEET = "/v1/fleet/"
+_FLEET, _CONTROL = "/v1/fleet/", "/v1/control/"
+_LAYERS = "flwr.superlink.routers.control.middlewares"
 _BACKLOG = 2048
 _LEAVE_SECONDS = 3
 
@@ -63,6 +73,31 @@ class FleetOnly:
             await _refuse(send, 413)
         else:
             await self.app(scope, receive, send)
+
+
+class ControlOnly:
+    """One of Flower's layers of the control interface, which every other request passes by.
+
+    Flower puts nine layers around each request, four of which concern the control interface alone
+    (``flwr/superlink/main.py``); each layer costs the SuperLink as much as answering does.
+
+    Args:
+        app: what lies within the layer.
+        layer: Starlette's description of the layer.
+    """
+
+    def __init__(self, app: App, layer: Any) -> None:
+        self._app, self._layered = app, layer.cls(app, *layer.args, **layer.kwargs)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Forward a request, through the layer if it is for the control interface."""
+        is_control = str(scope.get("path", "")).startswith(_CONTROL)
+        await (self._layered if is_control else self._app)(scope, receive, send)
+
+
+def layers(flowers: Callable[[], list[Any]]) -> list[Any]:
+    """Flower's layers in their order, those of the control interface for its requests alone."""
+    return [type(each)(ControlOnly, layer=each) if each.cls.__module__ == _LAYERS else each for each in flowers()]
 
 
 async def _refuse(send: Send, status: int) -> None:

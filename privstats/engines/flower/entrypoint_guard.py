@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from privstats.engines.flower import doors, fork_server
-from privstats.engines.flower.pauses import IDLE, IDLE_SECONDS, Pauses
+from privstats.engines.flower.pauses import BELL, IDLE, IDLE_SECONDS, Bell, Pauses, once_a_second
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 
@@ -272,19 +272,21 @@ def _client() -> Callable[[], None]:
 def _executor() -> Callable[[], None]:
     """Flower's executor; the program that it starts for each message is forked from a loaded one."""
     replace("flwr.supercore.superexec.run_superexec", {_MONITOR: end_with})
-    name = os.environ.get(fork_server.PROGRAM)
+    name, bell = os.environ.get(fork_server.PROGRAM), os.environ.get(BELL)
     if name is not None:
         programs = fork_server.ForkedPrograms(name)
         replace("flwr.supercore.superexec.executor.subprocess_executor", {"subprocess": programs})
+    if bell is not None:
+        replace("flwr.supercore.superexec.run_superexec", {"time": Bell(Path(bell))})
     return _flower("flwr.supercore.cli.flower_superexec", "flower_superexec")
 
 
 def _supernode() -> Callable[[], None]:
-    """Flower's node, which polls sooner after it has sent a message."""
+    """Flower's node, which polls sooner after it has sent a message, and wakes its executor for a task."""
     main = _child("flwr.supernode.cli.flower_supernode", "flower_supernode")
-    replace(
-        "flwr.supernode.start_client_internal", {"time": Pauses(time.sleep, float(os.environ.get(IDLE, IDLE_SECONDS)))}
-    )
+    bell = Bell(Path(os.environ.get(BELL, os.devnull)))  # rung in vain where none is hung
+    pauses = Pauses(time.sleep, float(os.environ.get(IDLE, IDLE_SECONDS)), bell.ring)
+    replace("flwr.supernode.start_client_internal", {"time": pauses})
     return main
 
 
@@ -299,6 +301,10 @@ def _superlink() -> Callable[[], None]:
     name = "flwr.superlink.cli.flower_superlink"
     main = _child(name, "flower_superlink")
     replace(name, {"_run_superlink_http_api": partial(doors.serve_both, os.environ[doors.FLEET_ADDRESS])})
+    around = "flwr.superlink.main"
+    replace(around, {"_get_middleware": partial(doors.layers, importlib.import_module(around)._get_middleware)})
+    state = importlib.import_module("flwr.supercore.corestate.sql_corestate").SqlCoreState
+    state._cleanup_expired_task_tokens = once_a_second(state._cleanup_expired_task_tokens)
     return main
 
 
@@ -319,11 +325,16 @@ def main(words: Sequence[str]) -> None:
         if name in REFUSED:
             utils = importlib.import_module("flwr.supercore.utils")
             guard(utils.get_flwr_home())
-        program = _MAINS[name]()
+        run = partial(_run, name, _MAINS[name]())
         if options[:1] == [fork_server.OPTION]:
-            options = fork_server.next_task(int(options[1]))
+            fork_server.run_tasks(int(options[1]), run)
+            return
     except (PrivstatsError, KeyError, ImportError, AttributeError) as error:
         sys.exit(f"{name} was not started: {error}")
+    run(options)
+
+
+def _run(name: str, program: Callable[[], None], options: Sequence[str]) -> None:
     sys.argv = [name, *options]
     try:
         program()

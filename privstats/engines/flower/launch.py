@@ -23,7 +23,7 @@ import tomli_w
 
 from privstats.engines.flower import doors, entrypoint_guard, fork_server
 from privstats.engines.flower.certificates import check_authority, check_node_key
-from privstats.engines.flower.pauses import IDLE, IDLE_SECONDS
+from privstats.engines.flower.pauses import BELL, IDLE, IDLE_SECONDS, Bell
 from privstats.engines.network.metrics import metrics_served
 from privstats.engines.network.supervision import supervised
 from privstats.errors import PrivstatsError
@@ -149,6 +149,7 @@ def _joined(
     check_node_key(key)
     own = {fork_server.PROGRAM: "flwr-clientapp", IDLE: str(idle_seconds)}
     environment = {**_environment(home, "flwr-clientapp"), **own}
+    environment[BELL] = str(Bell(Path(environment["FLWR_HOME"]) / "bell").hung().path)
     words = [
         *entrypoint_guard.command("flower-supernode"),
         *("--superlink", superlink, "--root-certificates", str(root_certificates.resolve())),
@@ -280,7 +281,6 @@ def _environment(home: Path, runs: str) -> dict[str, str]:
         "FLWR_HOME": str(flower),
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",
-        "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
         "FLWR_INTERNAL_GRPC_CONTROL_API": "0",  # these listen on ports of their own, on every address
         "FLWR_INTERNAL_GRPC_FLEET_API": "0",
     }

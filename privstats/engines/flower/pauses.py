@@ -1,23 +1,41 @@
-"""The polling intervals of a Flower node.
+"""How often Flower's programs look: a node for messages, and the SuperLink for expired tasks.
 
 Flower's node sleeps 3 s whenever it finds no message (``flwr/supernode/start_client_internal.py``). A step of a session
-then waits for the slowest of n such sleeps. Here the first wait after a message is short, and each further one doubles.
+then waits for the slowest of n such sleeps. Here the first wait after a message is short, and each further one is half
+as long again: a message waits for a third of the time since the last one.
+
+Between messages, the node's executor asks the node every second whether there is a task; here the node rings it up.
+
+Flower's SuperLink looks for expired tasks in every request (``flwr/supercore/corestate/sql_corestate.py``), and writes
+to its database for that, where requests then wait for each other.
 """
 
 from __future__ import annotations
 
+import math
+import os
+import select
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
 
-__all__ = ["IDLE", "IDLE_SECONDS", "Pauses"]
+__all__ = ["BELL", "IDLE", "IDLE_SECONDS", "Bell", "Pauses", "once_a_second"]
 
 IDLE = "PRIVSTATS_IDLE_SECONDS"
 """The variable of a node's environment with its longest polling interval."""
+
+BELL = "PRIVSTATS_BELL"
+"""The variable of a node's environment with the path of its executor's :class:`Bell`."""
 
 IDLE_SECONDS = 3.0
 """Flower's sleep after it found no message; any other sleep of that module waits for an answer of our own."""
 
 _FIRST_SECONDS = 0.1
 _ANSWER_SECONDS = 0.05
+_GROWTH = 1.5
+_MOST_RINGS = 4096
 
 
 class Pauses:
@@ -26,27 +44,104 @@ class Pauses:
     Args:
         sleep: waits for a number of seconds.
         longest: the longest polling interval in seconds, for a server without messages.
+        wake: called when the node has a task and begins to wait for its answer.
 
     Example:
         >>> waited = []
         >>> pauses = Pauses(waited.append, longest=0.4)
-        >>> for _ in range(4):
+        >>> for _ in range(5):
         ...     pauses.sleep(3)
         >>> pauses.sleep(0.5)  # an answer is on its way
         >>> pauses.sleep(3)
-        >>> waited
-        [0.1, 0.2, 0.4, 0.4, 0.05, 0.1]
+        >>> [round(each, 2) for each in waited]
+        [0.1, 0.15, 0.23, 0.34, 0.4, 0.05, 0.1]
     """
 
-    def __init__(self, sleep: Callable[[float], None], longest: float = IDLE_SECONDS) -> None:
-        self._sleep, self._longest = sleep, longest
-        self._next = _FIRST_SECONDS
+    def __init__(
+        self,
+        sleep: Callable[[float], None],
+        longest: float = IDLE_SECONDS,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._sleep, self._longest, self._wake = sleep, longest, wake
+        self._next, self._awaits_answer = _FIRST_SECONDS, False
 
     def sleep(self, seconds: float) -> None:
         """Replacement for Flower's ``time.sleep``."""
         if seconds != IDLE_SECONDS:
-            self._next = _FIRST_SECONDS
+            if not self._awaits_answer:
+                self._wake()
+            self._next, self._awaits_answer = _FIRST_SECONDS, True
             self._sleep(min(seconds, _ANSWER_SECONDS))
             return
+        self._awaits_answer = False
         self._sleep(min(self._next, self._longest))
-        self._next = min(2 * self._next, self._longest)
+        self._next = min(_GROWTH * self._next, self._longest)
+
+
+class Bell:
+    """A named pipe by which one process ends another one's sleep; a replacement for ``time`` in Flower's executor.
+
+    Args:
+        path: of the pipe.
+
+    Example:
+        >>> import tempfile
+        >>> bell = Bell(Path(tempfile.mkdtemp()) / "bell").hung()
+        >>> sleeper = Bell(bell.path)
+        >>> sleeper.sleep(0.01)  # to its end
+        >>> bell.ring()
+        >>> sleeper.sleep(60)  # ends at once
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._end: int | None = None
+
+    def hung(self) -> Self:
+        """Make the pipe, for this user only, in place of whatever has its name."""
+        self.path.unlink(missing_ok=True)
+        os.mkfifo(self.path, 0o600)
+        return self
+
+    def ring(self) -> None:
+        """End the sleep of the process that sleeps by this bell, or its next one; nothing waits for it."""
+        with suppress(OSError):  # no process sleeps, or it has been rung often already
+            end = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
+            try:
+                os.write(end, b"\0")
+            finally:
+                os.close(end)
+
+    def sleep(self, seconds: float) -> None:
+        """Replacement for Flower's ``time.sleep``, which the bell ends."""
+        if self._end is None:
+            self._end = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)  # as a writer too, so that it never closes
+        if select.select([self._end], [], [], seconds)[0]:
+            os.read(self._end, _MOST_RINGS)
+
+
+def once_a_second(look: Callable[[Any], None], clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
+    """A method that does what another one does, at most once a second; an expired task is noticed so much later.
+
+    Args:
+        look: a method without arguments and result.
+        clock: seconds that never run backwards.
+
+    Example:
+        >>> seconds, looked = iter([0.0, 0.9, 1.1]), []
+        >>> look = once_a_second(looked.append, lambda: next(seconds))
+        >>> for request in "abc":
+        ...     look(request)
+        >>> looked
+        ['a', 'c']
+    """
+    last = -math.inf
+
+    def now_and_then(self: Any) -> None:
+        nonlocal last
+        if (now := clock()) >= last + 1:
+            last = now
+            look(self)
+
+    return now_and_then

@@ -5,7 +5,7 @@ In a request the word is its kind; in a reply it is a status code. A record hold
 
 from __future__ import annotations
 
-from flwr.app import Array, ArrayRecord, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from privstats.engines.network.folder_checks import UPLOAD_LIMIT
 from privstats.errors import RemoteProtocolError
@@ -21,11 +21,22 @@ MOST_BYTES = UPLOAD_LIMIT + (1 << 20)
 _NAME = "privstats"
 _MOST_WORD = 32
 _SERIAL = "privstats.bytes"
+_MOST_WHOLE = 1 << 20
 
 
 def pack(word: str, data: bytes) -> RecordDict:
-    """``data`` as an array of uint8 named ``word``: Flower cuts arrays into pieces of 5 MB, but not bytes."""
-    return RecordDict({_NAME: ArrayRecord({word: Array("uint8", (len(data),), _SERIAL, bytes(data))})})
+    """``data`` under ``word``: as bytes, which Flower sends in two pieces, or as an array of uint8 where it is large.
+
+    Flower cuts arrays into pieces of 5 MB, but not bytes; each piece is a request at each of four connections.
+    """
+    if len(data) <= _MOST_WHOLE:
+        return RecordDict({_NAME: ConfigRecord({word: bytes(data)})})
+    return RecordDict({_NAME: ArrayRecord({word: Array(*_form(data), bytes(data))})})
+
+
+def _form(data: bytes) -> tuple[str, tuple[int, ...], str]:
+    """Type, shape and serialisation of bytes as an array."""
+    return "uint8", (len(data),), _SERIAL
 
 
 def unpack(record: RecordDict, sender: int | str, most: int = MOST_BYTES) -> tuple[str, bytes]:
@@ -39,13 +50,16 @@ def unpack(record: RecordDict, sender: int | str, most: int = MOST_BYTES) -> tup
     Raises:
         RemoteProtocolError: code ``malformed``, or ``too_large``.
     """
-    arrays = record.get(_NAME) if len(record) == 1 else None
-    if not isinstance(arrays, ArrayRecord) or len(arrays) != 1:
-        raise RemoteProtocolError(sender, "transport", "malformed", "not one record with one array")
-    ((word, array),) = arrays.items()
-    if len(array.data) > most:
-        raise RemoteProtocolError(sender, "transport", "too_large", f"{len(array.data)} bytes, at most {most}")
-    form = (array.dtype, tuple(array.shape), array.stype)
-    if form != ("uint8", (len(array.data),), _SERIAL) or not 0 < len(word) <= _MOST_WORD:
+    held = record.get(_NAME) if len(record) == 1 else None
+    if not isinstance(held, ArrayRecord | ConfigRecord) or len(held) != 1:
+        raise RemoteProtocolError(sender, "transport", "malformed", "not one record with one value")
+    ((word, value),) = held.items()
+    data = value.data if isinstance(value, Array) else value
+    if not isinstance(data, bytes):
+        raise RemoteProtocolError(sender, "transport", "malformed", "not bytes")
+    if len(data) > most:
+        raise RemoteProtocolError(sender, "transport", "too_large", f"{len(data)} bytes, at most {most}")
+    is_row = not isinstance(value, Array) or (value.dtype, tuple(value.shape), value.stype) == _form(data)
+    if not is_row or not 0 < len(word) <= _MOST_WORD:
         raise RemoteProtocolError(sender, "transport", "malformed", "not a row of bytes under a short word")
-    return word, array.data
+    return word, data

@@ -1,6 +1,8 @@
 """One process that is loaded once and forks for each task: what the children share with it, and what they do not."""
 
+import os
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -11,12 +13,12 @@ import pytest
 
 from privstats.engines.flower import entrypoint_guard, fork_server
 from privstats.engines.flower.fork_server import ForkedPrograms
-from privstats.engines.flower.pauses import IDLE, Pauses
+from privstats.engines.flower.pauses import BELL, IDLE, Bell, Pauses
 from privstats.errors import PrivstatsError
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """#!{python}
-import os, secrets, sys
+import os, secrets, sys, time
 sys.path.insert(0, {root!r})
 from pathlib import Path
 from privstats.engines.flower import entrypoint_guard, fork_server
@@ -25,19 +27,22 @@ here = Path({here!r})
 entrypoint_guard.guard(here / "shipped")
 with (here / "started").open("a") as file:
     file.write(f"{{os.getpid()}} ")
-words = fork_server.next_task(int(sys.argv[2]))
 assert sys.argv[1] == fork_server.OPTION
-try:
-    (here / "shipped" / "code.py").read_text()
-    opened = "opened"
-except PermissionError:
-    opened = "not opened"
-command = Path("/proc/self/cmdline").read_text()
-assert "secret" not in command and "token" not in command
-noise = secure().bytes(8).hex()
-text = "\\n".join([opened, str(noise), secrets.token_hex(8), str(os.getppid()), *words])
-(here / f"half-{{words[0]}}").write_text(text)
-os.replace(here / f"half-{{words[0]}}", here / f"task-{{words[0]}}")
+def task(words):
+    try:
+        (here / "shipped" / "code.py").read_text()
+        opened = "opened"
+    except PermissionError:
+        opened = "not opened"
+    command = Path("/proc/self/cmdline").read_text()
+    assert "secret" not in command and "token" not in command
+    noise = secure().bytes(8).hex()
+    text = "\\n".join([opened, str(noise), secrets.token_hex(8), str(os.getppid()), *words])
+    (here / f"half-{{words[0]}}").write_text(text)
+    os.replace(here / f"half-{{words[0]}}", here / f"task-{{words[0]}}")
+    while words[0] == "lingers":
+        time.sleep(.02)
+fork_server.run_tasks(int(sys.argv[2]), task)
 """
 
 
@@ -92,7 +97,7 @@ def test_a_server_that_was_killed_is_started_again_and_ends_with_its_executor(he
     programs = ForkedPrograms("forked")
     programs.Popen(["forked", "before"])
     (pid,) = {int(told(here, "before")[3])}
-    fork_server.os.kill(pid, 9)
+    os.kill(pid, 9)
     until = time.monotonic() + 30
     while alive(pid) and time.monotonic() < until:
         time.sleep(0.02)
@@ -103,6 +108,24 @@ def test_a_server_that_was_killed_is_started_again_and_ends_with_its_executor(he
     while alive(again):
         assert time.monotonic() < until, "the server outlives its executor"
         time.sleep(0.02)
+
+
+def test_a_task_that_outlives_its_server_does_not_take_the_next_words(here):
+    """It holds no end of the socket, on which words would otherwise wait for ever."""
+    programs = ForkedPrograms("forked")
+    programs.Popen(["forked", "lingers"])
+    server = int(told(here, "lingers")[3])
+    (task,) = (int(each) for each in Path(f"/proc/{server}/task/{server}/children").read_text().split())
+    os.kill(server, 9)
+    try:
+        until = time.monotonic() + 30
+        while alive(server) and time.monotonic() < until:
+            time.sleep(0.02)
+        programs.Popen(["forked", "after"])
+        assert int(told(here, "after")[3]) != server
+    finally:
+        os.kill(task, 9)
+        programs.close()
 
 
 def test_other_programs_are_started_as_they_were(here):
@@ -134,7 +157,7 @@ def test_a_program_with_threads_is_not_forked():
     threading.Thread(target=stop.wait, daemon=True).start()
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(PrivstatsError, match="a program with threads is not forked"):
-        fork_server.next_task(theirs.fileno())
+        fork_server.run_tasks(theirs.detach(), print)
     stop.set()
 
 
@@ -153,8 +176,6 @@ def test_a_task_of_too_many_words_is_refused_before_it_is_sent(here):
 
 def test_the_program_that_answers_is_loaded_whole_and_draws_nothing_before_it_is_forked():
     """Whatever a message needs is imported once, and no generator exists that two children would share."""
-    import subprocess
-
     code = (
         "import gc, sys, threading\n"
         "from privstats.engines.flower import entrypoint_guard\n"
@@ -172,14 +193,66 @@ def test_a_node_looks_again_soon_after_a_message_and_seldom_when_idle():
     pauses = Pauses(waited.append)
     for _ in range(8):
         pauses.sleep(3)
-    assert waited == [0.1, 0.2, 0.4, 0.8, 1.6, 3.0, 3.0, 3.0]
+    assert waited[:3] == pytest.approx([0.1, 0.15, 0.225])
+    assert sum(waited) < 5
+    for _ in range(8):
+        pauses.sleep(3)
+    assert waited[-1] == 3.0
     pauses.sleep(0.5)
     pauses.sleep(3)
     assert waited[-2:] == [0.05, 0.1]
 
 
-def test_the_longest_sleep_of_a_node_is_a_setting(monkeypatch):
+def test_a_node_rings_once_for_each_task():
+    rung = []
+    pauses = Pauses(lambda _: None, wake=lambda: rung.append(len(rung)))
+    for seconds in (3, 3, 0.5, 0.5, 0.5, 3, 0.5, 3, 3):
+        pauses.sleep(seconds)
+    assert rung == [0, 1]
+
+
+class TestBell:
+    """What wakes a node's executor."""
+
+    def test_it_ends_the_sleep_of_another_process_and_is_not_kept_for_later(self, tmp_path):
+        bell = Bell(tmp_path / "bell").hung()
+        for _ in range(100_000):
+            bell.ring()  # no process sleeps yet
+        waits = (
+            "import sys, time; from pathlib import Path; from privstats.engines.flower.pauses import Bell\n"
+            "bell = Bell(Path(sys.argv[1])); bell.sleep(0); print(flush=True)\n"
+            "bell.sleep(60); print(flush=True); began = time.monotonic(); bell.sleep(0.2)\n"
+            "assert time.monotonic() - began > 0.15"
+        )
+        words = [sys.executable, "-c", waits, str(tmp_path / "bell")]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT) as process:
+            process.stdout.readline()
+            bell.ring()
+            process.stdout.readline()
+        assert process.returncode == 0
+
+    def test_it_never_waits_for_one_who_does_not_listen(self, tmp_path):
+        bell, sleeper = Bell(tmp_path / "bell").hung(), Bell(tmp_path / "bell")
+        sleeper.sleep(0)
+        for _ in range(100_000):
+            bell.ring()
+        for _ in range(100):
+            sleeper.sleep(0)
+        began = time.monotonic()
+        sleeper.sleep(0.1)
+        assert time.monotonic() - began > 0.05
+
+    def test_it_takes_the_place_of_what_was_there_and_is_its_owners(self, tmp_path):
+        (tmp_path / "bell").write_text("a file")
+        Bell(tmp_path / "bell").hung().ring()
+        mode = (tmp_path / "bell").stat().st_mode
+        assert stat.S_ISFIFO(mode)
+        assert stat.S_IMODE(mode) == 0o600
+
+
+def test_the_longest_sleep_of_a_node_is_a_setting(monkeypatch, tmp_path):
     replaced, waited = {}, []
+    monkeypatch.setenv(BELL, str(tmp_path / "bell"))
     monkeypatch.setattr(entrypoint_guard, "_child", lambda *_: None)
     monkeypatch.setattr(entrypoint_guard, "replace", lambda _, names: replaced.update(names))
     monkeypatch.setattr(time, "sleep", waited.append)
@@ -187,7 +260,7 @@ def test_the_longest_sleep_of_a_node_is_a_setting(monkeypatch):
     entrypoint_guard._supernode()
     for _ in range(4):
         replaced["time"].sleep(3)
-    assert waited == [0.1, 0.2, 0.25, 0.25]
+    assert waited == pytest.approx([0.1, 0.15, 0.225, 0.25])
 
 
 def test_flowers_node_sleeps_as_long_as_the_pauses_know():

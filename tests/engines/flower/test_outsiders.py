@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from starlette.middleware import Middleware
 
 from privstats.engines import flower
 from privstats.engines.flower import doors
@@ -82,10 +83,16 @@ def answer_of(app, path, server, kind="http", headers=((b"content-length", b"0")
     return sent[0]
 
 
+MAIN = import_module("flwr.superlink.main")
+LAYERS = MAIN._get_middleware
+
+
 @pytest.fixture(scope="module")
 def superlink():
     """Flower's own app behind our two addresses, and the paths of all that it serves."""
-    app = import_module("flwr.superlink.main").create_app()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MAIN, "_get_middleware", lambda: doors.layers(LAYERS))
+        app = MAIN.create_app()
     paths = {route.path for route in import_module("fastapi.routing").iter_route_contexts(app.routes)}
     return FleetOnly(app, 8001), {path.replace("{", "").replace("}", "") for path in paths if path}
 
@@ -124,6 +131,46 @@ class TestFleetOnly:
     def test_a_websocket_is_closed(self, superlink):
         given = answer_of(superlink[0], "/v1/fleet/x", ("10.0.0.7", 8000), kind="websocket")
         assert given["type"] == "websocket.close"
+
+
+class TestLayers:
+    """Requests that are not for the control interface pass its layers by."""
+
+    def test_whatever_is_asked_is_answered_as_by_flowers_own_layers(self, superlink):
+        app, paths = superlink
+        plain = FleetOnly(MAIN.create_app(), 8001)
+        odd = {"/v1/control", "/v1/control/", "/V1/control/list-nodes", "/v1/control/../fleet/push-object", "//", ""}
+        for path in sorted(paths | odd):
+            for address in (("127.0.0.1", 8001), ("10.0.0.7", 8000)):
+                assert answer_of(app, path, address) == answer_of(plain, path, address), path
+
+    def test_the_four_of_the_control_interface_are_for_its_requests_alone(self):
+        passed = []
+
+        class Layer:
+            def __init__(self, app, name):
+                self.app, self.name = app, name
+
+            async def __call__(self, scope, receive, send):
+                passed.append(self.name)
+                await self.app(scope, receive, send)
+
+        def of(name, module):
+            made = type(name, (Layer,), {"__module__": module})
+            return Middleware(made, name=name)
+
+        async def inner(scope, receive, send):
+            await send({"status": 200})
+
+        made = doors.layers(lambda: [of("sensitive", doors._LAYERS), of("node", "elsewhere")])
+        app = inner
+        for layer in reversed(made):
+            app = layer.cls(app, *layer.args, **layer.kwargs)
+        for path in ("/v1/fleet/x", "/v1/runtime/x", "/v1/controlling", "/v1/control/x"):
+            answer_of(app, path, None)
+        assert passed == ["node"] * 3 + ["sensitive", "node"]
+        ours = [layer for layer in doors.layers(LAYERS) if layer.cls is doors.ControlOnly]
+        assert (len(ours), len(LAYERS())) == (4, 9)
 
 
 class TestServeBoth:
