@@ -63,10 +63,12 @@ def _tradeoff(axes: Any, tables: Mapping[str, Rows]) -> None:
         ("Table 2:", "CIFAR-100-C", "spoilt Fashion-MNIST"),
     ):
         chosen = [row for row in _starting(tables, start) if row["column"] == column and row["row"] in size]
-        places = [(size[row["row"]], row["ours"]) for row in chosen]
-        axes.plot(*zip(*places, strict=True), "o", markersize=4, label=label)
-        for row, place in zip(chosen, places, strict=True):
-            axes.annotate(row["row"], place, fontsize=5, xytext=(3, 2), textcoords="offset points")
+        axes.plot([size[row["row"]] for row in chosen], [row["ours"] for row in chosen], "o", markersize=4, label=label)
+        for place in dict.fromkeys(size[row["row"]] for row in chosen):
+            there = sorted((row["ours"], row["row"]) for row in chosen if size[row["row"]] == place)
+            names = "\n".join(name for _, name in reversed(there))
+            axes.annotate(names, (place, there[-1][0]), xytext=(4, 0), textcoords="offset points", fontsize=6, va="top")
+    axes.margins(x=0.15)
     axes.set(xscale="log", xlabel="upload of a client, KB (C = 10, 256 features, float32)", ylabel="test accuracy, %")
     axes.legend(fontsize="x-small")
     axes.grid(alpha=0.25)
