@@ -19,6 +19,7 @@ __all__ = ["TABLES", "from_results", "heads_and_uploads", "left_out", "losses"]
 
 _WHY = ("differs: ", "loses: ", "cannot be had here: ")
 _AND_LOSES = "; loses: "
+_ROUNDING = 1e-12  # a smaller error, relative to the mean, is that of adding equal values
 _LEAST = 1e-3  # below it a number without a spread is written with a power of ten
 
 
@@ -171,7 +172,7 @@ def _value(row: Row, key: str, error: float | None) -> str:
 
 def _measured(mean: float, error: float) -> str:
     """Two digits of the error and as many places of the mean; three digits where there is no error."""
-    if error and math.isfinite(error):
+    if math.isfinite(error) and error > _ROUNDING * abs(mean):
         places = max(0, 1 - int(f"{error:.1e}".partition("e")[2]))
         return f"{mean:.{places}f} ± {error:.{places}f}"
     if mean and abs(mean) < _LEAST:

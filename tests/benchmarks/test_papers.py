@@ -200,6 +200,11 @@ def test_a_loss_with_another_backbone_has_its_own_reason_and_columns_that_share_
     assert paper_tables.from_results("papers.a", "a paper")[2][-1] == "nearest is digits; MSE, MB: a smaller model"
 
 
+def test_the_rounding_of_equal_values_is_no_error(made_up):
+    made_up(one={"rows": [{"mean": 90.35714285714285, "se": 1e-14}]})
+    assert paper_tables.from_results("one", "rows")[1] == ["90.4"]
+
+
 def test_other_rows_stay_as_they_are_with_errors_behind_their_means(made_up):
     rows = [
         {"way": "a", "equal": True, "MSE": 0.0103, "se": 0.0001, "gain": 2.0, "gain, se": 0.5, "n": 1200, "none": None},
