@@ -47,6 +47,7 @@ def command(
     about: str,
     tables: Callable[[argparse.Namespace], Tables],
     options: Callable[[argparse.ArgumentParser], None] | None = None,
+    before: Callable[[argparse.Namespace], Mapping[str, Any]] = lambda _: {},
 ) -> None:
     """Run a benchmark from the command line: print each table as it is ready, then save all of them.
 
@@ -55,6 +56,7 @@ def command(
         about: the module's docstring, for ``--help``.
         tables: the benchmark; its options hold ``quick``.
         options: adds the benchmark's own options.
+        before: results that a run of some tables keeps beside its own.
     """
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a small version in seconds, as the tests run it")
@@ -63,7 +65,7 @@ def command(
     if options is not None:
         options(parser)
     chosen = parser.parse_args()
-    results: dict[str, Any] = {"machine": machine()}
+    results: dict[str, Any] = {"machine": machine(), **before(chosen)}
     for title, rows in tables(chosen):
         show(title, rows)
         results[title] = [dict(row) for row in rows]

@@ -12,12 +12,14 @@ from functools import partial
 from typing import Any
 
 from benchmarks.measuring import RESULTS, Row, Rows, results
+from benchmarks.papers.contents import contents
 from benchmarks.table import Cells, Tables
 
-__all__ = ["TABLES", "from_results", "losses"]
+__all__ = ["TABLES", "from_results", "heads_and_uploads", "left_out", "losses"]
 
 _WHY = ("differs: ", "loses: ", "cannot be had here: ")
 _AND_LOSES = "; loses: "
+_ROUNDING = 1e-12  # a smaller error, relative to the mean, is that of adding equal values
 _LEAST = 1e-3  # below it a number without a spread is written with a power of ten
 
 
@@ -46,6 +48,28 @@ def losses() -> Cells:
                 lines.append([table, _places([row for row in lost if _said(row)[-1] == reason]), reason])
                 table = ""
     return lines
+
+
+def left_out(paper: str) -> Cells:
+    """What of a paper has no number on the page, and why; ``papers/contents.toml`` has the reasons."""
+    lines = [["in the paper", "without a number here", "why"]]
+    found: dict[tuple[str, str], list[str]] = {}
+    for item in contents():
+        for reason, names in item.reasons().items() if item.paper == paper else ():
+            found.setdefault((item.item, reason), []).extend(names)
+    told = ""
+    for (item_name, reason), names in found.items():
+        lines.append(["" if item_name == told else item_name, "; ".join(filter(None, names)), reason])
+        told = item_name
+    return lines
+
+
+def heads_and_uploads() -> Cells:
+    """GH-OFL's Table 1, each head with the statistics that were uploaded for it."""
+    overheads = next(rows for title, rows in results("papers.gh_ofl").items() if title.startswith("GH-OFL, Figure 3"))
+    uploaded = {row["head"]: row["uploaded"] for row in overheads}
+    head, *lines = from_results("papers.gh_ofl", "GH-OFL, Table 1:")
+    return [head, *([f"{name}, ({uploaded[name]})" if name in uploaded else name, *rest] for name, *rest in lines)]
 
 
 def _places(rows: Rows) -> str:
@@ -148,7 +172,7 @@ def _value(row: Row, key: str, error: float | None) -> str:
 
 def _measured(mean: float, error: float) -> str:
     """Two digits of the error and as many places of the mean; three digits where there is no error."""
-    if error and math.isfinite(error):
+    if math.isfinite(error) and error > _ROUNDING * abs(mean):
         places = max(0, 1 - int(f"{error:.1e}".partition("e")[2]))
         return f"{mean:.{places}f} ± {error:.{places}f}"
     if mean and abs(mean) < _LEAST:
@@ -164,6 +188,7 @@ def _of(benchmark: str, **starts: str) -> dict[str, Callable[[], Cells]]:
 
 TABLES: Tables = {
     "losses": losses,
+    "gh_heads": heads_and_uploads,
     **_of(
         "papers.one_shot_ridge",
         ridge_recovery="One-shot ridge, Theorem 2",
@@ -179,13 +204,25 @@ TABLES: Tables = {
         ridge_projections="One-shot ridge, Table VII:",
         ridge_vanished="One-shot ridge, Theorem 8",
         ridge_penalties="One-shot ridge, Proposition 5",
+        ridge_seconds="One-shot ridge, Figure 2 (b)",
+        ridge_distances="One-shot ridge, Propositions 2 and 3",
+        ridge_gradients="One-shot ridge, section VI-A",
+        ridge_kernels="One-shot ridge, section VI-C",
+        ridge_perturbed="One-shot ridge, section VI-D",
     ),
     **_of(
         "papers.gh_ofl",
         gh_invariance="partitions",
         gh_masked="one partition",
-        gh_heads="GH-OFL, Table 1:",
         gh_heads_gaps="GH-OFL, Table 1, points",
+        gh_rounds="GH-OFL, Table 1, multi-round:",
+        gh_squares="GH-OFL, Section 3.3",
+        gh_backbones="GH-OFL, Table 3:",
+        gh_backbones_gaps="GH-OFL, Table 3, points",
+        gh_overheads="GH-OFL, Figure 3",
+        gh_partitions="GH-OFL, Table 7:",
+        gh_predicting="GH-OFL, Table 8, head cost",
+        gh_sketches="GH-OFL, Table 8, bottom:",
         gh_corrupted="GH-OFL, Table 2:",
         gh_corrupted_gaps="GH-OFL, Table 2, points",
         gh_texts_gaps="GH-OFL, Table 4, points",
@@ -197,14 +234,17 @@ TABLES: Tables = {
         gh_subspaces_gaps="GH-OFL, Table 10, points",
         gh_contradictions="GH-OFL against itself",
     ),
-    "gh_texts": partial(
-        from_results, "papers.gh_ofl", "GH-OFL, Table 4:", ("AG_NEWS", "DBPEDIA-14", "SST-2", "CLINC150")
-    ),
-    "gh_low_rank": partial(from_results, "papers.gh_ofl", "GH-OFL, Table 5:", ("AG_NEWS Acc.", "DBPEDIA-14 Acc.")),
-    "gh_sketches": partial(from_results, "papers.gh_ofl", "GH-OFL, Table 8, bottom:", ("AGN Acc.",)),
+    "gh_texts": partial(from_results, "papers.gh_ofl", "GH-OFL, Table 4:", ("DBPEDIA-14", "SST-2", "CLINC150")),
+    "gh_low_rank": partial(from_results, "papers.gh_ofl", "GH-OFL, Table 5:", ("DBPEDIA-14 Acc.",)),
+    **{
+        f"{name}_left_out": partial(left_out, paper)
+        for name, paper in {"gh": "GH-OFL", "cgs": "FedCGS", "slot": "SLOT-Align", "ridge": "One-shot ridge"}.items()
+    },
     **_of(
         "papers.fedcgs",
         cgs_skew_gaps="FedCGS, Table 1, points",
+        cgs_unseen="FedCGS, Table 2:",
+        cgs_unseen_gaps="FedCGS, Table 2, points",
         cgs_personal="FedCGS, Table 3:",
         cgs_personal_gaps="FedCGS, Table 3, points",
         cgs_linear="FedCGS, Figure 2:",
@@ -218,7 +258,9 @@ TABLES: Tables = {
         "papers.slot_align",
         slot_accuracy="SLOT-Align, main results:",
         slot_gains="SLOT-Align, main results, gains",
-        slot_label_shift="SLOT-Align, ablation",
+        slot_label_shift="SLOT-Align, ablation: points that alignment adds to FedCGS, by label shift",
+        slot_others="SLOT-Align, ablation: points that alignment adds to the other methods",
+        slot_strength="SLOT-Align, ablation: points that alignment adds at alpha .1, by tau",
         slot_contraction="SLOT-Align, key designs",
     ),
 }

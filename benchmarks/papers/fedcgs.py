@@ -8,29 +8,25 @@ differences between rows are set against each other. Uploads and the inversion o
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.measuring import Rows, Tables
-from benchmarks.papers.cgs import personal, skew, study
-from benchmarks.papers.running import paper_command, points
+from benchmarks.measuring import Rows
+from benchmarks.papers.cgs import personal, skew, study, unseen
+from benchmarks.papers.running import Parts, Pictures, paper_command, points
 from privstats import heads
 
-
-def tables(options: argparse.Namespace) -> Tables:
-    """Table after table, in the order of the paper."""
-    warnings.simplefilter("ignore", heads.FewRecordsWarning)
-    quick: bool = options.quick
-    yield from skew.table_1(quick=quick)
-    yield skew.domains()
-    yield from personal.table_3(quick=quick)
-    yield study.linear_layers(quick=quick)
-    yield study.expansion(quick=quick)
-    yield skew.backbones(quick=quick)
-    yield skew.uploads()
-    yield study.inversion(quick=quick)
+PARTS: Parts = {
+    "table_1": lambda options: skew.table_1(quick=options.quick),
+    "table_2": lambda options: unseen.domains(quick=options.quick),
+    "table_3": lambda options: personal.table_3(quick=options.quick),
+    "figure_2": lambda options: [study.linear_layers(quick=options.quick)],
+    "figure_3": lambda options: [study.expansion(quick=options.quick)],
+    "table_4": lambda options: [skew.backbones(quick=options.quick)],
+    "uploads": lambda _: [skew.uploads()],
+    "figure_4": lambda options: [study.inversion(quick=options.quick)],
+}
 
 
 def _skew(axes: Any, tables: Mapping[str, Rows]) -> None:
@@ -50,6 +46,33 @@ def _skew(axes: Any, tables: Mapping[str, Rows]) -> None:
     axes.grid(alpha=0.25)
 
 
+def _bars(axes: Any, tables: Mapping[str, Rows], start: str) -> None:
+    """A group of bars per set, a bar per row of the table."""
+    rows = next(rows for title, rows in tables.items() if start in title)
+    sets = list(dict.fromkeys(row["column"] for row in rows))
+    names = list(dict.fromkeys(row["row"] for row in rows))
+    wide = 0.8 / len(names)
+    for place, name in enumerate(names):
+        found = {row["column"]: row for row in rows if row["row"] == name}
+        there = [(spot + place * wide, found[column]) for spot, column in enumerate(sets) if column in found]
+        heights, errors = [row["ours"] for _, row in there], [2 * row["se"] for _, row in there]
+        axes.bar([spot for spot, _ in there], heights, wide, yerr=errors, label=name)
+    axes.set_xticks(
+        [spot + 0.4 for spot in range(len(sets))], [name.partition(" behind")[0] for name in sets], fontsize=6
+    )
+    least = min(row["ours"] for row in rows)
+    axes.set(ylabel="test accuracy, %", ylim=(5 * (least // 5) - 5, 100))
+    axes.legend(fontsize="xx-small", ncols=2)
+
+
+def _heads(axes: Any, tables: Mapping[str, Rows]) -> None:
+    _bars(axes, tables, "Figure 2")
+
+
+def _expansion(axes: Any, tables: Mapping[str, Rows]) -> None:
+    _bars(axes, tables, "Figure 3")
+
+
 def _inversion(axes: Any, tables: Mapping[str, Rows]) -> None:
     """PSNR by what the server sees."""
     rows = next(rows for title, rows in tables.items() if "Figure 4" in title)
@@ -64,5 +87,14 @@ def _inversion(axes: Any, tables: Mapping[str, Rows]) -> None:
     axes.legend(fontsize="x-small")
 
 
+PICTURES: Pictures = {
+    "fedcgs_skew": _skew,
+    "fedcgs_heads": _heads,
+    "fedcgs_expansion": _expansion,
+    "fedcgs_inversion": _inversion,
+}
+
+
 if __name__ == "__main__":
-    paper_command("fedcgs", __doc__, tables, {"fedcgs_skew": _skew, "fedcgs_inversion": _inversion})
+    warnings.simplefilter("ignore", heads.FewRecordsWarning)
+    paper_command("fedcgs", __doc__, PARTS, PICTURES)

@@ -9,35 +9,35 @@ directly. Corrupted images: ``benchmarks.features corrupted-fashion-mnist``.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.measuring import Rows, Tables
-from benchmarks.papers.gh import accuracy, cost, invariance, shape
-from benchmarks.papers.running import paper_command
+from benchmarks.measuring import Rows
+from benchmarks.papers.gh import accuracy, cost, invariance, rounds, shape, squares
+from benchmarks.papers.running import Parts, Pictures, paper_command
 from privstats import heads
 
-
-def tables(options: argparse.Namespace) -> Tables:
-    """Table after table, in the order of the paper."""
-    warnings.simplefilter("ignore", heads.FewRecordsWarning)
-    quick: bool = options.quick
-    yield invariance.equal_integers(quick=quick)
-    yield invariance.masked(quick=quick)
-    yield from accuracy.clean(quick=quick)
-    yield from accuracy.robustness(quick=quick)
-    yield from accuracy.backbones(quick=quick)
-    yield from accuracy.texts(quick=quick)
-    yield from cost.low_rank(quick=quick)
-    yield cost.uploads(quick=quick)
-    yield invariance.equal_accuracies(quick=quick)
-    yield cost.fitting(quick=quick)
-    yield cost.sketches(quick=quick)
-    yield shape.gaussianity(quick=quick)
-    yield from shape.subspaces(quick=quick)
-    yield shape.contradictions()
+PARTS: Parts = {
+    "integers": lambda options: [invariance.equal_integers(quick=options.quick)],
+    "masked": lambda options: [invariance.masked(quick=options.quick)],
+    "table_1": lambda options: accuracy.clean(quick=options.quick),
+    "rounds": lambda options: rounds.beside(quick=options.quick),
+    "squares": lambda options: [squares.worth(quick=options.quick)],
+    "figure_3": lambda _: [cost.overheads()],
+    "table_2": lambda options: accuracy.robustness(quick=options.quick),
+    "table_3": lambda options: accuracy.backbones(quick=options.quick),
+    "table_4": lambda options: accuracy.texts(quick=options.quick),
+    "table_5": lambda options: cost.low_rank(quick=options.quick),
+    "uploads": lambda options: [cost.uploads(quick=options.quick)],
+    "table_7": lambda options: [invariance.equal_accuracies(quick=options.quick)],
+    "table_8_top": lambda options: [cost.fitting(quick=options.quick)],
+    "table_8_bottom": lambda options: [cost.sketches(quick=options.quick)],
+    "predicting": lambda options: [cost.predicting(quick=options.quick)],
+    "table_9": lambda options: [shape.gaussianity(quick=options.quick)],
+    "table_10": lambda options: shape.subspaces(quick=options.quick),
+    "contradictions": lambda _: [shape.contradictions()],
+}
 
 
 def _robustness(axes: Any, tables: Mapping[str, Rows]) -> None:
@@ -53,6 +53,46 @@ def _robustness(axes: Any, tables: Mapping[str, Rows]) -> None:
     axes.set(xlabel="points above FedCGS under corruptions of severity 5")
     axes.invert_yaxis()
     axes.legend(fontsize="x-small")
+
+
+def _tradeoff(axes: Any, tables: Mapping[str, Rows]) -> None:
+    """Figure 3: accuracy against the upload, CIFAR-10 and corrupted images."""
+    size = {row["head"]: row["KB"] for row in _starting(tables, "Figure 3")}
+    for start, column, label in (
+        ("Table 1:", "CIFAR-10", "CIFAR-10"),
+        ("Table 2:", "CIFAR-100-C", "spoilt Fashion-MNIST"),
+    ):
+        chosen = [row for row in _starting(tables, start) if row["column"] == column and row["row"] in size]
+        axes.plot([size[row["row"]] for row in chosen], [row["ours"] for row in chosen], "o", markersize=4, label=label)
+        for place in dict.fromkeys(size[row["row"]] for row in chosen):
+            there = sorted((row["ours"], row["row"]) for row in chosen if size[row["row"]] == place)
+            names = "\n".join(name for _, name in reversed(there))
+            axes.annotate(names, (place, there[-1][0]), xytext=(4, 0), textcoords="offset points", fontsize=6, va="top")
+    axes.margins(x=0.15)
+    axes.set(xscale="log", xlabel="upload of a client, KB (C = 10, 256 features, float32)", ylabel="test accuracy, %")
+    axes.legend(fontsize="x-small")
+    axes.grid(alpha=0.25)
+
+
+def _convergence(axes: Any, tables: Mapping[str, Rows]) -> None:
+    """Figure 4, CIFAR-10: a colour per method, a dash per alpha."""
+    rows = tables[rounds.FIGURE_4.title]
+    alphas: dict[str, str] = {}
+    for name in dict.fromkeys(row["column"] for row in rows if "CIFAR-10," in row["column"]):
+        method, _, alpha = name.split(", ")
+        dash = alphas.setdefault(alpha, ("-", "--", ":")[len(alphas) % 3])
+        colour = {"FedAvg": "C0", "FedProx": "C1", "SCAFFOLD": "C2"}[method]
+        chosen = [(int(row["row"]), row["ours"]) for row in rows if row["column"] == name]
+        axes.plot(*zip(*chosen, strict=True), color=colour, linestyle=dash, marker="o", markersize=2, label=name)
+    head = next(row for row in _starting(tables, "Table 1:") if (row["row"], row["column"]) == ("GH-LDA", "CIFAR-10"))
+    axes.axhline(head["ours"], color="black", linewidth=0.8, label="GH-LDA, one upload")
+    axes.set(xscale="log", xlabel="communication rounds", ylabel="test accuracy, %")
+    axes.legend(fontsize="xx-small", ncols=2)
+    axes.grid(alpha=0.25)
+
+
+def _starting(tables: Mapping[str, Rows], start: str) -> Rows:
+    return next(rows for title, rows in tables.items() if title.startswith(f"GH-OFL, {start}"))
 
 
 def _sketches(axes: Any, tables: Mapping[str, Rows]) -> None:
@@ -74,5 +114,14 @@ def _sketches(axes: Any, tables: Mapping[str, Rows]) -> None:
     axes.grid(alpha=0.25)
 
 
+PICTURES: Pictures = {
+    "gh_ofl_tradeoff": _tradeoff,
+    "gh_ofl_convergence": _convergence,
+    "gh_ofl_robustness": _robustness,
+    "gh_ofl_sketches": _sketches,
+}
+
+
 if __name__ == "__main__":
-    paper_command("gh_ofl", __doc__, tables, {"gh_ofl_robustness": _robustness, "gh_ofl_sketches": _sketches})
+    warnings.simplefilter("ignore", heads.FewRecordsWarning)
+    paper_command("gh_ofl", __doc__, PARTS, PICTURES)

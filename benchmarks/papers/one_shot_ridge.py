@@ -1,6 +1,6 @@
-"""One-shot federated ridge regression: Tables II to VII, Figure 3 and the theorems, each cell beside what is printed.
+"""One-shot federated ridge regression: Tables II to VII, its figures and theorems, each cell beside what is printed.
 
-    python -m benchmarks.papers.one_shot_ridge --save --figures figures
+    python -m benchmarks.papers.one_shot_ridge --save --figures docs/images
 
 The paper's synthetic data, five seeds as it has five trials. Ours runs through plans, integer sums and the heads of the
 library; masks are left out where they would add time and no digit, and put in where bytes or vanished clients count.
@@ -8,9 +8,8 @@ library; masks are left out where they would add time and no digit, and put in w
 
 from __future__ import annotations
 
-import argparse
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.measuring import Rows, Tables
@@ -24,22 +23,23 @@ from benchmarks.papers.ridge.accuracy import (
     heterogeneity,
 )
 from benchmarks.papers.ridge.bytes_and_projections import TABLE_4, TABLE_7, communication, projections
+from benchmarks.papers.ridge.distances import distances
 from benchmarks.papers.ridge.exactness import dropouts, penalties, recovery
+from benchmarks.papers.ridge.kernels import kernels
+from benchmarks.papers.ridge.perturbed import perturbations
 from benchmarks.papers.ridge.privacy import HONEST, TABLE_5, privacy
-from benchmarks.papers.ridge.scale import FULL, QUICK
-from benchmarks.papers.running import Pictures, lines, paper_command
+from benchmarks.papers.ridge.scale import FULL, QUICK, Scale
+from benchmarks.papers.ridge.solving import FIGURE_2B, computation, large
+from benchmarks.papers.running import Parts, Pictures, lines, paper_command
 
-PARTS = (
-    *(recovery, baselines, heterogeneity, communication, convergence),
-    *(privacy, clients, projections, dropouts, penalties),
+_MEASURES: Sequence[Callable[[Scale], Tables]] = (
+    *(recovery, baselines, heterogeneity, communication, computation, convergence),
+    *(privacy, clients, projections, distances, dropouts, penalties, large, kernels, perturbations),
 )
-
-
-def tables(options: argparse.Namespace) -> Tables:
-    """All of them, in the paper's order."""
-    scale = QUICK if options.quick else FULL
-    for part in PARTS:
-        yield from part(scale)
+PARTS: Parts = {
+    measure.__name__: lambda options, measure=measure: measure(QUICK if options.quick else FULL)  # type: ignore[misc]
+    for measure in _MEASURES
+}
 
 
 def _heterogeneity(axes: Any, tables: Mapping[str, Rows]) -> None:
@@ -51,6 +51,11 @@ def _communication(axes: Any, tables: Mapping[str, Rows]) -> None:
     columns = ("One-Shot", "FedAvg-200", "privstats, masked, all messages")
     lines(axes, tables[TABLE_4.title], columns, published=False)
     axes.set(xlabel="features d", ylabel="MB a client uploads", xscale="log", yscale="log")
+
+
+def _computation(axes: Any, tables: Mapping[str, Rows]) -> None:
+    lines(axes, tables[FIGURE_2B.title], ("server's solve", "sums of 20 clients", "FedAvg-200"), published=False)
+    axes.set(xlabel="features d", ylabel="processor seconds", xscale="log", yscale="log")
 
 
 def _convergence(axes: Any, tables: Mapping[str, Rows]) -> None:
@@ -78,6 +83,7 @@ def _projections(axes: Any, tables: Mapping[str, Rows]) -> None:
 PICTURES: Pictures = {
     "ridge_heterogeneity": _heterogeneity,
     "ridge_communication": _communication,
+    "ridge_computation": _computation,
     "ridge_convergence": _convergence,
     "ridge_privacy": _privacy,
     "ridge_clients": _clients,
@@ -87,4 +93,4 @@ PICTURES: Pictures = {
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", UserWarning)
-    paper_command("one_shot_ridge", __doc__, tables, PICTURES)
+    paper_command("one_shot_ridge", __doc__, PARTS, PICTURES)

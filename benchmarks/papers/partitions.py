@@ -1,4 +1,4 @@
-"""How records are cut between clients: label skew by Dirichlet draws, and clients with a few dominant classes.
+"""How records are cut between clients: label skew by Dirichlet draws, a few classes each, and a few that dominate.
 
 As GH-OFL (section 4.1) and FedCGS (both its parts) describe it; one-shot ridge has a generator of its own. Places only.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Places", "Weights", "by_dirichlet", "dominant_mix", "drawn"]
+__all__ = ["Places", "Weights", "by_classes", "by_dirichlet", "dominant_mix", "drawn"]
 
 Places = NDArray[np.intp]
 Weights = NDArray[np.float64]
@@ -33,6 +33,30 @@ def by_dirichlet(labels: Places, clients: int, alpha: float, rng: np.random.Gene
         weight = shares[:, column] / shares[:, column].sum()
         owner[places] = rng.choice(clients, len(places), p=weight)
     return [np.flatnonzero(owner == client) for client in range(clients)]
+
+
+def by_classes(labels: Places, clients: int, each: int, rng: np.random.Generator) -> list[Places]:
+    """Client u has the ``each`` classes from u on, in turn; a class's records go to its clients in equal shares.
+
+    Args:
+        labels: of the records, ``(n,)``.
+        clients: K, at least as many as there are classes, so that every class has a client.
+        each: classes of a client.
+        rng: of the records.
+
+    Raises:
+        ValueError: fewer clients than classes.
+    """
+    classes = np.unique(labels)
+    if clients < len(classes):
+        raise ValueError(f"{clients} clients cannot hold {len(classes)} classes in turn; take more clients")
+    parts: list[list[Places]] = [[] for _ in range(clients)]
+    for column, label in enumerate(classes):
+        owners = [u for u in range(clients) if (column - u) % len(classes) < each]
+        places = rng.permutation(np.flatnonzero(labels == label))
+        for owner, share in zip(owners, np.array_split(places, len(owners)), strict=True):
+            parts[owner].append(share)
+    return [np.sort(np.concatenate(shares)) for shares in parts]
 
 
 def dominant_mix(classes: int, share: float, dominant: int, rng: np.random.Generator) -> Weights:

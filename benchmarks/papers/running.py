@@ -11,9 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from benchmarks.measuring import Row, Rows, Tables, command
+from benchmarks.measuring import Row, Rows, Tables, command, results
 
-__all__ = ["Picture", "Pictures", "lines", "paper_command", "points"]
+__all__ = ["Parts", "Picture", "Pictures", "lines", "paper_command", "points"]
+
+Parts: TypeAlias = Mapping[str, Callable[[argparse.Namespace], Tables]]
+"""The tables of a paper by the name under which ``--only`` measures them, in the paper's order."""
 
 Picture: TypeAlias = Callable[[Any, Mapping[str, Rows]], None]
 """Draws on matplotlib axes what the tables of this run say, by title."""
@@ -24,32 +27,38 @@ Pictures: TypeAlias = Mapping[str, Picture]
 _DASHES: Sequence[Any] = ("-", (0, (5, 3)), (0, (1, 2)), (0, (5, 2, 1, 2)))
 
 
-def paper_command(
-    name: str, about: str, tables: Callable[[argparse.Namespace], Tables], pictures: Pictures | None = None
-) -> None:
-    """``benchmarks.measuring.command`` for ``papers.NAME``, with ``--figures FOLDER``.
+def paper_command(name: str, about: str, parts: Parts, pictures: Pictures | None = None) -> None:
+    """``benchmarks.measuring.command`` for ``papers.NAME``, with ``--only PART ...`` and ``--figures FOLDER``.
+
+    ``--only`` measures some parts and keeps the committed results of the others; without a name it measures nothing, so
+    that ``--only --figures FOLDER`` draws what is committed.
 
     Args:
         name: of the paper; the results go to ``benchmarks/results/papers.NAME.json``.
         about: the module's docstring.
-        tables: the benchmark.
+        parts: the benchmark.
         pictures: drawn after the last table, where a folder is given.
     """
     drawn = pictures or {}
 
+    def before(options: argparse.Namespace) -> Mapping[str, Any]:
+        return {} if options.only is None else results(f"papers.{name}")
+
     def shown(options: argparse.Namespace) -> Tables:
-        kept: dict[str, Rows] = {}
-        for title, rows in tables(options):
-            kept[title] = rows
-            yield title, rows
+        kept = dict(before(options))
+        for part in parts if options.only is None else options.only:
+            for title, rows in parts[part](options):
+                kept[title] = rows
+                yield title, rows
         if options.figures is not None:
             for picture, draw in drawn.items():
                 _save(options.figures / f"{picture}.png", draw, kept)
 
     def options(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--only", nargs="*", choices=list(parts), help="measure these parts, keep the others")
         parser.add_argument("--figures", type=Path, help=f"draw into this folder: {', '.join(drawn) or 'nothing yet'}")
 
-    command(f"papers.{name}", about, shown, options)
+    command(f"papers.{name}", about, shown, options, before)
 
 
 def points(rows: Sequence[Row], column: str, value: str = "ours") -> list[tuple[str, float]]:

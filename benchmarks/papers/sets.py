@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privstats as ps
-from benchmarks.data import DATA, Split, tasks
+from benchmarks.data import DATA, Split, agnews, tasks
 from privstats.transforms import GaussianProjection
 
 __all__ = ["CORRUPTED", "Features", "at_hand", "corrupted_fashion", "nearest_to", "released", "scaled"]
@@ -27,6 +27,7 @@ _SAID = {
     "cifar10": "CIFAR-10 behind EfficientNet-Lite0 and a projection to 256",
     "fmnist": "Fashion-MNIST behind EfficientNet-Lite0 and a projection to 256",
     "banking77": "BANKING77 behind MiniLM, 384 features",
+    "agnews": "a part of AG News behind MiniLM, 384 features",
     "digits": "scikit-learn's digits, 64 pixels",
 }
 _NEAREST: Mapping[str, tuple[str, ...]] = {
@@ -34,7 +35,7 @@ _NEAREST: Mapping[str, tuple[str, ...]] = {
     "CIFAR-100": ("banking77", "digits"),
     "SVHN": ("fmnist", "digits"),
     "BANKING77": ("banking77", "digits"),
-    "AGNews": ("banking77", "digits"),
+    "AG_NEWS": ("agnews", "banking77", "digits"),
 }
 
 
@@ -82,7 +83,8 @@ class Features:
 @cache
 def at_hand(*, quick: bool) -> Mapping[str, Features]:
     """The sets that are there, by name; digits alone for ``quick``."""
-    found = {task.name: task for task in tasks(bundled_only=quick) if task.name in _SAID}
+    there = (*tasks(bundled_only=quick), *(() if quick else agnews()))
+    found = {task.name: task for task in there if task.name in _SAID}
     return {name: Features(name, _SAID[name], task.load()) for name, task in found.items()}
 
 

@@ -1,6 +1,7 @@
 """FisherMix: a linear softmax head trained on synthetic records in the Fisher subspace.
 
-Samples are drawn from (N, A, S), or from (N, A, B) with one covariance for all classes; no record is used.
+Samples are drawn from (N, A, S); from (N, A, B) with one covariance for all classes, whose variances D makes each
+class's own; or from (N, A, D) without correlations. No record is used.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class FisherMix(ClassHead):
         ['ash', 'elm']
     """
 
-    entry: ClassVar[Entry] = Entry(any_of="SB", closed_form=False)
+    entry: ClassVar[Entry] = Entry(any_of="SBD", beside_B="D", closed_form=False)
     bounds: ClassVar[Bounds] = TRAINING
 
     dimension: Subspace = "auto"

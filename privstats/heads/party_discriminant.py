@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from privstats.course import Releases
 from privstats.errors import DataError, HeadError, ReleaseError
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence, Released, require_release
@@ -68,7 +69,7 @@ class PartyDiscriminant(ClassHead):
 
     def fit_release(
         self,
-        release: Released,
+        release: Released | Releases,
         labels: Sequence[Any] | None = None,
         *,
         X_site: Any = None,
@@ -95,16 +96,17 @@ class PartyDiscriminant(ClassHead):
         """
         check_parameters(self, self.bounds)
         self._check_public(public)
-        schema = require_release(release).plan.schema
+        found = require_release(release)
+        schema = found.plan.schema
         if not isinstance(schema, PartySchema):
             raise ReleaseError(f"this is a release of a {type(schema).__name__}; PartyDiscriminant reads a PartySchema")
-        sums: Any = release.moments
+        sums: Any = found.moments
         classes = class_labels(schema, schema.classes, labels)
-        self.classes_, self.preprocessing_, self.provenance_ = classes, Preprocessing.of_release(release), UNKNOWN
+        self.classes_, self.preprocessing_, self.provenance_ = classes, Preprocessing.of_release(found), UNKNOWN
         if self.preprocessing_.inputs is not None:
             self.n_features_in_ = self.preprocessing_.inputs
         self._settle(sums.P, np.zeros(schema.features) if X_site is None else self._mean(X_site))
-        made = Provenance.of([release])  # last: where no rule follows, an earlier one is still there
+        made = Provenance.of([found])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = made if X_site is None else made.beside_exact_rows
         return self
 

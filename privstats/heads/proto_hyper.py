@@ -1,6 +1,7 @@
 """Proto-Hyper: a low-rank residual on a Gaussian base, distilled from a teacher that sees more than the base.
 
-Samples are drawn from (N, A, S), or from (N, A, B) with one covariance for all classes; no record is used.
+Samples are drawn from (N, A, S); from (N, A, B) with one covariance for all classes, whose variances D makes each
+class's own; or from (N, A, D) without correlations. No record is used.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class ProtoHyper(ClassHead):
         ['ash', 'elm']
     """
 
-    entry: ClassVar[Entry] = Entry(any_of="SB", closed_form=False)
+    entry: ClassVar[Entry] = Entry(any_of="SBD", beside_B="D", closed_form=False)
     bounds: ClassVar[Bounds] = {
         **TRAINING,
         "base": (Text("rda", "lda", "nb"),),

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from benchmarks.alignment.digits5 import SOURCES, digits5
 from benchmarks.papers.cells import Published
-from benchmarks.papers.cgs import personal, published, skew, study
+from benchmarks.papers.cgs import personal, published, skew, study, unseen
 from benchmarks.papers.cgs.training import Net, Recipe, average, blank, gradients, trained
 
 RNG = np.random.default_rng(0)
@@ -76,6 +77,15 @@ def test_the_head_does_not_move_with_alpha_and_the_ensemble_does():
     assert all(row["se"] == 0 for row in cgs)
     assert all((f"CIFAR10, alpha = {alpha}", "FedAvg (one-shot)") in value for alpha in (0.05, 0.1, 0.5))
     assert value["CIFAR10, alpha = 0.05", "Ensemble"]["ours"] < value["CIFAR10, alpha = 0.5", "Ensemble"]["ours"]
+
+
+def test_a_source_that_is_left_out_is_all_of_the_test_and_none_of_the_training():
+    digits = digits5("gradients", most=20, features=8)
+    for place in range(len(SOURCES)):
+        X, X_test, y, y_test = unseen.without(digits, place).split
+        assert len(X) + len(X_test) == len(digits.rows)
+        assert np.array_equal(X_test, digits.rows[digits.source == place])
+        assert (len(y), len(y_test)) == (len(X), len(X_test))
 
 
 def test_every_method_of_the_personalised_table_is_run():

@@ -9,8 +9,8 @@ from benchmarks.corruptions import CORRUPTIONS, corrupted
 from benchmarks.features import corrupted_fashion_mnist
 from benchmarks.papers import sets
 from benchmarks.papers.cells import Published
-from benchmarks.papers.gh import accuracy, cost, invariance, published, shape
-from benchmarks.papers.partitions import by_dirichlet, dominant_mix, drawn
+from benchmarks.papers.gh import accuracy, cost, invariance, published, rounds, shape
+from benchmarks.papers.partitions import by_classes, by_dirichlet, dominant_mix, drawn
 
 LABELS = np.arange(600) % 6
 
@@ -28,6 +28,28 @@ def test_a_small_alpha_leaves_clients_with_few_classes():
         return np.mean([len(np.unique(LABELS[part])) for part in cut if len(part)])
 
     assert classes(0.05) < 4 < classes(100.0) == 6
+
+
+@pytest.mark.parametrize(("clients", "each"), [(6, 1), (15, 1), (6, 2), (100, 2)])
+def test_a_client_has_its_number_of_classes_and_every_record_one_client(clients, each):
+    cut = by_classes(LABELS, clients, each, np.random.default_rng(0))
+    assert [len(np.unique(LABELS[part])) for part in cut] == [each] * clients
+    assert sorted(np.concatenate(cut)) == list(range(600))
+
+
+def test_fewer_clients_than_classes_would_lose_records():
+    with pytest.raises(ValueError, match="5 clients cannot hold 6 classes"):
+        by_classes(LABELS, 5, 1, np.random.default_rng(0))
+
+
+def test_the_peers_rows_are_stops_of_one_run():
+    """A peer after one round is where the same peer passes on its way to two."""
+    (title, rows), (_, curves) = rounds.beside(quick=True)
+    assert "multi-round" in title
+    assert {row["row"] for row in rows} == {f"{name} (1 round)" for name in ("FedAvg", "FedProx", "SCAFFOLD")}
+    at_one = {row["column"]: row["ours"] for row in curves if row["row"] == "1"}
+    assert {row["ours"] for row in rows} == set(at_one.values())
+    assert all(0 < row["ours"] < 100 for row in curves)
 
 
 def test_a_few_classes_dominate_and_all_are_there():
@@ -111,6 +133,7 @@ def test_the_whole_subspace_is_the_whole_head():
     (_, rows), _ = shape.subspaces(quick=True)
     value = {row["row"] + row["column"]: row["ours"] for row in rows}
     assert value["CIFAR-10energy, k = 16"] == pytest.approx(1)
+    assert value["CIFAR-100-Call features"] < value["CIFAR-10all features"]
     assert value["CIFAR-10k = 4"] < value["CIFAR-10k = 16"] == value["CIFAR-10all features"]
 
 

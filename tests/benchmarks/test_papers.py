@@ -1,10 +1,12 @@
 """A cell's verdict is what its numbers say, and nothing that a paper did not print gets in."""
 
+import json
 import sys
 
 import pytest
 
 from benchmarks import paper_tables
+from benchmarks.papers import running
 from benchmarks.papers.cells import WITHIN, Published, Sheet
 from benchmarks.papers.gaps import above, gap_sheet
 from benchmarks.papers.running import paper_command, points
@@ -110,10 +112,23 @@ def test_figures_are_drawn_from_the_rows_of_the_run(tmp_path, monkeypatch, capsy
 
     monkeypatch.setattr(sys, "argv", ["papers", "--quick", "--figures", str(tmp_path / "figures")])
     rows = [SHEET.cell("r", "c", "1.0", 1.0).as_row()]
-    paper_command("made up", "about", lambda options: iter([("a table", rows)]), {"one": draw})
+    paper_command("made up", "about", {"a part": lambda options: iter([("a table", rows)])}, {"one": draw})
     assert seen == {"a table": rows}
     assert (tmp_path / "figures" / "one.png").read_bytes().startswith(b"\x89PNG")
     assert "a table" in capsys.readouterr().out
+
+
+def test_some_parts_are_measured_and_the_others_kept(tmp_path, monkeypatch, capsys):
+    seen = {}
+    monkeypatch.setattr(
+        running, "results", lambda name: {"machine": {"cores": 64}, "one": [{"x": 1}], "two": [{"x": 2}]}
+    )
+    file = tmp_path / "results.json"
+    monkeypatch.setattr(sys, "argv", ["papers", "--only", "second", "--json", str(file), "--figures", str(tmp_path)])
+    parts = {"first": lambda options: pytest.fail("was not asked for"), "second": lambda options: [("two", [{"x": 3}])]}
+    paper_command("made up", "about", parts, {"drawn": lambda axes, tables: seen.update(tables)})
+    assert json.loads(file.read_text()) == {"machine": {"cores": 64}, "one": [{"x": 1}], "two": [{"x": 3}]} == seen
+    assert "one" not in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -183,6 +198,11 @@ def test_a_loss_with_another_backbone_has_its_own_reason_and_columns_that_share_
     where = "MSE; MB, at set, alpha = 1 and set, alpha = 2"
     assert paper_tables.losses()[1:] == [["a paper, Table 1", where, "a smaller model"]]
     assert paper_tables.from_results("papers.a", "a paper")[2][-1] == "nearest is digits; MSE, MB: a smaller model"
+
+
+def test_the_rounding_of_equal_values_is_no_error(made_up):
+    made_up(one={"rows": [{"mean": 90.35714285714285, "se": 1e-14}]})
+    assert paper_tables.from_results("one", "rows")[1] == ["90.4"]
 
 
 def test_other_rows_stay_as_they_are_with_errors_behind_their_means(made_up):

@@ -9,8 +9,11 @@ import privstats as ps
 from benchmarks.papers.ridge.baselines import FEDAVG, FEDPROX, Rounds, stepped
 from benchmarks.papers.ridge.bytes_and_projections import TABLE_4, communication
 from benchmarks.papers.ridge.data import Federation
+from benchmarks.papers.ridge.distances import moved
 from benchmarks.papers.ridge.exactness import dropouts, penalties, recovery
+from benchmarks.papers.ridge.kernels import tangent
 from benchmarks.papers.ridge.library import PENALTY, exact_plan, measured, one_message, one_shot
+from benchmarks.papers.ridge.perturbed import Ball, objective, output, steepest
 from benchmarks.papers.ridge.private import (
     PROBLEM,
     algorithm_2,
@@ -21,6 +24,7 @@ from benchmarks.papers.ridge.private import (
     true_epsilon,
 )
 from benchmarks.papers.ridge.scale import QUICK
+from benchmarks.papers.ridge.solving import conjugate_gradients, triangle_product
 from benchmarks.refinement import least_squares
 from privstats.dp.gaussian import gaussian_delta, gaussian_mu
 from privstats.workflows.simulate import run
@@ -148,3 +152,81 @@ def test_table_4_compares_one_client_with_twenty():
     assert title == TABLE_4.title
     fedavg = next(row for row in rows if row["column"] == "FedAvg-200")
     assert float(fedavg["published"]) == pytest.approx(20 * fedavg["ours"])
+
+
+def test_conjugate_gradients_on_a_triangle_are_the_solution(small):
+    X, y = small.all_rows, small.all_targets
+    G, h = X.T @ X, X.T @ y
+    packed = G[np.triu_indices(6)]
+    np.testing.assert_allclose(triangle_product(packed, h), G @ h, rtol=1e-12)
+    weights, steps = conjugate_gradients(packed, h, PENALTY)
+    np.testing.assert_allclose(weights, small.oracle(PENALTY), rtol=1e-8)
+    assert steps <= 7  # as many as features, and one for rounding
+
+
+def test_a_projection_that_turns_and_loses_nothing_moves_no_weights(small):
+    turned, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))
+    assert moved(small, turned) < 1e-9
+    assert 0.1 < moved(small, turned[:, :3]) < 1.5
+
+
+@pytest.fixture(scope="module")
+def bounded():
+    """Records at the bounds that the perturbations assume."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    X *= PROBLEM.bounds.row / np.linalg.norm(X, axis=1, keepdims=True)
+    return X, np.clip(X @ [0.3, 0.1, 0.0] + rng.normal(size=60), -PROBLEM.bounds.target, PROBLEM.bounds.target)
+
+
+def ball_of(X, y):
+    return Ball.of((X, X, y, y))
+
+
+def test_the_best_weights_of_a_ball_are_those_that_no_others_beat(bounded):
+    X, y = bounded
+    slope, penalty, radius = np.array([500.0, -900.0, 300.0]), 20.0, 0.5
+
+    def loss(w):
+        return np.square(X @ w - y).sum() / 2 + penalty * w @ w / 2 + slope @ w
+
+    best = ball_of(X, y).best(penalty, radius, slope)
+    assert np.linalg.norm(best) <= radius * (1 + 1e-9)
+    for other in np.random.default_rng(0).normal(size=(300, 3)):
+        near = best + 0.05 * other
+        assert loss(near * min(1, radius / np.linalg.norm(near))) >= loss(best) - 1e-6
+    np.testing.assert_allclose(
+        ball_of(X, y).best(penalty, 1e3), np.linalg.solve(X.T @ X + penalty * np.eye(3), X.T @ y), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("penalty", [10.0, 1e3])
+def test_no_record_moves_the_best_weights_further_than_output_perturbation_says(bounded, penalty):
+    X, y = bounded
+    rng, radius = np.random.default_rng(1), 0.5
+    whole = ball_of(X, y).best(penalty, radius)
+    for _ in range(100):
+        record = rng.normal(size=3)
+        record *= PROBLEM.bounds.row / np.linalg.norm(record)
+        target = rng.choice([-1, 1]) * PROBLEM.bounds.target
+        more = ball_of(np.vstack([X, record]), np.append(y, target)).best(penalty, radius)
+        assert np.linalg.norm(more - whole) <= steepest(radius) / penalty * (1 + 1e-9)
+
+
+def test_perturbed_weights_are_the_best_ones_where_epsilon_is_large(bounded):
+    ball, rng = ball_of(*bounded), np.random.default_rng(0)
+    best = ball.best(1e4, 0.5)
+    np.testing.assert_allclose(output(ball, 1e4, 1e4, 0.5, rng), best, atol=1e-2)
+    np.testing.assert_allclose(objective(ball, 1e4, 1e4, 0.5, rng), best, atol=1e-2)
+    assert np.linalg.norm(output(ball, 0.1, 10.0, 0.5, rng) - best) > 1
+
+
+def test_tangent_features_have_the_tangent_kernel():
+    """Both layers' arc-cosine kernels (Cho and Saul 2009), in closed form at rows of norm 1."""
+    rows = np.random.default_rng(0).normal(size=(4, 5))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    angle = np.arccos(np.clip(rows @ rows.T, -1, 1))
+    first = (np.pi - angle) / (2 * np.pi) * np.cos(angle)
+    last = (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
+    found = tangent(rows, 200_000, 0)
+    np.testing.assert_allclose(found @ found.T, first + last, atol=0.02)

@@ -59,6 +59,11 @@ def test_without_strength_nothing_moves(world):
     np.testing.assert_allclose(stay(X), X, atol=1e-12)
 
 
+def test_a_share_of_no_way_is_no_alignment(world):
+    reference, train = world.mean_covariance(), DOWNSTREAM["FedCGS"]
+    assert world.accuracy(train, reference, 0, 0.0) == pytest.approx(world.accuracy(train, None, 0), abs=0.5)
+
+
 def test_the_whole_way_gives_every_client_the_common_mean(world):
     for move, rows in zip(world.maps(world.mean_covariance(), strength=1.0), world.clients.rows, strict=True):
         np.testing.assert_allclose(move(rows).mean(axis=0), world.clients.mean, atol=1e-9)

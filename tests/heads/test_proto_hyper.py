@@ -38,6 +38,17 @@ def test_it_sees_in_which_directions_classes_vary_and_not_only_where_their_means
     assert wide.score(X, y) > narrow.score(X, y) + 0.1
 
 
+def test_squares_teach_it_in_which_features_classes_vary():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 3000)
+    X = rng.standard_normal((3000, 6)) * np.where(y[:, None] == 0, [1, 1, 1, 4, 4, 4], [1, 4, 4, 1, 1, 1])
+    pooled, squares = (
+        ProtoHyper(dimension=6, per_class=200, max_rounds=3).fit_release(class_release(X, y, letters))
+        for letters in ("NAB", "NAD")
+    )
+    assert squares.score(X, y) > pooled.score(X, y) + 0.1
+
+
 def test_without_second_moments_per_class_the_means_span_the_subspace(blobs):
     X, y = blobs(d=8, classes=3)
     head = ProtoHyper(per_class=50, max_rounds=1).fit_release(class_release(X, y, "NAB"))

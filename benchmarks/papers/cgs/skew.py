@@ -1,7 +1,7 @@
 """FedCGS under label skew: its head beside one-shot FedAvg, an ensemble and FedPFT, and its upload.
 
 Every method sees the same records, features and partitions; FedCGS's head is the library's, from the sums of the
-clients. Tables 1, 2 and 4, and the communication overhead.
+clients. Tables 1 and 4, and the communication overhead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,19 @@ from benchmarks.papers.sets import Features, nearest_to, scaled
 from privstats import heads
 from threat_models.attacks.encoder import conv_features, digit_images
 
-__all__ = ["COLUMNS", "RECORDS", "SEEDS", "backbones", "domains", "fedcgs", "few", "table_1", "uploads"]
+__all__ = [
+    "COLUMNS",
+    "RECORDS",
+    "SEEDS",
+    "backbones",
+    "ensemble",
+    "fedcgs",
+    "few",
+    "local_layers",
+    "mixture_layer",
+    "table_1",
+    "uploads",
+]
 
 SEEDS = range(5)
 COLUMNS = {"CIFAR10": "CIFAR-10", "CIFAR100": "CIFAR-100", "SVHN": "SVHN"}
@@ -85,14 +97,14 @@ def _accuracies(features: Features, alpha: float, *, quick: bool) -> dict[str, l
         rng = np.random.default_rng(seed)
         cut = by_dirichlet(y, CLIENTS, alpha, rng)
         shards = [(X[part].astype(np.float32), y[part]) for part in cut if len(part)]
-        local = _local(features, shards, rng)
+        local = local_layers(features, shards, rng)
         values = {
             "FedAvg (one-shot)": average(local, [len(labels) for _, labels in shards]).accuracy(*_test(features)),
-            "Ensemble": _ensemble(features, local),
+            "Ensemble": ensemble(features, local),
             "FedCGS": _of_sums(features, shards),
         }
         if not quick:
-            values["FedPFT"] = _fedpft(features, shards, rng)
+            values["FedPFT"] = mixture_layer(features, shards, rng)
         for name, value in values.items():
             found.setdefault(name, []).append(value)
     return found
@@ -118,13 +130,14 @@ def _of_sums(features: Features, shards: Shards) -> float:
     return 100 * head.score(features.split[1], features.split[3])
 
 
-def _ensemble(features: Features, local: Sequence[Net]) -> float:
+def ensemble(features: Features, local: Sequence[Net]) -> float:
+    """Accuracy in percent of the sum of all clients' probabilities."""
     rows, labels = _test(features)
     votes = sum(net.probabilities(rows) for net in local)
     return 100 * float((np.asarray(votes).argmax(axis=1) == labels).mean())
 
 
-def _fedpft(features: Features, shards: Shards, rng: np.random.Generator) -> float:
+def mixture_layer(features: Features, shards: Shards, rng: np.random.Generator) -> float:
     """Ten diagonal Gaussians a client and class, as many samples as it has records, and a linear layer on them."""
     rows, labels = [], []
     for X, y in shards:
@@ -147,7 +160,7 @@ def _sampled(rows: Array, rng: np.random.Generator) -> Array:
         return np.asarray(mixture.fit(rows).sample(len(rows))[0])
 
 
-def _local(features: Features, shards: Shards, rng: np.random.Generator) -> list[Net]:
+def local_layers(features: Features, shards: Shards, rng: np.random.Generator) -> list[Net]:
     """Every client's own linear layer."""
     start = blank(features.split[0].shape[1], features.classes, mapped=False)
     return [trained(start, rows, labels, RECIPE, rng) for rows, labels in shards]
@@ -155,16 +168,6 @@ def _local(features: Features, shards: Shards, rng: np.random.Generator) -> list
 
 def _test(features: Features) -> tuple[Array, Places]:
     return features.split[1].astype(np.float32), features.split[3]
-
-
-def domains() -> tuple[str, Rows]:
-    """Table 2: its data sets cannot be had, and nothing here scores a domain that no client has."""
-    sheet = Sheet(published.PAPER, "Table 2", "test accuracy on an unseen domain, average, %", better="higher")
-    why = "no package installs this data set; no benchmark here scores an unseen domain"
-    cells = []
-    for data, (fedpft, fedcgs_printed) in published.TABLE_2.items():
-        cells += [sheet.absent("FedPFT", data, fedpft, why), sheet.absent("FedCGS", data, fedcgs_printed, why)]
-    return sheet.rows(cells)
 
 
 def backbones(*, quick: bool) -> tuple[str, Rows]:

@@ -50,15 +50,16 @@ class World:
         """Every client's map, ``strength`` of the way to the reference's covariance and the common mean."""
         return [self._map(client, reference, strength) for client in range(len(self.clients.rows))]
 
-    def accuracy(self, train: Train, reference: Array | None, seed: int) -> float:
+    def accuracy(self, train: Train, reference: Array | None, seed: int, strength: float = STRENGTH) -> float:
         """Mean over the clients of the accuracy on their source's whole test set, %.
 
         Args:
             train: the method behind the maps.
             reference: where they lead; None leaves every row where it is.
             seed: of what the method draws.
+            strength: tau, how much of the way rows go.
         """
-        maps = [_stay] * len(self.tests) if reference is None else self.maps(reference)
+        maps = [_stay] * len(self.tests) if reference is None else self.maps(reference, strength)
         moved = [(move(X), y) for move, (X, y) in zip(maps, self.shards, strict=True)]
         predict = train(moved, np.random.default_rng(seed))
         right = [(predict(move(X)) == y).mean() for move, (X, y) in zip(maps, self.tests, strict=True)]

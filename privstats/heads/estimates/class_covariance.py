@@ -1,4 +1,4 @@
-"""Covariances per class from S, noise-aware, between each class's own and the pooled one.
+"""Covariances per class from S or D, noise-aware, between each class's own and the pooled one.
 
 The quadratic heads share them: they differ only in how far they pull each class toward the pool and in what they keep.
 """
@@ -13,6 +13,7 @@ import numpy as np
 from privstats.estimates.spectrum import denoise_spectrum, positive_part
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.blas import one_blas_thread
+from privstats.heads.estimates.class_variances import class_variances, pooled_variances
 from privstats.heads.estimates.shrinkage import Shrinkage, conditioned, shrink_values
 from privstats.heads.evidence import Array, ClassEvidence
 
@@ -43,23 +44,27 @@ def class_covariances(
     the matrix), then its spectrum is denoised at the level that is left.
 
     Args:
-        evidence: with S; with B alone every class has the pooled covariance.
+        evidence: with S. With B and D a class has the pooled correlations and its own variances; with D alone it has no
+            correlations; with B alone it has the pooled covariance.
         n: counts, ``(C,)``.
         pooled_weight: w in [0, 1]; 0 is QDA and 1 is LDA.
         shrinkage: toward ``tr(Sigma_c) / d I``, in the original coordinates; ``"auto"`` by each class's own effective
             count, ``(1 - w) N_c + w N``.
     """
     d, total = evidence.features, n.sum()
-    pooled = denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))
+    pooled = denoise_spectrum(_pooled_scatter(evidence, n), evidence.noise("B"))
     scaled, _ = shrink_values(pooled.values / total, total, shrinkage)
     pooled_values = conditioned(scaled, evidence.step)
     matrix = (pooled.vectors * (pooled.values / total)) @ pooled.vectors.T
     lift = (pooled.vectors * (pooled_values - scaled)) @ pooled.vectors.T  # every class gets what the pool was given
     # the symmetric root: unlike bare eigenvectors it has no arbitrary signs, so samples drawn in it are reproducible
     basis = (pooled.vectors / np.sqrt(pooled_values)) @ pooled.vectors.T
-    if evidence.S is None:
+    if evidence.S is None and (evidence.D is None or pooled_weight == 1):
         same = np.broadcast_to(np.eye(d), (len(n), d, d))
         return ClassCovariances(basis, np.ones((len(n), d)), same)
+    if evidence.S is None:
+        root = (pooled.vectors * np.sqrt(pooled_values)) @ pooled.vectors.T
+        return _rescaled(basis, root, (1 - pooled_weight) * _variance_ratios(evidence, n) + pooled_weight)
     own, levels = _own_scatter(evidence.S, evidence, n)
     roundness = basis.T @ basis
     values, vectors = np.empty((len(n), d)), np.empty((len(n), d, d))
@@ -73,6 +78,42 @@ def class_covariances(
             whitened = basis.T @ ((1 - intensity) * blend + lift) @ basis + intensity * mean * roundness
             found, vectors[c] = np.linalg.eigh(whitened)
             values[c] = np.maximum(found, evidence.step**2 / 4 * np.square(basis @ vectors[c]).sum(axis=0))
+    return ClassCovariances(basis, conditioned(values), vectors)
+
+
+def _pooled_scatter(evidence: ClassEvidence, n: Array) -> Array:
+    """Pooled within-class scatter ``(d, d)``; from D alone, which knows no correlations, a diagonal without noise."""
+    if evidence.B is not None:
+        return denoise.within_scatter(evidence, n)
+    return np.diag(pooled_variances(evidence, n)[0] * n.sum())
+
+
+def _variance_ratios(evidence: ClassEvidence, n: Array) -> Array:
+    """Class variances over the pooled ones, ``(C, d)``, from D.
+
+    Over all records they average to 1, so that noise in D, which all classes share, widens none of them.
+    """
+    pooled, spread = pooled_variances(evidence, n)
+    own = class_variances(evidence, n, pooled, spread, "auto")
+    mean = n / n.sum() @ own
+    varies = mean > mean.mean() * np.finfo(np.float64).eps
+    return np.asarray(np.where(varies, own / np.where(varies, mean, 1.0), 1.0))
+
+
+def _rescaled(basis: Array, root: Array, ratios: Array) -> ClassCovariances:
+    """``R_c Sigma R_c`` for each class, Sigma the pooled covariance and ``R_c^2`` the class's ratios on the diagonal.
+
+    Args:
+        basis: whitens Sigma, ``(d, d)``.
+        root: the symmetric root of Sigma, ``(d, d)``.
+        ratios: of variances, ``(C, d)``, at least 0.
+    """
+    C, d = ratios.shape
+    values, vectors = np.empty((C, d)), np.empty((C, d, d))
+    with one_blas_thread():
+        for c in range(C):
+            half = basis.T @ (np.sqrt(ratios[c])[:, None] * root)
+            values[c], vectors[c] = np.linalg.eigh(half @ half.T)
     return ClassCovariances(basis, conditioned(values), vectors)
 
 

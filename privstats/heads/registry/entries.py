@@ -32,12 +32,14 @@ class Entry:
     Attributes:
         task: of the schemas whose releases it is built from.
         any_of: letters of which one must be released beside N and A, the best first; none where N and A alone suffice.
+        beside_B: letters that are read too where B is the best of ``any_of`` that was released.
         closed_form: solved at once, rather than trained on synthetic records.
         after_rounds: made from the releases of a course, so lists of heads for a single release leave it out.
     """
 
     task: Task = "classes"
     any_of: str = ""
+    beside_B: str = ""
     closed_form: bool = True
     after_rounds: bool = False
 
@@ -49,13 +51,15 @@ class Entry:
     def reads(self, sent: str) -> str:
         """Statistics that the head reads, with its default parameters, of a release that holds these; in order.
 
-        Beside N and A that is one: S where it was sent, which stands for B and D, or else the best of ``any_of``. The
-        rest of such a release changes no digit of the head. A head in a Fisher subspace reads B as well.
+        Beside N and A that is one: S where it was sent, which stands for B and D, or else the best of ``any_of``, and
+        with B what the row names ``beside_B``. The rest of such a release changes no digit of the head. A head in a
+        Fisher subspace reads B as well.
         """
         if self.task != "classes":
             return sent
         best = [letter for letter in "S" + self.any_of if letter in sent][:1] if self.any_of else []
-        return "".join(letter for letter in sent if letter in {"N", "A", *best})
+        beside = self.beside_B if best == ["B"] else ""
+        return "".join(letter for letter in sent if letter in {"N", "A", *best, *beside})
 
 
 @dataclass(frozen=True)

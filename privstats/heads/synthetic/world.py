@@ -52,7 +52,7 @@ class World:
         """The world of some evidence.
 
         Args:
-            evidence: with S, or with B for one covariance of all classes.
+            evidence: with S, B or D; what class covariances each allows stands in ``class_covariances``.
             dimension: of the subspace, not None; more than C - 1 adds directions in which class covariances differ.
             pooled_weight, shrinkage: as in ``class_covariances``.
             priors: as in ``log_priors``.

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privstats.heads.estimates.class_covariance import _kept, _own_scatter
-from privstats.heads.evidence import ClassEvidence
+from privstats.heads.estimates.class_covariance import _kept, _own_scatter, class_covariances
+from privstats.heads.evidence import ClassEvidence, class_evidence
+from tests.heads.conftest import class_release
 
 DRAWS = 400
 
@@ -62,3 +63,37 @@ def test_without_noise_in_the_sums_the_level_is_that_of_s():
         sigma={"A": 0.0, "S": 2.0},
     )
     assert _own_scatter(np.zeros((2, 3, 3)), evidence, evidence.N)[1].tolist() == [2.0, 2.0]
+
+
+def in_features(found, c):
+    """The covariance of a class in the coordinates of the features."""
+    back = np.linalg.inv(found.basis)
+    return back.T @ (found.vectors[c] * found.values[c]) @ found.vectors[c].T @ back
+
+
+def test_squares_give_a_class_its_own_variances_and_b_the_correlations(blobs):
+    X, y = blobs(n=5000)
+    n, sums = np.bincount(y).astype(float), class_release(X, y, "NABD")
+    pooled, found = (class_covariances(class_evidence(sums)[0], n, weight, None) for weight in (1.0, 0.0))
+    for c in range(4):
+        own = in_features(found, c)
+        spread = np.sqrt(np.diag(own))
+        np.testing.assert_allclose(spread, X[y == c].std(axis=0), rtol=0.02)  # ten records of the pool are in it
+        common = in_features(pooled, c)
+        common /= np.sqrt(np.outer(np.diag(common), np.diag(common)))
+        np.testing.assert_allclose(own / np.outer(spread, spread), common, atol=1e-9)
+
+
+def test_squares_alone_know_no_correlations(blobs):
+    X, y = blobs(n=5000)
+    found = class_covariances(class_evidence(class_release(X, y, "NAD"))[0], np.bincount(y).astype(float), 0.0, None)
+    for c in range(4):
+        np.testing.assert_allclose(in_features(found, c), np.diag(X[y == c].var(axis=0)), rtol=0.05, atol=1e-9)
+
+
+def test_squares_that_are_noise_leave_the_pooled_covariance(blobs):
+    X, y = blobs(n=5000)
+    sums = class_release(X, y, "NABD", {"D": 1e9}, np.random.default_rng(0))
+    found = class_covariances(class_evidence(sums)[0], np.bincount(y).astype(float), 0.0, None)
+    assert np.isfinite(found.values).all()
+    np.testing.assert_allclose(found.values, 1.0, rtol=0.1)
