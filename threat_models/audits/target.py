@@ -22,7 +22,7 @@ from privstats.moments import Moments, measure
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator, secure, seeded
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, Schema, bare, of_records
+from privstats.schema import CalibrationSchema, ClassSchema, CountSchema, GradientSchema, Schema, bare, of_records
 from privstats.transforms import input_features
 from threat_models.audits.promise import Promise, promise_of
 
@@ -191,6 +191,8 @@ class Target:
         symmetric block sigma is smaller by sqrt 2.
         """
         level = self.sigma[segment.statistic] * _steps_per_unit(self.schema, segment.statistic)
+        if self.privacy.pure:
+            return level
         variance = (level * level / 2) if segment.name.endswith(".off") else level * level
         shares = self.honest_shares if self.draw_rule.divided else 1
         return float(np.sqrt((variance + self.draw_rule.surplus) * max(1, contributions) / shares))
@@ -299,6 +301,8 @@ def _steps_per_unit(schema: Schema, statistic: str) -> float:
         return {"g": steps * steps / schema.residual_norm, "k": steps}[statistic]
     if isinstance(schema, CalibrationSchema):
         return {"t": float(2**schema.grid_bits)}[statistic]
+    if isinstance(schema, CountSchema):
+        return {"T": _COUNT_STEPS}[statistic]
     records = of_records(schema)
     if isinstance(records, ClassSchema):
         return {"N": _COUNT_STEPS, "A": feature}.get(statistic, feature * feature)
