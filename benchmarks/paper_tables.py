@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.measuring import RESULTS, Row, Rows, results
 from benchmarks.papers.contents import contents
-from benchmarks.table import Cells, Tables
+from benchmarks.table import Cells, Tables, by_name, titled
 
 __all__ = ["TABLES", "from_results", "heads_and_uploads", "left_out", "losses"]
 
@@ -35,6 +35,20 @@ def from_results(benchmark: str, start: str, leave_out: Sequence[str] = ()) -> C
     if rows is None:
         raise KeyError(f"no table of {benchmark} begins with {start!r}")
     return _pivoted(rows, leave_out) if "verdict" in rows[0] and "column" in rows[0] else _plain(rows, leave_out)
+
+
+def gh_contradictions() -> Cells:
+    """Cells that cannot both hold; and the inequality of appendix B, against what was measured."""
+    sent = {row["a client sends"]: row["PSNR, dB"] for row in titled("papers.gh_appendix_b", "what one")[0][1]}
+    update, sums = sent["FedAvg: one full-batch step from zero"], sent["LDA: N, A and B"]
+    row = [
+        "leakage of LDA's moments, of FedAvg",
+        "Appendix B: L(moments) <= L(FedAvg), strict",
+        f"four samples of a class: {sums:.1f} dB from N, A, B, {update:.1f} dB from one FedAvg update",
+        "a linear softmax's first full-batch step from zero is a function of N and A, so data processing says >=",
+        f"{update - sums:.1f} dB",
+    ]
+    return [*from_results("papers.gh_ofl", "GH-OFL against itself"), row]
 
 
 def losses() -> Cells:
@@ -232,7 +246,15 @@ TABLES: Tables = {
         gh_gaussianity="GH-OFL, Table 9:",
         gh_subspaces="GH-OFL, Table 10:",
         gh_subspaces_gaps="GH-OFL, Table 10, points",
-        gh_contradictions="GH-OFL against itself",
+    ),
+    **by_name(gh_contradictions),
+    **_of(
+        "papers.gh_appendix_b",
+        gh_leakage="what one client's message",
+        gh_local_noise="local noise by k",
+        gh_final_heads="noise on the final head",
+        gh_laplace="Gaussian or Laplace, CIFAR-10",
+        gh_laplace_counts="Gaussian or Laplace, noise",
     ),
     "gh_texts": partial(from_results, "papers.gh_ofl", "GH-OFL, Table 4:", ("DBPEDIA-14", "SST-2", "CLINC150")),
     "gh_low_rank": partial(from_results, "papers.gh_ofl", "GH-OFL, Table 5:", ("DBPEDIA-14 Acc.",)),

@@ -212,7 +212,7 @@ ROWS: list[Row] = [
     # privacy
     ("epsilon as text", lambda: privacy(epsilon="1"), "epsilon must be a number, got the text '1'; remove the quotes"),
     ("epsilon 0", lambda: privacy(epsilon=0), "epsilon must lie between 0.001 and 100"),
-    ("delta 0", lambda: privacy(delta=0), "delta must lie between .* take something below 1 / records"),
+    ("a delta near 0", lambda: privacy(delta=1e-16), "delta must lie between .* take 0, .*below 1 / records"),
     ("an unknown model", lambda: privacy(model="global"), "model must be one of 'central', .*: choose one"),
     ("an underscore", lambda: privacy(adjacency="add_remove"), "adjacency must be one of 'add-remove'"),
     ("a model as a list", lambda: privacy(model=["central"]), "model must be one of 'central'"),
@@ -512,6 +512,12 @@ ROWS: list[Row] = [
         "schema must be a ClassSchema or .*, got Plan; give plan.schema",
     ),
     ("a negative sigma", lambda: dp.discrete_gaussian(-1.0, 3, seeded(0)), "sigma must be above 0 and at most 2"),
+    ("a scale of 0", lambda: dp.discrete_laplace(0.0, 3, seeded(0)), "scale must be above 0 and at most 2"),
+    ("B in L1", lambda: dp.l1_sensitivity(SCHEMA, "B", "add-remove"), "a ClassSchema sends B: leave it out, or give a"),
+    ("an adjacency in L1", lambda: dp.l1_sensitivity(SCHEMA, "N", "swap"), "adjacency must be .*, got 'swap': choose"),
+    ("no Laplace noise", lambda: dp.joint_epsilon(SCHEMA, {}, "add-remove"), "scales name no statistic.*: give the"),
+    ("a scale below 0", lambda: dp.joint_epsilon(SCHEMA, {"N": -1.0}, "add-remove"), "scale of N must be finite and"),
+    ("a pure epsilon below 0", lambda: dp.pure_mu(-1.0), "epsilon must be finite and at least 0, got -1"),
     ("a size as a float", lambda: dp.discrete_gaussian(1.0, 3.5, seeded(0)), "size must be a whole number"),
     ("numpy's generator", lambda: dp.rounded_gaussian(1.0, 3, np.random.default_rng(0)), "rng must be a .*Generator"),
     # one party alone

@@ -41,8 +41,12 @@ def budget(
 ) -> None:
     """What a plan promises, per statistic, unit and adjacency, and the most any attacker can gain from it."""
     from threat_models.audits.budget import audit_budget, audit_dropouts
+    from threat_models.audits.pure import audit_pure_budget
 
     target = _of_records(path)
+    if target.privacy.pure:
+        _finish([audit_pure_budget(target, _rng(1))], json)
+        return
     reports = [audit_budget(target, client_records)]
     if target.privacy.trust.divided:
         reports.append(audit_dropouts(target))
@@ -57,11 +61,13 @@ def sensitivity(
     json: Json = False,
 ) -> None:
     """Search for a pair of records that moves the release further than the plan claims."""
+    from threat_models.audits.pure import audit_pure_sensitivity
     from threat_models.audits.searches import search_of
     from threat_models.audits.target import target_of
 
     target = target_of(ps.Plan.read(path))
-    _finish([search_of(target.schema)(target, _rng(seed), starts=starts)], json)
+    search = audit_pure_sensitivity if target.privacy.pure else search_of(target.schema)
+    _finish([search(target, _rng(seed), starts=starts)], json)
 
 
 @audit.command()
@@ -105,9 +111,11 @@ def canary(
 ) -> None:
     """Prove a lower bound on mu and epsilon from releases with and without a group of canaries."""
     from threat_models.audits.canary import audit_canary
+    from threat_models.audits.pure import audit_epsilon
 
     target = _of_records(path)
-    _finish([audit_canary(target, _rng(seed), trials=trials, confidence=confidence)], json)
+    bounded = audit_epsilon if target.privacy.pure else audit_canary
+    _finish([bounded(target, _rng(seed), trials=trials, confidence=confidence)], json)
 
 
 @audit.command()

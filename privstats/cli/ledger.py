@@ -63,7 +63,7 @@ def cap(
     unit: Annotated[str, typer.Option(help="record or client.")],
     adjacency: Annotated[str, typer.Option(help="add-remove or replace-one.")],
     epsilon: Annotated[float, typer.Option(help="Bound on everything together.")],
-    delta: Annotated[float, typer.Option(help="Above 0, below 1.")],
+    delta: Annotated[float, typer.Option(help="Below 1; 0 admits nothing but pure epsilon.")],
 ) -> None:
     """Open the account of a data set, or change its epsilon and delta; every change stays on record."""
     ledger = ps.dp.Ledger.open(path)
@@ -134,7 +134,7 @@ def _row(event: Cap | Spend, delta: float) -> tuple[str, ...]:
     rounds = f"{len(event.begun)} rounds" if event.begun else "not yet"
     left = rounds if event.released is None else event.released[:_DAY]
     left = "never" if event.withdrawn else left
-    epsilon = f"{ps.dp.accounts.epsilon_of(event.mu if event.counts else 0.0, delta):.4g}"
+    epsilon = f"{event.epsilon_at(delta):.4g}"
     what = f"{event.what}, {event.model}" + (f", in no sum: freed {event.freed[:_DAY]}" if event.freed else "")
     what += f", nothing left: withdrawn {event.withdrawn[:_DAY]}" if event.withdrawn else ""
     return what, event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, left
@@ -145,7 +145,7 @@ def standing(account: Account) -> str:
     cap, delta = account.cap, account.quoted_delta
     if cap is None:
         return _exact(account)
-    most = ps.dp.accounts.epsilon_of(account.mu_cap, delta)
+    most = cap.epsilon if cap.delta == delta else ps.dp.accounts.epsilon_of(account.mu_cap, delta)
     spent = f"spent epsilon {account.spent:.4g} of {most:.4g} at delta {delta:g}"
     masking = f"; to delta comes {account.masking_failure:.2g} for the masking" if account.masking_failure else ""
     return spent + masking + ("; MORE THAN THE CAP ADMITS" if account.exceeded else "")
@@ -170,7 +170,7 @@ def _document(account: Account) -> dict[str, Any]:
         "masking_failure": account.masking_failure,
         "exceeded": account.exceeded,
         "caps": [asdict(cap) for cap in account.caps],
-        "releases": [{**_plain(entry), "epsilon": ps.dp.accounts.epsilon_of(entry.mu, delta)} for entry in entries],
+        "releases": [{**_plain(entry), "epsilon": entry.epsilon_at(delta)} for entry in entries],
     }
 
 

@@ -23,8 +23,10 @@ def promised(plan: Plan) -> tuple[Privacy, float]:
     """A plan's promise and the mu of its noise.
 
     Raises:
-        PlanError: the plan is without DP.
+        PlanError: the plan is without DP, or promises a pure epsilon, whose rounds are not offered.
     """
+    if plan.noise is not None and plan.noise.pure:
+        raise PlanError("delta = 0 is offered for one release, and rounds compose in mu: give a delta above 0")
     if plan.noise is None or not isinstance(plan.privacy, Privacy):
         raise PlanError(
             "rounds need differential privacy: without noise two of them give a single record; give a Privacy"
@@ -65,9 +67,9 @@ class Promise:
     delta: float
 
     def __post_init__(self) -> None:
-        for field, most in (("epsilon", math.inf), ("delta", 1.0)):
+        for field, least, most in (("epsilon", math.ulp(0.0), math.inf), ("delta", 0.0, 1.0)):
             value = getattr(self, field)
-            if type(value) not in (int, float) or not 0 < value < most:
+            if type(value) not in (int, float) or not least <= value < most:
                 raise PlanError(f"promise.{field} must be a number above 0 and below {most:g}, got {value!r:.40}")
 
     @classmethod
@@ -88,9 +90,9 @@ class Promise:
     def holds(self, mu: float) -> bool:
         """Whether releases that are mu-GDP together keep it: mu is at most that of (epsilon, delta), up to rounding.
 
-        Source: Dong, Roth, Su 2019, corollary 1; unit and adjacency are those that ``mu`` is for.
+        Source: Dong, Roth, Su 2019, corollary 1; unit and adjacency are those that ``mu`` is for. No mu keeps delta 0.
         """
-        return mu <= gaussian_mu(self.epsilon, self.delta) * _ROUNDING
+        return self.delta > 0 and mu <= gaussian_mu(self.epsilon, self.delta) * _ROUNDING
 
 
 def part_of(whole: Plan, part: float, shares: Mapping[str, float] | None) -> Privacy:

@@ -18,7 +18,8 @@ from privstats.dp.min_count import (
     without_rare,
 )
 from privstats.dp.privacy import NoPrivacy, Privacy
-from privstats.dp.samplers import discrete_gaussian, rounded_gaussian
+from privstats.dp.pure import joint_epsilon, l1_sensitivity, pure_mu
+from privstats.dp.samplers import discrete_gaussian, discrete_laplace, rounded_gaussian
 from privstats.dp.sensitivity import client_mu, grid_sensitivity, group_mu, joint_mu, sensitivity
 from privstats.dp.zcdp import distributed_rho, zcdp_delta, zcdp_epsilon
 
@@ -42,6 +43,7 @@ __all__ = [
     "default_shares",
     "destinations",
     "discrete_gaussian",
+    "discrete_laplace",
     "distributed_rho",
     "doubtful_counts",
     "draw_central",
@@ -53,10 +55,13 @@ __all__ = [
     "gaussian_mu",
     "grid_sensitivity",
     "group_mu",
+    "joint_epsilon",
     "joint_mu",
+    "l1_sensitivity",
     "noise_copies",
     "operating_point",
     "optimal_shares",
+    "pure_mu",
     "rounded_gaussian",
     "sensitivity",
     "suggested_shares",

@@ -60,6 +60,7 @@ class Spend:
             server releases; empty for every other spend, and for a stream of an older privstats without a registry yet.
         withdrawn: when its session was given up before anything was sent; nothing may be sent from then on, and it
             costs nothing.
+        pure: epsilon of a release with delta = 0, of which ``mu`` is what it implies; infinite for any other.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -89,6 +90,11 @@ class Spend:
     proof: bytes = b""
     apart: ApartBy = ""
     withdrawn: str | None = None
+    pure: float = math.inf
+
+    def epsilon_at(self, delta: float) -> float:
+        """epsilon of it alone at this delta; 0 where it costs nothing."""
+        return min(self.pure, epsilon_of(self.mu, delta)) if self.counts else 0.0
 
     @property
     def exact(self) -> bool:
@@ -132,8 +138,17 @@ class Cap:
 
     @property
     def mu(self) -> float:
-        """The largest mu that keeps the bound."""
-        return gaussian_mu(self.epsilon, self.delta)
+        """The largest mu that keeps the bound; 0 at delta 0, which no mu keeps."""
+        return gaussian_mu(self.epsilon, self.delta) if self.delta else 0.0
+
+    def admits(self, mu: float, pure: float) -> bool:
+        """Whether releases of this mu together, and of this epsilon if all are pure, keep the bound.
+
+        One of the two is enough, also where each release depends on those before: of sequences whose epsilons add up
+        to at most ``epsilon`` every density ratio is bounded, which costs no delta, so all of delta is left for the
+        others, whose mu keeps it (docs/privacy.md).
+        """
+        return pure <= self.epsilon * (1 + TOLERANCE) or mu <= self.mu * (1 + TOLERANCE)
 
 
 @dataclass(frozen=True)
@@ -196,8 +211,13 @@ class Account:
         return self.spent_at(self.quoted_delta)
 
     def spent_at(self, delta: float) -> float:
-        """epsilon of everything released so far, at another delta."""
-        return epsilon_of(self.mu, delta)
+        """epsilon of everything released so far, at another delta; infinite at 0 unless all of it is pure."""
+        return min(self.pure, epsilon_of(self.mu, delta))
+
+    @property
+    def pure(self) -> float:
+        """Sum of the epsilons, where every release is pure; infinite where one is not."""
+        return math.fsum(entry.pure for entry in self.counted)
 
     @property
     def masking_failure(self) -> float:
@@ -212,7 +232,7 @@ class Account:
     @property
     def exceeded(self) -> bool:
         """Whether more was spent than the cap admits; the ledger itself never allows that."""
-        return self.mu > self.mu_cap * (1 + TOLERANCE)
+        return self.cap is not None and not self.cap.admits(self.mu, self.pure)
 
     @property
     def unfinished(self) -> tuple[Spend, ...]:
@@ -238,8 +258,10 @@ class Account:
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """epsilon of mu at delta; 0 where nothing was released, infinite where exact sums were."""
-    return gaussian_epsilon(mu, delta) if 0 < mu < math.inf else mu
+    """epsilon of mu at delta; 0 where nothing was released, infinite where exact sums were, and at delta 0."""
+    if 0 < mu < math.inf:
+        return gaussian_epsilon(mu, delta) if delta else math.inf
+    return mu
 
 
 @dataclass(frozen=True)
@@ -370,4 +392,5 @@ def entry_of(number: int, record: Spent) -> Spend:
         nodes=record.nodes,
         masking_failure=record.masking_failure,
         apart=record.apart,
+        pure=math.inf if record.pure is None else record.pure,
     )

@@ -19,7 +19,7 @@ from privstats.encoding import layout_of
 from privstats.errors import PlanError
 from privstats.schema import ClassSchema, Schema, require_schema
 
-__all__ = ["allocate", "checked_shares", "default_shares", "optimal_shares", "suggested_shares"]
+__all__ = ["allocate", "checked_shares", "default_shares", "optimal_shares", "pure_shares", "suggested_shares"]
 
 _SPARSE, _DENSE = 10.0, 20.0
 _DENSE_MEANS = 0.4
@@ -98,6 +98,19 @@ def checked_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[s
         wrong = f"leave out {', '.join(missing)}" if missing else f"name {', '.join(unknown)}, which is not sent"
         raise PlanError(f"shares {wrong}: give exactly {', '.join(schema.statistics)}, summing to 1")
     return {statistic: shares[statistic] for statistic in schema.statistics}
+
+
+def pure_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str, float]:
+    """Parts of a pure epsilon: those given, or the roots of the default parts of mu^2, which mu itself adds up in.
+
+    Raises:
+        PlanError: as for :func:`checked_shares`.
+    """
+    if shares is not None:
+        return checked_shares(schema, shares)
+    roots = {statistic: math.sqrt(share) for statistic, share in default_shares(schema).items()}
+    total = math.fsum(roots.values())
+    return {statistic: root / total for statistic, root in roots.items()}
 
 
 def allocate(

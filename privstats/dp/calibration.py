@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 
-from privstats.dp.allocation import allocate, checked_shares
+from privstats.dp.allocation import allocate, checked_shares, pure_shares
 from privstats.dp.gaussian import gaussian_epsilon, gaussian_mu
 from privstats.dp.models import MODELS, Model, TrustModel
 from privstats.dp.privacy import Privacy
-from privstats.dp.samplers import MAX_SIGMA
+from privstats.dp.pure import laplace_sigma, laplace_tail, pure_mu, scales_of, unit_l1
+from privstats.dp.samplers import MAX_SCALE, MAX_SIGMA
 from privstats.dp.sensitivity import client_mu, sensitivity
 from privstats.encoding import Segment, layout_of
 from privstats.errors import PlanError
@@ -35,11 +36,11 @@ class NoiseRow:
 
     Attributes:
         statistic: its letter.
-        sensitivity: L2 sensitivity of it alone to one unit, in real units.
-        sigma: its guaranteed noise, in real units.
-        mu: sensitivity / sigma.
+        sensitivity: L2 sensitivity of it alone to one unit, in real units; of a pure promise L1.
+        sigma: standard deviation of its guaranteed noise, in real units.
+        mu: sensitivity / sigma; of a pure promise the GDP parameter that ``epsilon`` implies.
         epsilon: epsilon of releasing it alone, at the plan's delta.
-        share: its part of mu^2 under add-remove.
+        share: its part of mu^2 under add-remove, or of a pure epsilon.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -68,6 +69,8 @@ class Noise:
         rows: one per statistic.
         slack: max-divergence between the sum of the shares and post-processed Gaussian noise; the margin covers it.
         members: number of members of a panel, who each add the full noise; 1 in every other model.
+        scales: scale of the discrete Laplace noise per statistic in wire steps, where delta is 0; else empty, and the
+            noise is Gaussian.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -85,6 +88,12 @@ class Noise:
     rows: tuple[NoiseRow, ...]
     slack: float = 0.0
     members: int = 1
+    scales: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+    @property
+    def pure(self) -> bool:
+        """Whether delta is 0 and the noise discrete Laplace."""
+        return bool(self.scales)
 
     @property
     def trust(self) -> TrustModel:
@@ -108,12 +117,15 @@ class Noise:
         total = self.grid_sigma(segment)
         return math.sqrt((total * total + self.trust.surplus_variance) / self._shares)
 
-    def tail_sigma(self, segment: Segment, clients: int) -> float:
+    def tail_sigma(self, segment: Segment, clients: int, reach: float) -> float:
         """Sub-Gaussian parameter, in grid steps, of all noise that can be in one entry of the sum of ``clients``.
 
-        P(|noise| > z tail_sigma) <= 2 exp(-z^2/2). Discrete Gaussians are sigma-sub-Gaussian (Canonne, Kamath and
-        Steinke 2020, corollary 17) and their sum is so exactly; rounding adds a bounded half step to each.
+        P(|noise| > z tail_sigma) <= 2 exp(-z^2/2) at z = ``reach``, and for Gaussian noise at every z. Discrete
+        Gaussians are sigma-sub-Gaussian (Canonne, Kamath and Steinke 2020, corollary 17) and their sum is so exactly;
+        rounding adds a bounded half step to each.
         """
+        if self.pure:
+            return laplace_tail(self.scales[segment.statistic], reach)
         return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
     def released_sigma(self, survivors: int) -> dict[str, float]:
@@ -132,7 +144,7 @@ class Noise:
         """
         if isinstance(survivors, bool) or not isinstance(survivors, Integral) or survivors < 1:
             raise PlanError(f"survivors must be a whole number of at least 1, got {survivors!r}")
-        return gaussian_epsilon(self.mu / self._surplus(survivors), self.delta)
+        return self.epsilon if self.pure else gaussian_epsilon(self.mu / self._surplus(survivors), self.delta)
 
     def _surplus(self, survivors: int) -> float:
         return math.sqrt(self.trust.draws(survivors, self.members) / self._shares)
@@ -161,6 +173,8 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int, members: 
         by the joint L2 sensitivity of the unit under the adjacency, so the sum with the noise of one member that an
         attacker does not know is mu-GDP, and noise that others add to it is post-processing (Dong, Roth and Su 2022,
         proposition 4); it assumes one honest member, and holds computationally, as the masking of the one upload does.
+        With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry, with the epsilons
+        of the statistics adding up to no more than the promise (``dp.joint_epsilon``).
 
     Raises:
         PlanError: shares do not fit the schema, no honest share is left, noise is too fine for the grid, or the members
@@ -181,6 +195,8 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int, members: 
             f"min_survivors - colluders must be at least 1, got {honest_shares}: raise min_survivors, "
             "because the guarantee rests on the noise of honest survivors"
         )
+    if privacy.pure:
+        return _calibrate_pure(schema, privacy, honest_shares)
     shares = checked_shares(schema, privacy.shares)
     mu = gaussian_mu(privacy.epsilon * trust.margin, privacy.delta * trust.margin)
     sigma = _levels(schema, privacy, shares, mu)
@@ -191,6 +207,24 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int, members: 
     for segment in layout.segments:
         _check_grid(noise, segment)
     return noise
+
+
+def _calibrate_pure(schema: Schema, privacy: Privacy, honest_shares: int) -> Noise:
+    shares = pure_shares(schema, privacy.shares)
+    scales = scales_of(schema, privacy, shares)
+    for statistic, scale in scales.items():
+        if scale > MAX_SCALE:
+            raise PlanError(
+                f"noise on {statistic} has a scale of {scale:.3g} grid steps and at most 2**35 can be drawn: lower "
+                "grid_bits, or raise epsilon"
+            )
+    rows = []
+    for s, share in shares.items():
+        steps, epsilon = schema.scale_of(s), privacy.epsilon * share
+        sigma = laplace_sigma(scales[s]) / steps
+        rows.append(NoiseRow(s, unit_l1(schema, privacy, s) / steps, sigma, pure_mu(epsilon), epsilon, share))
+    whole = (pure_mu(privacy.epsilon), privacy.epsilon, 0.0)
+    return Noise(privacy.model, honest_shares, *whole, tuple(rows), scales=scales)
 
 
 def _check_members(trust: TrustModel, members: int) -> None:

@@ -58,7 +58,7 @@ def crosscheck(noise: Noise, accountant: Accountant) -> Opinion:
     maximum at once, composition overstates the joint mu, and their number is the looser one.
 
     Raises:
-        PlanError: an unknown accountant, or no noise.
+        PlanError: an unknown accountant, or no Gaussian noise.
         MissingExtraError: it is not installed.
 
     Example:
@@ -72,6 +72,8 @@ def crosscheck(noise: Noise, accountant: Accountant) -> Opinion:
         raise PlanError(f"crosscheck must be one of {', '.join(get_args(Accountant))}, got {accountant!r}: choose one")
     if not isinstance(noise, Noise):
         raise PlanError(f"noise must be a Noise, got {type(noise).__name__}; give plan.noise")
+    if noise.pure:
+        raise PlanError("crosscheck asks accountants of Gaussian noise, and delta = 0 has Laplace noise: leave it out")
     ask = _ACCOUNTANTS[accountant]
     multipliers = {row.statistic: row.sigma / row.sensitivity for row in noise.rows}
     with warnings.catch_warnings():

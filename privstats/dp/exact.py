@@ -1,4 +1,4 @@
-"""Tail probabilities of the rounded and the discrete Gaussian to any precision, in integer arithmetic.
+"""Tail probabilities of the rounded and the discrete Gaussian and of the discrete Laplace law, in integer arithmetic.
 
 ``samplers`` uses it for the few samples that float64 cannot decide; it is neither fast nor vectorised. A fixed-point
 number with b bits is an int in units of 2**-b; every function returns one within ERROR units of the exact value.
@@ -10,7 +10,7 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-__all__ = ["ERROR", "discrete_tail", "discrete_tails", "gaussian_delta_bounds", "gaussian_tail"]
+__all__ = ["ERROR", "discrete_tail", "discrete_tails", "gaussian_delta_bounds", "gaussian_tail", "laplace_tail"]
 
 ERROR = 4
 _GUARD = 64
@@ -75,6 +75,12 @@ def discrete_tails(sigma: Fraction, bits: int) -> tuple[int, ...]:
         above -= weight
         tails.append((above << bits) // total)
     return tuple(tails)
+
+
+def laplace_tail(k: int, scale: Fraction, bits: int) -> int:
+    """P(X > k) of the discrete Laplace law for k >= 0: p^(k + 1) / (1 + p) with p = exp(-1 / scale)."""
+    work = bits + _GUARD
+    return (_exp_neg((k + 1) / scale, work) << bits) // ((1 << work) + _exp_neg(1 / scale, work))
 
 
 def gaussian_delta_bounds(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:

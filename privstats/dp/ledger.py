@@ -66,8 +66,10 @@ class Ledger(LedgerPlace):
     Guarantee:
         Releases that :meth:`spend` allowed one by one before they were sent are together (epsilon, delta)-DP with the
         account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2), also when later plans depend on
-        earlier releases. The failure probability of their masking (``Account.masking_failure``) is added to delta.
-        Assumes that every release of the data is charged to this ledger, under one name of the data set.
+        earlier releases. Pure epsilons (delta = 0) add up, and under a cap with delta 0 nothing else is allowed; beside
+        Gaussian releases each counts with the mu that it implies (``dp.pure_mu``). The failure probability of their
+        masking (``Account.masking_failure``) is added to delta. Assumes that every release of the data
+        is charged to this ledger, under one name of the data set.
         Records are chained by SHA-256: every later use detects an edited, removed, added or moved record, and the head
         beside the file exposes an older copy. The ledger does not detect that both files were restored together, unless
         ``expected_head`` is given, or that a person rewrote both on purpose.
@@ -243,16 +245,16 @@ class Ledger(LedgerPlace):
         check_run(run)
         with self._writing() as log:
             account = LedgerState.of(log.records).account(dataset)
-            mu, parts = price(account, costs)
+            cost = price(account, costs)
             earlier = account.of_run(run)
             if earlier is not None:
-                same_spend(earlier, plan, mu, parts, apart)
+                same_spend(earlier, plan, cost, apart)
                 if apart and not earlier.apart:  # an older privstats wrote the entry, without a role
                     log.append(Assigned(at=self.stamp(), spend=earlier.id, apart=apart))
                 return replace(earlier, apart=apart)
-            if math.isinf(mu):
+            if math.isinf(cost.mu):
                 check_first_exact(account, again)
-            check_room(account, mu)
+            check_room(account, cost)
             record = Spent(
                 at=self.stamp(),
                 dataset=dataset,
@@ -260,11 +262,12 @@ class Ledger(LedgerPlace):
                 run=run.hex(),
                 what=what,
                 model="none" if costs[0].noise is None else costs[0].noise.model,
-                mu=None if math.isinf(mu) else mu,
-                parts=parts,
+                mu=None if math.isinf(cost.mu) else cost.mu,
+                parts=cost.parts,
                 nodes=nodes,
                 masking_failure=math.fsum(cost.masking_failure for cost in costs),
                 apart=apart,
+                pure=None if math.isinf(cost.pure) else cost.pure,
             )
             return entry_of(log.append(record), record)
 

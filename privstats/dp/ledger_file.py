@@ -79,11 +79,20 @@ def _spend(row: tuple[Any, ...], parts: list[Part]) -> Record:
 FORMAT_VERSION = 2
 _NEWER_RECORDS = 3
 """The format of a ledger from its first withdrawal or role on; nothing else differs, so older formats are read."""
+_PURE_RECORDS = 4
+"""The same from its first cap of delta 0 or spend of pure epsilon on; it stays, whatever is written later."""
 _APPLICATION_ID = 0x70734C64  # "psLd"
 _TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
 _HAS_BESIDE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'beside'"
 BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT"
 """Creates the table of the bytes whose digests the chain holds."""
+
+
+def format_of(record: Record) -> int:
+    """The least format of a ledger that may hold a record."""
+    if (isinstance(record, Capped) and record.delta == 0) or (isinstance(record, Spent) and record.pure is not None):
+        return _PURE_RECORDS
+    return _NEWER_RECORDS if isinstance(record, Assigned | Withdrawn) else FORMAT_VERSION
 
 
 @dataclass
@@ -114,8 +123,8 @@ class Log:
         head = link(self.head, body)
         row = (head.length, body.decode(), head.digest)
         self.connection.execute("INSERT INTO log (number, body, digest) VALUES (?, ?, ?)", row)
-        if isinstance(record, Assigned | Withdrawn):
-            self.connection.execute(f"PRAGMA user_version = {_NEWER_RECORDS}")
+        if format_of(record) > _pragma(self.connection, "user_version"):
+            self.connection.execute(f"PRAGMA user_version = {format_of(record)}")
         self.take(record, head)
         return head.length
 
@@ -272,9 +281,9 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     if _pragma(connection, "application_id") != _APPLICATION_ID:
         raise LedgerError(f"{path} is not a privstats ledger: name another file")
     version = _pragma(connection, "user_version")
-    if version not in (1, FORMAT_VERSION, _NEWER_RECORDS):
+    if version not in (1, FORMAT_VERSION, _NEWER_RECORDS, _PURE_RECORDS):
         raise LedgerError(
-            f"ledger {path} has format {version} and this privstats knows 1 to {_NEWER_RECORDS}: upgrade privstats; "
+            f"ledger {path} has format {version} and this privstats knows 1 to {_PURE_RECORDS}: upgrade privstats; "
             "nothing was spent"
         )
     return version

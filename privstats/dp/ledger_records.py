@@ -73,12 +73,14 @@ class Capped(_Base, frozen=True, tag="capped"):
     unit: Unit
     adjacency: Adjacency
     epsilon: Annotated[float, Meta(gt=0)]
-    delta: Annotated[float, Meta(gt=0, lt=1)]
+    delta: Annotated[float, Meta(ge=0, lt=1)]
 
 
 class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
     """A release, or a course of ``nodes``, is allowed; ``mu`` is None where exact sums are released. ``run`` is in hex.
 
+    ``pure`` is the epsilon of a release with delta = 0, whose ``mu`` is what that epsilon implies; None for any other.
+    A ledger with such a spend, or with a cap of delta 0, has a format number of its own.
     ``apart`` is ``"holding"`` in the ledger of a party, whose registry notes the records of every round, and
     ``"parties"`` in that of a server, which sees sums only. Fields with their default are omitted, so records that are
     older than a field keep their bytes.
@@ -94,6 +96,7 @@ class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
     nodes: Annotated[int, Meta(ge=1)] = 1
     masking_failure: Annotated[float, Meta(ge=0)] = 0.0
     apart: ApartBy = ""
+    pure: Annotated[float, Meta(gt=0)] | None = None
 
 
 class Marked(_Base, frozen=True, tag="marked"):

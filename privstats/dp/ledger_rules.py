@@ -14,12 +14,14 @@ from privstats.dp.calibration import Noise
 from privstats.dp.gaussian import compose
 from privstats.dp.ledger_records import ApartBy, Part
 from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy, Unit
+from privstats.dp.pure import joint_epsilon, pure_mu
 from privstats.dp.sensitivity import joint_mu
 from privstats.errors import LedgerError
 from privstats.schema import Schema
 
 __all__ = [
     "Cost",
+    "Price",
     "cap_of",
     "check_apart",
     "check_change",
@@ -86,8 +88,23 @@ class Cost:
     multiplicity: Mapping[Adjacency, float] = field(default_factory=dict)
 
 
-def _price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
-    """mu of a release under the account's unit and adjacency, jointly and per statistic; infinite without DP.
+@dataclass(frozen=True)
+class Price:
+    """What releases cost together under an account's unit and adjacency.
+
+    Attributes:
+        mu: joint mu; infinite for exact sums.
+        parts: per statistic.
+        pure: their epsilons added up, where delta is 0 for all of them; else infinite.
+    """
+
+    mu: float
+    parts: tuple[Part, ...] = ()
+    pure: float = math.inf
+
+
+def _price(account: Account, cost: Cost) -> Price:
+    """The price of a release; infinite without DP.
 
     Raises:
         LedgerError: the account does not fit the plan, or the cost per client is unknown.
@@ -99,12 +116,13 @@ def _price(account: Account, cost: Cost) -> tuple[float, tuple[Part, ...]]:
                 f"account {account.dataset!r} has a cap and a plan without DP has no cost that a cap could hold: "
                 "give the plan a Privacy, or record the exact release under a data set without a cap"
             )
-        return math.inf, ()
+        return Price(math.inf)
     if account.cap is None:
         raise LedgerError(no_account(account.dataset))
-    mu, parts = _cost(account.dataset, account.cap, schema, privacy, noise)
-    factor = math.sqrt(_multiplicity(cost, account.dataset, account.cap))
-    return mu * factor, tuple(replace(part, mu=part.mu * factor) for part in parts)
+    one = _cost(account.dataset, account.cap, schema, privacy, noise)
+    times = _multiplicity(cost, account.dataset, account.cap)
+    parts = tuple(replace(part, mu=part.mu * math.sqrt(times)) for part in one.parts)
+    return Price(one.mu * math.sqrt(times), parts, one.pure * math.ceil(times))
 
 
 def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
@@ -117,15 +135,16 @@ def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
     return cost.multiplicity.get(cap.adjacency, 1.0)
 
 
-def price(account: Account, costs: Sequence[Cost]) -> tuple[float, tuple[Part, ...]]:
-    """mu of these releases together under the account's unit and adjacency, jointly and per statistic.
+def price(account: Account, costs: Sequence[Cost]) -> Price:
+    """What these releases cost together under the account's unit and adjacency, jointly and per statistic.
 
     Raises:
         LedgerError: the account does not fit a plan, or a cost is not known per client.
     """
     prices = [_price(account, cost) for cost in costs]
-    mu = prices[0][0] if len(prices) == 1 else compose(mu for mu, _ in prices)
-    return mu, tuple(part for _, parts in prices for part in parts)
+    mu = prices[0].mu if len(prices) == 1 else compose(each.mu for each in prices)
+    pure = math.fsum(each.pure for each in prices)
+    return Price(mu, tuple(part for each in prices for part in each.parts), pure)
 
 
 def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> Cap:
@@ -150,19 +169,19 @@ def check_change(account: Account, wanted: Cap) -> None:
             f"account {account.dataset!r} has spends per {cap.unit} under {cap.adjacency}: "
             "its unit and adjacency can no longer change, only its epsilon and delta"
         )
-    if account.mu > wanted.mu * (1 + TOLERANCE):
+    if not wanted.admits(account.mu, account.pure):
         raise LedgerError(
             f"account {account.dataset!r} has already spent epsilon {account.spent_at(wanted.delta):.4g} "
             f"at delta {wanted.delta:g}: the cap cannot go below"
         )
 
 
-def same_spend(earlier: Spend, plan: str, mu: float, parts: tuple[Part, ...], apart: ApartBy = "") -> Spend:
+def same_spend(earlier: Spend, plan: str, cost: Price, apart: ApartBy = "") -> Spend:
     """Return the entry of a run that was spent before; refuse it if anything was sent or differs."""
     if earlier.released is not None:
         raise LedgerError(used_up(earlier))
     check_unsent(earlier)
-    if (earlier.plan, earlier.mu, earlier.parts) != (plan, mu, parts):
+    if (earlier.plan, earlier.mu, earlier.parts, earlier.pure) != (plan, cost.mu, cost.parts, cost.pure):
         raise LedgerError(
             f"run {earlier.run.hex()} was spent under another plan, {earlier.plan}: take a new run name for this one; "
             "nothing was spent"
@@ -278,14 +297,14 @@ def check_node(entry: Spend, node: object) -> None:
         )
 
 
-def check_room(account: Account, mu: float) -> None:
+def check_room(account: Account, cost: Price) -> None:
     """Refuse a release that would exceed the cap in force."""
-    total = compose((account.mu, mu))
-    if total <= account.mu_cap * (1 + TOLERANCE):
+    mu, pure = compose((account.mu, cost.mu)), account.pure + cost.pure
+    if account.cap is None or account.cap.admits(mu, pure):
         return
     left = room_left(account) or "nothing"
     raise LedgerError(
-        f"account {account.dataset!r} would reach epsilon {epsilon_of(total, account.delta):.4g} with a cap of "
+        f"account {account.dataset!r} would reach epsilon {min(pure, epsilon_of(mu, account.delta)):.4g} with a cap of "
         f"{account.epsilon:.4g} at delta {account.delta:g}: {left} is left for one more release; nothing was spent"
         + (f"; {_begun(account.waiting)}" if account.waiting else "")
     )
@@ -294,10 +313,11 @@ def check_room(account: Account, mu: float) -> None:
 def room_left(account: Account) -> str:
     """What one more release may promise at most under the cap in force; empty where nothing is left, or no cap is.
 
-    The epsilon is at the cap's delta, of mu = sqrt(mu_cap^2 - mu^2), and cut to four digits, so that it fits.
+    The epsilon is at the cap's delta, of mu = sqrt(mu_cap^2 - mu^2), and at delta 0 what the sum has left; it is cut
+    to four digits, so that it fits.
     """
     left = math.sqrt(max(0.0, account.mu_cap**2 - account.mu**2)) if account.cap else 0.0
-    epsilon = epsilon_of(left, account.delta)
+    epsilon = epsilon_of(left, account.delta) if account.delta or not account.cap else account.epsilon - account.pure
     if epsilon <= 0:
         return ""
     unit = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
@@ -320,11 +340,12 @@ def _begun(waiting: Sequence[Spend]) -> str:
     )
 
 
-def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise) -> tuple[float, tuple[Part, ...]]:
-    """mu of the noise under the account's unit and adjacency, jointly and per statistic."""
+def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise) -> Price:
+    """What the noise costs under the account's unit and adjacency, jointly and per statistic."""
     sigma = noise.sigma
     if (cap.unit, cap.adjacency) == (privacy.unit, privacy.adjacency):
-        return noise.mu, tuple(Part(row.statistic, row.sigma, row.mu) for row in noise.rows)
+        parts = tuple(Part(row.statistic, row.sigma, row.mu) for row in noise.rows)
+        return Price(noise.mu, parts, noise.epsilon if noise.pure else math.inf)
     if cap.unit == "client":
         raise LedgerError(
             f"account {dataset!r} is kept per client under {cap.adjacency} and the plan promises per {privacy.unit} "
@@ -341,8 +362,12 @@ def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise
             f"account {dataset!r} is kept per record and the plan's transform is fitted on each client's records: one "
             "record moves the features of all of them then, so keep an account per client for such plans"
         )
+    if noise.pure:
+        alone = {s: joint_epsilon(schema, {s: b}, cap.adjacency) for s, b in noise.scales.items()}
+        whole = joint_epsilon(schema, noise.scales, cap.adjacency)
+        return Price(pure_mu(whole), tuple(Part(s, sigma[s], pure_mu(alone[s])) for s in sigma), whole)
     parts = tuple(Part(s, sigma[s], joint_mu(schema, {s: sigma[s]}, cap.adjacency)) for s in sigma)
-    return joint_mu(schema, sigma, cap.adjacency), parts
+    return Price(joint_mu(schema, sigma, cap.adjacency), parts)
 
 
 def check_name(name: object) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.dp.calibration import Noise
-from privstats.encoding import Layout
+from privstats.dp.samplers import discrete_laplace
+from privstats.encoding import Layout, Segment
 from privstats.randomness import Generator
 
 __all__ = ["draw_central", "draw_member", "draw_share"]
@@ -21,7 +22,8 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
 
     Guarantee:
         Exact sum + this is exactly ``noise.mu``-GDP for the unit and adjacency of the promise, because rounding the
-        noise equals rounding the noisy value. Assumes that the server is honest and keeps ``rng`` secret.
+        noise equals rounding the noisy value; of a pure promise it is epsilon-DP with delta = 0. Assumes that the
+        server is honest and keeps ``rng`` secret.
 
     Raises:
         ValueError: the model is not central.
@@ -87,5 +89,10 @@ def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int6
 
 
 def _draw(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
-    sampler = noise.trust.sampler
-    return np.concatenate([sampler(noise.share_sigma(segment), segment.size, rng) for segment in layout.segments])
+    return np.concatenate([_of_segment(noise, segment, rng) for segment in layout.segments])
+
+
+def _of_segment(noise: Noise, segment: Segment, rng: Generator) -> NDArray[np.int64]:
+    if noise.pure:
+        return discrete_laplace(noise.scales[segment.statistic], segment.size, rng)
+    return noise.trust.sampler(noise.share_sigma(segment), segment.size, rng)

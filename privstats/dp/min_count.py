@@ -67,13 +67,14 @@ def suppressed(noisy_counts: NDArray[np.floating[Any]], min_count: float) -> tup
     return tuple(int(label) for label in np.flatnonzero(np.asarray(noisy_counts) < min_count))
 
 
-def drop_probability(count: float, min_count: float, sigma: float) -> float:
+def drop_probability(count: float, min_count: float, sigma: float, *, laplace: bool = False) -> float:
     """P(a class of ``count`` records is suppressed) = Phi((min_count - count) / sigma).
 
     A false drop for count >= min_count; one minus it is a false keep below. ``sigma`` is the noise *in the release* on
     a count, in records: ``release.sigma["N"]`` or, before there is one, ``noise.released_sigma(survivors)["N"]``. In
     the distributed and the local model it grows with the survivors; the guaranteed ``noise.sigma["N"]`` counts the
-    fewest and understates the errors. 0 means no noise.
+    fewest and understates the errors. 0 means no noise. ``laplace``: the noise of a plan with delta = 0, whose law
+    function takes the place of Phi.
 
     Raises:
         PlanError: an argument is out of range.
@@ -88,14 +89,18 @@ def drop_probability(count: float, min_count: float, sigma: float) -> float:
     _check(min_count, sigma)
     if sigma == 0:
         return float(count < min_count)
-    return float(ndtr((min_count - count) / sigma))
+    place = (min_count - count) / sigma
+    return _laplace(place) if laplace else float(ndtr(place))
 
 
-def doubtful_counts(min_count: float, sigma: float, probability: float = 0.01) -> tuple[float, float]:
+def doubtful_counts(
+    min_count: float, sigma: float, probability: float = 0.01, *, laplace: bool = False
+) -> tuple[float, float]:
     """The range of counts in which noise decides whether a class is kept or dropped.
 
     A class with fewer records than the first is kept with less than ``probability``, one with more than the second is
-    dropped with less: min_count -+ sigma Phi^-1(1 - probability), with ``sigma`` as in :func:`drop_probability`.
+    dropped with less: min_count -+ sigma Phi^-1(1 - probability), with ``sigma`` and ``laplace`` as in
+    :func:`drop_probability`.
 
     Raises:
         PlanError: an argument is out of range.
@@ -107,8 +112,14 @@ def doubtful_counts(min_count: float, sigma: float, probability: float = 0.01) -
     """
     _check(min_count, sigma)
     check_number("probability", probability, "between 0 and 1/2", 0, 0.5, ends="()")
-    reach = -sigma * float(ndtri(probability))
+    reach = -sigma * (math.log(2 * probability) / math.sqrt(2) if laplace else float(ndtri(probability)))
     return min_count - reach, min_count + reach
+
+
+def _laplace(place: float) -> float:
+    """P(L <= place) for Laplace noise of deviation 1."""
+    tail = math.exp(-math.sqrt(2) * abs(place)) / 2
+    return tail if place < 0 else 1 - tail
 
 
 def _check(min_count: float, sigma: float) -> None:

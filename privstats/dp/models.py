@@ -56,6 +56,7 @@ class TrustModel:
         surplus_variance: variance that the honest shares carry on top of the guaranteed one, in squared grid steps.
         slack: max-divergence per entry between the drawn noise and post-processed Gaussian noise.
         margin: factor on epsilon and delta that covers rounding and the slack; see :data:`MARGIN`.
+        impure: why a plan of this model cannot have delta = 0; empty where it can, with discrete Laplace noise.
     """
 
     name: Model
@@ -67,6 +68,7 @@ class TrustModel:
     surplus_variance: float = 0.0
     slack: float = 0.0
     margin: float = MARGIN
+    impure: str = ""
 
     def shares(self, honest: int) -> int:
         """Draws that together carry the guaranteed noise, where ``honest`` clients' draws are certain to be there."""
@@ -96,16 +98,19 @@ _ROWS = (
         rounding=0.0,
         surplus_variance=ROUNDING_VARIANCE,
         slack=1e-66 + 2.1e-34,  # summing shares, and one discrete against one continuous Gaussian
+        impure="a share would be a difference of negative binomials, and masks hide shares only from bounded computers",
         trusted="min_survivors - colluders clients must add their shares; the server need not be trusted",
     ),
     TrustModel(
         name="local",
         drawn_by="client",
+        impure="no tail of the sum of all clients' Laplace noise is proved, and the ring's width needs one",
         trusted="no other party: each client's own noise keeps the promise to it, whatever all others do",
     ),
     TrustModel(
         name="panel",
         drawn_by="member",
+        impure="the members' boxes hide the exact sum only from bounded computers",
         trusted="one of leader and helpers must add its noise and keep it secret; no party sees the exact sum",
     ),
 )

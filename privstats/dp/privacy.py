@@ -29,7 +29,7 @@ Reasons: TypeAlias = tuple[str, str]
 
 _EPSILON_REASONS: Reasons = ("below it the release is nothing but noise", "above it the promise is empty")
 _DELTA_REASONS: Reasons = (
-    "Gaussian noise has no guarantee at delta 0; take something below 1 / records",
+    "take 0, which is pure epsilon with Laplace noise, or something below 1 / records",
     "a delta of that size lets whole records out; take something below 1 / records",
 )
 _CLIP_REASONS: Reasons = (
@@ -62,8 +62,10 @@ class Privacy:
         unit: whose presence is hidden: one ``"record"``, or one ``"client"`` with all its records.
         adjacency: ``"add-remove"`` or ``"replace-one"``; the latter is for the record unit, and for whole parties
             (``PartySchema``).
-        epsilon, delta: the promise; epsilon in [0.001, 100], delta in [1e-15, 0.1].
-        shares: part of mu**2 that each statistic may spend, summing to 1; None takes ``default_shares``.
+        epsilon, delta: the promise; epsilon in [0.001, 100], delta in [1e-15, 0.1], or 0: pure epsilon by discrete
+            Laplace noise, for ``model="central"`` and the statistics of ``dp.l1_sensitivity``.
+        shares: part of mu**2, or of a pure epsilon, that each statistic may spend, summing to 1; None takes
+            ``default_shares`` or, of a pure epsilon, the parts that their roots are.
         max_records_per_client: needed with the client unit; clients with more records are refused by the session. 1
             under a ``PartySchema``, of which a whole party is one record.
         client_clip: optional with the client unit: shrink a client's whole vector to the norm of this many worst-case
@@ -98,10 +100,12 @@ class Privacy:
         _require_choice("unit", self.unit, get_args(Unit))
         _require_choice("adjacency", self.adjacency, get_args(Adjacency))
         _require_range("epsilon", self.epsilon, _EPSILON_RANGE, _EPSILON_REASONS)
-        _require_range("delta", self.delta, _DELTA_RANGE, _DELTA_REASONS)
+        if self.delta != 0 or isinstance(self.delta, bool):
+            _require_range("delta", self.delta, _DELTA_RANGE, _DELTA_REASONS)
         if self.shares is not None:
             object.__setattr__(self, "shares", _checked_shares(self.shares))
         _check_unit(self)
+        _check_pure(self)
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
 
@@ -109,6 +113,11 @@ class Privacy:
     def trust(self) -> TrustModel:
         """The row of ``model``: which party draws the noise, and which one must be trusted for it."""
         return MODELS[self.model]
+
+    @property
+    def pure(self) -> bool:
+        """Whether delta is 0, so that the noise is discrete Laplace."""
+        return self.delta == 0
 
     @property
     def group(self) -> float:
@@ -135,6 +144,18 @@ def _check_unit(privacy: Privacy) -> None:
     if privacy.client_clip is not None:
         _require_range("client_clip", privacy.client_clip, (1.0, float(most)), _CLIP_REASONS)
         object.__setattr__(privacy, "client_clip", float(privacy.client_clip))
+
+
+def _check_pure(privacy: Privacy) -> None:
+    if privacy.pure and privacy.trust.impure:
+        raise PlanError(
+            f"delta = 0 is offered with model='central' only: with model={privacy.model!r} {privacy.trust.impure}; "
+            "change the model, or give a delta above 0"
+        )
+    if privacy.pure and privacy.client_clip is not None:
+        raise PlanError(
+            "client_clip shortens a client in L2, which bounds no pure epsilon: leave it out, or give a delta above 0"
+        )
 
 
 def _checked_shares(shares: Mapping[str, float]) -> dict[str, float]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
-from privstats.inference.evidence import require_records
+from privstats.inference.evidence import require_gaussian, require_records
 from privstats.inference.inversion import quantile as t_quantile
 from privstats.release import Release
 from privstats.schema import CountSchema, Variable
@@ -87,6 +87,7 @@ def count_table(release: Release, *names: str) -> CountTable:
         raise ReleaseError(
             f"this reader takes count tables, and the release measures a {type(schema).__name__}; measure a CountSchema"
         )
+    require_gaussian(release)
     holding = [table for table in schema.tables if set(names) <= set(table)]
     if not names or len(set(names)) < len(names) or not holding:
         tables = "; ".join(" x ".join(table) for table in schema.tables)

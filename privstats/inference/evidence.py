@@ -30,6 +30,7 @@ __all__ = [
     "degrees_left",
     "linear_sums",
     "map_columns",
+    "require_gaussian",
     "require_records",
 ]
 
@@ -82,6 +83,20 @@ class LinearSums:
     def intercept(self) -> bool:
         """Whether the model has an intercept."""
         return self.names[0] == CONSTANT
+
+
+def require_gaussian(release: Release) -> None:
+    """Refuse Laplace noise, under which these intervals would miss more often than they say.
+
+    Raises:
+        ReleaseError: the release keeps a pure epsilon (delta = 0).
+    """
+    privacy = release.plan.privacy
+    if isinstance(privacy, Privacy) and privacy.pure:
+        raise ReleaseError(
+            "intervals are proved for Gaussian noise, and a release with delta = 0 has Laplace noise: read its sums in "
+            "release.moments, or release under a delta above 0"
+        )
 
 
 def linear_sums(

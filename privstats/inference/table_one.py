@@ -14,7 +14,7 @@ from scipy.special import stdtr
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.counts import z_of
-from privstats.inference.evidence import map_columns, require_records
+from privstats.inference.evidence import map_columns, require_gaussian, require_records
 from privstats.release import Release
 from privstats.schema import ClassSchema
 
@@ -83,6 +83,7 @@ def table_one(release: Release, *, alpha: float = 0.05) -> GroupMeans:
     """
     z = z_of(alpha)
     schema, moments = _class_schema(release), release.moments
+    require_gaussian(release)
     if moments.D is None:
         raise ReleaseError("the release has no D, sums of squares per class; measure statistics='NAD'")
     names = schema.class_names or tuple(map(str, range(schema.classes)))

@@ -81,7 +81,11 @@ _PRIVATE = (
         lambda row: f"{row.mu:.4f}",
     ),
     Column("epsilon alone", "the promise if nothing else were released", lambda row: f"{row.epsilon:.4f}"),
-    Column("share", "its part of the budget, which adds up in mu^2", lambda row: f"{row.share:.1%}"),
+    Column(
+        "share",
+        "its part of the budget, which adds up in mu^2, or in epsilon at delta 0",
+        lambda row: f"{row.share:.1%}",
+    ),
     *_ON_THE_WIRE,
 )
 _OPEN = (

@@ -33,7 +33,8 @@ def certificate_text(plan: Plan) -> str:
     """The certificate of a plan, as JSON, checked.
 
     Raises:
-        PlanError: a plan without differential privacy; or the checker refuses what was computed, which is a bug.
+        PlanError: a plan without differential privacy, or with delta = 0; or the checker refuses what was computed,
+            which is a bug.
 
     Example:
         >>> from privstats.plan.certificate import certificate_text
@@ -47,6 +48,11 @@ def certificate_text(plan: Plan) -> str:
     noise, privacy = plan.noise, plan.privacy
     if noise is None or not isinstance(privacy, Privacy):
         raise PlanError("the plan is without differential privacy, so there is no budget to certify: give it a Privacy")
+    if noise.pure:
+        raise PlanError(
+            "a certificate is of Gaussian noise, and delta = 0 has Laplace noise: `privstats audit sensitivity` and "
+            "`audit canary` hold that promise against what they find"
+        )
     text = json_text(_certificate(plan, privacy, noise))
     try:
         certificate_checker.check(plan.to_toml(), text)

@@ -15,7 +15,7 @@ from privstats.errors import PlanError
 from privstats.plain import plain_fields
 from privstats.schema import COUNT_SCALE
 
-__all__ = ["WRAP_PROBABILITY", "Cohort", "Headroom", "Limits", "headroom", "limits", "ring_of", "tail_of"]
+__all__ = ["WRAP_PROBABILITY", "Cohort", "Headroom", "Limits", "headroom", "limits", "reach_of", "ring_of", "tail_of"]
 
 
 @dataclass(frozen=True)
@@ -123,12 +123,13 @@ def headroom(
 ) -> tuple[Headroom, ...]:
     """Choose every segment's width: the smallest b with 2**(b-1) > n M + z sigma + 1, in whole numbers.
 
-    ``noise_std`` gives the standard deviation, in grid steps, of all noise that can be in the sum. A discrete Gaussian
-    is sub-Gaussian and a rounded one differs from a Gaussian by half a step (the ``+ 1``), so with
-    z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union bound keeps the wrap probability below
-    ``WRAP_PROBABILITY``. n is the number of records in a released sum (:class:`Limits`): for the counts themselves all
-    that honest clients can hold, so they never wrap and a cohort that holds too much is always refused. ``spare_bits``
-    are added, for a server that weighs the sums of several sessions before it adds noise.
+    ``noise_std`` gives the standard deviation, in grid steps, of all noise that can be in the sum, or of Laplace noise
+    what stands for it in the tail (``Noise.tail_sigma``). A discrete Gaussian is sub-Gaussian and a rounded one differs
+    from a Gaussian by half a step (the ``+ 1``), so with z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union
+    bound keeps the wrap probability below ``WRAP_PROBABILITY``. n is the number of records in a released sum
+    (:class:`Limits`): for the counts themselves all that honest clients can hold, so they never wrap and a cohort that
+    holds too much is always refused. ``spare_bits`` are added, for a server that weighs the sums of several sessions
+    before it adds noise.
 
     Raises:
         PlanError: a segment would need more than 62 bits.
@@ -145,7 +146,12 @@ def ring_of(rooms: Sequence[Headroom]) -> Ring:
 
 def tail_of(layout: Layout, noise_std: float) -> float:
     """What noise of this standard deviation exceeds in any entry with ``WRAP_PROBABILITY`` at most."""
-    return math.sqrt(2 * math.log(2 * layout.size / WRAP_PROBABILITY)) * noise_std
+    return reach_of(layout) * noise_std
+
+
+def reach_of(layout: Layout) -> float:
+    """z at which noise in any entry exceeds z deviations with ``WRAP_PROBABILITY`` at most."""
+    return math.sqrt(2 * math.log(2 * layout.size / WRAP_PROBABILITY))
 
 
 def _width(segment: Segment, limits: Limits, tail: float, spare_bits: int) -> Headroom:

@@ -22,7 +22,7 @@ from privstats.notebook import html_facts
 from privstats.plain import plain_fields
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
-from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, ring_of, tail_of
+from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, reach_of, ring_of, tail_of
 from privstats.plan.feasibility import (
     check_alignment,
     check_kinds,
@@ -293,7 +293,7 @@ class Plan:
         return tail_of(self.layout, self._noise_std(segment))
 
     def _noise_std(self, segment: Segment) -> float:
-        return self.noise.tail_sigma(segment, self.cohort.clients) if self.noise else 0.0
+        return self.noise.tail_sigma(segment, self.cohort.clients, reach_of(self.layout)) if self.noise else 0.0
 
 
 class _Frozen(dict[int, int]):
@@ -307,4 +307,5 @@ def _promise(privacy: Privacy | NoPrivacy, condition: str) -> str:
     server = f", {condition}" if condition else ""
     if isinstance(privacy, NoPrivacy):
         return f"no differential privacy: masking hides who sent what, the total is released as it is{server}"
-    return f"{privacy.model} noise, one {privacy.unit}, {privacy.adjacency}{server}"
+    law = " Laplace" if privacy.pure else ""
+    return f"{privacy.model}{law} noise, one {privacy.unit}, {privacy.adjacency}{server}"

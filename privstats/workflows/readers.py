@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from privstats.dp import Privacy, suggested_shares
+from privstats.dp.allocation import pure_shares
 from privstats.errors import PlanError
 from privstats.heads.registry import HEADS, able, named
 from privstats.plan import Plan
@@ -109,6 +110,8 @@ def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
     if table is not None and table.shares:
         return dict(table.shares)
     schema = plan.schema if letters is None else with_letters(plan.schema, letters)
+    if plan.privacy.pure:
+        return pure_shares(schema, None)
     return suggested_shares(schema, plan.noise.mu / plan.privacy.group, plan.cohort.max_records)
 
 

@@ -98,7 +98,7 @@ def test_every_member_of_a_panel_draws_all_of_the_noise():
         assert (noise.mu, noise.rows) == (central.mu, central.rows)
         for segment in layout_of(schema).segments:
             assert noise.share_sigma(segment) == central.share_sigma(segment)
-            assert noise.tail_sigma(segment, 9) == math.sqrt(members) * central.tail_sigma(segment, 9)
+            assert noise.tail_sigma(segment, 9, 1.0) == math.sqrt(members) * central.tail_sigma(segment, 9, 1.0)
         for survivors in (2, 20):
             assert noise.released_sigma(survivors)["A"] == pytest.approx(math.sqrt(members) * noise.sigma["A"])
             assert noise.released_epsilon(survivors) < 1.0
@@ -123,7 +123,7 @@ def test_the_tail_bound_covers_the_exact_tail_of_all_noise(model):
     noise = calibrate(schema, promise(model=model), honest_shares=3)
     segment = layout_of(schema).segments[1]
     clients = 5
-    tail = noise.tail_sigma(segment, clients)
+    tail = noise.tail_sigma(segment, clients, 1.0)
     one = noise.share_sigma(segment)
     std = one if model == "central" else math.sqrt(clients) * one
     reach = 0.5 * (1 if model == "central" else clients if model == "local" else 0)

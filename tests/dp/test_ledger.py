@@ -196,9 +196,9 @@ def test_a_record_that_withdraws_what_may_have_left_is_damage(ledger):
 
 def test_a_newer_ledger_is_left_alone(ledger):
     with closing(sqlite3.connect(ledger.path)) as newer:
-        newer.execute("PRAGMA user_version = 4")
+        newer.execute("PRAGMA user_version = 5")
     for use in (lambda: spend(ledger), lambda: ledger.accounts(), lambda: ledger.set_cap("ward", **CAP)):
-        with pytest.raises(LedgerError, match=r"^ledger \S+ has format 4 .* upgrade privstats; nothing was spent$"):
+        with pytest.raises(LedgerError, match=r"^ledger \S+ has format 5 .* upgrade privstats; nothing was spent$"):
             use()
 
 

@@ -65,7 +65,7 @@ def test_each_row_gives_the_levels_of_its_model_to_the_last_bit(model, sampler, 
     made, layout = noise(model), layout_of(SCHEMA)
     for segment in layout.segments:
         assert made.share_sigma(segment) == sigma(made.grid_sigma(segment))
-        assert made.tail_sigma(segment, CLIENTS) == tail(made.share_sigma(segment))
+        assert made.tail_sigma(segment, CLIENTS, 1.0) == tail(made.share_sigma(segment))
     assert made.released_sigma(CLIENTS) == {name: value * surplus for name, value in made.sigma.items()}
     draw = DRAWS[MODELS[model].drawn_by]
     rng = seeded(1)

@@ -24,7 +24,9 @@ GOOD = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilo
         ({"epsilon": math.nan}, "epsilon"),
         ({"epsilon": "1"}, "epsilon"),
         ({"epsilon": True}, "epsilon"),
-        ({"delta": 0.0}, "delta"),
+        ({"delta": 1e-16}, "delta"),
+        ({"delta": -0.1}, "delta"),
+        ({"delta": 0.0, "model": "distributed"}, "delta = 0 is offered with model='central' only"),
         ({"delta": 1.0}, "delta"),
         ({"shares": {"N": 0.5, "A": 0.4}}, "shares must sum to 1"),
         ({"shares": {"N": 0.0, "A": 1.0}}, "shares"),
@@ -52,7 +54,7 @@ def test_a_promise_that_cannot_be_kept_is_refused_by_name(change, field):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"delta": 0.0}, "no guarantee at delta 0"),
+        ({"delta": 1e-16}, "take 0, which is pure epsilon with Laplace noise, or something below 1 / records"),
         ({"delta": 0.5}, "lets whole records out"),
         ({"epsilon": 0}, "below it the release is nothing but noise"),
         ({"epsilon": 1000}, "above it the promise is empty"),

@@ -35,7 +35,11 @@ class CanaryAudit(Examination):
 
     def refusal(self, plan: Plan) -> str | None:
         """Needs a claim."""
-        return None if isinstance(plan.privacy, Privacy) else "the plan claims nothing, so there is no claim to audit"
+        if not isinstance(plan.privacy, Privacy):
+            return "the plan claims nothing, so there is no claim to audit"
+        return (
+            "bounds mu, and the plan promises a pure epsilon: `privstats audit canary`" if plan.privacy.pure else None
+        )
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """Rows in mu: what was proved, at most what is claimed."""

@@ -22,7 +22,7 @@ from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
-__all__ = ["audit_counts"]
+__all__ = ["audit_counts", "counted_vectors"]
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 
@@ -39,10 +39,7 @@ def audit_counts(target: Target, rng: Generator, *, starts: int = 12) -> Report:
     schema = target.schema
     if not isinstance(schema, CountSchema):
         raise PlanError("this search is for count tables: give such a plan, or use `audit sensitivity`")
-    chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
-    counted = [_counted(schema, chance.random(len(schema.variables))) for _ in range(16 * starts)]
-    counted += [_counted(schema, np.full(len(schema.variables), corner)) for corner in (0.0, 1.0 - 1e-9)]
-    vectors = np.array(counted)
+    vectors = counted_vectors(schema, np.random.default_rng(int.from_bytes(rng.bytes(8), "little")), starts)
     longest = {
         "add-remove": float(np.linalg.norm(vectors, axis=1).max()),
         "replace-one": max(float(np.linalg.norm(vectors - vector, axis=1).max()) for vector in vectors),
@@ -57,6 +54,13 @@ def audit_counts(target: Target, rng: Generator, *, starts: int = 12) -> Report:
     columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
     notes = (f"{len(vectors)} records with every pair of them, the two that differ in every variable included",)
     return Report("sensitivity", columns, rows, notes, any(f.violated for f in found))
+
+
+def counted_vectors(schema: CountSchema, chance: np.random.Generator, starts: int) -> NDArray[np.float64]:
+    """Contributions of single records, in records, ``(m, cells)``: 16 a start, and two that differ everywhere."""
+    places = [chance.random(len(schema.variables)) for _ in range(16 * starts)]
+    places += [np.full(len(schema.variables), corner) for corner in (0.0, 1.0 - 1e-9)]
+    return np.array([_counted(schema, each) for each in places])
 
 
 def _counted(schema: CountSchema, places: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -105,4 +105,4 @@ def _entry_row(entry: Spend, account: Account) -> tuple[Value, ...]:
     )
     shown = (entry.at[:_DAY], event, entry.plan[:_SHORT], run and run[:_SHORT], entry.model)
     whole = (entry.at, entry.what, entry.plan, run, entry.mu, entry.released, None, None)
-    return (*shown, epsilon_of(entry.mu, delta), delta, *whole)
+    return (*shown, entry.epsilon_at(delta), delta, *whole)

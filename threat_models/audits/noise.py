@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.errors import PrivstatsError
 from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.workflows.simulate import run
+from threat_models.audits.pure import broken_pure_promise, laplace_scores
 from threat_models.audits.records import known_parties
 from threat_models.audits.residuals import COLUMNS, Group, Z, checks, dithered, entries_for, tables
 from threat_models.audits.sensitivity import broken_promise
@@ -44,7 +46,7 @@ def audit_noise(target: Target, rng: Generator, *, trials: int = 4000, confidenc
     sessions = _sessions(target, level, trials)
     parts = [_over_the_protocol(target, rng)]
     if sessions > 1:
-        parts.append(dithered(target.draw(sessions - 1, rng), rng) / target.levels())
+        parts.append(_standardised(target, target.draw(sessions - 1, rng), rng))
     found = checks(groups_of(target, np.vstack(parts)), level)
     rows, violated = tables(found, level, SEES)
     notes = [
@@ -95,12 +97,19 @@ def _over_the_protocol(target: Target, rng: Generator) -> Z:
     gone = range(target.min_survivors, target.clients)
     release = run(target.lenient, parties, dropouts={target.plan.masking.upload_step: set(gone)}, rng=rng).release
     exact = sum(target.exact(parties[client]) for client in release.survivors)
-    return dithered((release.vector - exact)[None], rng) / target.levels(target.noises(len(release.survivors)))
+    return _standardised(target, (release.vector - exact)[None], rng, target.noises(len(release.survivors)))
+
+
+def _standardised(target: Target, residuals: NDArray[np.int64], rng: Generator, noises: int | None = None) -> Z:
+    """Residuals as standard normals under the declaration."""
+    if target.privacy.pure:
+        return laplace_scores(target, residuals, rng)
+    return dithered(residuals, rng) / target.levels(noises)
 
 
 def _objections(target: Target, rng: Generator) -> list[str]:
     """Contradictions of the promise that need no statistics, one sentence each."""
-    found = broken_promise(target, rng)
+    found = broken_pure_promise(target, rng) if target.privacy.pure else broken_promise(target, rng)
     if _repeats(target):
         found.append("two sessions with the system's own randomness drew the same noise: whoever knows one removes it")
     if target.takes_known_noise:
@@ -118,7 +127,7 @@ def _repeats(target: Target) -> bool:
     drawn = target.draw(4, None)
     if np.unique(drawn, axis=0).shape != drawn.shape:
         return True
-    z = dithered(drawn, Generator(bytes(32))) / target.levels()
+    z = _standardised(target, drawn, Generator(bytes(32)))
     (row,) = checks([Group("system", 1.0, z)], _HARDLY)
     return row.twin < _HARDLY
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.special import ndtri
 
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency, Unit
@@ -30,7 +31,7 @@ class Promise:
     Attributes:
         epsilon, delta, unit, adjacency: as written.
         records: worst-case records that one unit is worth: 1, the declared client clip, or the most of a client.
-        mu: the Gaussian-DP parameter that (epsilon, delta) admits.
+        mu: the Gaussian-DP parameter that (epsilon, delta) admits, or that follows from epsilon at delta 0.
     """
 
     epsilon: float
@@ -44,7 +45,7 @@ class Promise:
 def promise_of(privacy: Privacy) -> Promise:
     """The promise of a plan, from the fields of its document alone."""
     records = 1.0 if privacy.unit == "record" else privacy.client_clip or float(privacy.max_records_per_client or 1)
-    mu = mu_of(privacy.epsilon, privacy.delta)
+    mu = mu_of(privacy.epsilon, privacy.delta) if privacy.delta else _pure_mu(privacy.epsilon)
     return Promise(privacy.epsilon, privacy.delta, privacy.unit, privacy.adjacency, records, mu)
 
 
@@ -72,3 +73,8 @@ def mu_of(epsilon: float, delta: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if delta_of(math.exp(middle), epsilon) <= delta else (low, middle)
     return math.exp(low)
+
+
+def _pure_mu(epsilon: float) -> float:
+    """The mu whose trade-off curve passes through the kink of epsilon-DP, at equal error rates 1 / (1 + e^epsilon)."""
+    return 2 * float(ndtri(1 / (1 + math.exp(-epsilon))))

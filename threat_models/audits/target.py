@@ -25,6 +25,7 @@ from privstats.release import Release
 from privstats.schema import (
     CalibrationSchema,
     ClassSchema,
+    CountSchema,
     GradientSchema,
     MeanSchema,
     PartySchema,
@@ -200,6 +201,8 @@ class Target:
         symmetric block sigma is smaller by sqrt 2.
         """
         level = self.sigma[segment.statistic] * _steps_per_unit(self.schema, segment.statistic)
+        if self.privacy.pure:
+            return level
         variance = (level * level / 2) if segment.name.endswith(".off") else level * level
         shares = self.honest_shares if self.draw_rule.divided else 1
         return float(np.sqrt((variance + self.draw_rule.surplus) * max(1, contributions) / shares))
@@ -310,6 +313,8 @@ def _steps_per_unit(schema: Schema, statistic: str) -> float:
         return {"t": float(2**schema.grid_bits), "P": float(2**schema.grid_bits)}[statistic]
     if isinstance(schema, MeanSchema):
         return {"x": feature}[statistic]
+    if isinstance(schema, CountSchema):
+        return {"T": _COUNT_STEPS}[statistic]
     records = of_records(schema)
     if isinstance(records, ClassSchema):
         return {"N": _COUNT_STEPS, "A": feature}.get(statistic, feature * feature)

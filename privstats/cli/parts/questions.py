@@ -131,7 +131,7 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "delta",
         "Which delta?",
-        "The chance that more is learned than epsilon says: well below 1 / records, such as 1e-6.",
+        "The chance that more is learned than epsilon says: well below 1 / records, such as 1e-6; or 0, with central.",
         float,
     ),
 )

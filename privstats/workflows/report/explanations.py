@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from privstats.course import Course
 from privstats.course.kinds import kind_of
-from privstats.dp import Noise, NoPrivacy, group_mu, operating_point
+from privstats.dp import Noise, NoPrivacy, group_mu, operating_point, pure_mu
 from privstats.dp.privacy import Adjacency
 from privstats.plan import Plan, dropout_table
 from privstats.plan.budget import columns
@@ -121,10 +121,11 @@ def not_promised(plan: Plan) -> list[str]:
         out.append("That single records stay hidden: the exact total is released, and exact totals can be taken apart.")
     else:
         out += list(_limits(plan, plan.noise))
-        out.append(
-            f"Certainty: with a chance of at most {_odds(budget.delta)} for each release, more is learned than epsilon "
-            "says."
-        )
+        if budget.delta:
+            out.append(
+                f"Certainty: with a chance of at most {_odds(budget.delta)} for each release, more is learned than "
+                "epsilon says."
+            )
     out += [
         "That the sums teach nothing. What holds for many people, such as a link between a habit and a disease, is "
         "what they are for, and it is learned of those who did not take part, too.",
@@ -146,9 +147,16 @@ def worth(plan: Plan, noise: Noise) -> Table:
     counts = (1,) if _by_client(plan) else _MANY_RECORDS
     rows = []
     for count in counts:
-        one = noise.mu if count == 1 else max(noise.mu, group_mu(plan.schema, noise.sigma, _adjacency(plan), count))
+        one = noise.mu if count == 1 else max(noise.mu, _group_mu(plan, noise, count))
         rows.append((str(count), f"{found(one):g}", f"{math.ceil(1000 * operating_point(one)[1]) / 10:g}"))
     return Table("what the promise is worth", header, rows)
+
+
+def _group_mu(plan: Plan, noise: Noise, count: int) -> float:
+    """mu of so many records together; pure epsilons of them add up."""
+    if noise.pure:
+        return pure_mu(count * noise.epsilon)
+    return group_mu(plan.schema, noise.sigma, _adjacency(plan), count)
 
 
 def dropouts(plan: Plan) -> Table:
@@ -207,8 +215,8 @@ def _people(plan: Plan) -> Iterator[tuple[str, str, str]]:
     yield (
         whom,
         f"With their {what} {change}, nothing that is released gets more than {math.exp(budget.epsilon):.3g} times as "
-        f"likely (epsilon {_short(budget.epsilon)}), but for a chance of {_odds(budget.delta)}. So nobody can tell "
-        "well whether they are in.",
+        f"likely (epsilon {_short(budget.epsilon)}){_unless(budget.delta)}. So nobody can tell well whether they are "
+        "in.",
         _rests_on(plan, noise),
     )
     yield (
@@ -254,6 +262,10 @@ def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
             f"Anything if fewer than {cohort.min_survivors - cohort.colluders} honest parties add their part of the "
             f"noise, or if more than {cohort.colluders} work with whoever wants to know."
         )
+
+
+def _unless(delta: float) -> str:
+    return f", but for a chance of {_odds(delta)}" if delta else ", without exception (delta 0)"
 
 
 def _odds(delta: float) -> str:

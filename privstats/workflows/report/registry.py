@@ -80,7 +80,7 @@ def _basic(plan: Plan, at: datetime) -> dict[str, Any]:
 
 def _variant(plan: Plan) -> dict[str, Any]:
     return {
-        "variant_name": "Approximate DP",
+        "variant_name": "Pure DP" if plan.noise is not None and plan.noise.pure else "Approximate DP",
         "data_domain": f"Every set of records; a record is {plan.schema.record}. {plan.schema.clipping}",
         "unprotected_quantities": "The plan with its classes, columns and bounds, and which parties took part; no "
         "statistic is released without noise.",
@@ -97,8 +97,14 @@ def _loss(statement: Statement, privacy: Privacy) -> dict[str, Any]:
         "privacy_unit": f"{privacy.unit}-level",
         "privacy_unit_details": f"Adjacent data sets differ in {held}, {_ADJACENT[privacy.adjacency]}.",
         "privacy_parameters": {"epsilon": epsilon, "delta": budget.delta},
-        "privacy_parameters_details": f"Of {whole}: mu-GDP with mu = {statement.mu:.6g}, converted on the exact curve.",
+        "privacy_parameters_details": f"Of {whole}: {_accounted(privacy, statement.mu)}.",
     }
+
+
+def _accounted(privacy: Privacy, mu: float) -> str:
+    if privacy.pure:
+        return "pure epsilon by discrete Laplace noise"
+    return f"mu-GDP with mu = {mu:.6g}, converted on the exact curve"
 
 
 def _deployment(noise: Noise) -> str:
@@ -131,20 +137,31 @@ def _model(statement: Statement, noise: Noise) -> dict[str, Any]:
 def _accounting(statement: Statement) -> dict[str, Any]:
     least = statement.plan.min_count
     kept = f"Classes of a noisy count below {least} are left out. " if least else ""
+    noise = statement.plan.noise
     return {
         "post_processing": f"{kept}Models and tables are functions of the release.",
-        "composition": "Gaussian differential privacy: statistics and releases compose as the root of the sum of their "
-        "mu^2 (Dong, Roth, Su 2019); a worst-case record is bounded over all statistics together.",
+        "composition": _ADDED_UP if noise is not None and noise.pure else _ROOT_OF_SQUARES,
     }
+
+
+_ADDED_UP = (
+    "Pure epsilon: those of statistics and of releases add up, and beside releases of Gaussian noise each counts with "
+    "the mu of Gaussian differential privacy that it implies."
+)
+_ROOT_OF_SQUARES = (
+    "Gaussian differential privacy: statistics and releases compose as the root of the sum of their mu^2 (Dong, Roth, "
+    "Su 2019); a worst-case record is bounded over all statistics together."
+)
 
 
 def _implementation(plan: Plan, noise: Noise) -> dict[str, Any]:
     sigmas = ", ".join(f"{row.statistic} {row.sigma:.4g}" for row in noise.rows)
     maps = ", ".join(step.kind for step in plan.schema.transform) or "none"
+    law = "Discrete Laplace" if noise.pure else "Gaussian"
     return {
         "preprocessing_and_hyperparameter_tuning": f"Public maps before the clip: {maps}; clip norm "
         f"{getattr(plan.schema, 'clip_norm', 'none')}. {TO_WRITE}how these were chosen, and whether on public data.",
-        "mechanisms": f"Gaussian noise in whole numbers, by exact samplers, on sums of whole numbers; standard "
+        "mechanisms": f"{law} noise in whole numbers, by exact samplers, on sums of whole numbers; standard "
         f"deviations in real units: {sigmas}. Masked sums, protocol {plan.protocol}. privstats {__version__}.",
         "justification": f"{TO_WRITE}why this epsilon and these bounds",
     }

@@ -58,9 +58,11 @@ def _epsilon(plan: Plan, mu: float, releases: str) -> str:
     if math.isinf(mu):
         return "None: the exact total is released."
     budget = plan.budget()
+    pure = plan.noise is not None and plan.noise.pure
+    curve = "without exception, by Laplace noise" if pure else "on the exact curve of Gaussian noise"
     return (
-        f"Of {releases}: mu {mu:.4g}; of this plan epsilon {budget.epsilon:.4g} at delta {budget.delta:.3g}, on the "
-        f"exact curve of Gaussian noise. {explanations.headline(plan, mu)}"
+        f"Of {releases}: mu {mu:.4g}; of this plan epsilon {budget.epsilon:.4g} at delta {budget.delta:.3g}, {curve}. "
+        f"{explanations.headline(plan, mu)}"
     )
 
 
@@ -75,6 +77,11 @@ def _unit(plan: Plan) -> str:
 
 def _algorithms(plan: Plan) -> str:
     letters = ", ".join(row.letter for row in plan.schema.sent)
+    if plan.noise is not None and plan.noise.pure:
+        return (
+            f"Sums {letters} of clipped records, with discrete Laplace noise sized by their proved L1 sensitivities; "
+            "epsilons of statistics and releases add up."
+        )
     noise = "without noise" if plan.noise is None else "with Gaussian noise sized by the proved joint L2 sensitivity"
     return f"Sums {letters} of clipped records, {noise}; statistics and releases compose as Gaussian DP."
 

@@ -1,0 +1,158 @@
+"""Pure epsilon (delta = 0): exact L1 sensitivities, the scales of Laplace noise that keep it, and its Gaussian-DP.
+
+It mirrors ``sensitivity`` in the norm in which Laplace noise is measured. Proofs: docs/sensitivity.md. ``calibration``
+takes the scales, ``samplers`` draws the noise, and the ledger adds epsilons up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+from scipy.special import ndtri
+
+from privstats.dp.arguments import check_number
+from privstats.dp.privacy import Adjacency, Privacy
+from privstats.errors import PlanError
+from privstats.schema import COUNT_SCALE, ClassSchema, CountSchema, Schema, require_schema
+
+__all__ = ["joint_epsilon", "l1_sensitivity", "laplace_sigma", "laplace_tail", "pure_mu", "scales_of"]
+
+_STATISTICS = "NAD"
+
+
+def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
+    """The most by which one record moves a statistic in L1, in wire steps: exact, and attained by whole records.
+
+    Add-remove, with r = 2**grid_bits the longest record in grid steps: N 4096 (one record in a count); A the largest
+    ``sum_i |x_i|`` of whole x with ``sum_i x_i^2 <= r^2`` in d entries, at most r sqrt(d); D r^2, because
+    ``sum_i x_i^2`` is that sum; T 4096 for each table. Replace-one: twice, by two such records of other classes, or
+    that differ in every table (docs/sensitivity.md).
+
+    Raises:
+        PlanError: an unknown adjacency, or a statistic for which pure epsilon is not offered: B and S have an L1
+            sensitivity of r^2 (d + 1) / 2, under whose noise no head of theirs is of use.
+        SchemaError: not a schema.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 4, "NA", clip_norm=1.0, grid_bits=10)
+        >>> ps.dp.l1_sensitivity(schema, "A", "add-remove")  # (512, 512, 512, 512), a record of length 1024
+        2048
+    """
+    require_schema(schema)
+    if adjacency not in ("add-remove", "replace-one"):
+        raise PlanError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}: choose one")
+    return _moved(schema, statistic) * (1 if adjacency == "add-remove" else 2)
+
+
+def _moved(schema: Schema, statistic: str) -> int:
+    if isinstance(schema, CountSchema) and statistic == "T":
+        return COUNT_SCALE * len(schema.tables)
+    if not isinstance(schema, ClassSchema) or statistic not in _STATISTICS:
+        raise PlanError(
+            "delta = 0 is offered for the class statistics N, A and D and for count tables, and a "
+            f"{type(schema).__name__} sends {statistic}: leave it out, or give a delta above 0"
+        )
+    if statistic == "N":
+        return COUNT_SCALE
+    square = schema.steps**2
+    return _longest(square, schema.features) if statistic == "A" else square
+
+
+def _longest(square: int, entries: int) -> int:
+    """The largest sum |x_1| + ... + |x_d| of whole numbers with ``x_1^2 + ... + x_d^2 <= square``.
+
+    Raising an entry from a to a + 1 costs 2 a + 1 of the square and gives 1, so the cheapest raises come first: all
+    entries reach ``a = isqrt(square // d)``, and what is left raises some of them once more.
+    """
+    each = math.isqrt(square // entries)
+    return entries * each + (square - entries * each * each) // (2 * each + 1)
+
+
+def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency) -> float:
+    """epsilon of releasing the named statistics together, each with discrete Laplace noise of its scale.
+
+    It is ``sum_s Delta_s / b_s`` over L1 sensitivities. One record attains all of them at once in the limit of fine
+    grids: the flattest one of full length, and under replace-one two of different classes.
+
+    Args:
+        schema: bounds every record.
+        scales: b per statistic in wire steps; only the statistics named here are released.
+        adjacency: ``"add-remove"`` or ``"replace-one"``.
+
+    Guarantee:
+        Unit: one record. The release is epsilon-DP with delta = 0 (Dwork, McSherry, Nissim and Smith 2006, for whole
+        numbers Ghosh, Roughgarden and Sundararajan 2009): the density ratio of independent entries is at most
+        ``exp(sum_i |v_i - v'_i| / b_i)``.
+
+    Raises:
+        PlanError: as for :func:`l1_sensitivity`, no scale, or one that is not above 0.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 4, "NA", clip_norm=1.0, grid_bits=10)
+        >>> ps.dp.joint_epsilon(schema, {"N": 4096.0 / 0.25, "A": 2048.0 / 0.75}, "add-remove")
+        1.0
+    """
+    if not scales:
+        raise PlanError("scales name no statistic, as those of Gaussian noise: give the scale of each that is released")
+    for statistic, scale in scales.items():
+        check_number(f"scale of {statistic}", scale, "finite and above 0", 0, ends="()")
+    return math.fsum(l1_sensitivity(schema, s, adjacency) / scale for s, scale in scales.items())
+
+
+def pure_mu(epsilon: float) -> float:
+    """The least mu for which every epsilon-DP release is mu-GDP: 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
+
+    The trade-off curve of epsilon-DP runs straight from (0, 1) to its kink at alpha = beta = 1 / (1 + e^epsilon) and
+    on to (1, 0). That of mu-GDP is convex through (0, 1) and (1, 0) and symmetric, so it lies below where it does at
+    the kink, which is ``Phi(-mu / 2) <= 1 / (1 + e^epsilon)``. Randomised response attains it (docs/privacy.md).
+
+    Raises:
+        PlanError: epsilon is not finite and at least 0.
+
+    Example:
+        >>> round(ps.dp.pure_mu(1.0), 4)
+        1.232
+    """
+    check_number("epsilon", epsilon, "finite and at least 0", 0, ends="[)")
+    return -2 * float(ndtri(math.exp(-epsilon) / (1 + math.exp(-epsilon))))
+
+
+def scales_of(schema: Schema, privacy: Privacy, shares: Mapping[str, float]) -> dict[str, float]:
+    """Scales in wire steps at which the unit of ``privacy`` costs no more than epsilon, in these parts of it.
+
+    A client of at most m records moves m times as much as one, by the triangle inequality; m copies attain it. The
+    scales are rounded up until ``sum_s Delta_s / b_s <= epsilon`` holds for them as fractions.
+
+    Raises:
+        PlanError: as for :func:`l1_sensitivity`.
+    """
+    moved = {s: unit_l1(schema, privacy, s) for s in shares}
+    margin = privacy.trust.margin
+    scales = {s: moved[s] / (privacy.epsilon * margin * share) for s, share in shares.items()}
+    spent = sum(moved[s] / Fraction(scale) for s, scale in scales.items())
+    if spent > Fraction(privacy.epsilon):
+        raise PlanError("the scales of the noise exceed epsilon in rounding: this is a bug in privstats, report it")
+    return scales
+
+
+def unit_l1(schema: Schema, privacy: Privacy, statistic: str) -> int:
+    """:func:`l1_sensitivity` for the unit of a promise: a record, or a client of so many."""
+    return (privacy.max_records_per_client or 1) * l1_sensitivity(schema, statistic, privacy.adjacency)
+
+
+def laplace_sigma(scale: float) -> float:
+    """Standard deviation of discrete Laplace noise: 1 / (sqrt 2 sinh(1 / (2 scale)))."""
+    return 1 / (math.sqrt(2) * math.sinh(1 / (2 * scale)))
+
+
+def laplace_tail(scale: float, reach: float) -> float:
+    """What |X| exceeds with probability ``2 exp(-reach^2 / 2)`` at most, in steps, over ``reach``.
+
+    P(|X| > t) <= 2 exp(-t / scale), so t = scale reach^2 / 2. The sum of m >= 2 such entries exceeds sqrt(m) t with no
+    more: the moment generating function is at most 1 / (1 - (scale s)^2), as of the continuous law, because sinh(y) / y
+    grows; at s = 1.12 / (sqrt(m) scale) Chernoff's exponent is 1.12 reach^2 / 2 - 3.4, above reach^2 / 2 from
+    reach^2 / 2 = 28.4 on, and no plan has less.
+    """
+    return scale * reach / 2

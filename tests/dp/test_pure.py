@@ -1,0 +1,279 @@
+"""Pure epsilon: sensitivities in L1, the scales that keep them, what a pure promise is in Gaussian DP, and refusals."""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr, ndtri
+
+import privstats as ps
+from privstats.dp.pure import _longest, laplace_sigma, laplace_tail
+from privstats.dp.samplers import MAX_SCALE
+from privstats.encoding import flatten, layout_of
+from privstats.errors import PlanError, ReleaseError
+from privstats.inference.counts import count_table
+from privstats.plan.certificate import certificate_text
+from privstats.plan.cohort import reach_of
+from privstats.randomness import seeded
+from privstats.workflows.readers import suggested
+from privstats.workflows.report import Statement, explanations, registry_entry
+from privstats.workflows.report.privacy_report import page_of
+from tests import made
+
+PURE = {"delta": 0.0}
+COHORT = ps.Cohort(3, 3, 200)
+TABLES = ps.CountSchema(
+    (ps.Categories("sex", ("f", "m")), ps.Categories("ill", ("no", "yes"))), (("sex",), ("sex", "ill"))
+)
+
+
+def norms(schema, vectors):
+    """L1 norms by statistic of flat vectors in wire steps."""
+    layout = layout_of(schema)
+    return {s.statistic: np.abs(vectors[..., at]).sum(-1) for s, at in zip(layout.segments, layout.slices, strict=True)}
+
+
+@pytest.mark.parametrize("entries", [1, 2, 3, 4])
+def test_the_longest_whole_record_in_l1_is_what_trying_all_of_them_finds(entries):
+    for radius in range(7):
+        every = product(range(radius + 1), repeat=entries)
+        longest = max(sum(x) for x in every if sum(v * v for v in x) <= radius**2)
+        assert _longest(radius**2, entries) == longest
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(2, 40),
+    st.integers(2, 14),
+    st.floats(0.0, 3.0),
+    st.sampled_from([0.01, 1.0, 30.0]),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_no_record_moves_a_statistic_further_than_its_l1_sensitivity(d, bits, power, stretch, positive, seed):
+    """Records of every shape from one feature to all, up to thirty times beyond the clip, as the library measures."""
+    schema = ps.ClassSchema(2, d, "NAD", clip_norm=2.0, grid_bits=bits, nonnegative=positive)
+    drawn = np.random.default_rng(seed).standard_normal((2, d))
+    rows = np.sign(drawn) * np.abs(drawn) ** power
+    rows = stretch * (np.abs(rows) if positive else rows)
+    one, same, other = (flatten(ps.measure(schema, rows[i : i + 1], [c])) for i, c in ((0, 0), (1, 0), (1, 1)))
+    for adjacency, moves in (("add-remove", (one, other)), ("replace-one", (one - same, one - other))):
+        for moved in moves:
+            for statistic, norm in norms(schema, moved).items():
+                assert norm <= ps.dp.l1_sensitivity(schema, statistic, adjacency)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_one_record_or_pair_attains_every_sensitivity_at_once(adjacency):
+    schema = ps.ClassSchema(2, 16, "NAD", clip_norm=1.0)
+    flat = np.full((1, 16), 0.25)
+    one, other = (flatten(ps.measure(schema, flat, [c])) for c in (0, 1))
+    moved = norms(schema, one if adjacency == "add-remove" else one - other)
+    assert moved == {s: ps.dp.l1_sensitivity(schema, s, adjacency) for s in "NAD"}
+
+
+def test_a_record_counts_once_in_every_table_and_a_replaced_one_twice():
+    yes, no = (
+        flatten(ps.measure(TABLES, {"sex": [s], "ill": [i]})).astype(int) for s, i in (("f", "yes"), ("m", "no"))
+    )
+    assert np.abs(yes).sum() == ps.dp.l1_sensitivity(TABLES, "T", "add-remove") == 2 * 4096
+    assert np.abs(yes - no).sum() == ps.dp.l1_sensitivity(TABLES, "T", "replace-one") == 4 * 4096
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(2, 500),
+    st.floats(0.001, 100.0),
+    st.sampled_from(["add-remove", "replace-one", "client"]),
+    st.sampled_from(["NA", "NAD", "NAD"]),
+)
+def test_the_scales_keep_epsilon_as_fractions_and_waste_none_of_it(d, epsilon, between, letters):
+    unit = {"unit": "client", "max_records_per_client": 7} if between == "client" else {"adjacency": between}
+    schema = ps.ClassSchema(3, d, letters, clip_norm=1.0, grid_bits=8)
+    noise = ps.dp.calibrate(schema, made.promise(epsilon=epsilon, **unit, **PURE), honest_shares=1)
+    records, adjacency = (7, "add-remove") if between == "client" else (1, between)
+    spent = sum(records * ps.dp.l1_sensitivity(schema, s, adjacency) / Fraction(b) for s, b in noise.scales.items())
+    assert Fraction(epsilon) * (1 - Fraction(1, 10**11)) < spent <= Fraction(epsilon)
+    assert [row.epsilon for row in noise.rows] == pytest.approx([epsilon * row.share for row in noise.rows])
+    assert math.fsum(row.share for row in noise.rows) == pytest.approx(1)
+    for row in noise.rows:
+        assert row.sigma * schema.scale_of(row.statistic) == laplace_sigma(noise.scales[row.statistic])
+        assert row.sensitivity * schema.scale_of(row.statistic) == pytest.approx(
+            records * ps.dp.l1_sensitivity(schema, row.statistic, adjacency)
+        )
+
+
+def test_default_shares_are_the_roots_of_those_of_mu_squared():
+    schema = ps.ClassSchema(2, 3, "NAD", clip_norm=1.0)
+    noise = ps.dp.calibrate(schema, made.promise(**PURE), honest_shares=1)
+    roots = {s: math.sqrt(share) for s, share in ps.dp.default_shares(schema).items()}
+    assert {row.statistic: row.share for row in noise.rows} == pytest.approx(
+        {s: r / sum(roots.values()) for s, r in roots.items()}
+    )
+    given_shares = made.promise(shares={"N": 0.5, "A": 0.25, "D": 0.25}, **PURE)
+    assert ps.dp.calibrate(schema, given_shares, honest_shares=1).rows[0].share == 0.5
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 4.0, 30.0])
+def test_pure_mu_is_the_least_whose_curve_lies_below_that_of_pure_epsilon(epsilon):
+    """Not below it anywhere, and above it at the kink with a millionth less."""
+    mu, alpha = ps.dp.pure_mu(epsilon), np.linspace(0, 1, 20_001)
+    pure = np.maximum.reduce([0 * alpha, 1 - math.exp(epsilon) * alpha, math.exp(-epsilon) * (1 - alpha)])
+    assert (ndtr(ndtri(1 - alpha) - mu) <= pure + 1e-12).all()
+    kink = 1 / (1 + math.exp(epsilon))
+    assert ndtr(-ndtri(kink) - mu * (1 - 1e-6)) > kink
+
+
+def test_every_delta_of_a_pure_release_is_below_that_of_its_mu():
+    for epsilon in (0.2, 1.0, 3.0):
+        for smaller in np.linspace(0, epsilon, 9):
+            delta = math.tanh(epsilon / 2) if smaller == 0 else None
+            exact = (math.exp(epsilon) - math.exp(smaller)) / (1 + math.exp(epsilon))  # of randomised response
+            assert exact <= ps.dp.gaussian_delta(ps.dp.pure_mu(epsilon), smaller) * (1 + 1e-9)
+            assert delta is None or delta == pytest.approx(exact)
+
+
+def test_tails_of_one_entry_and_of_sums_are_rarer_than_the_ring_is_sized_for():
+    """One: the law itself. Sums of m: Chernoff's bound with its best exponent, for every number of classes."""
+    scale = 50.0
+    for reach in (math.sqrt(2 * math.log(2.0**41)), 8.0, 9.5):
+        bound = reach * laplace_tail(scale, reach)
+        p = math.exp(-1 / scale)
+        assert 2 * p ** (math.floor(bound) + 1) / (1 + p) <= 2 * math.exp(-(reach**2) / 2)
+        for m in (2, 3, 5, 10, 100, 10_000):
+            place = math.sqrt(m) * bound / scale
+            u = (math.hypot(m, place) - m) / place
+            assert u * place + m * math.log1p(-u * u) >= reach**2 / 2
+    assert reach_of(layout_of(TABLES)) ** 2 / 2 > math.log(2.0**41)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"model": "distributed"}, "delta = 0 is offered with model='central' only: with model='distributed' a share"),
+        ({"model": "local"}, "with model='local' no tail of the sum of all clients' Laplace noise is proved"),
+        ({"model": "panel"}, "with model='panel' the members' boxes hide the exact sum only from bounded computers"),
+        ({"unit": "client", "max_records_per_client": 9, "client_clip": 2.0}, "client_clip shortens a client in L2"),
+        ({"delta": False}, "delta must be a number, got bool"),
+        ({"delta": 1e-16}, "take 0, which is pure epsilon with Laplace noise, or something below 1 / records"),
+        ({"delta": math.nan}, "delta must lie between"),
+    ],
+)
+def test_what_no_pure_promise_covers_is_refused_by_name(change, sentence):
+    with pytest.raises(PlanError) as refusal:
+        made.promise(**{**PURE, **change})
+    assert sentence in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        (ps.ClassSchema(2, 4, "NAB", clip_norm=1.0), "a ClassSchema sends B: leave it out, or give a delta above 0"),
+        (ps.ClassSchema(2, 4, "NAS", clip_norm=1.0), "a ClassSchema sends S"),
+        (ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0), "a RidgeSchema sends G"),
+    ],
+)
+def test_statistics_without_pure_noise_are_refused_by_name(schema, said):
+    with pytest.raises(PlanError, match="delta = 0 is offered for the class statistics N, A and D") as refusal:
+        made.plan(schema, COHORT, made.promise(**PURE))
+    assert said in str(refusal.value)
+
+
+def test_masking_that_may_fail_has_no_place_beside_delta_zero():
+    schema, crowd = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(400, 300, 100_000)
+    with pytest.raises(PlanError, match=r"delta / 100 = 0 is the most"):
+        made.plan(schema, crowd, made.promise(**PURE))
+    panel = [ps.secagg.Identity.generate(seeded(k).bytes).public.hex() for k in (1, 2)]
+    assert made.plan(schema, crowd, made.promise(**PURE), protocol="split", panel=panel).budget().delta == 0
+
+
+def test_noise_too_wide_to_draw_is_refused():
+    schema = ps.ClassSchema(2, 4096, "NA", clip_norm=1.0, grid_bits=20)
+    with pytest.raises(PlanError, match="at most 2\\*\\*35 can be drawn: lower grid_bits, or raise epsilon"):
+        ps.dp.calibrate(schema, made.promise(epsilon=0.001, **PURE), honest_shares=1)
+    with pytest.raises(PlanError, match="scale must be above 0 and at most"):
+        ps.dp.discrete_laplace(2 * MAX_SCALE, 1, seeded(1))
+
+
+@pytest.fixture(scope="module")
+def release():
+    schema = ps.ClassSchema(2, 3, "NAD", clip_norm=1.0)
+    plan = made.plan(schema, COHORT, made.promise(epsilon=20.0, **PURE), min_count=3)
+    rng = np.random.default_rng(0)
+    shards = [(rng.normal(size=(40, 3)) / 3 + 0.5, rng.integers(0, 2, 40)) for _ in range(3)]
+    return ps.simulate(plan, shards, rng=seeded(4)), shards
+
+
+def test_a_release_of_pure_epsilon_from_end_to_end(release, tmp_path):
+    made_release, shards = release
+    plan = made_release.plan
+    assert ps.Plan.from_toml(plan.to_toml()) == plan
+    assert ps.Plan.from_toml(plan.to_toml()).digest == plan.digest
+    exact = sum(flatten(ps.measure(plan.schema, *shard)) for shard in shards)
+    off = np.abs(made_release.vector - exact)
+    levels = np.concatenate([np.full(s.size, plan.noise.scales[s.statistic]) for s in plan.layout.segments])
+    assert (off > 0).all()
+    assert (off < 20 * levels).all()
+    made_release.save(tmp_path / "release.safetensors")
+    again = ps.Release.load(tmp_path / "release.safetensors")
+    assert (again.budget.epsilon, again.budget.delta, again.budget.mu) == (20.0, 0.0, ps.dp.pure_mu(20.0))
+    head = ps.heads.NaiveBayes().fit_release(again)
+    assert (head.provenance_.epsilon, head.provenance_.delta) == (20.0, 0.0)
+    assert "central Laplace noise, one record" in str(plan.budget())
+    assert "epsilon 20 at delta 0" in str(plan.budget())
+    assert plan.noise.released_epsilon(3) == 20.0
+
+
+def test_intervals_crosschecks_rounds_and_streams_refuse_laplace_noise_by_name(release):
+    made_release, _ = release
+    with pytest.raises(ReleaseError, match="a release with delta = 0 has Laplace noise"):
+        ps.inference.table_one(made_release)
+    with pytest.raises(PlanError, match="accountants of Gaussian noise, and delta = 0 has Laplace noise"):
+        made_release.plan.budget(crosscheck="zcdp")
+    plain = made.plan(ps.ClassSchema(2, 3, "NA", clip_norm=1.0), COHORT, made.promise(**PURE))
+    with pytest.raises(PlanError, match="a stream has many: give its plan a delta above 0"):
+        ps.course.Stream(plain, epochs=2)
+    with pytest.raises(PlanError, match="rounds compose in mu: give a delta above 0"):
+        ps.course.Rounds.within(plain)
+
+
+def test_a_count_table_under_pure_epsilon_is_measured_and_its_intervals_are_refused():
+    plan = made.plan(TABLES, COHORT, made.promise(epsilon=10.0, **PURE))
+    records = {"sex": ["f", "m", "f"], "ill": ["no", "yes", "no"]}
+    out = ps.simulate(plan, [ps.measure(TABLES, records)] * 3, rng=seeded(2))
+    assert np.abs(out.moments.T - np.array([6, 3, 6, 0, 0, 3])).max() < 5
+    with pytest.raises(ReleaseError, match="has Laplace noise"):
+        count_table(out, "sex")
+
+
+def test_the_minimum_count_errs_as_laplace_noise_does():
+    deviation = 4.0
+    low, high = ps.dp.doubtful_counts(50, deviation, laplace=True)
+    assert ps.dp.drop_probability(low, 50, deviation, laplace=True) == pytest.approx(0.99)
+    assert ps.dp.drop_probability(high, 50, deviation, laplace=True) == pytest.approx(0.01)
+    drawn = ps.dp.discrete_laplace(deviation * 1024 / math.sqrt(2), 200_000, seeded(3)) / 1024
+    assert np.mean(55 + drawn < 50) == pytest.approx(ps.dp.drop_probability(55, 50, deviation, laplace=True), abs=3e-3)
+
+
+def test_what_an_officer_reads_of_a_pure_promise():
+    plan = made.plan(ps.ClassSchema(2, 3, "NA", clip_norm=1.0), COHORT, made.promise(**PURE))
+    said = str(explanations.promised(plan))
+    assert "2.72 times as likely (epsilon 1), without exception (delta 0)." in said
+    assert not [line for line in explanations.not_promised(plan) if line.startswith("Certainty")]
+    assert explanations.worth(plan, plan.noise).rows[1][1] == f"{explanations.found(ps.dp.pure_mu(2.0)):g}"
+    entry = registry_entry(Statement(plan))["deployment"]
+    assert entry["dp_variant"]["variant_name"] == "Pure DP"
+    assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 0.0}
+    assert "Gaussian noise in whole" not in str(entry)
+    assert "Laplace noise" in page_of(Statement(plan))
+    with pytest.raises(PlanError, match="a certificate is of Gaussian noise, and delta = 0 has Laplace noise"):
+        certificate_text(plan)
+
+
+def test_suggested_shares_of_a_pure_plan_are_parts_of_epsilon():
+    plan = made.plan(ps.ClassSchema(2, 3, "NAD", clip_norm=1.0), COHORT, made.promise(**PURE))
+    assert suggested(plan) == {row.statistic: row.share for row in plan.noise.rows}

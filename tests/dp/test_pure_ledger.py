@@ -1,0 +1,92 @@
+"""Pure epsilons in the ledger: they add up, mix as the mu that they imply, and need a file of their own format."""
+
+import math
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+import privstats as ps
+from privstats.errors import LedgerError
+from tests import made
+
+SCHEMA = ps.ClassSchema(2, 3, "NA", clip_norm=1.0)
+
+
+def plan_of(epsilon, delta=0.0, **change):
+    return made.plan(SCHEMA, ps.Cohort(3, 3, 200), made.promise(epsilon=epsilon, delta=delta, **change))
+
+
+def spend(ledger, plan, run, dataset="ward"):
+    return ledger.spend(dataset, plan=plan.digest, run=run, schema=plan.schema, privacy=plan.privacy, noise=plan.noise)
+
+
+def version(ledger):
+    with closing(sqlite3.connect(ledger.path)) as file:
+        return file.execute("PRAGMA user_version").fetchone()[0]
+
+
+def test_pure_epsilons_add_up_under_a_cap_of_delta_zero_and_nothing_else_is_allowed(tmp_path):
+    ledger = made.ledger(tmp_path / "ledger.db", epsilon=1.0, delta=0.0)
+    for run in (b"a", b"b"):
+        entry = spend(ledger, plan_of(0.4), run)
+        assert entry.pure == 0.4
+    assert spend(ledger, plan_of(0.4), b"b") == entry  # once more before it ended: the same spend
+    account = ledger.account("ward")
+    assert (account.spent, account.pure, account.exceeded) == (pytest.approx(0.8), pytest.approx(0.8), False)
+    with pytest.raises(LedgerError, match=r"would reach epsilon 1.1 .* at most epsilon 0.2 is left"):
+        spend(ledger, plan_of(0.3), b"c")
+    spend(ledger, plan_of(0.2), b"c")
+    with pytest.raises(LedgerError, match=r"would reach epsilon inf with a cap of 1 at delta 0: nothing is left"):
+        spend(ledger, plan_of(0.01, 1e-6), b"d")
+    assert ledger.account("ward").spent == pytest.approx(1.0)
+
+
+def test_a_pure_release_alone_keeps_its_epsilon_at_any_delta_and_a_mixed_one_counts_as_its_mu(tmp_path):
+    ledger = made.ledger(tmp_path / "ledger.db", epsilon=3.0, delta=1e-6)
+    spend(ledger, plan_of(3.0), b"a")  # its mu, 3.3, is far above the cap's; it is (3, 0)-DP all the same
+    assert ledger.account("ward").spent == 3.0
+    with pytest.raises(LedgerError, match="would reach epsilon"):
+        spend(ledger, plan_of(0.01, 1e-6), b"b")
+    mixed = made.ledger(tmp_path / "mixed.db", epsilon=3.0, delta=1e-6)
+    spend(mixed, plan_of(1.0, 1e-6), b"a")
+    entry = spend(mixed, plan_of(0.3), b"b")
+    assert (entry.mu, entry.pure) == (ps.dp.pure_mu(0.3), 0.3)
+    account = mixed.account("ward")
+    whole = math.hypot(plan_of(1.0, 1e-6).noise.mu, ps.dp.pure_mu(0.3))
+    assert account.pure == math.inf
+    assert account.spent == pytest.approx(ps.dp.gaussian_epsilon(whole, 1e-6))
+    with pytest.raises(LedgerError, match="has already spent epsilon inf at delta 0"):
+        mixed.set_cap("ward", **made.cap(50.0, 0.0))
+
+
+def test_another_adjacency_is_charged_what_the_noise_costs_there(tmp_path):
+    ledger = made.ledger(tmp_path / "ledger.db", epsilon=3.0, delta=0.0)
+    entry = spend(ledger, plan_of(1.0, adjacency="replace-one"), b"a")
+    assert entry.pure == pytest.approx(0.5)
+    assert [part.mu for part in entry.parts] == pytest.approx([ps.dp.pure_mu(part) for part in _halves()])
+    client = {"unit": "client", "max_records_per_client": 10}
+    assert spend(ledger, plan_of(5.0, **client), b"b").pure == pytest.approx(0.5)
+
+
+def _halves():
+    return [row.epsilon / 2 for row in plan_of(1.0).noise.rows]
+
+
+def test_a_ledger_with_pure_spends_has_a_format_that_an_older_privstats_refuses(tmp_path):
+    ledger = made.ledger(tmp_path / "ledger.db", epsilon=3.0, delta=1e-6)
+    assert version(ledger) == 2
+    entry = spend(ledger, plan_of(0.5), b"a")
+    assert version(ledger) == 4
+    ledger.withdraw(entry)
+    assert version(ledger) == 4
+    assert ledger.account("ward").spent == 0
+    assert version(made.ledger(tmp_path / "pure.db", epsilon=1.0, delta=0.0)) == 4
+
+
+def test_a_session_charges_its_pure_epsilon(tmp_path):
+    ledger = made.ledger(tmp_path / "ledger.db", epsilon=2.0, delta=0.0)
+    privacy = made.promise(epsilon=1.5, delta=0.0)
+    release = ps.private_release(SCHEMA, privacy, [[0.1, 0.2, 0.3]], [0], ledger=ps.session.Charge(ledger, "ward"))
+    assert (release.budget.epsilon, release.budget.delta) == (1.5, 0.0)
+    assert ledger.account("ward").spent == 1.5
