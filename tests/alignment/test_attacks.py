@@ -102,6 +102,7 @@ def test_attack_two_lists_that_differ_by_one(second):
     assert all(each.step == "failed" for k, each in enumerate(clients) if k != VICTIM)
 
 
+@pytest.mark.ci
 def test_attack_three_lists_of_large_differences():
     """Lists that differ by many clients are no remedy: two that share one client alone, less the list of both.
 

@@ -379,6 +379,7 @@ def test_a_reader_that_leaves_early_is_no_contradiction(tmp_path):
     os.close(writing)
 
 
+@pytest.mark.ci
 def test_audits_of_a_plan_with_names_feed_it_without_them(privstats, folder):
     privacy = made.promise()
     named = made.plan(NAMED, ps.Cohort(3, 2, 99), privacy)

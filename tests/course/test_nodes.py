@@ -162,6 +162,7 @@ RACING = """
 """
 
 
+@pytest.mark.ci
 def test_two_processes_race_for_a_node_and_one_wins(ledger: Ledger) -> None:
     program = textwrap.dedent(RACING).format(root=ROOT, path=str(ledger.path))
     spend(rounds(model="distributed"), ledger, "ward", b"may")

@@ -135,6 +135,7 @@ def test_attack_within_one_epoch_nothing_comes_and_goes_either(tmp_path: Path) -
         book.enter(["ash"])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mechanism", ["increments", "tree"])
 def test_an_audit_of_the_whole_stream_stays_below_its_claim(mechanism: str) -> None:
     audited = audit.stream_of(mechanism, EPOCHS)

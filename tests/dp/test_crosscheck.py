@@ -18,6 +18,7 @@ def noise_of(epsilon, schema=None, **change):
     return calibrate(schema or ClassSchema(10, 64, "NAB", 1.0), privacy, honest_shares=10)
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
 @pytest.mark.parametrize("accountant", MODULE)

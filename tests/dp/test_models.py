@@ -122,6 +122,7 @@ def test_a_planted_comparison_is_noticed(planted):
     assert comparisons(planted)
 
 
+@pytest.mark.ci
 def test_no_other_module_compares_the_name_of_a_model():
     modules = [path for room in ("privstats", "threat_models") for path in (ROOT / room).rglob("*.py")]
     assert len(modules) > 100

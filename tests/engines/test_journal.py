@@ -138,6 +138,7 @@ def check(cohort: Cohort, answer: dict, survivors: list[int]) -> None:
     assert np.array_equal(total.lift(), cohort.sum_over(tuple(survivors)))
 
 
+@pytest.mark.ci
 def test_a_server_killed_between_any_two_messages_ends_in_the_exact_sum(process: ServerProcess) -> None:
     """SIGKILL after every single message and every end of a step, dropouts at each step."""
     cohort, gone, kills = process.cohort, set(), 0
@@ -160,6 +161,7 @@ def test_a_server_killed_between_any_two_messages_ends_in_the_exact_sum(process:
     assert kills == 6 + 6 + 6 + 5 + 5 + 4 + 6
 
 
+@pytest.mark.ci
 def test_a_server_killed_while_it_works_ends_in_the_exact_sum(process: ServerProcess) -> None:
     """SIGKILL at moments that have nothing to do with messages; unacknowledged answers are sent again."""
     cohort, delays = process.cohort, np.random.default_rng(5).uniform(0, np.geomspace(0.004, 0.2, 400))

@@ -76,6 +76,7 @@ class Member:
         return getattr(self.journal, name)
 
 
+@pytest.mark.ci
 def test_everybody_is_killed_between_any_two_messages_from_the_offers_on(tmp_path: Path) -> None:
     """SIGKILL of the whole panel after every step of its own and every message; the sum is exact all the same."""
     run = uploads_of(helpers=2)

@@ -158,6 +158,7 @@ class Journals:
         return Leader(keys=self.run.key(0), panel=self.panel, **self.common)
 
 
+@pytest.mark.ci
 def test_leader_and_helpers_killed_between_any_two_messages_end_in_the_exact_sum(tmp_path: Path) -> None:
     """SIGKILL of everybody after every single message; one client stays silent."""
     journals = Journals(tmp_path)

@@ -11,6 +11,7 @@ from tests.heads.conftest import class_release
 pytest.importorskip("torch")
 
 
+@pytest.mark.ci
 def test_distillation_moves_a_weak_base_toward_its_teacher(blobs):
     X, y = blobs(n=4000, d=8, classes=5, spread=1.0)
     base = ProtoHyper(base="nb", max_rounds=1, rank=4)

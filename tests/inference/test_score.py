@@ -143,6 +143,7 @@ def test_bounds_hold_on_a_grid_of_all_means():
         assert best > 0.99 * claimed
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("schema", [LOGISTIC, POISSON], ids=["logistic", "poisson"])
 def test_the_audit_s_search_does_not_beat_the_bound(schema, privstats, tmp_path):
     (tmp_path / "round.toml").write_text(course_of(schema, 1_000, 1.0).first.to_toml())
@@ -188,6 +189,7 @@ def test_a_masked_course_is_read_the_same_from_files(tmp_path):
         inf.logit([releases[1], releases[0], *releases[2:]])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("family", "n", "epsilon", "rounds"), [("logistic", 4_000, 3.0, None), ("poisson", 4_000, 8.0, 6)]
 )
@@ -204,6 +206,7 @@ def test_intervals_cover(family, n, epsilon, rounds):
     assert np.mean(told) > 0.8
 
 
+@pytest.mark.ci
 def test_rounds_that_end_too_early_tell_nothing():
     """At a rate of 2 % four rounds from 0 have not arrived; with a public guess of the rate and six they have."""
     rare, missed, told = np.array([-4.0, 0.5, -0.3, 0.2]), {}, {}

@@ -19,6 +19,7 @@ def test_a_second_opinion_is_printed_beside_ours():
         ps.Plan(schema=plan.schema, cohort=plan.cohort, privacy=ps.NoPrivacy()).budget(crosscheck="zcdp")
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, *(pytest.param(each, marks=pytest.mark.nightly) for each in (0.1, 10.0))])
 @pytest.mark.parametrize("model", ["central", "distributed"])

@@ -27,6 +27,7 @@ def test_the_thresholds_are_told():
     assert "secrets need 12 shares; 4 clients may vanish and 2 may help the server" in line
 
 
+@pytest.mark.ci
 def test_a_sparse_graph_tells_what_can_fail():
     subject = plan(cohort=ps.Cohort(1_000, 900, 3_000, colluders=100))
     line = told(subject, "over the random graph")

@@ -103,6 +103,7 @@ def test_clients_cannot_vanish_after_they_have_spoken() -> None:
     assert run(plan_of(), SHARDS, {"check": {0, 1, 2}, "reveal": {3}}).release.survivors == (0, 1, 2, 3, 4, 5)
 
 
+@pytest.mark.ci
 @given(st.data())
 def test_schedules_are_drawn_from_the_steps_of_split(data: st.DataObject) -> None:
     plan = plan_of()
@@ -113,6 +114,7 @@ def test_schedules_are_drawn_from_the_steps_of_split(data: st.DataObject) -> Non
     assert run(plan, SHARDS, data.draw(dropout_schedules(plan))).exact
 
 
+@pytest.mark.ci
 def test_distributed_noise_has_its_variance_over_the_survivors() -> None:
     plan = plan_of(ps.Privacy(model="distributed", **DP))
     shards = [(np.zeros((0, 4)), np.zeros(0, int))] * 6

@@ -71,6 +71,7 @@ def test_the_files_are_found():
     assert len(FILES) > 150
 
 
+@pytest.mark.ci
 def test_no_other_code_knows_the_interactive_protocol():
     found = [
         f"{file}:{line}: {word}"
@@ -163,6 +164,7 @@ def guesses(source: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, ast.unparse(node.test if isinstance(node, ast.If | ast.IfExp) else node)
 
 
+@pytest.mark.ci
 def test_whether_a_protocol_has_a_panel_is_asked_of_its_row():
     """``protocol_of(plan.masking).has_panel``: a panel is a list of keys, and a third protocol may have one, too."""
     found = [

@@ -98,6 +98,7 @@ def choices(source: str) -> Iterator[int]:
                 yield node.lineno
 
 
+@pytest.mark.ci
 def test_no_expression_takes_every_other_kind_for_one() -> None:
     files = [path for package in ("privstats", "threat_models") for path in sorted((ROOT / package).rglob("*.py"))]
     found = [

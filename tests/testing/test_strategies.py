@@ -80,6 +80,7 @@ def test_schedules_name_who_is_silent_and_no_more_than_asked(data, plan):
     assert len(set(fatal)) == len(fatal) > spare
 
 
+@pytest.mark.ci
 def test_every_statistic_and_trust_model_is_drawn():
     for name in "BSD":
         find(class_schemas(), lambda schema, name=name: name in schema.statistics)

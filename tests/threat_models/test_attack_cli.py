@@ -77,6 +77,7 @@ def test_too_few_trials_end_in_doubt_with_what_would_do_and_how_long_it_takes(sm
     assert "Too few trials" not in enough.stdout
 
 
+@pytest.mark.ci
 def test_a_run_writes_its_report_and_goes_on(small, tmp_path):
     out = tmp_path / "deep" / "out"
     words = ("run", small, "--seed", "1", "--trials", "8", "--attack", "mean-ratio", "--attack", "quadratic")

@@ -45,6 +45,7 @@ def invoke(*words):
     return CliRunner().invoke(cli.audit, [str(word) for word in words])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", FAST)
 def test_a_sound_plan_passes_every_audit(name, plan_file):
     seed = [] if name == "budget" else ["--seed", "3"]
@@ -67,6 +68,7 @@ def test_a_plan_whose_noise_is_calibrated_ten_times_too_small_ends_with_one(name
     assert json.loads(done.output)[0]["violated"] is True
 
 
+@pytest.mark.ci
 def test_a_false_claim_is_said_to_be_violated(plan_file, monkeypatch):
     honest = Target.draw
     monkeypatch.setattr(Target, "draw", lambda self, releases, rng: honest(self, releases, rng) // 2)

@@ -131,6 +131,7 @@ def test_a_sweep_that_cannot_be_is_one_sentence(pool):
         sweep(plan_of(), chosen, pool, "epsilon", [1], QUICK)
 
 
+@pytest.mark.ci
 def test_the_matrix_has_every_attack_by_everybody(pool):
     chosen = attacks_named(["mean-ratio", "informed", "differencing", "canary-audit"])
     report = matrix(plan_of(promise("distributed")), chosen, pool, QUICK)
@@ -153,6 +154,7 @@ def test_what_does_not_apply_is_underpowered_and_says_why(pool):
     assert "fewer records per class" in crowded.note
 
 
+@pytest.mark.ci
 def test_the_audits_report_through_the_same_rows(pool):
     report = evaluate(plan_of(promise(epsilon=8.0)), attacks_named(["canary-audit"]), pool, Effort(trials=100, seed=1))
     assert [each.metric for each in report.rows[:4]] == ["mu of N", "mu of A", "mu of S", "mu of joint"]
@@ -161,6 +163,7 @@ def test_the_audits_report_through_the_same_rows(pool):
         assert each.verdict == "leaks"
 
 
+@pytest.mark.ci
 def test_a_violated_audit_is_a_violated_report(pool, monkeypatch):
     from threat_models.attacks import audits
     from threat_models.audits.canary import audit_canary

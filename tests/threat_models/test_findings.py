@@ -34,6 +34,7 @@ def test_every_audit_of_a_plan_is_a_section(tmp_path):
         assert all(len(row) == len(table.header) for row in table.rows)
 
 
+@pytest.mark.ci
 def test_dropouts_are_audited_where_noise_is_divided():
     asked = "Audit: does the promise survive dropouts?"
     for model, audited in (("distributed", True), ("central", False)):

@@ -41,6 +41,7 @@ def lands_on_the_ceiling(row, width):
         assert point.tpr_interval[1] >= ceilings.tpr(row.mu, point.fpr_interval[0])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("epsilon", [pytest.param(8.0, marks=pytest.mark.nightly), 3.0])
 def test_the_informed_attacker_lands_on_the_ceiling(epsilon):
     row = informed(epsilon, 400)
@@ -48,6 +49,7 @@ def test_the_informed_attacker_lands_on_the_ceiling(epsilon):
     lands_on_the_ceiling(row, 0.13)
 
 
+@pytest.mark.ci
 def test_colluders_of_a_distributed_plan_bring_the_attacker_to_the_ceiling():
     """Four survive, one of them colludes: the three shares that are left are just what the plan counts on."""
     lands_on_the_ceiling(informed(8.0, 200, "distributed", cohort=Cohort(5, 4, 100, 1)), 0.18)

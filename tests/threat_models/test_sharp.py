@@ -21,6 +21,7 @@ READERS = SHARP[:-1]
 """Those who read releases only: a lying server, which takes most of the time, sees none of these faults."""
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "name", ["central", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("distributed", "ridge"))]
 )
@@ -34,6 +35,7 @@ def test_a_lying_server_gets_nothing_out_of_sound_software():
     assert violations(PLANS["none"], trials=30, names=SHARP[-1:]) == ()
 
 
+@pytest.mark.ci
 def test_a_third_of_the_noise_is_seen_by_those_who_read_releases(monkeypatch):
     honest = world.session.release
 
@@ -45,6 +47,7 @@ def test_a_third_of_the_noise_is_seen_by_those_who_read_releases(monkeypatch):
     assert {"informed", "float-digits"} <= set(violations(PLANS["central"], trials=80, names=READERS))
 
 
+@pytest.mark.ci
 def test_noise_that_is_left_out_is_seen(monkeypatch):
     honest = world.session.release
 

@@ -174,6 +174,7 @@ def test_a_task_of_too_many_words_is_refused_before_it_is_sent(here):
     programs.close()
 
 
+@pytest.mark.ci
 def test_the_program_that_answers_is_loaded_whole_and_draws_nothing_before_it_is_forked():
     """Whatever a message needs is imported once, and no generator exists that two children would share."""
     code = (
@@ -277,6 +278,7 @@ def test_flowers_node_sleeps_as_long_as_the_pauses_know():
     )
 
 
+@pytest.mark.ci
 def test_a_program_that_waits_for_a_lock_ends_with_its_parent():
     """It waits where no signal is noticed, and was started by a shell that ignores SIGINT for it."""
     waiting = (

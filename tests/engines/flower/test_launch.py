@@ -130,6 +130,7 @@ class TestJoin:
             "flower-supernode ended with exit code 3: its own words are above",
         ]
 
+    @pytest.mark.ci
     @pytest.mark.parametrize(("printed", "heard"), [("", False), (RETRYING, True), (f"{RETRYING}; {ONLINE}", False)])
     def test_an_address_that_does_not_answer_is_named_while_the_node_tries_again(
         self, home, given, monkeypatch, printed, heard

@@ -82,6 +82,7 @@ faults = st.builds(
 )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("protocol", STEPS)
 @given(st.lists(faults, max_size=6), st.dictionaries(st.integers(100, 107), st.floats(0, 900), max_size=3))
 def test_faults_and_nodes_that_go_cost_parties_but_never_the_sum(protocol: str, ordered, goes) -> None:

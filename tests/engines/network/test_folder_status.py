@@ -127,6 +127,7 @@ def test_a_party_in_the_middle_names_its_step(tmp_path: Path) -> None:
     assert kept.answers == len(seen)
 
 
+@pytest.mark.ci
 def test_a_course_counts_its_rounds(tmp_path: Path) -> None:
     net = FolderNet(course_study(tmp_path))
     net.goes = dict.fromkeys(range(102, 105), 0.0)

@@ -24,6 +24,7 @@ def test_ten_percent_colluders_and_dropouts_need_the_table_of_the_design(clients
     assert graph.bounds.liveness <= -30
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("clients", "k", "t"), [(100, 42, 32), (1000, 150, 108), (10_000, 192, 137)])
 def test_a_third_more_neighbours_carry_a_server_that_chooses_who_drops(clients: int, k: int, t: int) -> None:
     dropping = {"min_survivors": clients - clients // 10, "colluders": clients // 10}
@@ -108,6 +109,7 @@ def test_the_graph_is_complete_up_to_256_clients_and_robust_beyond() -> None:
     assert solve(256, 250, 5, graph="sparse").neighbours < solve(256, 250, 5, graph="robust").neighbours < 255
 
 
+@pytest.mark.ci
 def test_a_cohort_that_no_robust_graph_carries_is_told_to_expect_fewer_of_either() -> None:
     with pytest.raises(PlanError, match="no robust graph of at most 255 .*expect fewer colluders or fewer dropouts"):
         solve(1000, 800, 100)

@@ -66,6 +66,7 @@ def test_colluders_beyond_the_plan_unmask_a_client():
     assert not cohort.got(None)
 
 
+@pytest.mark.ci
 def test_the_rows_say_that_masks_promise_nothing_ever_comes_out(monkeypatch):
     few = {name: LIES[name] for name in ("equivocation", "replayed keys")}
     monkeypatch.setattr(protocol, "LIES", few)

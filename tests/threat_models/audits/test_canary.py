@@ -39,6 +39,7 @@ def test_on_digits_at_epsilon_one_the_bound_is_nine_tenths_of_the_claim_and_neve
     assert sum(report.violated for report in reports) <= 2
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("schema", "change"),
     [
@@ -65,6 +66,7 @@ def test_every_statistic_of_every_model_is_bounded_close_to_its_claim(schema, ch
     assert not report.violated
 
 
+@pytest.mark.ci
 def test_a_clipped_client_is_bounded_close_to_its_claim():
     """Of one statistic alone less is seen: the copies of one record spend their norm on all of them."""
     private = target(ClassSchema(3, 8, "NAB", 1.0), unit="client", max_records_per_client=30, client_clip=4.0)
@@ -82,6 +84,7 @@ def test_pairs_that_change_fold_are_found_for_ridge(swap):
     assert float(np.linalg.norm(shift / private.levels())) <= private.promise.mu * (1 + 1e-9)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("factor", [0.9, pytest.param(0.1, marks=pytest.mark.nightly)])
 def test_noise_that_is_too_small_where_it_is_calibrated_is_flagged(factor, monkeypatch):
     """The plan's table goes on saying what the noise should be: nothing may be rescaled by it."""
@@ -133,6 +136,7 @@ def test_a_check_of_what_is_plausible_before_the_noise_is_an_oracle(monkeypatch)
     assert [name for name, verdict in verdicts.items() if verdict == "violates"] == ["plausible"]
 
 
+@pytest.mark.ci
 def test_a_wrap_before_the_noise_is_flagged_where_nothing_is_refused(monkeypatch):
     """What is refused hides the wrap in both worlds; the noise in the ring does so without it."""
     monkeypatch.setattr(session, "check_plausible", lambda plan, vector: None)

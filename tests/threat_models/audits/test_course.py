@@ -75,6 +75,7 @@ def test_nodes_that_cost_more_than_was_promised_as_a_whole_violate_it(part: floa
     assert (row(report)["mu promised"] < row(report)["mu claimed"] * (1 - 1e-9)) is violated
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("extra", "moved"), [(1, 1.13), pytest.param(3, 1.61, marks=pytest.mark.nightly)])
 def test_with_the_mark_disabled_every_extra_session_is_another_release(
     extra: int, moved: float, monkeypatch: pytest.MonkeyPatch
@@ -106,6 +107,7 @@ CLIENTS = [
 ]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("schema", "terms"), CLIENTS)
 def test_a_whole_client_as_the_canary_ends_at_or_below_the_claim(schema: Any, terms: dict[str, Any]) -> None:
     course = rounds(schema, 2, epsilon=EPSILON, model="distributed", unit="client", **terms)
@@ -118,6 +120,7 @@ def test_a_whole_client_as_the_canary_ends_at_or_below_the_claim(schema: Any, te
     assert "the canary is one client" in report.notes[1]
 
 
+@pytest.mark.ci
 def test_a_client_that_a_plan_does_not_clip_moves_more_than_the_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: forty records and a clip of three, and nobody clips. The audit sees it in what the canary moves."""
     monkeypatch.setattr("threat_models.audits.target.clip_client", lambda schema, privacy, vector: vector)
@@ -139,6 +142,7 @@ def test_helpers_of_the_servers_own_give_it_no_second_upload(terms: dict[str, An
     assert found["verdict"] == "no evidence"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "terms",
     [

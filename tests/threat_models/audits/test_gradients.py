@@ -102,6 +102,7 @@ def test_plans_of_records_have_another_search() -> None:
         audit_gradients(target_of(plan_of()), seeded(1))
 
 
+@pytest.mark.ci
 def test_the_command_searches_a_rounds_plan_and_the_others_say_what_they_take(tmp_path: Any, privstats: Any) -> None:
     course = rounds(model="distributed")
     plan = course.next(ps.simulate(course, shards())[:1])

@@ -41,6 +41,7 @@ def released(private, gone=(2,), rng=None):
     return release, parties
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("model", made.MODELS)
 @pytest.mark.parametrize("schema", [SMALL, RIDGE])
 def test_sound_noise_passes_with_the_power_that_was_asked_for(model, schema):

@@ -32,6 +32,7 @@ def rows(report: Report) -> list[dict[str, Any]]:
     return [dict(zip(report.columns, row, strict=True)) for row in report.rows]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("epochs", [2, pytest.param(8, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_correct_stream_is_not_accused_and_its_price_is_nearly_spent(mechanism: str, epochs: int) -> None:

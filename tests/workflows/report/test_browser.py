@@ -81,6 +81,7 @@ def seen(folder, names, width):
     return json.loads(told[1]), [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
 def test_pages_fit_a_phone_and_their_links_work(tmp_path):

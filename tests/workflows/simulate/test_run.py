@@ -64,6 +64,7 @@ def test_with_too_few_survivors_there_is_a_named_error_and_no_sum(step, model):
     assert caught.value.code.startswith("too_few")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("model", made.MODELS)
 def test_the_noise_in_the_release_is_as_wide_as_it_says(model):
     """Each statistic's residual from the exact sum has the declared standard deviation (chi-square, 5 sigma)."""

@@ -76,6 +76,7 @@ def test_skew_changes_what_a_limited_client_may_bring():
     assert skewed != even
 
 
+@pytest.mark.ci
 def test_the_same_seed_is_the_same_bytes_in_one_process_or_two(result):
     again, parallel, other = found(with_baselines=True), found(with_baselines=True, jobs=2), found(seed=2)
     assert result.to_json() == again.to_json() == parallel.to_json()
@@ -186,6 +187,7 @@ def test_pictures_are_the_same_bytes_and_of_three_kinds(result):
     assert b"central noise" in first["svg"] or b"<path" in first["svg"]
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "axes",

@@ -120,6 +120,7 @@ def test_the_command_prints_a_table_and_writes_json_and_a_page(privstats, folder
     assert "holds a finished sweep" in refused.stderr
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 def test_the_command_varies_every_axis_and_goes_on_where_it_was_stopped(privstats, folder, monkeypatch):
     pytest.importorskip("matplotlib", reason="the report extra is not installed")

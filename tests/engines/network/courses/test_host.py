@@ -53,6 +53,7 @@ def exact(study: CourseStudy, releases: Any) -> list[tuple[int, ...] | None]:
 EVERYBODY = tuple(range(CLIENTS))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("schema", [SOFTMAX, RIDGE], ids=["class", "ridge"])
 @pytest.mark.usefixtures("silent")
 def test_a_whole_course_over_folders_is_the_course_in_memory_on_every_integer(schema: Any, tmp_path: Path) -> None:
@@ -97,6 +98,7 @@ def test_an_alignment_under_a_promise_is_carried_like_any_course(tmp_path: Path)
     assert [np.array_equal(a.vector, b.vector) for a, b in zip(found, beside, strict=True) if a and b] == [True, True]
 
 
+@pytest.mark.ci
 def test_an_alignment_without_noise_is_over_the_clients_of_its_first_sum(tmp_path: Path) -> None:
     """Every party remembers which list it signed, and signs no other: who came late is in no round."""
     course = Alignment(made.plan(SHRUNK, NINE))
@@ -127,6 +129,7 @@ def test_with_helpers_it_is_the_same_course(tmp_path: Path) -> None:
     assert not any(net.logs.values())
 
 
+@pytest.mark.ci
 def test_over_a_rehearsal_in_one_process_with_noise(tmp_path: Path) -> None:
     study = course_study(tmp_path)
     box = LocalTransport({100 + peer: study.home(peer) for peer in range(CLIENTS)})
@@ -141,6 +144,7 @@ def test_over_a_rehearsal_in_one_process_with_noise(tmp_path: Path) -> None:
         host.run(box, Deadlines(), sleep=lambda _: None, say=lambda _: None)
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("silent")
 def test_a_party_that_is_absent_in_one_round_is_back_in_the_next(tmp_path: Path) -> None:
     """It has seen neither the plans nor the sums of the two that it missed, and is sent them with the third."""
@@ -159,6 +163,7 @@ def test_a_party_that_is_absent_in_one_round_is_back_in_the_next(tmp_path: Path)
     assert "lacks releases" not in "".join(net.lines)
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("silent")
 def test_too_few_in_a_round_wait_and_the_next_run_goes_on_with_the_same_plan(tmp_path: Path) -> None:
     study = course_study(tmp_path)
@@ -190,6 +195,7 @@ def killed_at(study: CourseStudy, message: int) -> None:
 NIGHTLY = [pytest.param(each, marks=pytest.mark.nightly) for each in ((35,), (51, 7, 12), (5,), (70, 1), (98,))]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("messages", [(13,), (36,), *NIGHTLY], ids=str)
 @pytest.mark.usefixtures("silent")
 def test_a_server_killed_inside_a_round_or_between_two_goes_on_to_the_same_end(messages: Any, tmp_path: Path) -> None:
@@ -200,6 +206,7 @@ def test_a_server_killed_inside_a_round_or_between_two_goes_on_to_the_same_end(m
     assert all(study.account(peer).entries[0].begun == (0, 1, 2) for peer in range(CLIENTS))
 
 
+@pytest.mark.ci
 def test_killed_in_the_last_farewell_it_is_said_again(tmp_path: Path) -> None:
     """All is released, and nobody but the first party has heard that it is over: the others keep a last answer."""
     study = course_study(tmp_path)
@@ -216,6 +223,7 @@ def kept_bytes(study: CourseStudy, peer: int) -> int:
     return journal.stat().st_size
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("silent")
 def test_a_round_that_is_given_up_ends_without_a_sum_and_the_course_goes_on(tmp_path: Path) -> None:
     study = course_study(tmp_path, rounds(rounds=2, retries=1, model="distributed"))
@@ -242,6 +250,7 @@ def test_the_journal_of_a_round_that_was_put_back_names_the_folder_that_the_comm
         FolderNet(course_study(tmp_path)).run()
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("silent")
 def test_a_sum_that_is_not_released_is_a_round_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study, real = course_study(tmp_path), ps.session.check_plausible
@@ -256,6 +265,7 @@ def test_a_sum_that_is_not_released_is_a_round_without_one(tmp_path: Path, monke
     assert exact(study, found.releases) == [EVERYBODY, None, EVERYBODY]
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("silent")
 def test_a_session_that_fails_is_a_round_without_a_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = course_study(tmp_path)
@@ -272,6 +282,7 @@ def test_a_session_that_fails_is_a_round_without_a_sum(tmp_path: Path, monkeypat
     assert "course, round 1: aggregation aborted at step 'unmask' (implausible): not today" in net.lines
 
 
+@pytest.mark.ci
 def test_a_central_server_marks_its_rounds_and_draws_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = course_study(tmp_path, rounds())
     open_account(study.host)

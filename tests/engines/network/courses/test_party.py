@@ -191,6 +191,7 @@ def test_a_second_plan_that_follows_within_rounding_is_refused_too(desk: Desk) -
     assert desk.lines[-1].startswith("the server sent another plan for round 1 before; compare")
 
 
+@pytest.mark.ci
 def test_a_release_of_another_plan_than_the_rounds_is_refused(tmp_path: Path) -> None:
     desk = Desk(course_study(tmp_path))
     net = FolderNet(desk.study)
@@ -315,6 +316,7 @@ def test_what_check_and_join_do_before_anything_is_sent_spends_nothing(tmp_path:
     assert desk.study.account(0).entries == ()
 
 
+@pytest.mark.ci
 def test_last_answers_are_given_up_with_the_next_round_and_after_a_month(tmp_path: Path) -> None:
     study = course_study(tmp_path)
     net = FolderNet(study)

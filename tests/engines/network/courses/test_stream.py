@@ -37,6 +37,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"privstats.dp.{name}", zeros)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("epochs", "away", "unlearned", "settled"),
     [
@@ -135,6 +136,7 @@ def test_an_epoch_with_too_few_waits_and_given_up_its_records_go_with_the_next(t
     assert np.array_equal(ward.total(), ward.afresh())
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("silent")
 @pytest.mark.parametrize("model", ["distributed", pytest.param("central", marks=pytest.mark.nightly)])
 def test_a_tree_has_a_node_for_every_span_and_is_spent_once(model: Any, tmp_path: Path) -> None:
@@ -194,6 +196,7 @@ def upload_lost(ward: Ward, party: int = 4) -> None:
         assert ward.epoch() == (tuple(each for each in EVERYBODY if each != party),)
 
 
+@pytest.mark.ci
 def test_a_vector_lost_on_its_way_is_sent_again_by_the_words_of_those_who_were_in(tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(3))
     ward.bring_all()
@@ -238,6 +241,7 @@ def lied_about(ward: Ward) -> None:
     (node.home / "words").write_bytes(msgspec.msgpack.encode(lie))
 
 
+@pytest.mark.ci
 def test_attack_a_server_invents_a_list_without_a_party_that_it_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +272,7 @@ def everything_again(registry: RecordRegistry, view: Any, level: int) -> tuple[s
     return {key for (key,) in view.log.connection.execute("SELECT key FROM registry_states")}, set()
 
 
+@pytest.mark.ci
 def test_attack_a_server_asks_for_an_epoch_again_with_another_cohort(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,6 +324,7 @@ def test_attack_another_roster_is_another_stream(tmp_path: Path) -> None:
     assert ward.releases()[0].survivors == (1, 2, 3, 4)  # type: ignore[union-attr]
 
 
+@pytest.mark.ci
 def test_records_that_were_moved_away_are_asked_for_and_nothing_is_marked(tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(2))
     ward.bring_all()
@@ -352,6 +358,7 @@ class Corner:
         return np.zeros(size, int)
 
 
+@pytest.mark.ci
 def test_attack_records_that_leave_hide_a_sum_of_more_records_than_the_ring_is_made_for(tmp_path: Path) -> None:
     """500 leave at one corner and 500 enter at the other: the counts say 0, and the sums of x wrapped unseen."""
     ward = Ward(tmp_path, exact(3))
@@ -365,6 +372,7 @@ def test_attack_records_that_leave_hide_a_sum_of_more_records_than_the_ring_is_m
     assert np.array_equal(ward.total(), ward.afresh())
 
 
+@pytest.mark.ci
 def test_a_party_that_brought_more_than_an_epoch_has_room_for_sends_it_in_parts(tmp_path: Path) -> None:
     """Refused when the round is opened, it would be in no epoch any more, and one record would decide."""
     ward = Ward(tmp_path, exact(4))
@@ -410,6 +418,7 @@ def test_who_misses_the_end_keeps_no_answer_beyond_the_next_round(tmp_path: Path
     assert np.array_equal(ward.total(), ward.afresh())
 
 
+@pytest.mark.ci
 def test_records_of_a_round_that_every_helper_abandoned_go_with_the_next(tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(3), helpers=2)
     ward.bring_all()
