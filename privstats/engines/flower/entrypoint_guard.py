@@ -269,8 +269,15 @@ def _client() -> Callable[[], None]:
     return main
 
 
+def _server() -> Callable[[], None]:
+    """The server program; our app is loaded here, before the program is forked for a run."""
+    main = pin_server()
+    importlib.import_module("privstats.engines.flower.server_app")
+    return main
+
+
 def _executor() -> Callable[[], None]:
-    """Flower's executor; the program that it starts for each message is forked from a loaded one."""
+    """Flower's executor; the program that it starts for each message, or run, is forked from a loaded one."""
     replace("flwr.supercore.superexec.run_superexec", {_MONITOR: end_with})
     name, bell = os.environ.get(fork_server.PROGRAM), os.environ.get(BELL)
     if name is not None:
@@ -313,7 +320,7 @@ _MAINS: Mapping[str, Callable[[], Callable[[], None]]] = {
     "flower-supernode": _supernode,
     _EXECUTOR: _executor,
     "flwr-clientapp": _client,
-    "flwr-serverapp": pin_server,
+    "flwr-serverapp": _server,
 }
 
 

@@ -1,6 +1,6 @@
-"""A fork server for Flower's client program: it is loaded once and forks for each message, which is cheaper.
+"""A fork server for Flower's client or server program: loaded once, it forks for each message or run, which is cheaper.
 
-Flower's executor starts a program for each message. Here it sends the program's arguments to a fork server instead: a
+Flower's executor starts a program for each of them. Here it sends the program's arguments to a fork server instead: a
 process that has loaded Flower and this library under the guards of ``entrypoint_guard``. The server opens no folder,
 holds no key and no connection, and makes no generator: only the child does, which ends with its task.
 """

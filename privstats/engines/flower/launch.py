@@ -147,8 +147,7 @@ def _joined(
         _must_exist(what, path)
     check_authority(root_certificates)
     check_node_key(key)
-    own = {fork_server.PROGRAM: "flwr-clientapp", IDLE: str(idle_seconds)}
-    environment = {**_environment(home, "flwr-clientapp"), **own}
+    environment = {**_environment(home, "flwr-clientapp"), IDLE: str(idle_seconds)}
     environment[BELL] = str(Bell(Path(environment["FLWR_HOME"]) / "bell").hung().path)
     words = [
         *entrypoint_guard.command("flower-supernode"),
@@ -279,6 +278,7 @@ def _environment(home: Path, runs: str) -> dict[str, str]:
         **os.environ,
         "PATH": str(programs),
         "FLWR_HOME": str(flower),
+        fork_server.PROGRAM: runs,
         "FLWR_TELEMETRY_ENABLED": "0",
         "FLWR_DISABLE_UPDATE_CHECK": "1",
         "FLWR_INTERNAL_GRPC_CONTROL_API": "0",  # these listen on ports of their own, on every address

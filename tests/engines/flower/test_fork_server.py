@@ -175,16 +175,23 @@ def test_a_task_of_too_many_words_is_refused_before_it_is_sent(here):
 
 
 @pytest.mark.ci
-def test_the_program_that_answers_is_loaded_whole_and_draws_nothing_before_it_is_forked():
-    """Whatever a message needs is imported once, and no generator exists that two children would share."""
+@pytest.mark.parametrize(
+    ("name", "loaded"),
+    [
+        ("flwr-clientapp", {"privstats.engines.network.party", "privstats.engines.flower.client_app"}),
+        ("flwr-serverapp", {"privstats.engines.network.host", "privstats.engines.flower.server_app"}),
+    ],
+)
+def test_a_program_is_loaded_whole_and_draws_nothing_before_it_is_forked(name, loaded):
+    """Whatever a task needs is imported once, and no generator exists that two children would share."""
     code = (
         "import gc, sys, threading\n"
         "from privstats.engines.flower import entrypoint_guard\n"
         "from privstats.randomness import Generator\n"
-        "entrypoint_guard._client()\n"
+        f"entrypoint_guard._MAINS[{name!r}]()\n"
         "assert threading.active_count() == 1\n"
         "assert not any(isinstance(each, Generator) for each in gc.get_objects())\n"
-        "assert {'privstats.engines.network.party', 'privstats.engines.flower.client_app'} <= set(sys.modules)\n"
+        f"assert {loaded!r} <= set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
