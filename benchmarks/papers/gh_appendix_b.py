@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 import privstats as ps
 from benchmarks.attacks.pictures import RECORDS
 from benchmarks.measuring import Row, Rows, Tables
-from benchmarks.papers.running import paper_command
+from benchmarks.papers.running import Parts, paper_command
 from benchmarks.papers.sets import Features, nearest_to
 from privstats import heads
 from privstats.randomness import seeded
@@ -39,16 +39,38 @@ CLIENTS = 20
 _PENALTIES = tuple(10.0**power for power in range(1, 6))
 
 
-def tables(options: argparse.Namespace) -> Tables:
-    """Table after table, in the order of the appendix."""
+def _cifar(options: argparse.Namespace) -> Any:
     warnings.simplefilter("ignore", heads.FewRecordsWarning)
-    quick: bool = options.quick
-    yield LEAKAGE, leakage(2 if quick else 5)
-    features = nearest_to("CIFAR-10", quick=quick)
-    yield f"local noise by k, {features.said}", local_noise(features, (8, 16) if quick else (16, 32, 64, 128, 256))
-    yield f"noise on the final head, {features.said}", final_heads(features, (1.0,) if quick else (0.3, 1.0, 3.0))
-    yield f"Gaussian or Laplace, {features.said}", laplace(features, (1.0,) if quick else (0.3, 1.0, 3.0, 10.0))
-    yield "Gaussian or Laplace, noise of one count of a table", counts((1, 8) if quick else (1, 4, 8, 9, 16, 64))
+    return nearest_to("CIFAR-10", quick=options.quick)
+
+
+def _leakage(options: argparse.Namespace) -> Tables:
+    yield LEAKAGE, leakage(2 if options.quick else 5)
+
+
+def _local(options: argparse.Namespace) -> Tables:
+    features = _cifar(options)
+    wide = (8, 16) if options.quick else (16, 32, 64, 128, 256)
+    yield f"local noise by k, {features.said}", local_noise(features, wide)
+
+
+def _final(options: argparse.Namespace) -> Tables:
+    features = _cifar(options)
+    yield f"noise on the final head, {features.said}", final_heads(features, _epsilons(options, (0.3, 1.0, 3.0)))
+
+
+def _laplace(options: argparse.Namespace) -> Tables:
+    features = _cifar(options)
+    yield f"Gaussian or Laplace, {features.said}", laplace(features, _epsilons(options, (0.3, 1.0, 3.0, 10.0)))
+    many = (1, 8) if options.quick else (1, 4, 8, 9, 16, 64)
+    yield "Gaussian or Laplace, noise of one count of a table", counts(many)
+
+
+def _epsilons(options: argparse.Namespace, whole: tuple[float, ...]) -> tuple[float, ...]:
+    return (1.0,) if options.quick else whole
+
+
+PARTS: Parts = {"leakage": _leakage, "local": _local, "final": _final, "laplace": _laplace}
 
 
 def leakage(trials: int) -> Rows:
@@ -211,4 +233,4 @@ def counts(tables_of: tuple[int, ...]) -> Rows:
 
 
 if __name__ == "__main__":
-    paper_command("gh_appendix_b", __doc__, tables)
+    paper_command("gh_appendix_b", __doc__, PARTS)

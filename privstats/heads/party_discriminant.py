@@ -102,10 +102,12 @@ class PartyDiscriminant(ClassHead):
             raise ReleaseError(f"this is a release of a {type(schema).__name__}; PartyDiscriminant reads a PartySchema")
         sums: Any = found.moments
         classes = class_labels(schema, schema.classes, labels)
-        self.classes_, self.preprocessing_, self.provenance_ = classes, Preprocessing.of_release(found), UNKNOWN
-        if self.preprocessing_.inputs is not None:
-            self.n_features_in_ = self.preprocessing_.inputs
-        self._settle(sums.P, np.zeros(schema.features) if X_site is None else self._mean(X_site))
+        preprocessing = Preprocessing.of_release(found)
+        centre = np.zeros(schema.features) if X_site is None else _mean(preprocessing, X_site)
+        self.classes_, self.preprocessing_, self.provenance_ = classes, preprocessing, UNKNOWN
+        if preprocessing.inputs is not None:
+            self.n_features_in_ = preprocessing.inputs
+        self._settle(sums.P, centre)
         made = Provenance.of([found])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = made if X_site is None else made.beside_exact_rows
         return self
@@ -124,19 +126,20 @@ class PartyDiscriminant(ClassHead):
     def _solve(self, evidence: ClassEvidence) -> Rule:
         raise NotImplementedError("a direction is no function of class sums; see fit_release")
 
-    def _mean(self, X_site: Any) -> Array:
-        """The mean of rows behind the public map and the clip."""
-        given = self.preprocessing_.ordered(as_numpy(X_site))
-        if np.ndim(given) != 2 or not len(given):
-            raise DataError("X_site must be a matrix of at least one row, as predict takes them; or leave it out")
-        mean: Array = self.preprocessing_.apply(given).mean(axis=0)
-        if not np.isfinite(mean).all():
-            raise DataError("X_site must hold finite numbers; drop or impute missing values")
-        return mean
-
     def _settle(self, weights: Array, center: Array) -> None:
         rule = LinearRule(np.asarray(weights), -np.asarray(weights) @ center)
         if not all(np.isfinite(array).all() for array in rule.arrays().values()):
             raise ReleaseError("PartyDiscriminant found no finite weights; the release is damaged, fetch it again")
         self._adopt(rule)
         self.center_ = center
+
+
+def _mean(preprocessing: Preprocessing, X_site: Any) -> Array:
+    """The mean of rows behind the public map and the clip."""
+    given = preprocessing.ordered(as_numpy(X_site))
+    if np.ndim(given) != 2 or not len(given):
+        raise DataError("X_site must be a matrix of at least one row, as predict takes them; or leave it out")
+    mean: Array = preprocessing.apply(given).mean(axis=0)
+    if not np.isfinite(mean).all():
+        raise DataError("X_site must hold finite numbers; drop or impute missing values")
+    return mean

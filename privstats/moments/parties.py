@@ -56,6 +56,8 @@ class PartyMoments(Moments):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.records is not None and (type(self.records) is not int or self.records < 0):
+            raise DataError(f"records must be a whole number of at least 0, or None, got {self.records!r}")
         if self.records is not None and self.records <= 1 and _square(self.P) > self.schema.steps**2:
             raise DataError("P of one party must not be longer than 2**grid_bits; build it with measure()")
 

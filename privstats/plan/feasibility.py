@@ -254,13 +254,19 @@ def check_alignment(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy
         raise PlanError("a round without noise must name its clients in schema.among: those of the first sum, in order")
 
 
-def check_parties(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
-    """Refuse a promise for whole parties in terms of records, and the exchange of a client under any other schema.
+def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:
+    """Refuse whole parties in terms of records, and the exchange of a client under any other schema.
 
     Raises:
         PlanError: a ``PartySchema`` and not ``max_records_per_client=1``, or a ``client_clip``, which would clip twice;
-            another schema and the exchange of a client, for which no audit searches.
+            fewer ``max_records`` than clients; another schema and the exchange of a client, for which no audit
+            searches.
     """
+    if isinstance(schema, PartySchema) and cohort.max_records < cohort.clients:
+        raise PlanError(
+            f"a party is one record of a PartySchema, so max_records must be at least clients, {cohort.clients}, "
+            f"not {cohort.max_records}"
+        )
     if isinstance(privacy, NoPrivacy) or privacy.unit == "record":
         return
     if not isinstance(schema, PartySchema):

@@ -113,7 +113,7 @@ class Plan:
         check_local_maps(self.schema, self.privacy)
         check_alignment(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
         check_sites(self.schema, self.cohort, self.privacy)
-        check_parties(self.schema, self.privacy)
+        check_parties(self.schema, self.cohort, self.privacy)
         check_size(self.layout)
         if self.claim is not None:  # raises where nothing of the schema's can be proved
             warnings.warn("validity is experimental: docs/proofs.md lists what is unproved", UserWarning, stacklevel=3)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
+from privstats.errors import SchemaError
 from privstats.schema.base import Predicted, Schema
 from privstats.schema.checks import checked_names, checked_vectors, settle, whole
 from privstats.schema.classes import ClassSchema
@@ -16,6 +17,8 @@ from privstats.schema.statistic import PARTY_TABLE, Statistic, by_letter, letter
 from privstats.transforms import Transform
 
 __all__ = ["PartySchema"]
+
+_MOST_FEATURES = 8192
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class PartySchema(Schema):
 
     Args:
         classes: number of classes C, at least 2; labels are 0..C-1.
-        features: dimension d of the rows (after ``transform``), at least 2.
+        features: dimension d of the rows (after ``transform``), 2 to 8,192.
         clip_norm: what rows are shortened to. No bound rests on it; ``UnitNorm()`` in the transform suits most data.
         grid_bits: f; a direction is 2**f steps long. Between 2 and 20.
         nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
@@ -72,6 +75,11 @@ class PartySchema(Schema):
     def __post_init__(self) -> None:
         settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
         settle(self, **checked_vectors(self))
+        if self.features > _MOST_FEATURES:
+            raise SchemaError(
+                f"features must be at most {_MOST_FEATURES}, not {self.features}: each party solves a system of "
+                "features x features; put a GaussianProjection before it"
+            )
         settle(self, class_names=checked_names("class_names", self.class_names, self.classes, "classes"))
 
     @property

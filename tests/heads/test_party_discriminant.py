@@ -103,6 +103,14 @@ def test_what_it_cannot_use_is_refused(release: ps.Release, given: Any, error: A
         heads.PartyDiscriminant().fit_release(release, **given)
 
 
+def test_a_fit_that_fails_leaves_the_earlier_head_as_it_was(release: ps.Release) -> None:
+    head = heads.PartyDiscriminant().fit_release(release)
+    before = head.predict(SITE)
+    with pytest.raises(DataError, match="X_site"):
+        head.fit_release(release, labels=NAMES[::-1], X_site=np.empty((0, 64)))
+    assert (head.predict(SITE) == before).all()
+
+
 def test_a_site_without_a_transform_is_asked_for_finite_rows_too() -> None:
     release = released(ps.PartySchema(10, 64, 16.0, class_names=NAMES))
     with pytest.raises(DataError, match="X_site must hold finite numbers"):

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 
 import privstats as ps
 from privstats.encoding import flatten
-from privstats.errors import DataError, LedgerError, PlanError
+from privstats.errors import DataError, LedgerError, PlanError, SchemaError
 from privstats.moments.parties import PartyMoments, cut, direction, shortened
 from privstats.randomness import seeded
 from privstats.transforms import UnitNorm
@@ -140,6 +140,25 @@ def test_a_direction_that_is_too_long_is_no_partys() -> None:
     plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(5, 5, 5), privacy=made.promise(**PARTY))
     with pytest.raises(DataError, match="more records than privacy.max_records_per_client=1"):
         ps.session.contribution(plan, both)
+
+
+@pytest.mark.parametrize("records", [float("nan"), -3, 1.0, True])
+def test_attack_a_direction_of_an_odd_number_of_records_is_none(records: Any) -> None:
+    P = np.zeros((C, D), np.int64)
+    P[0, 0] = 10 * SCHEMA.steps
+    with pytest.raises(DataError, match="records must be a whole number of at least 0"):
+        PartyMoments(SCHEMA, P, records=records)
+
+
+def test_a_system_that_no_party_can_solve_is_refused_before_all_agree_on_it() -> None:
+    with pytest.raises(SchemaError, match="features must be at most 8192, not 60000"):
+        ps.PartySchema(2, 60_000)
+
+
+def test_a_cohort_of_more_parties_than_records_is_refused() -> None:
+    """Its ring would be made for too few."""
+    with pytest.raises(PlanError, match="max_records must be at least clients, 40, not 10"):
+        made.plan(SCHEMA, ps.Cohort(40, 40, 10), made.promise(unit="client", max_records_per_client=1))
 
 
 def test_parties_attain_the_bound() -> None:

@@ -315,6 +315,7 @@ def test_another_plan_file_is_refused(old: str, new: str, claim: str) -> None:
         ("colluders = 2", "colluders = -92"),
         ("min_survivors = 15", "min_survivors = 100"),
         ("max_records_per_client = 4", "max_records_per_client = 0"),
+        ("max_records_per_client = 4\n", ""),
         ("client_clip = 3.0", "client_clip = 5.0"),
         ('adjacency = "add-remove"', 'adjacency = "neither"'),
         ("epsilon = 1.0", "epsilon = -1.0"),

@@ -291,9 +291,12 @@ def _executor() -> Callable[[], None]:
 def _supernode() -> Callable[[], None]:
     """Flower's node, which polls sooner after it has sent a message, and wakes its executor for a task."""
     main = _child("flwr.supernode.cli.flower_supernode", "flower_supernode")
-    bell = Bell(Path(os.environ.get(BELL, os.devnull)))  # rung in vain where none is hung
-    pauses = Pauses(time.sleep, float(os.environ.get(IDLE, IDLE_SECONDS)), bell.ring)
-    replace("flwr.supernode.start_client_internal", {"time": pauses})
+    module = "flwr.supernode.start_client_internal"
+    replaced: dict[str, object] = {"time": Pauses(time.sleep, float(os.environ.get(IDLE, IDLE_SECONDS)))}
+    if BELL in os.environ:
+        answer = importlib.import_module(module)._push_messages  # waits for the answer to a task that was just made
+        replaced["_push_messages"] = Bell(Path(os.environ[BELL])).rung_before(answer)
+    replace(module, replaced)
     return main
 
 
@@ -332,13 +335,13 @@ def main(words: Sequence[str]) -> None:
         if name in REFUSED:
             utils = importlib.import_module("flwr.supercore.utils")
             guard(utils.get_flwr_home())
-        run = partial(_run, name, _MAINS[name]())
-        if options[:1] == [fork_server.OPTION]:
-            fork_server.run_tasks(int(options[1]), run)
-            return
+        program = _MAINS[name]()
     except (PrivstatsError, KeyError, ImportError, AttributeError) as error:
         sys.exit(f"{name} was not started: {error}")
-    run(options)
+    if options[:1] == [fork_server.OPTION]:
+        tasks, once = int(options[1]), partial(_run, name, program)
+        program = partial(fork_server.run_tasks, tasks, once)
+    _run(name, program, options)
 
 
 def _run(name: str, program: Callable[[], None], options: Sequence[str]) -> None:

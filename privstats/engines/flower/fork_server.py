@@ -7,6 +7,7 @@ holds no key and no connection, and makes no generator: only the child does, whi
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import multiprocessing
@@ -112,9 +113,16 @@ def run_tasks(requests: int, program: Callable[[list[str]], object]) -> None:
 
 
 def _task(lines: BinaryIO, line: bytes, program: Callable[[list[str]], object]) -> None:
-    """One task, in the child, which leaves the socket to its parent: if that dies, the executor must see it."""
+    """One task, in the child, which leaves the socket to its parent: if that dies, the executor must see it.
+
+    What the task, and a party's own script in it, registered for the end of the process is done: a temporary folder of
+    records is removed.
+    """
     lines.close()
-    program(_words(line))
+    try:
+        program(_words(line))
+    finally:
+        atexit._run_exitfuncs()
 
 
 def _words(line: bytes) -> list[str]:

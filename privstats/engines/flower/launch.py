@@ -148,18 +148,17 @@ def _joined(
     check_authority(root_certificates)
     check_node_key(key)
     environment = {**_environment(home, "flwr-clientapp"), IDLE: str(idle_seconds)}
-    environment[BELL] = str(Bell(Path(environment["FLWR_HOME"]) / "bell").hung().path)
     words = [
         *entrypoint_guard.command("flower-supernode"),
         *("--superlink", superlink, "--root-certificates", str(root_certificates.resolve())),
         *("--auth-supernode-private-key", str(key.resolve())),
         *("--node-config", f"privstats-home={_quoted(home)}"),
     ]
-    with _sigterm_is_ctrl_c():
+    with _sigterm_is_ctrl_c(), Bell(Path(environment["FLWR_HOME"]) / "bell").hung() as bell:
         return _keep(
             lambda: _watch(
                 [*words, "--port", str(_free_port())],
-                environment,
+                {**environment, BELL: str(bell.path)},
                 unanswered=lambda: say(no_answer(superlink)),
                 connected=connected,
             ),

@@ -16,10 +16,10 @@ import math
 import os
 import select
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 __all__ = ["BELL", "IDLE", "IDLE_SECONDS", "Bell", "Pauses", "once_a_second"]
 
@@ -37,6 +37,8 @@ _ANSWER_SECONDS = 0.05
 _GROWTH = 1.5
 _MOST_RINGS = 4096
 
+T = TypeVar("T")
+
 
 class Pauses:
     """A replacement for the module ``time`` in Flower's node, which shortens its sleeps during a session.
@@ -44,7 +46,6 @@ class Pauses:
     Args:
         sleep: waits for a number of seconds.
         longest: the longest polling interval in seconds, for a server without messages.
-        wake: called when the node has a task and begins to wait for its answer.
 
     Example:
         >>> waited = []
@@ -57,24 +58,16 @@ class Pauses:
         [0.1, 0.15, 0.23, 0.34, 0.4, 0.05, 0.1]
     """
 
-    def __init__(
-        self,
-        sleep: Callable[[float], None],
-        longest: float = IDLE_SECONDS,
-        wake: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._sleep, self._longest, self._wake = sleep, longest, wake
-        self._next, self._awaits_answer = _FIRST_SECONDS, False
+    def __init__(self, sleep: Callable[[float], None], longest: float = IDLE_SECONDS) -> None:
+        self._sleep, self._longest = sleep, longest
+        self._next = _FIRST_SECONDS
 
     def sleep(self, seconds: float) -> None:
         """Replacement for Flower's ``time.sleep``."""
         if seconds != IDLE_SECONDS:
-            if not self._awaits_answer:
-                self._wake()
-            self._next, self._awaits_answer = _FIRST_SECONDS, True
+            self._next = _FIRST_SECONDS
             self._sleep(min(seconds, _ANSWER_SECONDS))
             return
-        self._awaits_answer = False
         self._sleep(min(self._next, self._longest))
         self._next = min(_GROWTH * self._next, self._longest)
 
@@ -82,27 +75,35 @@ class Pauses:
 class Bell:
     """A named pipe by which one process ends another one's sleep; a replacement for ``time`` in Flower's executor.
 
+    Where a file system has no named pipes, or the pipe is removed, every sleep goes to its end.
+
     Args:
         path: of the pipe.
 
     Example:
         >>> import tempfile
-        >>> bell = Bell(Path(tempfile.mkdtemp()) / "bell").hung()
-        >>> sleeper = Bell(bell.path)
-        >>> sleeper.sleep(0.01)  # to its end
-        >>> bell.ring()
-        >>> sleeper.sleep(60)  # ends at once
+        >>> with Bell(Path(tempfile.mkdtemp()) / "bell").hung() as bell:
+        ...     sleeper = Bell(bell.path)
+        ...     sleeper.sleep(0.01)  # to its end
+        ...     bell.ring()
+        ...     sleeper.sleep(60)  # ends at once
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._end: int | None = None
 
-    def hung(self) -> Self:
-        """Make the pipe, for this user only, in place of whatever has its name."""
-        self.path.unlink(missing_ok=True)
-        os.mkfifo(self.path, 0o600)
-        return self
+    @contextmanager
+    def hung(self) -> Iterator[Self]:
+        """The pipe is there in this block, for this user only, in place of whatever had its name."""
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
+            os.mkfifo(self.path, 0o600)
+        try:
+            yield self
+        finally:
+            with suppress(OSError):
+                self.path.unlink(missing_ok=True)
 
     def ring(self) -> None:
         """End the sleep of the process that sleeps by this bell, or its next one; nothing waits for it."""
@@ -113,12 +114,25 @@ class Bell:
             finally:
                 os.close(end)
 
+    def rung_before(self, call: Callable[..., T]) -> Callable[..., T]:
+        """The same function, before each call of which the bell rings."""
+
+        def rung(*arguments: Any, **named: Any) -> T:
+            self.ring()
+            return call(*arguments, **named)
+
+        return rung
+
     def sleep(self, seconds: float) -> None:
         """Replacement for Flower's ``time.sleep``, which the bell ends."""
-        if self._end is None:
-            self._end = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)  # as a writer too, so that it never closes
-        if select.select([self._end], [], [], seconds)[0]:
-            os.read(self._end, _MOST_RINGS)
+        try:
+            if self._end is None:
+                self._end = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)  # as a writer too, so that it never closes
+            slept = not select.select([self._end], [], [], seconds)[0] or os.read(self._end, _MOST_RINGS) != b""
+        except OSError:
+            slept = False
+        if not slept:
+            time.sleep(seconds)
 
 
 def once_a_second(look: Callable[[Any], None], clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:

@@ -61,9 +61,12 @@ def headline(plan: Plan, mu: float | None = None) -> str:
 def collected(plan: Plan) -> list[str]:
     """What leaves a party, and what bounds it."""
     schema, cohort = plan.schema, plan.cohort
+    parts = f"with at most {cohort.max_records:,} records between them. Each adds up its own records"
+    if schema.predicts == "parties":
+        parts = "each with any number of records. Each computes one direction from all of its own records"
     out = [
-        f"{cohort.clients} parties take part, with at most {cohort.max_records:,} records between them. Each adds up "
-        f"its own records and sends {plan.masking.upload_bytes:,} bytes of masked sums; no record leaves a party.",
+        f"{cohort.clients} parties take part, {parts} "
+        f"and sends {plan.masking.upload_bytes:,} bytes of masked sums; no record leaves a party.",
         f"A record is {schema.record}.",
     ]
     if schema.transform:
@@ -126,6 +129,8 @@ def not_promised(plan: Plan) -> list[str]:
                 f"Certainty: with a chance of at most {_odds(budget.delta)} for each release, more is learned than "
                 "epsilon says."
             )
+    if plan.schema.predicts == "parties":
+        out.append("That a single record stays hidden within its party: it may turn the party's whole direction.")
     out += [
         "That the sums teach nothing. What holds for many people, such as a link between a habit and a disease, is "
         "what they are for, and it is learned of those who did not take part, too.",

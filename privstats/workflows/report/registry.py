@@ -66,13 +66,15 @@ def registry_entry(statement: Statement) -> dict[str, Any]:
 
 def _basic(plan: Plan, at: datetime) -> dict[str, Any]:
     letters = ", ".join(f"{row.letter} ({row.meaning})" for row in plan.schema.sent)
+    whole = plan.schema.predicts == "parties"
+    over = "one direction of each" if whole else f"at most {plan.cohort.max_records:,} records"
     return {
         "name": f"{TO_WRITE}the name of the data product",
         "data_curators": [f"{TO_WRITE}who publishes it"],
         "intended_use": f"{TO_WRITE}what it is for",
         "data_product_type": "Summary statistics",
         "data_product_region": f"{TO_WRITE}which region the data describe",
-        "description": f"Noisy sums over at most {plan.cohort.max_records:,} records of {plan.cohort.clients} parties: "
+        "description": f"Noisy sums over {over} of {plan.cohort.clients} parties: "
         f"{letters}. Models and tables are made from these sums alone.",
         "publication_date": f"{at:%Y-%m-%d}",
     }

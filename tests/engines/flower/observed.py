@@ -9,12 +9,12 @@ what has happened and never for a time.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import time
 from collections.abc import Sequence
 from hashlib import sha256
-from multiprocessing.util import Finalize
 from pathlib import Path
 
 from privstats.engines.flower import entrypoint_guard
@@ -70,7 +70,7 @@ def observe_party() -> None:
         name = Path(home).name
         number = number_of(name, data)
         mark(f"{name}.{number}.asked", os.getpid())
-        Finalize(None, lambda: mark(f"{name}.{number}.seconds", time.process_time()), exitpriority=0)
+        atexit.register(lambda: mark(f"{name}.{number}.seconds", time.process_time()))
         pause(f"{name}.{number}")
         said = answer(home, kind, data)
         mark(f"{name}.{number}.answered", said.code)

@@ -18,7 +18,7 @@ from privstats.errors import PrivstatsError
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """#!{python}
-import os, secrets, sys, time
+import os, secrets, sys, tempfile, time
 sys.path.insert(0, {root!r})
 from pathlib import Path
 from privstats.engines.flower import entrypoint_guard, fork_server
@@ -37,6 +37,10 @@ def task(words):
     command = Path("/proc/self/cmdline").read_text()
     assert "secret" not in command and "token" not in command
     noise = secure().bytes(8).hex()
+    if words[0] == "unpacks":
+        global folder
+        folder = tempfile.TemporaryDirectory(dir=here)
+        words = [*words, folder.name]
     text = "\\n".join([opened, str(noise), secrets.token_hex(8), str(os.getppid()), *words])
     (here / f"half-{{words[0]}}").write_text(text)
     os.replace(here / f"half-{{words[0]}}", here / f"task-{{words[0]}}")
@@ -108,6 +112,18 @@ def test_a_server_that_was_killed_is_started_again_and_ends_with_its_executor(he
     while alive(again):
         assert time.monotonic() < until, "the server outlives its executor"
         time.sleep(0.02)
+
+
+def test_what_a_task_registered_for_its_end_is_done(here):
+    """A party's own script may unpack its records into a temporary folder, which nothing else would remove."""
+    programs = ForkedPrograms("forked")
+    programs.Popen(["forked", "unpacks"])
+    folder = Path(told(here, "unpacks")[-1])
+    until = time.monotonic() + 30
+    while folder.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    programs.close()
+    assert not folder.exists()
 
 
 def test_a_task_that_outlives_its_server_does_not_take_the_next_words(here):
@@ -211,21 +227,26 @@ def test_a_node_looks_again_soon_after_a_message_and_seldom_when_idle():
     assert waited[-2:] == [0.05, 0.1]
 
 
-def test_a_node_rings_once_for_each_task():
-    rung = []
-    pauses = Pauses(lambda _: None, wake=lambda: rung.append(len(rung)))
-    for seconds in (3, 3, 0.5, 0.5, 0.5, 3, 0.5, 3, 3):
-        pauses.sleep(seconds)
-    assert rung == [0, 1]
+def test_a_node_rings_for_each_task_before_it_waits_for_the_answer(monkeypatch, tmp_path):
+    """Also for one that follows at once, where the node does not sleep between two."""
+    from flwr.supernode import start_client_internal
+
+    heard = []
+    monkeypatch.setattr(entrypoint_guard, "_child", lambda *_: None)
+    monkeypatch.setattr(Bell, "ring", lambda self: heard.append(self.path))
+    monkeypatch.setattr(start_client_internal, "time", time)
+    monkeypatch.setattr(start_client_internal, "_push_messages", lambda *, state: heard.append(state))
+    monkeypatch.setenv(BELL, str(tmp_path / "bell"))
+    entrypoint_guard._supernode()
+    for state in "ab":
+        start_client_internal._push_messages(state=state)
+    assert heard == [tmp_path / "bell", "a", tmp_path / "bell", "b"]
 
 
 class TestBell:
     """What wakes a node's executor."""
 
     def test_it_ends_the_sleep_of_another_process_and_is_not_kept_for_later(self, tmp_path):
-        bell = Bell(tmp_path / "bell").hung()
-        for _ in range(100_000):
-            bell.ring()  # no process sleeps yet
         waits = (
             "import sys, time; from pathlib import Path; from privstats.engines.flower.pauses import Bell\n"
             "bell = Bell(Path(sys.argv[1])); bell.sleep(0); print(flush=True)\n"
@@ -233,29 +254,54 @@ class TestBell:
             "assert time.monotonic() - began > 0.15"
         )
         words = [sys.executable, "-c", waits, str(tmp_path / "bell")]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        with (
+            Bell(tmp_path / "bell").hung() as bell,
+            subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT) as process,
+        ):
             process.stdout.readline()
             bell.ring()
             process.stdout.readline()
         assert process.returncode == 0
+        assert not bell.path.exists()
 
     def test_it_never_waits_for_one_who_does_not_listen(self, tmp_path):
-        bell, sleeper = Bell(tmp_path / "bell").hung(), Bell(tmp_path / "bell")
-        sleeper.sleep(0)
-        for _ in range(100_000):
-            bell.ring()
-        for _ in range(100):
+        with Bell(tmp_path / "bell").hung() as bell:
+            sleeper = Bell(tmp_path / "bell")
             sleeper.sleep(0)
-        began = time.monotonic()
-        sleeper.sleep(0.1)
-        assert time.monotonic() - began > 0.05
+            for _ in range(100_000):
+                bell.ring()
+            for _ in range(100):
+                sleeper.sleep(0)
+            assert _seconds_of(sleeper, 0.1) > 0.05
 
     def test_it_takes_the_place_of_what_was_there_and_is_its_owners(self, tmp_path):
         (tmp_path / "bell").write_text("a file")
-        Bell(tmp_path / "bell").hung().ring()
-        mode = (tmp_path / "bell").stat().st_mode
-        assert stat.S_ISFIFO(mode)
-        assert stat.S_IMODE(mode) == 0o600
+        with Bell(tmp_path / "bell").hung() as bell:
+            bell.ring()
+            mode = bell.path.stat().st_mode
+            assert stat.S_ISFIFO(mode)
+            assert stat.S_IMODE(mode) == 0o600
+
+    @pytest.mark.parametrize("there", ["nothing", "a file", "a folder"])
+    def test_without_a_pipe_a_sleep_goes_to_its_end(self, tmp_path, monkeypatch, there):
+        def no_pipes(*_):
+            raise PermissionError
+
+        monkeypatch.setattr(os, "mkfifo", no_pipes)
+        with Bell(tmp_path / "bell").hung() as bell:
+            if there == "a file":
+                bell.path.write_text("")
+            if there == "a folder":
+                bell.path.mkdir()
+            bell.ring()
+            bell.sleep(0)
+            assert _seconds_of(bell, 0.1) > 0.05
+
+
+def _seconds_of(sleeper, seconds):
+    began = time.monotonic()
+    sleeper.sleep(seconds)
+    return time.monotonic() - began
 
 
 def test_the_longest_sleep_of_a_node_is_a_setting(monkeypatch, tmp_path):
