@@ -16,6 +16,7 @@ from threat_models.attack import attacks_named
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.noise import audit_noise
+from threat_models.audits.pure import audit_epsilon, audit_pure_budget, audit_pure_sensitivity
 from threat_models.audits.sensitivity import audit_sensitivity
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
@@ -85,6 +86,13 @@ def attacks(plan: Plan, search: Search) -> Sequence[Finding]:
 
 
 def _audits(target: Target, rng: Generator, trials: int | None) -> list[Callable[[], Report]]:
+    if target.privacy.pure:
+        return [
+            lambda: audit_pure_budget(target, rng),
+            lambda: audit_pure_sensitivity(target, rng),
+            lambda: audit_noise(target, rng, trials=trials or _SESSIONS),
+            lambda: audit_epsilon(target, rng, trials=trials or _RELEASES),
+        ]
     dropouts = [lambda: audit_dropouts(target)] if target.privacy.trust.divided else []
     return [
         lambda: audit_budget(target),

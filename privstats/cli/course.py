@@ -15,7 +15,6 @@ from rich.table import Table
 
 import privstats as ps
 from privstats.cli.parts.writing import Force, writable
-from privstats.course.document import texts
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
@@ -70,6 +69,8 @@ def init(
         raise PlanError("a centred course has no gradient rounds: leave --rounds, --retries and --calibrated out")
     else:
         course = ps.Centred.within(whole, expected_records=expected_records)
+    from privstats.course.document import texts
+
     writable([path.with_name(name) for name in texts(path.name, course)], force)
     first = ps.course.write(path, course)
     typer.echo(f"wrote {path} and {first}; run: privstats course check {path}")

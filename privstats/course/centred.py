@@ -27,6 +27,7 @@ from privstats.transforms import Centre, UnitNorm
 __all__ = ["Centred", "shrunk_mean"]
 
 _MEAN_SHARE = 0.01
+_MOST_FEATURES = 40_000
 _PLACES = 1 << 16  # the centre in the second plan is a multiple of 1 / this, on every machine
 
 
@@ -158,6 +159,21 @@ class Centred:
         steps = (*schema.transform, Centre(tuple(centre.tolist())), UnitNorm())
         return replace(self.plan, schema=replace(schema, transform=steps))  # type: ignore[type-var]
 
+    @classmethod
+    def of(cls, mean: Plan, sums: Plan) -> Centred:
+        """The course that has these two plans, whatever the centre is.
+
+        Raises:
+            PlanError: no course has both: their promises, cohorts, or transforms do not belong together.
+        """
+        steps = mean.schema.transform
+        given, added = sums.schema.transform[: len(steps)], sums.schema.transform[len(steps) :]
+        if given == steps and [type(step) for step in added] in ([], [Centre, UnitNorm]):
+            found = cls(replace(sums, schema=replace(sums.schema, transform=steps)))  # type: ignore[type-var]
+            if found.first == mean:
+                return found
+        raise PlanError("these are not the plans of a mean and of the sums behind it: no Centred course has both")
+
     def epsilon(self, delta: float) -> float:
         """epsilon of both sessions at this delta."""
         return gaussian_epsilon(self.mu, delta)
@@ -167,9 +183,9 @@ def shrunk_mean(total: NDArray[np.float64], sigma: float, records: int) -> NDArr
     """A noisy sum of rows of norm at most 1 over their number, times the part of it that noise does not explain.
 
     That is ``max(0, 1 - d sigma^2 / |total|^2)``, James and Stein's positive part (1961) with d for d - 2, and at most
-    ``n^2 / (n^2 + d sigma^2)``, because the mean is no longer than the rows. So a mean that noise hides is 0 or short,
-    and no threshold decides. Entries are multiples of 2**-16, and no sum depends on its order, so every machine gets
-    the same bits.
+    ``n^2 / (n^2 + d sigma^2)``, because the mean is no longer than the rows; the result is shortened to norm 1. So a
+    mean that noise hides is 0 or short, and no threshold decides. Entries are multiples of 2**-16, and no sum depends
+    on its order, so every machine gets the same bits.
 
     Args:
         total: the noisy sum, ``(d,)``.
@@ -183,7 +199,8 @@ def shrunk_mean(total: NDArray[np.float64], sigma: float, records: int) -> NDArr
     """
     square, noise, most = math.fsum(total * total), len(total) * sigma**2, float(records) ** 2
     kept = max(0.0, min(1.0 - noise / square, most / (most + noise))) if square else 0.0
-    found: NDArray[np.float64] = np.rint(total * (kept / records) * _PLACES) / _PLACES
+    centre = total * (kept / records)
+    found: NDArray[np.float64] = np.rint(centre / max(1.0, math.sqrt(math.fsum(centre * centre))) * _PLACES) / _PLACES
     return found
 
 
@@ -195,6 +212,11 @@ def _check_schema(plan: Plan) -> None:
         raise PlanError(
             "centred rows have norm 1: give clip_norm=1.0 and, where rows do not have that norm already, a transform "
             "that ends in UnitNorm()"
+        )
+    if schema.features > _MOST_FEATURES:
+        raise PlanError(
+            f"features must be at most {_MOST_FEATURES:,}, not {schema.features:,}: the centre is written into the "
+            "plan, which would be too long to be read"
         )
     if schema.nonnegative:
         raise PlanError("centred rows have negative entries: leave nonnegative out")

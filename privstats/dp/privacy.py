@@ -107,7 +107,7 @@ class Privacy:
         _check_unit(self)
         _check_pure(self)
         object.__setattr__(self, "epsilon", float(self.epsilon))
-        object.__setattr__(self, "delta", float(self.delta))
+        object.__setattr__(self, "delta", float(self.delta) + 0.0)  # -0.0 is 0.0, in digests too
 
     @property
     def trust(self) -> TrustModel:

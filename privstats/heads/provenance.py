@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from privstats.course import Releases
+from privstats.course import Centred, Releases
 from privstats.course.promise import Promise
 from privstats.dp import Privacy
 from privstats.dp.models import Model
@@ -84,7 +84,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """The provenance of a head made from these releases; unknown where one was made by another library.
 
         Args:
-            releases: of one plan, or of the nodes of one course, in order; at least one.
+            releases: of one plan, or of the nodes of one course, in order; at least one. Where they promise different
+                things (another unit, adjacency or model) nothing is known of them together.
             course: the course's digest, where the caller ran one.
         """
         if not all(isinstance(each, Release) for each in releases):
@@ -98,6 +99,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             "clients": first.plan.cohort.clients,
             "reproducible": any(each.reproducible for each in releases),
         }
+        if len({_terms(each) for each in releases}) > 1:
+            return UNKNOWN
         promise, privacy = _promise(releases), first.plan.privacy
         if promise is None or not isinstance(privacy, Privacy):
             return cls(exact=True, **facts)
@@ -166,6 +169,14 @@ def _promise(releases: Sequence[Release]) -> Promise | None:
     return Promise.covering(hypot(*(each.budget.mu for each in releases)), first)
 
 
+def _terms(release: Release) -> object:
+    """What a promise is about, beside its numbers."""
+    privacy = release.plan.privacy
+    if not isinstance(privacy, Privacy):
+        return None
+    return privacy.model, privacy.unit, privacy.adjacency, privacy.max_records_per_client, privacy.client_clip
+
+
 def _possible(epsilon: float | None, delta: float | None) -> bool:
     return epsilon is not None and 0 < epsilon < inf and delta is not None and 0 <= delta < 1
 
@@ -180,6 +191,7 @@ def sources(release: Released | Releases) -> list[Released]:
     Raises:
         HeadError: not a release at all.
         DataError: a list that is not of such a course, or without its class sums.
+        PlanError: a mean and class sums that no such course has together.
     """
     if not isinstance(release, list | tuple):
         return [require_release(release)]
@@ -189,4 +201,8 @@ def sources(release: Released | Releases) -> list[Released]:
             "a list must hold the releases of a Centred course, its mean (or None) and its class sums, in order; give "
             "other releases one at a time"
         )
-    return [require_release(each) for each in release if each is not None]
+    found = [require_release(each) for each in release if each is not None]
+    match found:
+        case [Release() as mean, Release() as sums]:
+            Centred.of(mean.plan, sums.plan)
+    return found

@@ -41,6 +41,7 @@ PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell
     "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
     "score": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
     "parties": {"P": ("", "a")}, "mean": {"x": ("", "x")}}  # a: of a party's direction the entries of one class
+UNGRIDDED = ("counts", "sites")  # of all other tasks the tables of a certificate name grid_bits
 LETTERS = {**{task: "".join(rows) for task, rows in PRODUCTS.items()}, "counts": "T", "sites": "NQ", "within": "NLAB"}
 # fmt: on
 
@@ -250,7 +251,7 @@ def _same(given: Any, stored: Any, key: str = "") -> bool:
 def _possible(schema: Table, privacy: Table, cohort: Table) -> bool:
     """Whether what the bounds, the shares of noise and the work grow with lies where a plan can have it."""
     fine = all(schema.get(name, 1) >= 1 for name in ("features", "classes", "targets", "folds", "n_max"))
-    fine &= len(schema.get("pulls", ())) <= 4 and schema.get("grid_bits", 0) in range(21)
+    fine &= len(schema.get("pulls", ())) <= 4 and (schema["task"] in UNGRIDDED or schema["grid_bits"] in range(21))
     fine &= min(privacy["epsilon"], privacy["delta"]) > 0 and privacy["adjacency"] in ("add-remove", "replace-one")
     fine &= 0 <= cohort.get("colluders", 0) < cohort["min_survivors"] <= cohort["clients"]
     return bool(fine and 1 <= privacy.get("client_clip", 1) <= privacy.get("max_records_per_client", 1))

@@ -83,6 +83,27 @@ def test_a_head_of_both_has_the_promise_of_both(released: Any, tmp_path: Path) -
             ps.heads.LDA().fit_release(wrong)
 
 
+@pytest.mark.parametrize(
+    ("schema", "changes"),
+    [
+        (ps.MeanSchema(D, 1.0, transform=NAB.transform), {"adjacency": "replace-one"}),
+        (ps.MeanSchema(D, 1.0, transform=NAB.transform), {"unit": "client", "max_records_per_client": 100}),
+        (ps.MeanSchema(D, 1.0, transform=NAB.transform), {"epsilon": 0.01}),
+        (ps.MeanSchema(D + 1, 1.0), {}),
+    ],
+)
+def test_attack_a_mean_of_another_course_lends_its_promise_to_no_sums(schema: Any, changes: Any, released: Any) -> None:
+    plan, ones = plan_of(schema, COHORT, **changes), np.ones((9, schema.features))
+    mean = ps.session.aggregate_unmasked(plan, [ps.measure(schema, ones, np.zeros(9, int))] * COHORT.clients)
+    with pytest.raises(PlanError, match="no Centred course has both"):
+        ps.heads.LDA().fit_release([mean, released[1][1]])
+
+
+def test_the_centre_is_no_longer_than_a_row() -> None:
+    """Where fewer records are declared than there are."""
+    assert np.linalg.norm(shrunk_mean(np.array([1000.0, 0.0]), 1.0, 10)) == 1.0
+
+
 def test_classes_lie_further_apart_under_the_same_noise(released: Any) -> None:
     """Most of a row's length is common to all classes, and the mean takes it out."""
     found, (_, behind) = released
@@ -128,7 +149,7 @@ def test_the_factor_is_the_share_of_the_square_that_noise_does_not_explain() -> 
     assert kept == pytest.approx(4 / 13, abs=0.05)
     assert np.linalg.norm(1000 * shrunk_mean(noisy, 3.0, 1000) - truth) < np.linalg.norm(noisy - truth) / 1.5
     assert not shrunk_mean(np.zeros(3), 1.0, 10).any()
-    assert np.array_equal(shrunk_mean(noisy, 0.0, 8), np.rint(noisy / 8 * 2**16) / 2**16)
+    assert np.array_equal(shrunk_mean(noisy, 0.0, 100), np.rint(noisy / 100 * 2**16) / 2**16)
     order = rng.permutation(400)
     assert np.array_equal(shrunk_mean(noisy[order], 3.0, 7), shrunk_mean(noisy, 3.0, 7)[order])
 

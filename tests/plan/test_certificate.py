@@ -34,6 +34,7 @@ from tests.schema import samples
 
 CHECKER = Path(certificate_checker.__file__)
 COHORT = ps.Cohort(20, 15, 5000, 2)
+PARTY = {"unit": "client", "max_records_per_client": 1}
 
 
 def plan_of(model: str = "distributed", schema: Any = None, **changes: Any) -> ps.Plan:
@@ -340,6 +341,17 @@ def test_a_plan_that_the_library_refuses_is_refused(old: str, new: str) -> None:
         check(text, json.dumps(document))
 
 
+@pytest.mark.parametrize("schema", [ps.ClassSchema(2, 4, "NA", 1.0), ps.MeanSchema(4, 1.0), ps.PartySchema(3, 4)])
+def test_a_certificate_that_leaves_out_the_grid_is_refused(schema: Any) -> None:
+    """A file may leave it out and means 12; noise for steps of 1 would be 4,096 times too small."""
+    document = json.loads(certificate_text(plan_of("central", schema, **PARTY)))
+    text = plan_of("central", schema, **PARTY).to_toml().replace("grid_bits = 12\n", "", 1)
+    tables = json.dumps(tomllib.loads(text))
+    document |= {"plan": tables, "plan_digest": hashlib.sha256(tables.encode()).hexdigest()}
+    with pytest.raises(Refused, match="^form: "):
+        check(text, json.dumps(document))
+
+
 def test_a_tiny_share_is_compared_as_closely_as_a_large_one() -> None:
     schema = ps.ClassSchema(3, 20, "NAS", 1.0, grid_bits=16)
     one, other = (plan_of("central", schema, shares={"N": n, "A": 0.5, "S": 0.5 - n}) for n in (2e-5, 1.1e-5))
@@ -385,7 +397,6 @@ def test_a_model_less_sure_than_of_one_in_so_many_is_no_record() -> None:
             check(plan.to_toml(), json.dumps(document))
 
 
-PARTY = {"unit": "client", "max_records_per_client": 1}
 CLIPPED = {"unit": "client", "max_records_per_client": 50, "client_clip": 5.0}
 
 

@@ -131,6 +131,8 @@ def require_trainable(plan: Plan) -> None:
             f"Opacus keeps a promise about one record that is added or removed, and this plan's has unit "
             f"{promise.unit!r} and adjacency {promise.adjacency!r}: leave --baseline out, or sweep another plan"
         )
+    if isinstance(promise, Privacy) and promise.pure:
+        raise PlanError("Opacus promises no pure epsilon: leave --baseline out, or sweep a plan with a delta above 0")
     optional_dependencies.require("torch", "opacus", by="DP-SGD and DP-GD beside a sweep")
 
 
@@ -313,6 +315,7 @@ def _steps(torch: Any, model: Any, rows: Any, labels: Any, recipe: Recipe, epsil
             noise_multiplier=noise,
             max_grad_norm=recipe.clip,
         )
+        optimiser.expected_batch_size = sample * len(rows)  # Opacus cuts it to a whole number, at worst to 0
         done = 0
         while done < recipe.steps:
             for batch_rows, batch_labels in sampled:

@@ -137,6 +137,7 @@ CLASSES = ps.ClassSchema(3, 4, "NAB", clip_norm=8.0)
     [
         (CLASSES, {"adjacency": "replace-one"}, "added or removed, .*unit 'record' and adjacency 'replace-one'"),
         (CLASSES, {"unit": "client", "max_records_per_client": 9}, "unit 'client'"),
+        (ps.ClassSchema(3, 4, "NA", 8.0), {"delta": 0.0}, "Opacus promises no pure epsilon"),
         (ps.RidgeSchema(4, clip_norm=8.0, target_bound=1.0), {}, "a softmax of classes, and this plan has none"),
     ],
 )
