@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -98,7 +99,7 @@ def show(
         console.print(standing(account), highlight=False, markup=False)
         if account.cap is not None:
             console.print(ps.dp.ledger_rules.room(account), highlight=False, markup=False)
-    if any(account.counted for account in accounts):
+    if any(account.counted and math.isinf(account.pure) for account in accounts):
         console.print(f"\n{_SQUARES}", highlight=False, markup=False)
     console.print(f"\nhead, to be kept elsewhere: {ledger.head}", highlight=False, soft_wrap=True)
 

@@ -191,9 +191,10 @@ class Account:
     def quoted_delta(self) -> float:
         """The smallest delta that any of its caps has had; 0 where there is none.
 
-        Totals are quoted at it: a cap moved to a larger delta must not make the spent epsilon look smaller.
+        Totals are quoted at it: a cap moved to a larger delta must not make the spent epsilon look smaller. A delta of
+        0 counts where every release is pure, because the others have no epsilon there.
         """
-        return min((cap.delta for cap in self.caps), default=0.0)
+        return min((cap.delta for cap in self.caps if cap.delta or math.isfinite(self.pure)), default=0.0)
 
     @property
     def counted(self) -> tuple[Spend, ...]:

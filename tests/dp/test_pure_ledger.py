@@ -42,6 +42,17 @@ def test_pure_epsilons_add_up_under_a_cap_of_delta_zero_and_nothing_else_is_allo
     assert ledger.account("ward").spent == pytest.approx(1.0)
 
 
+def test_a_cap_that_once_had_delta_zero_does_not_make_all_that_is_spent_infinite(tmp_path):
+    ledger = made.ledger(tmp_path / "ledger.db", epsilon=1.0, delta=0.0)
+    spend(ledger, plan_of(0.4), b"a")
+    assert (ledger.account("ward").quoted_delta, ledger.account("ward").spent) == (0.0, pytest.approx(0.4))
+    ledger.set_cap("ward", **made.cap(epsilon=3.0, delta=1e-6))
+    spend(ledger, plan_of(0.4, 1e-6), b"b")
+    account = ledger.account("ward")
+    assert account.quoted_delta == 1e-6
+    assert 0.4 < account.spent < 3.0
+
+
 def test_a_pure_release_alone_keeps_its_epsilon_at_any_delta_and_a_mixed_one_counts_as_its_mu(tmp_path):
     ledger = made.ledger(tmp_path / "ledger.db", epsilon=3.0, delta=1e-6)
     spend(ledger, plan_of(3.0), b"a")  # its mu, 3.3, is far above the cap's; it is (3, 0)-DP all the same

@@ -82,7 +82,7 @@ def accounts_table(accounts: Sequence[Account]) -> Table:
 def rooms(accounts: Sequence[Account]) -> list[str]:
     """What each account has left, and why the epsilons of releases are no sum."""
     out = [f"{account.dataset}: {room(account)}." for account in accounts if account.cap is not None]
-    if any(len(account.counted) > 1 for account in accounts):
+    if any(len(account.counted) > 1 and math.isinf(account.pure) for account in accounts):
         out.append("Epsilons of releases do not add up; the squares of their mu do, and epsilon follows from the sum.")
     return out
 
