@@ -49,7 +49,7 @@ def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
 def _moved(schema: Schema, statistic: str) -> int:
     if isinstance(schema, CountSchema) and statistic == "T":
         return COUNT_SCALE * len(schema.tables)
-    if not isinstance(schema, ClassSchema) or statistic not in _STATISTICS:
+    if not isinstance(schema, ClassSchema) or statistic not in tuple(_STATISTICS):
         raise PlanError(
             "delta = 0 is offered for the class statistics N, A and D and for count tables, and a "
             f"{type(schema).__name__} sends {statistic}: leave it out, or give a delta above 0"
@@ -122,8 +122,8 @@ def pure_mu(epsilon: float) -> float:
 def scales_of(schema: Schema, privacy: Privacy, shares: Mapping[str, float]) -> dict[str, float]:
     """Scales in wire steps at which the unit of ``privacy`` costs no more than epsilon, in these parts of it.
 
-    A client of at most m records moves m times as much as one, by the triangle inequality; m copies attain it. The
-    scales are rounded up until ``sum_s Delta_s / b_s <= epsilon`` holds for them as fractions.
+    A client of at most m records moves m times as much as one, by the triangle inequality; m copies attain it. A margin
+    of epsilon covers rounding, and ``sum_s Delta_s / b_s <= epsilon`` is asked of the scales as fractions.
 
     Raises:
         PlanError: as for :func:`l1_sensitivity`.

@@ -32,5 +32,5 @@ def conditions(schema: Schema) -> tuple[str, ...]:
         f"{', '.join(chosen)} and shares were chosen without private records: a choice by looking at them, by a sweep "
         "for example, is a leak outside the budget",
         "the noise source is the library's own: no feasible audit of outputs tells one that was made to deceive from "
-        "Gaussian noise (arXiv 2509.23834)",
+        "the declared noise (arXiv 2509.23834)",
     )

@@ -18,7 +18,7 @@ CONDITIONS = (
     "whether a party refuses or stays away may depend on its records",
     "numbers of records in a plan are public",
     "is a leak outside the budget",
-    "no feasible audit of outputs tells one that was made to deceive from Gaussian noise (arXiv 2509.23834)",
+    "no feasible audit of outputs tells one that was made to deceive from the declared noise (arXiv 2509.23834)",
 )
 
 

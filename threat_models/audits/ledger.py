@@ -81,7 +81,8 @@ def _rows(account: Account) -> list[tuple[Value, ...]]:
     delta, rows = account.quoted_delta, list[tuple[Value, ...]]()
     for statistic, mu in account.statistics().items():
         releases = sum(any(part.statistic == statistic for part in entry.parts) for entry in account.counted)
-        rows.append((account.dataset, statistic, releases, mu, epsilon_of(mu, delta), None, None, delta, None, None))
+        epsilon = epsilon_of(mu, delta) if delta else None  # a pure epsilon is kept of the release, not of its parts
+        rows.append((account.dataset, statistic, releases, mu, epsilon, None, None, delta, None, None))
     cap = account.epsilon if account.delta == delta else epsilon_of(account.mu_cap, delta)
     total = (account.dataset, "total", len(account.counted), account.mu, account.spent, cap, len(account.unfinished))
     return [*rows, (*total, delta, account.epsilon, account.delta)]
