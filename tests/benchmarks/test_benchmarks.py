@@ -21,6 +21,7 @@ COMMANDS = sorted(
     for path in (ROOT / "benchmarks").rglob("*.py")
     if "command(" in path.read_text().partition('if __name__ == "__main__":')[2]
 )
+_LONG = ("benchmarks.papers.", "benchmarks.peers.")  # even in their quick forms: one paper is many tables
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 _NUMBER = re.compile(r"(?=.*(\.\d|\d\d))[\d.,^e-]*\d[\d.,^e-]*( ?(%|ns|ms|s|B|kB|KiB|MiB|GB|±.*|/.*))?")
 FOUND = "At epsilon 1 it is 2 in 100, at epsilon 3 about 5, at epsilon 10 about 37."
@@ -33,7 +34,9 @@ def test_the_commands_are_found():
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [pytest.param(each, marks=[pytest.mark.nightly] * each.startswith(_LONG)) for each in COMMANDS]
+)
 def test_quick_runs_and_saves_what_it_prints(command, tmp_path):
     path = tmp_path / "results.json"
     done = beside(run, tmp_path, command, "--quick", "--json", str(path))
