@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import math
 import os
 import platform
 import time
@@ -19,13 +20,25 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from privstats.files.jsonable import json_text
 from privstats.stopwatch import Stopwatch
 
-__all__ = ["RESULTS", "Row", "Rows", "Tables", "command", "least_seconds", "peak_bytes", "results", "seconds_of"]
+__all__ = [
+    "RESULTS",
+    "Row",
+    "Rows",
+    "Tables",
+    "command",
+    "least_seconds",
+    "peak_bytes",
+    "results",
+    "seconds_of",
+    "standard_error",
+]
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -97,6 +110,11 @@ def seconds_of(
                 task()
             found[name].append(watch.seconds[name])
     return found
+
+
+def standard_error(values: Sequence[float] | NDArray[np.float64]) -> float:
+    """Standard error of the mean of independent values; at least two."""
+    return float(np.std(values, ddof=1) / math.sqrt(len(values)))
 
 
 def peak_bytes(task: Callable[[], object]) -> tuple[int, object]:

@@ -10,16 +10,15 @@ without it, but for its size, so that the gain is of like draws.
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 import privstats as ps
 from benchmarks.data import Split, agnews, private_tasks
-from benchmarks.measuring import Row, Rows, Tables, command, results
+from benchmarks.heads.gains import gains
+from benchmarks.measuring import Rows, Tables, command, results
 from benchmarks.refinement.library import CENTRAL, Records, course_of, played
 from benchmarks.refinement.models import DELTA, one_shot_plan
 from privstats import heads
@@ -57,15 +56,7 @@ def compared(split: Split, epsilons: Sequence[float], draws: int) -> Rows:
     X, _, y, _ = split
     records = Records(X, y, CENTRAL.clients)
     found = np.array([[scores(split, epsilon, seed, records) for epsilon in epsilons] for seed in range(draws)])
-    rows: list[Row] = []
-    for place, model in enumerate(MODELS):
-        row: dict[str, object] = {"model": model}
-        for at, epsilon in enumerate(epsilons):
-            own, gain = found[:, at, place], found[:, at, place] - found[:, at, 0]
-            row |= {f"eps {epsilon:g}": float(own.mean()), f"se {epsilon:g}": _error(own)}
-            row |= {f"gain {epsilon:g}": float(gain.mean()), f"gain se {epsilon:g}": _error(gain)}
-        rows.append(row)
-    return rows
+    return gains(found, MODELS, epsilons)
 
 
 def scores(split: Split, epsilon: float, seed: int, records: Records) -> tuple[float, ...]:
@@ -88,10 +79,6 @@ def scores(split: Split, epsilon: float, seed: int, records: Records) -> tuple[f
     refined = played(course_of(split, epsilon, DELTA, 1), X, y, CENTRAL, seed, records)
     models = (alone, centred, heads.RefinedSoftmax().fit_releases(refined))
     return tuple(100 * model.score(X_test, y_test) for model in models)
-
-
-def _error(values: NDArray[np.float64]) -> float:
-    return float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
 if __name__ == "__main__":

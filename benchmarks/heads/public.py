@@ -9,15 +9,14 @@ training records are the public ones, and the release holds the rest. Alone, the
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 import privstats as ps
 from benchmarks.data import Split, agnews, private_tasks
-from benchmarks.measuring import Row, Rows, Tables, command
+from benchmarks.heads.gains import gains
+from benchmarks.measuring import Rows, Tables, command
 from benchmarks.refinement.models import one_shot_plan
 from privstats import heads
 from privstats.randomness import seeded
@@ -47,15 +46,7 @@ def tables(options: argparse.Namespace) -> Tables:
 def compared(split: Split, count: int, epsilons: Sequence[float], draws: int) -> Rows:
     """A row per model: mean and standard error per epsilon; of the middle one also those of its gain over the first."""
     found = np.array([[scores(split, count, epsilon, seed) for epsilon in epsilons] for seed in range(draws)])
-    rows: list[Row] = []
-    for place, model in enumerate(MODELS):
-        row: dict[str, object] = {"model": model}
-        for at, epsilon in enumerate(epsilons):
-            own, gain = found[:, at, place], found[:, at, place] - found[:, at, 0]
-            row |= {f"eps {epsilon:g}": float(own.mean()), f"se {epsilon:g}": _error(own)}
-            row |= {f"gain {epsilon:g}": float(gain.mean()), f"gain se {epsilon:g}": _error(gain)}
-        rows.append(row)
-    return rows
+    return gains(found, MODELS, epsilons)
 
 
 def scores(split: Split, count: int, epsilon: float, seed: int) -> tuple[float, float, float]:
@@ -72,10 +63,6 @@ def scores(split: Split, count: int, epsilon: float, seed: int) -> tuple[float, 
     means = np.stack([X[chosen[y[chosen] == c]].mean(axis=0) for c in range(int(y.max()) + 1)])
     nearest = ((X_test @ means.T - np.square(means).sum(axis=1) / 2).argmax(axis=1) == y_test).mean()
     return 100 * alone, 100 * both, 100 * float(nearest)
-
-
-def _error(values: NDArray[np.float64]) -> float:
-    return float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 
 import privstats as ps
 from benchmarks.data import Split, agnews, private_tasks
-from benchmarks.measuring import Row, Tables, command, results
+from benchmarks.measuring import Row, Tables, command, results, standard_error
 from benchmarks.peers import softmax
 from benchmarks.peers.dp_fedavg import DPFedAvg
 from benchmarks.peers.interface import DELTA, Shards, dealt
@@ -171,7 +170,7 @@ def _summed(scores: Mapping[float, Sequence[float]]) -> dict[str, float]:
     found: dict[str, float] = {}
     for epsilon, values in scores.items():
         found[f"eps {epsilon:g}"] = float(np.mean(values))
-        found[f"se {epsilon:g}"] = float(np.std(values, ddof=1) / math.sqrt(len(values)))
+        found[f"se {epsilon:g}"] = standard_error(values)
     return {**found, "draws": len(values)}
 
 

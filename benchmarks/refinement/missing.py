@@ -10,7 +10,6 @@ less mu as records are missing, which divides signal and noise alike.
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 import privstats as ps
 from benchmarks.data import Split, private_tasks
-from benchmarks.measuring import Row, Rows, Tables, command
+from benchmarks.measuring import Row, Rows, Tables, command, standard_error
 from benchmarks.refinement.library import Records, Setting, course_of
 from benchmarks.refinement.models import DELTA
 from privstats import heads
@@ -86,7 +85,7 @@ def missing(split: Split, epsilons: Sequence[float], draws: int) -> Rows:
             own = np.array([score(split, epsilon, way, seed, records) for seed in range(draws)])
             lost = own - base.setdefault(epsilon, own)
             row |= {f"eps {epsilon:g}": float(own.mean()), f"lost {epsilon:g}": float(lost.mean())}
-            row |= {f"se {epsilon:g}": float(lost.std(ddof=1) / math.sqrt(draws))}
+            row |= {f"se {epsilon:g}": standard_error(lost)}
         rows.append(row)
     return rows
 

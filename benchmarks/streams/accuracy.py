@@ -10,17 +10,15 @@ they are there, digits always.
 from __future__ import annotations
 
 import argparse
-import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 import privstats as ps
 from benchmarks.data import Split, Task, tasks
-from benchmarks.measuring import Row, Rows, Tables, command
+from benchmarks.measuring import Row, Rows, Tables, command, standard_error
 from privstats import session
 from privstats.course.mechanisms import MECHANISMS
 from privstats.course.promise import part_of
@@ -61,9 +59,12 @@ def compared(task: Task, epochs: int, seeds: int) -> Rows:
         for name, scores in found.items():
             row: dict[str, object] = {"way": name, "epsilon": epsilon, "seeds": seeds}
             for place, what in enumerate(("over the epochs", "at the end")):
-                row |= {what: float(scores[:, place].mean()), f"{what}, standard error": _error(scores[:, place])}
+                row |= {
+                    what: float(scores[:, place].mean()),
+                    f"{what}, standard error": standard_error(scores[:, place]),
+                }
             gains = scores[:, 0] - found[BASE][:, 0]
-            rows.append(row | {"gain": float(gains.mean()), "gain, standard error": _error(gains)})
+            rows.append(row | {"gain": float(gains.mean()), "gain, standard error": standard_error(gains)})
     return rows
 
 
@@ -76,10 +77,6 @@ def _scores(split: Split, epochs: int, epsilon: float, way: Way, seed: int) -> t
     totals = way(_plan(schema, len(X), epsilon), list(parts), seeded(seed))
     scores = [100 * ps.heads.LDA().fit_release(total).score(X_test, y_test) for total in totals]
     return float(np.mean(scores)), scores[-1]
-
-
-def _error(values: NDArray[np.float64]) -> float:
-    return float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
 def _plan(schema: ps.ClassSchema, records: int, epsilon: float) -> ps.Plan:
