@@ -122,7 +122,7 @@ def _price(account: Account, cost: Cost) -> Price:
     one = _cost(account.dataset, account.cap, schema, privacy, noise)
     times = _multiplicity(cost, account.dataset, account.cap)
     parts = tuple(replace(part, mu=part.mu * math.sqrt(times)) for part in one.parts)
-    return Price(one.mu * math.sqrt(times), parts, one.pure * math.ceil(times))
+    return Price(one.mu * math.sqrt(times), parts, one.pure if times == 1 else math.inf)
 
 
 def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
