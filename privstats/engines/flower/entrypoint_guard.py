@@ -278,13 +278,12 @@ def _server() -> Callable[[], None]:
 
 def _executor() -> Callable[[], None]:
     """Flower's executor; the program that it starts for each message, or run, is forked from a loaded one."""
-    replace("flwr.supercore.superexec.run_superexec", {_MONITOR: end_with})
     name, bell = os.environ.get(fork_server.PROGRAM), os.environ.get(BELL)
+    sleeper = {} if bell is None else {"time": Bell(Path(bell))}
+    replace("flwr.supercore.superexec.run_superexec", {_MONITOR: end_with, **sleeper})
     if name is not None:
         programs = fork_server.ForkedPrograms(name)
         replace("flwr.supercore.superexec.executor.subprocess_executor", {"subprocess": programs})
-    if bell is not None:
-        replace("flwr.supercore.superexec.run_superexec", {"time": Bell(Path(bell))})
     return _flower("flwr.supercore.cli.flower_superexec", "flower_superexec")
 
 
@@ -339,8 +338,7 @@ def main(words: Sequence[str]) -> None:
     except (PrivstatsError, KeyError, ImportError, AttributeError) as error:
         sys.exit(f"{name} was not started: {error}")
     if options[:1] == [fork_server.OPTION]:
-        tasks, once = int(options[1]), partial(_run, name, program)
-        program = partial(fork_server.run_tasks, tasks, once)
+        program = partial(fork_server.run_tasks, int(options[1]), partial(_run, name, program))
     _run(name, program, options)
 
 
