@@ -133,5 +133,8 @@ def shortened(ray: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
 
 
 def _square(ray: NDArray[np.int64]) -> int:
-    """The sum of squares, in Python's integers."""
-    return sum(int(entry) ** 2 for entry in ray.ravel().tolist())
+    """The sum of squares, exactly: in int64 where no sum of so many can pass it, else in Python's integers."""
+    most = max(int(ray.max()), -int(ray.min()))
+    if most**2 * ray.size < 1 << 63:
+        return int(np.vdot(ray, ray))
+    return sum(entry**2 for entry in ray.ravel().tolist())
