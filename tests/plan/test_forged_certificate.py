@@ -1,0 +1,326 @@
+"""Certificates and plan files that lie: each is refused, by the name of what is false."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import tomli_w
+
+import privstats as ps
+from privstats.errors import PlanError, SchemaError
+from privstats.plan.certificate import certificate_text
+from privstats.plan.certificate_checker import Refused, check
+from tests import made
+from tests.plan.certified import COHORT, PARTY, PLAN, TEXT, lone, plan_of
+from tests.plan.random_plans import KINDS, random_plans
+
+
+def scaled(factor: Fraction, *path: str) -> Callable[[Any], None]:
+    """Multiply a rational in a certificate, or every rational under a name."""
+
+    def forge(document: Any) -> None:
+        for key in path[:-1]:
+            document = document[key]
+        inner = document[path[-1]]
+        if isinstance(inner, dict):
+            document[path[-1]] = {name: str(Fraction(value) * factor) for name, value in inner.items()}
+        else:
+            document[path[-1]] = str(Fraction(inner) * factor)
+
+    return forge
+
+
+def put(value: Any, *path: Any) -> Callable[[Any], None]:
+    def forge(document: Any) -> None:
+        for key in path[:-1]:
+            document = document[key]
+        document[path[-1]] = value
+
+    return forge
+
+
+def all_sigmas(factor: Fraction) -> Callable[[Any], None]:
+    def forge(document: Any) -> None:
+        for letter in document["statistics"]:
+            scaled(factor, "statistics", letter, "sigma")(document)
+
+    return forge
+
+
+def narrower(*path: str) -> Callable[[Any], None]:
+    """The upper half of an interval alone."""
+
+    def forge(document: Any) -> None:
+        for key in path:
+            document = document[key]
+        document["low"] = str(Fraction(document["high"]) * (1 - Fraction(1, 10**17)))
+
+    return forge
+
+
+def halves(letter: str, on: Fraction, off: Fraction) -> Callable[[Any], None]:
+    """Other spreads on and off the diagonal, times those of the certificate."""
+
+    def forge(document: Any) -> None:
+        sigma = document["statistics"][letter]["sigma"]
+        least = Fraction(next(iter(sigma.values())))
+        document["statistics"][letter]["sigma"] = {"diag": str(least * on), "off": str(least * off)}
+
+    return forge
+
+
+def replanned(change: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Another plan's tables with their true digest."""
+
+    def forge(document: Any) -> None:
+        other = ps.Plan.from_toml(PLAN.to_toml().replace("epsilon = 1.0", "epsilon = 2.0"))
+        honest = json.loads(certificate_text(other))
+        document |= {name: honest[name] for name in ("plan", "plan_digest")}
+        change(document)
+
+    return forge
+
+
+def nothing(_: Any) -> None:
+    """What is forged already is enough."""
+
+
+SHORT, LONG = Fraction(9, 10), Fraction(11, 10)
+WORST = ("statistics", "A", "worst")
+FORGED: dict[str, tuple[Callable[[Any], None], str]] = {
+    "one sigma smaller": (scaled(SHORT, "statistics", "A", "sigma"), "sigma"),
+    "one sigma larger": (scaled(LONG, "statistics", "N", "sigma"), "sigma"),
+    "every sigma smaller": (all_sigmas(1 - Fraction(1, 10**6)), "promise"),
+    "every sigma smaller by one part in a thousand million": (all_sigmas(1 - Fraction(1, 10**9)), "promise"),
+    "every sigma larger": (all_sigmas(LONG), "sigma"),
+    "sigma off the diagonal alone": (put({"off": "1000"}, "statistics", "B", "sigma"), "form"),
+    "sigma off the diagonal smaller": (scaled(SHORT, "statistics", "B", "sigma", "off"), "sigma"),
+    "sigma off the diagonal larger": (scaled(LONG, "statistics", "B", "sigma", "off"), "sigma"),
+    "one sigma in place of diag and off": (put({"all": "1000"}, "statistics", "B", "sigma"), "form"),
+    "a vector's sigma halved off a diagonal that it has not": (halves("A", Fraction(1000), Fraction(1, 2)), "form"),
+    "sigma on a grid too coarse for the proof": (put({"all": "3"}, "statistics", "N", "sigma"), "sigma"),
+    "a sensitivity smaller": (scaled(SHORT, "statistics", "A", "sensitivity_squared"), "sensitivity"),
+    "a sensitivity between wide bounds": (put("0", "statistics", "A", "sensitivity_squared", "low"), "sensitivity"),
+    "a worst record outside of the clip": (put([[0, 4097]], *WORST, "gone", 0, "x"), "pair"),
+    "a worst record of a class that is not there": (put(3, *WORST, "gone", 0, "cell"), "pair"),
+    "a worst record with a column that is not there": (put([[5, 4096]], *WORST, "gone", 0, "x"), "pair"),
+    "a worst record that is no whole number": (put([[0, 0.5]], *WORST, "gone", 0, "x"), "pair"),
+    "a worst record of half a class": (put(0.5, *WORST, "gone", 0, "cell"), "pair"),
+    "a worst case of two records": (put(2, *WORST, "come", 0, "times"), "pair"),
+    "a worst case with records beside it": (
+        lambda document: document["statistics"]["A"]["worst"].update(
+            beside=document["statistics"]["A"]["worst"]["gone"]
+        ),
+        "pair",
+    ),
+    "a pair that is not the worst": (put([[1, 4096]], *WORST, "come", 0, "x"), "pair"),
+    "a worst case that moves less": (put("1", *WORST, "moves", "A"), "pair"),
+    "a joint worst case that moves more": (scaled(LONG, "joint", "worst", "moves", "A"), "pair"),
+    "mu smaller": (scaled(SHORT, "joint", "mu_squared"), "mu"),
+    "mu between narrow bounds": (narrower("joint", "mu_squared"), "mu"),
+    "epsilon smaller": (put("1/2", "epsilon"), "epsilon"),
+    "delta smaller": (put("1/1000000", "delta"), "delta"),
+    "delta's interval smaller": (scaled(SHORT, "delta_at_epsilon"), "interval"),
+    "delta's interval narrower": (narrower("delta_at_epsilon"), "interval"),
+    "delta's interval wide": (put("0", "delta_at_epsilon", "low"), "interval"),
+    "delta's interval above the promise": (put("100001/10000000000", "delta_at_epsilon", "high"), "interval"),
+    "another model": (put("central", "model"), "model"),
+    "another unit": (put("client", "unit"), "unit"),
+    "another adjacency": (put("add-remove", "adjacency"), "adjacency"),
+    "more honest shares": (put(14, "honest_shares"), "honest_shares"),
+    "another plan's digest": (put(plan_of().digest, "plan_digest"), "plan_digest"),
+    "another plan": (replanned(nothing), "plan"),
+    "another plan with its epsilon": (replanned(put("2", "epsilon")), "plan"),
+    "a statistic left out": (lambda document: document["statistics"].pop("N") and None, "form"),
+    "a claim left out": (lambda document: document.pop("joint") and None, "form"),
+    "a claim that nobody checks": (put("true", "audited"), "form"),
+    "another version": (put(2, "version"), "form"),
+    "a text in place of a record": (put("worst", *WORST), "form"),
+    "a rational by zero": (put("1/0", "delta_at_epsilon", "high"), "form"),
+    "a power in place of a rational": (put("1e999999999", "delta_at_epsilon", "high"), "form"),
+    "a rational of a million digits": (put("9" * 10**6, "delta_at_epsilon", "high"), "form"),
+}
+TEXTS = {
+    "truncated": TEXT[: len(TEXT) // 2],
+    "empty": "",
+    "a list": "[]",
+    "a key twice": TEXT.replace('"version": 1,', '"version": 1, "version": 1,'),
+    "a huge power": TEXT.replace('"honest_shares": 13', '"honest_shares": 1e999999999'),
+    "a huge number": TEXT.replace('"honest_shares": 13', f'"honest_shares": {"9" * 10**6}'),
+    "no number": TEXT.replace('"honest_shares": 13', '"honest_shares": NaN'),
+    "deep": "[" * 10**6,
+    "long": TEXT + " " * (1 << 23),
+}
+
+
+@pytest.mark.parametrize("lie", FORGED)
+def test_a_forged_claim_is_refused_by_its_name(lie: str) -> None:
+    forge, claim = FORGED[lie]
+    document = json.loads(TEXT)
+    forge(document)
+    with pytest.raises(Refused, match=rf"^{claim}: "):
+        check(PLAN.to_toml(), json.dumps(document))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_that_is_no_certificate_is_refused_at_once(text: str) -> None:
+    with pytest.raises(Refused, match=r"^form: "):
+        check(PLAN.to_toml(), TEXTS[text])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "claim"),
+    [
+        ("epsilon = 1.0", "epsilon = 0.9", "plan"),
+        ("clip_norm = 1.5", "clip_norm = 1.6", "plan"),
+        ("min_survivors = 15", "min_survivors = 14", "plan"),
+        ("epsilon = 1.0", "epsilon = 1e999999999", "form"),
+        ("epsilon = 1.0", f"epsilon = {'9' * 5000}", "form"),
+        ("[privacy]", "[privacy]\n[privacy]", "form"),
+        ("version = 1", "version = 1\nnotes = 'approved'", "plan"),
+    ],
+)
+def test_another_plan_file_is_refused(old: str, new: str, claim: str) -> None:
+    text = PLAN.to_toml()
+    assert old in text
+    with pytest.raises(Refused, match=rf"^{claim}: "):
+        check(text.replace(old, new, 1), TEXT)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("colluders = 2", "colluders = -92"),
+        ("min_survivors = 15", "min_survivors = 100"),
+        ("max_records_per_client = 4", "max_records_per_client = 0"),
+        ("max_records_per_client = 4\n", ""),
+        ("client_clip = 3.0", "client_clip = 5.0"),
+        ('adjacency = "add-remove"', 'adjacency = "neither"'),
+        ("epsilon = 1.0", "epsilon = -1.0"),
+        ("classes = 3", "classes = 0"),
+        ("grid_bits = 12", "grid_bits = 21"),
+        ("pulls = [0]", f"pulls = {list(range(250))}"),
+    ],
+)
+def test_a_plan_that_the_library_refuses_is_refused(old: str, new: str) -> None:
+    """Whoever forges writes the file and its tables alike, with the digest that is due to them."""
+    text = plan_of(unit="client", max_records_per_client=4, client_clip=3.0).to_toml()
+    if old not in text:
+        text = plan_of("central", ps.SitesSchema(5, 1.0)).to_toml()
+        text = re.sub(r"pulls = \[[^]]*]", "pulls = [0]", text)
+    assert old in text
+    text = text.replace(old, new, 1)
+    with pytest.raises((PlanError, SchemaError)):
+        ps.Plan.from_toml(text)
+    tables = json.dumps(tomllib.loads(text))
+    document = json.loads(TEXT) | {"plan": tables, "plan_digest": hashlib.sha256(tables.encode()).hexdigest()}
+    with pytest.raises(Refused, match="^plan: "):
+        check(text, json.dumps(document))
+
+
+@pytest.mark.parametrize("schema", [ps.ClassSchema(2, 4, "NA", 1.0), ps.MeanSchema(4, 1.0), ps.PartySchema(3, 4)])
+def test_a_certificate_that_leaves_out_the_grid_is_refused(schema: Any) -> None:
+    """A file may leave it out and means 12; noise for steps of 1 would be 4,096 times too small."""
+    document = json.loads(certificate_text(plan_of("central", schema, **PARTY)))
+    text = plan_of("central", schema, **PARTY).to_toml().replace("grid_bits = 12\n", "", 1)
+    tables = json.dumps(tomllib.loads(text))
+    document |= {"plan": tables, "plan_digest": hashlib.sha256(tables.encode()).hexdigest()}
+    with pytest.raises(Refused, match="^form: "):
+        check(text, json.dumps(document))
+
+
+def test_a_tiny_share_is_compared_as_closely_as_a_large_one() -> None:
+    schema = ps.ClassSchema(3, 20, "NAS", 1.0, grid_bits=16)
+    one, other = (plan_of("central", schema, shares={"N": n, "A": 0.5, "S": 0.5 - n}) for n in (2e-5, 1.1e-5))
+    with pytest.raises(Refused, match="^plan: "):
+        check(other.to_toml(), certificate_text(one))
+
+
+@pytest.mark.parametrize("text", [TEXTS["truncated"], b"\xff\xfe", TEXTS["long"]])
+def test_the_program_ends_with_one_line_and_code_1(tmp_path: Path, text: str | bytes) -> None:
+    done = lone(tmp_path, PLAN.to_toml(), text)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("refused: ")
+    assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("path", [("statistics", "N", "worst"), ("joint", "worst")])
+def test_an_alignment_has_no_worst_records_to_make_up(path: Any) -> None:
+    plan = next(random_plans(1, [KINDS[-1]]))
+    document = json.loads(certificate_text(plan))
+    put("7", *path, "moves", "N")(document)
+    with pytest.raises(Refused, match="^pair: "):
+        check(plan.to_toml(), json.dumps(document))
+
+
+def test_a_cell_of_a_table_is_a_whole_number() -> None:
+    plan = next(random_plans(1, [KINDS[2]]))
+    document = json.loads(certificate_text(plan))
+    put(0.5, "joint", "worst", "come", 0, "values", "age")(document)
+    with pytest.raises(Refused, match="^pair: "):
+        check(plan.to_toml(), json.dumps(document))
+
+
+def test_a_model_less_sure_than_of_one_in_so_many_is_no_record() -> None:
+    """Were the first confidence 0 and not 1 / 3, the pair would be further apart than the bound."""
+    schema = ps.CalibrationSchema(4, 3, expected_records=9, course_mu=1.0)
+    privacy, published = made.promise(adjacency="replace-one"), ps.schema.public_values.Published("0" * 64)
+    plan = ps.Plan(schema=schema, cohort=COHORT, privacy=privacy, published=published)
+    for value in (schema.steps, schema.steps - schema.steps // 3 + 1):
+        document = json.loads(certificate_text(plan))
+        assert document["statistics"]["t"]["worst"]["gone"][0]["v"][0] == [0, schema.steps - schema.steps // 3]
+        put(value, "statistics", "t", "worst", "gone", 0, "v", 0, 1)(document)
+        with pytest.raises(Refused, match="^pair: not records"):
+            check(plan.to_toml(), json.dumps(document))
+
+
+CLIPPED = {"unit": "client", "max_records_per_client": 50, "client_clip": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("model", "schema", "changes"),
+    [
+        ("central", ps.ScoreSchema(4, 1.0), CLIPPED),
+        ("local", ps.SitesSchema(5, 1.0), {"adjacency": "replace-one"}),
+        ("distributed", ps.WithinSchema(3, 4, 1.0, pull=1.0, n_max=20), {"adjacency": "replace-one"}),
+        ("central", ps.GradientSchema(4, 3, residual_norm=0.3, expected_records=9, course_mu=1.0), {}),
+        ("central", ps.CalibrationSchema(4, 3, expected_records=9, course_mu=1.0), {"adjacency": "replace-one"}),
+        ("central", ps.MeanSchema(4, 1.0), {"adjacency": "replace-one"}),
+        ("distributed", ps.MeanSchema(4, 1.0, nonnegative=True), {"adjacency": "replace-one"}),
+        ("central", ps.RidgeSchema(4, clip_norm=1.0, target_bound=3.0, folds=4), {"adjacency": "replace-one"}),
+        ("distributed", ps.PartySchema(3, 4), PARTY),
+        ("local", ps.PartySchema(3, 4), {**PARTY, "adjacency": "replace-one"}),
+    ],
+)
+def test_noise_a_millionth_too_small_is_refused_of_every_kind(model: str, schema: Any, changes: Any) -> None:
+    """The bound of each kind is tight to the promise: what floats and margin leave is a part in 10^12."""
+    published = ps.schema.public_values.Published("0" * 64) if schema.needs else None
+    plan = ps.Plan(schema=schema, cohort=COHORT, privacy=made.promise(model, **changes), published=published)
+    document = json.loads(certificate_text(plan))
+    all_sigmas(1 - Fraction(1, 10**6))(document)
+    with pytest.raises(Refused, match=r"^promise: "):
+        check(plan.to_toml(), json.dumps(document))
+
+
+@pytest.mark.parametrize("changes", [{"max_records_per_client": 2}, {"unit": "record"}, {"client_clip": 1.0}])
+def test_of_parties_the_checker_takes_no_other_unit(changes: dict[str, Any]) -> None:
+    """A plan that the library refuses to build: one record turns its whole party, and a second clip has no proof."""
+    plan = ps.Plan(schema=ps.PartySchema(3, 4), cohort=COHORT, privacy=made.promise(**PARTY))
+    document = json.loads(certificate_text(plan))
+    tables = json.loads(document["plan"])
+    tables["privacy"] |= changes
+    if tables["privacy"]["unit"] == "record":
+        del tables["privacy"]["max_records_per_client"]
+    document["plan"] = msgspec.json.encode(tables, order="deterministic").decode()
+    document["plan_digest"] = hashlib.sha256(document["plan"].encode()).hexdigest()
+    with pytest.raises(Refused, match=r"^unit: no sensitivity is proved for it"):
+        check(tomli_w.dumps(tables), json.dumps(document))
