@@ -127,7 +127,7 @@ def the_server_app_is_killed_in_mask_and_in_unmask(federation, app):
     everybody, late = [home.name for home in federation.homes], ["party 3", "party 4"]
     federation.shut(*(f"{name}.{MASK}" for name in late), *(f"{name}.{UNMASK}" for name in everybody))
     first = federation.start_session(app)
-    federation.wait(lambda: federation.taken == 13, "the server has 5 advertisements, 5 shares, 3 masks")
+    federation.wait(lambda: federation.taken == 18, "the server has 5 advertisements, shares and checks, 3 masks")
     federation.wait_for(*(f"{name}.{MASK}.asked" for name in late))
     federation.kill_server_app(first)
     federation.open(*(f"{name}.{MASK}" for name in late))
