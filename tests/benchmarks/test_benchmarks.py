@@ -21,7 +21,15 @@ COMMANDS = sorted(
     for path in (ROOT / "benchmarks").rglob("*.py")
     if "command(" in path.read_text().partition('if __name__ == "__main__":')[2]
 )
-_LONG = ("benchmarks.papers.", "benchmarks.peers.")  # even in their quick forms: one paper is many tables
+_LONG = (  # even in their quick forms: one paper is many tables, and an attack or a proof many sessions
+    "benchmarks.papers.",
+    "benchmarks.peers.",
+    "benchmarks.alignment.",
+    "benchmarks.attacks.defences",
+    "benchmarks.attacks.poisoned_sums",
+    "benchmarks.attacks.reconstruction",
+    "benchmarks.moments.dask",
+)
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 _NUMBER = re.compile(r"(?=.*(\.\d|\d\d))[\d.,^e-]*\d[\d.,^e-]*( ?(%|ns|ms|s|B|kB|KiB|MiB|GB|±.*|/.*))?")
 FOUND = "At epsilon 1 it is 2 in 100, at epsilon 3 about 5, at epsilon 10 about 37."

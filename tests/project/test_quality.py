@@ -28,6 +28,7 @@ def test_ruff_finds_nothing():
 
 
 @pytest.mark.ci
+@pytest.mark.waits
 def test_mypy_strict_finds_nothing():
     needs("mypy")
     run(sys.executable, "-m", "mypy")

@@ -54,6 +54,7 @@ def test_a_link_to_nothing_is_found(tmp_path):
 
 
 @pytest.mark.ci
+@pytest.mark.waits
 def test_the_documentation_builds_without_a_warning_and_every_link_leads_somewhere(tmp_path):
     needs("sphinx")
     page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
