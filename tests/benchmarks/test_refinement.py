@@ -130,6 +130,7 @@ def test_the_recipe_of_a_sweep_is_the_middle_of_what_the_search_found(word, mode
     assert full[0] == pytest.approx(statistics.median(full[1:]))
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_opacus_takes_the_step_that_recipes_are_searched_with(digits, momentum):

@@ -223,6 +223,7 @@ def intercepts(parts, pulls=PULLS, **changes):
     return release_of(parts, **{**settings, **changes})
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("tau", "pulls", "near"), [(0.1, PULLS, 0.1), (0.5, PULLS, 0.1), (0.3, PULLS[:3], 0.2)])
 def test_a_random_intercept_is_near_reml_on_the_pooled_records(tau, pulls, near):
     sm = pytest.importorskip("statsmodels.api", reason="compares with statsmodels, which is not installed")

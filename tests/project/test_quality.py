@@ -45,6 +45,7 @@ def test_there_is_no_attribute_but_the_public_ones():
     assert privstats.testing.__name__ == "privstats.testing"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("extra", ["torch", "opacus", "matplotlib", "jinja2", "hypothesis"])
 def test_the_core_imports_without_extras(extra):
     """No public name, nor the command line, pulls an optional dependency in."""
@@ -57,6 +58,7 @@ def test_importing_the_package_loads_no_heavy_one(heavy):
     run(sys.executable, "-c", f"import sys, privstats; sys.exit({heavy!r} in sys.modules)")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("heavy", ["sklearn", "scipy.stats", "scipy.optimize"])
 def test_measuring_does_not_wait_for_heads(heavy):
     code = "import sys, numpy, privstats as ps; ps.measure(ps.ClassSchema(2, 2, 'NA', 1.0), numpy.eye(2), [0, 1])"

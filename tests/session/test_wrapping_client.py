@@ -63,6 +63,7 @@ def in_both_worlds(subject, placed):
     return [[outcome(subject, present, placed, 2 * i + present) for i in range(TRIALS)] for present in (False, True)]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("model", made.MODELS)
 def test_an_entry_just_below_the_wrap_tells_nothing_about_the_victim(model):
     """Lifting before the noise, the sign of the entry told the worlds apart every time (TPR 1 at FPR 0)."""
@@ -75,6 +76,7 @@ def test_an_entry_just_below_the_wrap_tells_nothing_about_the_victim(model):
     assert abs(aborts[0] - aborts[1]) <= most
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("model", made.MODELS)
 def test_an_abort_for_an_implausible_entry_tells_no_more_than_the_release(model):
     """On the exact sum the same check is an oracle; on the noisy one it is post-processing."""

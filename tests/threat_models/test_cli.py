@@ -56,6 +56,7 @@ def test_a_sound_plan_passes_every_audit(name, plan_file):
     assert all(not report["violated"] and report["rows"] for report in json.loads(machine.output))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", ["budget", "sensitivity", "noise", "canary"])
 def test_a_plan_whose_noise_is_calibrated_ten_times_too_small_ends_with_one(name, plan_file, monkeypatch):
     def wrong(*arguments, **options):
@@ -94,6 +95,7 @@ def test_the_noise_of_a_release_file_is_tested_against_its_known_inputs(plan_fil
     assert {row["verdict"] for row in report["rows"]} <= {"underpowered", "no evidence"}
 
 
+@pytest.mark.ci
 def test_without_a_seed_the_systems_randomness_is_used(plan_file):
     runs = {invoke("canary", plan_file, "--trials", "100", "--json").output for _ in range(2)}
     assert len(runs) == 2
@@ -126,6 +128,7 @@ def test_a_plan_that_cannot_be_read_is_one_sentence(content, tmp_path):
     assert "\n" not in str(done.exception)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("model", made.MODELS)
 @pytest.mark.parametrize("name", FAST)
 def test_a_table_fits_a_terminal_of_80_columns(name, model, plan_file):

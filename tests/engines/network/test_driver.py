@@ -61,6 +61,7 @@ def test_a_session_ends_in_the_exact_sum_with_one_line_per_step(protocol: str) -
     assert "6 of 6 answered" in net.lines[0]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("direction", ["up", "down"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("protocol", "step"), EACH_STEP)

@@ -458,6 +458,7 @@ def test_every_row_is_provoked() -> None:
     assert list(rows()) == list(PROVOKED)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("happens", PROVOKED)
 def test_both_ends_read_what_the_page_says(happens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = rows()[happens]

@@ -146,6 +146,7 @@ def fuse(monkeypatch) -> Fuse:
     return Fuse(monkeypatch)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_server_killed_at_one_write_after_another_ends_in_the_exact_sum_of_all(
     protocol: str, tmp_path: Path, fuse: Fuse

@@ -234,6 +234,7 @@ def case(place: str, count: int) -> Any:
     return pytest.param(place, count, id=name, marks=() if name in DAILY else pytest.mark.nightly)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("place", "count"), [case(*place) for place in PLACES])
 def test_a_kill_anywhere_loses_no_record_and_sends_none_twice(
     tmp_path: Path, records: Records, place: str, count: int

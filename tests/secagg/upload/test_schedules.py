@@ -362,6 +362,7 @@ def played(count: int, first: int, monkeypatch, proofs: bool = False) -> Counter
     return ends
 
 
+@pytest.mark.ci
 def test_three_hundred_schedules_end_in_the_exact_sum_or_a_named_abort(monkeypatch) -> None:
     ends = played(300, 0, monkeypatch)
     assert ends["done"] > 50

@@ -108,6 +108,7 @@ def test_a_client_that_may_hold_more_than_it_should_is_flagged(monkeypatch):
     assert report.violated
 
 
+@pytest.mark.ci
 def test_an_abort_that_hangs_on_a_record_is_flagged(monkeypatch):
     """What everybody sees is part of the release, an abort included: here the exact sum decides about it."""
     private = target(min_count=5)
@@ -151,6 +152,7 @@ def test_a_wrap_before_the_noise_is_flagged_where_nothing_is_refused(monkeypatch
     assert column(audit_canary(target(), seeded(1), trials=400), "verdict")["wrap"] == "violates"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("model", made.MODELS)
 def test_the_edges_of_a_sound_plan_tell_nothing(model):
     private = target(model=model, min_count=5)

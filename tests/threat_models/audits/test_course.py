@@ -30,6 +30,7 @@ def row(report: Any) -> dict[str, Any]:
     return dict(zip(report.columns, report.rows[0], strict=True))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("schema", "terms"),
     [
@@ -133,6 +134,7 @@ def test_a_client_that_a_plan_does_not_clip_moves_more_than_the_claim(monkeypatc
 SPLIT = {"model": "distributed", "protocol": "split", "panel": HELPERS}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("terms", [{}, {"unit": "client", "max_records_per_client": 6}], ids=["record", "client"])
 def test_helpers_of_the_servers_own_give_it_no_second_upload(terms: dict[str, Any]) -> None:
     """It asks again under another run, with other offers of a panel that is all its own, and says nothing came."""

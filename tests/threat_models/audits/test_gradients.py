@@ -27,6 +27,7 @@ def found(course: ps.Rounds, seed: int = 1, plan: str = "template") -> dict[tupl
     return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}  # type: ignore[misc]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])
 def test_the_claim_is_nearly_attained_and_never_beaten(schema: Any) -> None:
     ratios = found(rounds(schema))

@@ -49,6 +49,7 @@ def test_ten_entries_see_only_a_quarter_of_the_claim():
     assert 0.1 < sees(10, LEVEL) < 0.35
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("part", [0.5, 0.9])
 def test_noise_of_the_size_that_a_row_sees_is_found_nine_times_in_ten(part):
     entries = entries_for(part, LEVEL)

@@ -25,6 +25,7 @@ def found(subject):
     return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("pull", [0.0, 4.0, 30.0])
 def test_the_claim_is_nearly_attained_and_never_beaten(pull):
     ratios = found(plan(pull))

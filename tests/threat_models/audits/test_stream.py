@@ -46,6 +46,7 @@ def test_a_correct_stream_is_not_accused_and_its_price_is_nearly_spent(mechanism
     assert all(0.3 < row["ratio"] <= 1 for row in found.values())
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "terms",
     [
@@ -112,6 +113,7 @@ def test_streams_without_a_promise_and_other_doors_are_refused() -> None:
         audit_course(stream_of("tree"), seeded(1))
 
 
+@pytest.mark.ci
 def test_the_command_audits_a_streams_file(tmp_path: Any, privstats: Any) -> None:
     ps.course.write(tmp_path / "ward.toml", stream_of("tree", 2))
     done = privstats("audit", "course", "ward.toml", "--trials", "100", "--seed", "1", "--json", cwd=tmp_path)

@@ -29,6 +29,7 @@ def found(subject: ps.Plan, seed: int = 1) -> dict[tuple[str, str], tuple[float,
     return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}  # type: ignore[misc]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("pull", "n_max"), [(0.0, 40), (10.0, 40), (1000.0, 5)])
 def test_the_claim_is_nearly_attained_and_never_beaten(pull: float, n_max: int) -> None:
     ratios = found(plan(pull, n_max))

@@ -98,6 +98,7 @@ def test_pages_fit_a_phone_and_their_links_work(tmp_path):
     assert found["scores"]["wide"] >= 1  # its table is wider than the phone, and scrolls inside its box
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
 def test_the_look_notices_a_page_that_is_too_wide_a_dead_link_and_an_error(tmp_path):

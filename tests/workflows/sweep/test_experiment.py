@@ -177,6 +177,7 @@ def test_a_frame_is_read_by_column_by_value_and_by_others(result):
     assert Frame.of(("a", "b"), [{"a": math.nan, "b": 1}]).to_csv() == "a,b\n,1\n"
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 def test_pictures_are_the_same_bytes_and_of_three_kinds(result):
     pytest.importorskip("matplotlib", reason="the report extra is not installed")

@@ -162,6 +162,7 @@ def test_a_missing_package_names_the_extra(monkeypatch):
         weights(TRAIN)
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 def test_any_module_of_torch_is_trained_from_the_start_that_the_seed_draws(opacus):
     import torch

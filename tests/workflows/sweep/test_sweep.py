@@ -102,6 +102,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 def test_the_command_prints_a_table_and_writes_json_and_a_page(privstats, folder):
     pytest.importorskip("matplotlib", reason="the report extra is not installed")

@@ -73,6 +73,7 @@ def test_epochs_with_parties_away_and_one_unlearned_are_measuring_afresh(
         ward.net.run()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("helpers", [0, 2], ids=["interactive", "split"])
 def test_a_server_killed_at_any_message_loses_no_epoch_and_sends_none_twice(helpers: int, tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(3), helpers)
@@ -92,6 +93,7 @@ def killed_at(ward: Ward, message: int) -> None:
     killed_in_a_child(ward.net.run, message, "tests.engines.network.fake.FakeNet.push")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("at", [pytest.param(at, marks=() if at in DAILY else pytest.mark.nightly) for at in range(26)])
 def test_a_party_killed_at_any_write_loses_no_record_and_sends_none_twice(
     at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
