@@ -1,8 +1,10 @@
 """Exit code 1 means that a claim is contradicted, and nothing else; whatever goes wrong is code 2 and one sentence."""
 
 import os
+import shutil
 import subprocess
 import sys
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -19,9 +21,16 @@ NAMED = ps.ClassSchema(2, 3, "NAB", 4.0, class_names=NAMES, feature_names=("a", 
 
 
 @pytest.fixture
-def folder(tmp_path, privstats):
+def folder(tmp_path, files):
+    """A folder of its own with all of these files."""
+    return shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
     """A plan, feature sets right and wrong, and files that are something else."""
-    assert privstats("plan", "init", "plan.toml", cwd=tmp_path).returncode == 0
+    tmp_path = tmp_path_factory.mktemp("files")
+    (tmp_path / "plan.toml").write_bytes(resources.files("privstats.cli").joinpath("plan.toml").read_bytes())
     X, y = np.random.default_rng(0).random((40, 64)), np.arange(40) % 10
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", y)
