@@ -208,6 +208,10 @@ def test_a_program_is_loaded_whole_and_draws_nothing_before_it_is_forked(name, l
         "assert threading.active_count() == 1\n"
         "assert not any(isinstance(each, Generator) for each in gc.get_objects())\n"
         f"assert {loaded!r} <= set(sys.modules)\n"
+        "import httpx\n"
+        "before = set(sys.modules)\n"
+        "httpx.Client().close()\n"
+        "assert set(sys.modules) == before\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
