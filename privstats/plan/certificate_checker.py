@@ -267,6 +267,7 @@ def _plan(text: str, claimed: Table) -> Table:
     schema, privacy, client = stored["schema"], stored["privacy"], stored["privacy"]["unit"] == "client"
     if schema["task"] == "classes":  # in wire order, without what follows from others
         letters = given["schema"]["statistics"]
+        require(set(letters) <= set(LETTERS["classes"]), "plan", f"bounds are known of {LETTERS['classes']} alone")
         given["schema"]["statistics"] = "".join(s for s in ("NAS" if "S" in letters else "NABD") if s in letters)
     require(_same(given, stored) and stored["version"] == 1, "plan", "the file does not say what the digest is of")
     require(_possible(schema, privacy, stored["cohort"]), "plan", "a number lies where no plan can have it")

@@ -187,6 +187,7 @@ def test_a_text_that_is_no_certificate_is_refused_at_once(text: str) -> None:
         ("epsilon = 1.0", f"epsilon = {'9' * 5000}", "form"),
         ("[privacy]", "[privacy]\n[privacy]", "form"),
         ("version = 1", "version = 1\nnotes = 'approved'", "plan"),
+        ('statistics = "NAB"', 'statistics = "NABTF"', "plan"),  # without a bound, and not in the tables
     ],
 )
 def test_another_plan_file_is_refused(old: str, new: str, claim: str) -> None:
@@ -208,6 +209,7 @@ def test_another_plan_file_is_refused(old: str, new: str, claim: str) -> None:
         ("epsilon = 1.0", "epsilon = -1.0"),
         ("classes = 3", "classes = 0"),
         ("grid_bits = 12", "grid_bits = 21"),
+        ('statistics = "NAB"', 'statistics = "NABT"'),
         ("pulls = [0]", f"pulls = {list(range(250))}"),
     ],
 )

@@ -31,8 +31,8 @@ _HIDDEN = (128,)
 _SAMPLES = 40_000
 _SEEDS = SEEDS[:3]
 _MIXED: Mapping[str, tuple[str, Any]] = {"LDA": ("NAB", heads.LDA), "RDA": ("NAS", heads.RDA)}
-_WHY_MIXED = "halves of a class lie side by side, and each has half of its records"
-_WHY_BENT = "samples of Gaussians hold nothing that a network could learn beyond their covariances"
+_WHY_MIXED = "a cut through the middle of a class that is one clump leaves halves that are no Gaussians"
+_WHY_BENT = "samples of Gaussians hold no more than RDA has of them in closed form"
 
 Places = NDArray[np.intp]
 
