@@ -195,7 +195,7 @@ def gaussianity_of(release: Released) -> Gaussianity:
         )
     counts, step = np.asarray(sums.N), 1 / release.plan.schema.scale
     told = [c for c in np.flatnonzero(counts >= 4) if c not in release.suppressed]
-    return _gaussianity([_shape_of(*(np.asarray(power)[c] / counts[c] for power in powers), step) for c in told])
+    return _gaussianity([_shape_of(step, *(np.asarray(power)[c] / counts[c] for power in powers)) for c in told])
 
 
 def homogeneity(release: Released) -> Homogeneity:
@@ -273,7 +273,7 @@ def _shape(rows: Array) -> tuple[Array, Array]:
     return np.abs((scaled**3).mean(axis=0)), np.abs((scaled**4).mean(axis=0) - 3)
 
 
-def _shape_of(mean: Array, square: Array, cube: Array, fourth: Array, step: float) -> tuple[Array, Array]:
+def _shape_of(step: float, mean: Array, square: Array, cube: Array, fourth: Array) -> tuple[Array, Array]:
     """The same of one class's raw moments, by the binomial theorem, each ``(d,)``."""
     variance = square - mean**2
     third = cube - 3 * mean * square + 2 * mean**3
