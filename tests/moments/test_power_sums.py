@@ -39,9 +39,13 @@ def test_a_rare_class_takes_its_powers_with_it() -> None:
     assert all(np.array_equal(getattr(release.moments, letter), getattr(merged, letter)) for letter in "TF")
 
 
-def test_powers_without_room_in_the_ring_are_refused() -> None:
-    with pytest.raises(PlanError, match="segment F would need 67 ring bits and 62 are the most; lower grid_bits"):
-        made.plan(replace(SCHEMA, grid_bits=12), ps.Cohort(5, 4, 200_000))
+@pytest.mark.parametrize(("bits", "most"), [(12, 8_191), (11, 131_071), (10, 2_097_151)])
+def test_powers_without_room_in_the_ring_are_refused(bits: int, most: int) -> None:
+    """The numbers of docs/moments.md."""
+    schema = replace(SCHEMA, grid_bits=bits)
+    assert max(width for _, width in made.plan(schema, ps.Cohort(5, 4, most)).ring.segments) == 62
+    with pytest.raises(PlanError, match="segment F would need 63 ring bits and 62 are the most; lower grid_bits"):
+        made.plan(schema, ps.Cohort(5, 4, most + 1))
 
 
 CLIENT = {"unit": "client", "max_records_per_client": 50}
