@@ -246,6 +246,7 @@ TABLES: Tables = {
         gh_gaussianity="GH-OFL, Table 9:",
         gh_subspaces="GH-OFL, Table 10:",
         gh_subspaces_gaps="GH-OFL, Table 10, points",
+        gh_future="GH-OFL, Section D.3",
     ),
     **by_name(gh_contradictions),
     **_of(

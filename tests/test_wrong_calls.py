@@ -93,7 +93,7 @@ ROWS: list[Row] = [
     ),
     ("features as a float", lambda: class_schema(features=4.0), "features must be a whole number of at least 2"),
     ("small letters", lambda: class_schema(statistics="nab"), "write them in capitals: 'NAB'"),
-    ("statistics as a list", lambda: class_schema(statistics=["N", "A"]), "statistics must be letters out of NABSD"),
+    ("statistics as a list", lambda: class_schema(statistics=["N", "A"]), "statistics must be letters out of NABSDTF"),
     ("no counts", lambda: class_schema(statistics="AB"), "statistics must contain N and A; add N"),
     ("clip norm as text", lambda: class_schema(clip_norm="1"), "clip_norm must be a number, .* remove the quotes"),
     ("clip norm 0", lambda: class_schema(clip_norm=0), "clip_norm must be .* choose it from public data"),

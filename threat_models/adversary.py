@@ -190,7 +190,7 @@ class Adversary:
 
     def _sums(self, plan: Plan, vector: NDArray[np.int64]) -> Sums:
         real = to_real(plan.schema, vector)
-        letters = [s for s in "NABSDGhq" if getattr(real, s, None) is not None]
+        letters = [s for s in "NABSDTFGhq" if getattr(real, s, None) is not None]
         chosen = [s for s in letters if not self.statistics or s in self.statistics]
         return MappingProxyType({s: _copy(np.asarray(getattr(real, s), np.float64)) for s in chosen})
 

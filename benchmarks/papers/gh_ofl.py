@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.measuring import Rows
-from benchmarks.papers.gh import accuracy, cost, invariance, rounds, shape, squares
+from benchmarks.papers.gh import accuracy, cost, future, invariance, rounds, shape, squares
 from benchmarks.papers.running import Parts, Pictures, paper_command
 from privstats import heads
 
@@ -36,6 +36,7 @@ PARTS: Parts = {
     "predicting": lambda options: [cost.predicting(quick=options.quick)],
     "table_9": lambda options: [shape.gaussianity(quick=options.quick)],
     "table_10": lambda options: shape.subspaces(quick=options.quick),
+    "future": lambda options: [future.trials(quick=options.quick)],
     "contradictions": lambda _: [shape.contradictions()],
 }
 

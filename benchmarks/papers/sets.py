@@ -63,9 +63,9 @@ class Features:
         """The largest norm of a training record: nothing is clipped."""
         return float(np.linalg.norm(self.split[0], axis=1).max()) * (1 + 1e-9)
 
-    def schema(self, statistics: str) -> ps.ClassSchema:
+    def schema(self, statistics: str, grid_bits: int = 12) -> ps.ClassSchema:
         """What is summed."""
-        return ps.ClassSchema(self.classes, self.split[0].shape[1], statistics, clip_norm=self.radius)
+        return ps.ClassSchema(self.classes, self.split[0].shape[1], statistics, self.radius, grid_bits)
 
     def projection(self, features: int, seed: int) -> GaussianProjection:
         """A public map of these records."""
@@ -94,10 +94,10 @@ def nearest_to(column: str, *, quick: bool) -> Features:
     return there[next(name for name in _NEAREST[column] if name in there)]
 
 
-def released(features: Features, statistics: str) -> ps.Release:
+def released(features: Features, statistics: str, grid_bits: int = 12) -> ps.Release:
     """The exact release of all training records: what any partition sums to."""
     X, _, y, _ = features.split
-    schema = features.schema(statistics)
+    schema = features.schema(statistics, grid_bits)
     return ps.Release.exact(schema, ps.measure(schema, X, y))
 
 

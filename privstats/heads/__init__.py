@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, 
     from privstats.heads.diagnostics import UnlikeColumnsWarning as UnlikeColumnsWarning
     from privstats.heads.diagnostics import expected_calibration_error as expected_calibration_error
     from privstats.heads.diagnostics import gaussianity as gaussianity
+    from privstats.heads.diagnostics import gaussianity_of as gaussianity_of
     from privstats.heads.diagnostics import homogeneity as homogeneity
     from privstats.heads.diagnostics import log_likelihood as log_likelihood
     from privstats.heads.estimates.subspace import Fisher as Fisher
@@ -52,6 +53,7 @@ _BESIDE = {
     "expected_calibration_error": "diagnostics",
     "fisher_subspace": "estimates.subspace",
     "gaussianity": "diagnostics",
+    "gaussianity_of": "diagnostics",
     "homogeneity": "diagnostics",
     "load": "persistence",
     "log_likelihood": "diagnostics",

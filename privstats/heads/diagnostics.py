@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, MissingStatisticError
 from privstats.heads.estimates import denoise
 from privstats.heads.estimates.class_covariance import class_covariances
-from privstats.heads.evidence import Array, Released, class_evidence
+from privstats.heads.evidence import Array, Released, class_evidence, class_sums, require_release
 
 __all__ = [
     "Classifier",
@@ -26,11 +26,15 @@ __all__ = [
     "class_indices",
     "expected_calibration_error",
     "gaussianity",
+    "gaussianity_of",
     "homogeneity",
     "log_likelihood",
     "warn_of_few_records",
     "warn_of_unlike_columns",
 ]
+
+_TOLD = 1e-6
+"""Of the mean square: variances above it leave four digits of a fourth central moment in float64."""
 
 _LIKE = 100.0
 """Ranges of columns that differ by at most this factor are alike enough for shrinkage toward a round covariance."""
@@ -151,8 +155,8 @@ def expected_calibration_error(head: Classifier, X: Any, y: Any, bins: int = 15)
 def gaussianity(X: Any, y: Any) -> Gaussianity:
     """Skewness and kurtosis of every feature within every class of local records (GH-OFL appendix D.1).
 
-    They need third and fourth moments, which no release of N, A, B, S or D holds: a client can compute this on its own
-    records, a server cannot. Classes with fewer than four records, and features constant in a class, are left out.
+    They need third and fourth moments: a client has them in its records, a server only in a release with T and F
+    (:func:`gaussianity_of`). Classes with fewer than four records, and features constant in a class, are left out.
 
     Example:
         >>> X = np.random.default_rng(0).exponential(size=(500, 2))
@@ -162,12 +166,36 @@ def gaussianity(X: Any, y: Any) -> Gaussianity:
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     classes = [X[y == c] for c in np.unique(y)]
-    shapes = [_shape(rows) for rows in classes if len(rows) >= 4]
-    if not shapes or not any(len(skew) for skew, _ in shapes):
-        raise DataError("gaussianity needs a class with at least four records and a feature that varies in it")
-    skewness, kurtosis = (np.concatenate(parts) for parts in zip(*shapes, strict=True))
-    per_class = np.array([[s.mean(), k.mean()] if len(s) else [0.0, 0.0] for s, k in shapes])
-    return Gaussianity(_summary(skewness), _summary(kurtosis), per_class)
+    return _gaussianity([_shape(rows) for rows in classes if len(rows) >= 4])
+
+
+def gaussianity_of(release: Released) -> Gaussianity:
+    """The same from power sums: central moments of every class are binomials in N, A, D, T and F.
+
+    Equal to :func:`gaussianity` of all parties' clipped and rounded records together. Left out are classes with fewer
+    than four records, and features that vary in a class by less than half a grid step or a thousandth of their size.
+
+    Raises:
+        MissingStatisticError: the release lacks D (or S), T or F.
+        DataError: no class and feature is left.
+
+    Example:
+        >>> X = np.random.default_rng(0).exponential(size=(500, 2)).clip(0, 5)
+        >>> schema = ps.ClassSchema(2, 2, "NADTF", clip_norm=8.0)
+        >>> y = np.arange(500) % 2
+        >>> found = ps.heads.gaussianity_of(ps.Release.exact(schema, ps.measure(schema, X, y)))
+        >>> np.allclose(found.skewness, ps.heads.gaussianity(X, y).skewness, atol=1e-3)
+        True
+    """
+    sums = class_sums(require_release(release))
+    powers = [getattr(sums, letter, None) for letter in "ADTF"]
+    if any(power is None for power in powers):
+        raise MissingStatisticError(
+            "gaussianity_of needs statistics D, T and F, which the release lacks; plan statistics='NADTF', without DP"
+        )
+    counts, step = np.asarray(sums.N), 1 / release.plan.schema.scale
+    told = [c for c in np.flatnonzero(counts >= 4) if c not in release.suppressed]
+    return _gaussianity([_shape_of(step, *(np.asarray(power)[c] / counts[c] for power in powers)) for c in told])
 
 
 def homogeneity(release: Released) -> Homogeneity:
@@ -243,6 +271,25 @@ def _shape(rows: Array) -> tuple[Array, Array]:
     varies = variance > 1e-12 * max(float(variance.max()), np.finfo(np.float64).tiny)
     scaled = centred[:, varies] / np.sqrt(variance[varies])
     return np.abs((scaled**3).mean(axis=0)), np.abs((scaled**4).mean(axis=0) - 3)
+
+
+def _shape_of(step: float, mean: Array, square: Array, cube: Array, fourth: Array) -> tuple[Array, Array]:
+    """The same of one class's raw moments, by the binomial theorem, each ``(d,)``."""
+    variance = square - mean**2
+    third = cube - 3 * mean * square + 2 * mean**3
+    central = fourth - 4 * mean * cube + 6 * mean**2 * square - 3 * mean**4
+    varies = variance > np.maximum(step**2 / 4, _TOLD * square)
+    deviation = np.sqrt(variance[varies])
+    return np.abs(third[varies] / deviation**3), np.abs(central[varies] / deviation**4 - 3)
+
+
+def _gaussianity(shapes: list[tuple[Array, Array]]) -> Gaussianity:
+    """The summary of |skewness| and |excess kurtosis| by class."""
+    if not any(len(skewness) for skewness, _ in shapes):
+        raise DataError("gaussianity needs a class with at least four records and a feature that varies in it")
+    skewness, kurtosis = (np.concatenate(parts) for parts in zip(*shapes, strict=True))
+    per_class = np.array([[s.mean(), k.mean()] if len(s) else [0.0, 0.0] for s, k in shapes])
+    return Gaussianity(_summary(skewness), _summary(kurtosis), per_class)
 
 
 def _summary(values: Array) -> tuple[float, float, float]:

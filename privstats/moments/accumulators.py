@@ -35,6 +35,8 @@ _GROUPED_CHUNK_BYTES = 64 << 20  # with S, so that a chunk holds enough rows of 
 
 _MOST_ROWS = 1 << 17
 
+_POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
+
 
 def chunk_rows(schema: RecordSchema) -> int:
     """Rows per chunk: a fixed amount of memory, 64 to 131,072 rows, never more than sum exactly in float64."""
@@ -122,7 +124,7 @@ class SparseAccumulator:
         self._report = no_records(schema.features)
 
     def add(self, rows: csr_array, targets: NDArray[Any]) -> None:
-        """Add raw rows and their labels or targets, at most ``exact_rows(4**f)``.
+        """Add raw rows and their labels or targets, at most ``exact_rows(schema.bound)``.
 
         Raises:
             DataError: an entry is NaN or infinite.
@@ -186,7 +188,7 @@ class DeviceAccumulator:
         if device.type == "mps":
             raise DataError("X is on a device without 64-bit floats; move it to the host with X.cpu()")
         sent = self._schema.sent
-        require_known([row.letter for row in sent], "NABSD" if isinstance(self._schema, ClassSchema) else "Ghq")
+        require_known([row.letter for row in sent], "NABSDTF" if isinstance(self._schema, ClassSchema) else "Ghq")
         shapes = {row.letter: row.shape(self._schema.sizes) for row in sent}
         self._totals = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name, shape in shapes.items()}
         self._edges = torch.as_tensor(NORM_EDGES, device=device)
@@ -212,9 +214,10 @@ class DeviceAccumulator:
     def _add_classes(self, torch: Any, grid: Any, labels: Any) -> None:
         totals = self._totals
         totals["N"] += torch.bincount(labels, minlength=len(totals["N"]))
-        totals["A"].index_add_(0, labels, grid.to(torch.int64))
-        if "D" in totals:
-            totals["D"].index_add_(0, labels, grid.square().to(torch.int64))
+        whole = grid.to(torch.int64)
+        for letter, power in _POWERS.items():
+            if letter in totals:
+                totals[letter].index_add_(0, labels, whole**power)
         if "B" in totals:
             totals["B"] += (grid.T @ grid).to(torch.int64)
         if "S" in totals:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -32,6 +33,7 @@ class RealClassMoments(RealMoments):
         B: second moments over all classes, ``(d, d)``.
         S: per-class second moments, ``(C, d, d)``.
         D: per-class diagonals of the second moments, ``(C, d)``.
+        T, F: per-class sums of third and fourth powers, ``(C, d)``.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -45,6 +47,8 @@ class RealClassMoments(RealMoments):
     B: NDArray[np.float64] | None = None
     S: NDArray[np.float64] | None = None
     D: NDArray[np.float64] | None = None
+    T: NDArray[np.float64] | None = None
+    F: NDArray[np.float64] | None = None
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
@@ -54,14 +58,15 @@ class RealClassMoments(RealMoments):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassMoments(Moments):
-    """Exact class moments on the grid, int64: N in records, A in grid steps, B, S and D in squared grid steps.
+    """Exact class moments on the grid, int64: N in records, the others in grid steps to the power of their degree.
 
-    N_c = #{y = c}, A_c = sum x, B = sum x x^T, S_c = sum x x^T, D_c = sum x * x over the clipped, rounded records
-    (docs/moments.md).
+    N_c = #{y = c}, A_c = sum x, B = sum x x^T, S_c = sum x x^T, and entry by entry D_c = sum x^2, T_c = sum x^3, F_c =
+    sum x^4 over the clipped, rounded records (docs/moments.md).
 
     Attributes:
         schema: what was measured.
-        N, A, B, S, D: as in :class:`RealClassMoments`; B and D follow from S when S was measured; the rest is None.
+        N, A, B, S, D, T, F: as in :class:`RealClassMoments`; B and D follow from S when S was measured; the rest is
+            None.
         clip_report: what the clip did; stays with the client and is ignored by ``==``.
 
     Raises:
@@ -84,6 +89,8 @@ class ClassMoments(Moments):
     B: NDArray[np.int64] | None = None
     S: NDArray[np.int64] | None = None
     D: NDArray[np.int64] | None = None
+    T: NDArray[np.int64] | None = None
+    F: NDArray[np.int64] | None = None
     clip_report: ClipReport | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -91,7 +98,7 @@ class ClassMoments(Moments):
         unsent = {name: getattr(self, name) for name in CLASS_STATISTICS if name not in self.schema.statistics}
         for name, array in {**unsent, **_derived(self.S)}.items():
             object.__setattr__(self, name, readonly_array(array, np.int64))
-        require_room(int(self.N.sum(dtype=np.float64)), self.schema.steps**2)  # counts that wrap would pass every limit
+        require_room(int(self.N.sum(dtype=np.float64)), self.schema.bound)  # counts that wrap would pass every limit
 
     @property
     def records(self) -> int:
@@ -113,7 +120,7 @@ _Adder: TypeAlias = Callable[[Rows, NDArray[np.intp], NDArray[np.float64]], None
 
 
 class ClassSums:
-    """N, A, B, S, D of the chunks seen so far, as far as the schema sends them."""
+    """The statistics of the chunks seen so far, as far as the schema sends them."""
 
     def __init__(self, schema: ClassSchema) -> None:
         self._schema = schema
@@ -125,6 +132,8 @@ class ClassSums:
             "A": self._add_rows,
             "B": lambda rows, _, into: add_gram(rows, into),
             "S": self._add_class_grams,
+            "T": partial(self._add_powers, 3),
+            "F": partial(self._add_powers, 4),
             "D": self._add_squares,
         }
         require_known(self._sums, self._adders)
@@ -132,7 +141,7 @@ class ClassSums:
     def add(self, rows: Rows, labels: NDArray[np.intp]) -> None:
         """Add grid vectors ``(n, d)``, dense or sparse, of classes ``labels``; ``rows`` is used up.
 
-        At most ``exact_rows(4**f)`` rows at once.
+        At most ``exact_rows(schema.bound)`` rows at once.
         """
         self._counts += np.bincount(labels, minlength=self._schema.classes)
         for letter, add in self._adders.items():  # in this order, because squares use the rows up
@@ -152,6 +161,14 @@ class ClassSums:
         entries = rows.data if isinstance(rows, csr_array) else rows
         np.square(entries, out=entries)
         into += self._by_class(rows, labels)
+
+    def _add_powers(self, power: int, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
+        """By products of whole numbers up to 2**53, which are exact; ``pow`` promises that on no platform."""
+        raised = rows.copy()
+        entries, factors = (each.data if isinstance(each, csr_array) else each for each in (raised, rows))
+        for _ in range(power - 1):
+            np.multiply(entries, factors, out=entries)
+        into += self._by_class(raised, labels)
 
     def _by_class(self, rows: Rows, labels: NDArray[np.intp]) -> NDArray[np.float64]:
         """Per-class sums of rows, as one sparse product: every row is added once, where it belongs."""

@@ -265,9 +265,9 @@ def _plan(text: str, claimed: Table) -> Table:
     for shares in (tables["privacy"].get("shares", {}) for tables in (given, stored)):  # a file's need not sum to 1
         shares.update({s: share / sum(shares.values()) for s, share in shares.items()})
     schema, privacy, client = stored["schema"], stored["privacy"], stored["privacy"]["unit"] == "client"
-    if schema["task"] == "classes":  # in wire order, without what follows from others
-        letters = given["schema"]["statistics"]
-        given["schema"]["statistics"] = "".join(s for s in ("NAS" if "S" in letters else "NABD") if s in letters)
+    if schema["task"] == "classes":  # in wire order, without what follows from others; an unknown letter has no place
+        sent, order = {*given["schema"]["statistics"]}, LETTERS["classes"].index
+        given["schema"]["statistics"] = "".join(sorted(sent - {*"BD" * ("S" in sent)}, key=order))
     require(_same(given, stored) and stored["version"] == 1, "plan", "the file does not say what the digest is of")
     require(_possible(schema, privacy, stored["cohort"]), "plan", "a number lies where no plan can have it")
     require(privacy["model"] in ("central", "distributed", "local", "panel"), "model", "the plan promises nothing")

@@ -154,6 +154,9 @@ def _moments(schema: Schema, validity: Validity, clipped: bool) -> Claim:
 def _norms(schema: Schema, validity: Validity, clipped: bool) -> Claim:  # noqa: ARG001  a clip lowers every norm
     if not isinstance(schema, ClassSchema | RidgeSchema | GradientSchema):
         raise PlanError(f"validity.level='norm' has no statement about task={schema.task!r}: leave validity out")
+    unread = " and ".join(row.letter for row in schema.sent if row.degree > 2)
+    if unread:
+        raise PlanError(f"validity.level='norm' has no statement about {unread}: leave validity out")
     sizes = {row.letter: row.blocks(schema.sizes) * row.entries(schema.sizes) for row in schema.sent}
     kappa = (sizes["g"],) if isinstance(schema, GradientSchema) else ()
     unit = 4**schema.grid_bits

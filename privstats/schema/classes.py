@@ -18,6 +18,9 @@ __all__ = ["CLASS_STATISTICS", "ClassSchema"]
 
 CLASS_STATISTICS = letters_of(CLASS_TABLE)
 
+_PROVED = 2  # the highest degree for which docs/sensitivity.md bounds a record
+_EXACT_BITS = 53  # of float64
+
 
 @dataclass(frozen=True)
 class ClassSchema(Schema):
@@ -26,11 +29,12 @@ class ClassSchema(Schema):
     Args:
         classes: number of classes C, at least 2; labels are 0..C-1.
         features: dimension d of the vectors that are clipped (after ``transform``), at least 2.
-        statistics: letters out of ``NABSD``; N and A are always there. S makes B and D redundant (B = sum_c S_c and
-            D = diag S), so they are *derived*, never sent: asking for ``"NABSD"`` sends ``"NAS"``.
+        statistics: letters out of ``NABSDTF``; N and A are always there. S makes B and D redundant (B = sum_c S_c and
+            D = diag S), so they are *derived*, never sent: asking for ``"NABSD"`` sends ``"NAS"``. T and F, third and
+            fourth powers, have no proved sensitivity: a plan with them makes no promise.
         clip_norm: R, the Euclidean norm to which every vector is clipped, in the units of the features. A public
             choice: there is no way to take it from private data.
-        grid_bits: f; a vector of norm R is 2**f grid steps long. Between 2 and 20.
+        grid_bits: f; a vector of norm R is 2**f grid steps long. Between 2 and 20; at most 17 with T, and 13 with F.
         nonnegative: features are known to be >= 0 (ReLU outputs); negative entries are clipped to 0 at the client, and
             the replace-one sensitivities are smaller.
         transform: public maps applied in order before clipping; see ``privstats.transforms``.
@@ -77,6 +81,7 @@ class ClassSchema(Schema):
         asked = [row for row in self.table if row.letter in self.statistics]
         sent = [row.letter for row in asked if not row.implied_by or row.implied_by not in self.statistics]
         settle(self, statistics="".join(sent))
+        _check_grid(self)
         settle(self, class_names=checked_names("class_names", self.class_names, self.classes, "classes"))
 
     @property
@@ -93,6 +98,27 @@ class ClassSchema(Schema):
     def record(self) -> str:
         """One record, as a phrase for data owners."""
         return f"{self.columns} and {classes_of(self.classes, self.class_names)}"
+
+    def refusal(self, unit: str | None) -> str:
+        """Why no promise covers third and fourth powers: nothing bounds them together with the rest."""
+        unproved = " and ".join(row.letter for row in self.sent if row.degree > _PROVED)
+        if unit is None or not unproved:
+            return ""
+        return (
+            f"no sensitivity is proved for {unproved}, sums of third or fourth powers, so no promise may cover them: "
+            "leave them out of schema.statistics, or give NoPrivacy()"
+        )
+
+
+def _check_grid(schema: ClassSchema) -> None:
+    """Refuse a grid on which an entry of one record is no exact float64."""
+    row = max(schema.sent, key=lambda row: row.degree)
+    finest = _EXACT_BITS // row.degree
+    if schema.grid_bits > finest:
+        raise SchemaError(
+            f"grid_bits must be at most {finest} with statistic {row.letter}, whose entries have {row.degree} times as "
+            f"many bits, got {schema.grid_bits}: lower it"
+        )
 
 
 def _about_letters(statistics: str, unknown: str) -> str:

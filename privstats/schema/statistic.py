@@ -144,8 +144,10 @@ CLASS_TABLE: tuple[Statistic, ...] = (
         meaning="for each class, the sum of squares of every feature",
         implied_by="S",
     ),
+    Statistic("T", "class", ("feature",), (3, 0), meaning="for each class, the sum of cubes of every feature"),
+    Statistic("F", "class", ("feature",), (4, 0), meaning="for each class, the sum of fourth powers of every feature"),
 )
-"""Counts, sums, second moments pooled, per class, and their diagonals, in wire order."""
+"""Counts, sums, second moments pooled, per class, their diagonals, and third and fourth powers, in wire order."""
 
 GAUSSIAN_TABLE: tuple[Statistic, ...] = (
     Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),

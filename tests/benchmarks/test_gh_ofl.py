@@ -9,7 +9,7 @@ from benchmarks.corruptions import CORRUPTIONS, corrupted
 from benchmarks.features import corrupted_fashion_mnist
 from benchmarks.papers import sets
 from benchmarks.papers.cells import Published
-from benchmarks.papers.gh import accuracy, cost, invariance, published, rounds, shape
+from benchmarks.papers.gh import accuracy, cost, future, invariance, published, rounds, shape
 from benchmarks.papers.partitions import by_classes, by_dirichlet, dominant_mix, drawn
 
 LABELS = np.arange(600) % 6
@@ -135,6 +135,18 @@ def test_the_whole_subspace_is_the_whole_head():
     assert value["CIFAR-10energy, k = 16"] == pytest.approx(1)
     assert value["CIFAR-100-Call features"] < value["CIFAR-10all features"]
     assert value["CIFAR-10k = 4"] < value["CIFAR-10k = 16"] == value["CIFAR-10all features"]
+
+
+def test_a_class_is_halved_across_its_longest_direction():
+    """Two clumps of one class, and a class of one clump that is long in the second feature."""
+    rng = np.random.default_rng(0)
+    clumps = rng.normal(size=(200, 2)) * 0.1 + np.where(np.arange(200) % 2, 5.0, -5.0)[:, None] * [1, 0]
+    long = rng.normal(size=(100, 2)) * [0.1, 3.0]
+    sides = future.halved(np.r_[clumps, long], np.r_[np.zeros(200, int), np.full(100, 2)], 3)
+    assert len(set(sides[:200:2])) == len(set(sides[1:200:2])) == 1
+    assert sides[0] != sides[1]
+    above = long[:, 1] > long[:, 1].mean()
+    assert (sides[200:] == above).mean() in (pytest.approx(0, abs=0.02), pytest.approx(1, abs=0.02))
 
 
 def test_the_sets_that_are_not_there_give_way_to_the_nearest():

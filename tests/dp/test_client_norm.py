@@ -73,7 +73,7 @@ def test_without_a_clip_nothing_changes_and_a_foreign_shape_is_refused():
         clip_client(SCHEMAS[1], promise(), vector)
 
 
-@pytest.mark.parametrize("schema", samples.SCHEMAS)
+@pytest.mark.parametrize("schema", samples.PROMISED)
 def test_a_client_that_puts_all_its_norm_into_one_statistic_is_worth_no_more_than_the_promise(schema):
     """Of a logistic round one record cannot have both norms at once; a client of many records can."""
     privacy = promise(20.0)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kurtosis, skew
 
+import privstats as ps
 from privstats.errors import DataError, MissingStatisticError
 from privstats.heads import (
     LDA,
@@ -18,9 +19,11 @@ from privstats.heads import (
     UnlikeColumnsWarning,
     expected_calibration_error,
     gaussianity,
+    gaussianity_of,
     homogeneity,
     log_likelihood,
 )
+from privstats.moments import quantize
 from tests.heads.conftest import class_release
 
 
@@ -85,6 +88,39 @@ def test_gaussianity_leaves_out_what_has_no_shape():
     assert found.per_class.shape == (1, 2)
     with pytest.raises(DataError, match="four records"):
         gaussianity(np.ones((3, 2)), [0, 0, 0])
+
+
+def test_power_sums_tell_the_shape_that_the_records_have():
+    """Far from zero and skewed, with a class of three records and a constant column, which are left out by both."""
+    rng = np.random.default_rng(0)
+    X = np.c_[5 + rng.gamma(2.0, size=(603, 3)), np.full(603, 7.0)]
+    y = np.r_[np.arange(600) % 2, 2, 2, 2]
+    schema = ps.ClassSchema(3, 4, "NADTF", clip_norm=40.0)
+    found = gaussianity_of(ps.Release.exact(schema, ps.measure(schema, X, y)))
+    rounded = quantize(schema, X) / schema.scale
+    expected = gaussianity(rounded, y)
+    assert found.skewness == pytest.approx(expected.skewness, rel=1e-7)
+    assert found.kurtosis == pytest.approx(expected.kurtosis, rel=1e-7)
+    np.testing.assert_allclose(found.per_class, expected.per_class, rtol=1e-7)
+    assert found.kurtosis == pytest.approx(gaussianity(X, y).kurtosis, rel=0.01)
+
+
+@pytest.mark.parametrize("statistics", ["NA", "NATF", "NAD", "NADT", "NADF"])
+def test_shapes_without_their_power_sums_are_refused(statistics):
+    schema = ps.ClassSchema(2, 2, statistics, clip_norm=4.0)
+    release = ps.Release.exact(schema, ps.measure(schema, np.ones((8, 2)), np.arange(8) % 2))
+    with pytest.raises(MissingStatisticError, match="needs statistics D, T and F, .* plan statistics='NADTF'"):
+        gaussianity_of(release)
+
+
+def test_power_sums_of_classes_that_are_left_out_tell_no_shape():
+    schema = ps.ClassSchema(2, 2, "NASTF", clip_norm=4.0)
+    X, y = np.random.default_rng(1).normal(size=(40, 2)), np.arange(40) % 8 == 0
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 40), privacy=ps.NoPrivacy(), min_count=10)
+    release = ps.simulate(plan, [(X[k::2], y[k::2].astype(int)) for k in range(2)])
+    assert gaussianity_of(release).per_class.shape == (1, 2)
+    with pytest.raises(DataError, match="four records and a feature that varies"):
+        gaussianity_of(ps.Release.exact(schema, ps.measure(schema, np.ones((8, 2)), np.arange(8) % 2)))
 
 
 def test_homogeneity_tells_equal_covariances_from_different_ones(blobs):

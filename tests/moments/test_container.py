@@ -34,6 +34,7 @@ def made(schema: Any, seed: int = 0) -> Moments:
 SCHEMAS = [
     ps.ClassSchema(2, 3, "NAB", 1.0),
     ps.ClassSchema(2, 3, "NAS", 1.0),
+    ps.ClassSchema(2, 3, "NADTF", 1.0),
     ps.RidgeSchema(3, clip_norm=1.0, target_bound=2.0, folds=2),
     ps.CountSchema((ps.Categories("blood", ("A", "0")),), (("blood",),)),
     ps.SitesSchema(3, 2.0),

@@ -40,6 +40,17 @@ def test_class_sums_beyond_2_to_53_are_exact(statistics):
         assert np.array_equal(moments.A, np.stack([grid[c == Y].sum(axis=0) for c in range(3)]))
 
 
+def test_fourth_powers_beyond_2_to_53_are_exact_and_more_than_int64_holds_are_refused():
+    schema = ps.ClassSchema(3, 3, "NATF", clip_norm=1.0, grid_bits=12)
+    grid = quantize(schema, X)
+    moments = ps.measure(schema, X, Y)
+    for power, found in ((3, moments.T), (4, moments.F)):
+        assert np.array_equal(found, np.stack([(grid[c == Y] ** power).sum(axis=0) for c in range(3)]))
+    assert moments.F.max() > 2**53
+    with pytest.raises(DataError, match="at most 32767 records fit 64-bit totals on this grid; lower grid_bits"):
+        moments + moments
+
+
 def test_ridge_sums_beyond_2_to_53_are_exact_in_every_fold():
     schema = ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0, grid_bits=20, folds=2)
     targets = RNG.normal(size=N) + 10.0

@@ -19,31 +19,33 @@ from privstats.transforms import ConstantFeature, GaussianProjection
 
 
 def _brute_force(schema, grid, y):
-    """Class moments by Python's own integers."""
+    """Class moments by Python's own integers: A and S, and sums of third and fourth powers."""
     rows = [[int(v) for v in row] for row in grid]
     d = schema.features
     S = [[[0] * d for _ in range(d)] for _ in range(schema.classes)]
-    A = [[0] * d for _ in range(schema.classes)]
+    A, T, F = ([[0] * d for _ in range(schema.classes)] for _ in range(3))
     for row, label in zip(rows, y, strict=True):
         for i in range(d):
             A[label][i] += row[i]
+            T[label][i] += row[i] ** 3
+            F[label][i] += row[i] ** 4
             for j in range(d):
                 S[label][i][j] += row[i] * row[j]
-    return np.array(A), np.array(S)
+    return tuple(map(np.array, (A, S, T, F)))
 
 
 @given(st.data())
 def test_class_moments_equal_sums_of_python_integers(data):
-    schema = data.draw(class_schemas(max_features=5))
+    schema = data.draw(class_schemas(max_features=5, statistics="NABSDTF"))
     X, y = data.draw(records(schema, max_records=20))
     moments = ps.measure(schema, X, y)
-    A, S = _brute_force(schema, quantize(schema, X), y)
-    expected = {"N": np.bincount(y, minlength=schema.classes), "A": A, "S": S, "B": S.sum(axis=0)}
+    A, S, T, F = _brute_force(schema, quantize(schema, X), y)
+    expected = {"N": np.bincount(y, minlength=schema.classes), "A": A, "S": S, "B": S.sum(axis=0), "T": T, "F": F}
     expected["D"] = np.diagonal(S, axis1=1, axis2=2)
     for name in set(schema.statistics) | set(schema.derived):
         assert getattr(moments, name).dtype == np.int64
         assert np.array_equal(getattr(moments, name), expected[name]), name
-    for name in set("BSD") - set(schema.statistics) - set(schema.derived):
+    for name in set("BSDTF") - set(schema.statistics) - set(schema.derived):
         assert getattr(moments, name) is None
 
 
@@ -80,7 +82,7 @@ def test_ridge_moments_equal_sums_over_each_fold(data):
 
 @given(st.data())
 def test_any_chunking_gives_the_same_bits(data):
-    schema = data.draw(st.one_of(class_schemas(), ridge_schemas()))
+    schema = data.draw(st.one_of(class_schemas(statistics="NABSDTF"), ridge_schemas()))
     X, y = data.draw(records(schema, max_records=40))
     pieces = data.draw(chunkings(len(X)))
     whole = ps.measure(schema, X, y)
@@ -91,7 +93,7 @@ def test_any_chunking_gives_the_same_bits(data):
 
 @given(st.data())
 def test_parts_measured_apart_add_up_to_the_whole(data):
-    schema = data.draw(st.one_of(class_schemas(), ridge_schemas()))
+    schema = data.draw(st.one_of(class_schemas(statistics="NABSDTF"), ridge_schemas()))
     X, y = data.draw(records(schema, max_records=40))
     cut = data.draw(st.integers(0, len(X)))
     parts = ps.measure(schema, X[:cut], y[:cut]) + ps.measure(schema, X[cut:], y[cut:])
@@ -109,7 +111,7 @@ def test_the_order_of_records_does_not_matter(data):
 
 @given(st.data())
 def test_containers_and_memory_orders_give_the_same_bits(data):
-    schema = data.draw(class_schemas())
+    schema = data.draw(class_schemas(statistics="NABSDTF"))
     X, y = data.draw(records(schema, max_records=40))
     whole = ps.measure(schema, X, y)
     wide = np.zeros((2 * len(X), 2 * X.shape[1]))

@@ -36,20 +36,24 @@ def whole_sums(schema, a, y):
     """Class sums of grid vectors in Python's whole numbers."""
     a = a.astype(object)
     by = [a[y == label] for label in range(schema.classes)]
-    A = np.array([rows.sum(axis=0) if len(rows) else np.zeros(a.shape[1], object) for rows in by])
+    A, T, F = (
+        np.array([(rows**power).sum(axis=0) if len(rows) else np.zeros(a.shape[1], object) for rows in by])
+        for power in (1, 3, 4)
+    )
     S = np.array([rows.T @ rows if len(rows) else np.zeros((a.shape[1],) * 2, object) for rows in by])
-    return A, S
+    return A, S, T, F
 
 
 @given(st.data())
 def test_class_sums_and_their_report(data):
-    schema = data.draw(class_schemas(max_features=12))
+    schema = data.draw(class_schemas(max_features=12, statistics="NABSDTF"))
     X, y = data.draw(records(schema))
     a, norms, clipped = snapped_one_by_one(feature_grid(schema), X)
-    A, S = whole_sums(schema, a, y)
+    A, S, T, F = whole_sums(schema, a, y)
     moments = ps.measure(schema, X, y)
     assert (moments.A == A).all()
-    for letter, expected in (("B", S.sum(axis=0)), ("S", S), ("D", np.diagonal(S, axis1=1, axis2=2))):
+    D = np.diagonal(S, axis1=1, axis2=2)
+    for letter, expected in (("B", S.sum(axis=0)), ("S", S), ("D", D), ("T", T), ("F", F)):
         found = getattr(moments, letter)
         assert found is None or (found == expected).all()
     report = moments.clip_report

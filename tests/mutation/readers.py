@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from privstats.inference.inversion import Inversion
+from privstats.schema import ClassSchema
 from tests.mutation.mutant import Mutant
 from tests.mutation.planting import member, name_in
 
@@ -19,6 +20,7 @@ __all__ = ["READERS"]
 
 _INVERSION = "tests/inference/test_inversion.py::"
 _COUNTS = "tests/inference/test_counts.py::"
+_POWERS = "tests/moments/test_power_sums.py::"
 _SCORE = "tests/inference/test_score.py::"
 
 
@@ -57,6 +59,20 @@ READERS: dict[str, Mutant] = {
         name_in("privstats.dp.sensitivity", "_logistic", lambda right: lambda score, information: score),
         "",
         (_SCORE + "test_bounds_hold_on_a_grid_of_all_means",),
+        (),
+    ),
+    "powers without a proof are free": Mutant(
+        "a statistic whose sensitivity nobody proved counts as if no record moved it",
+        name_in("privstats.dp.sensitivity", "_require_formula", lambda right: lambda weights, covered: None),
+        "",
+        (_POWERS + "test_no_formula_counts_them_as_free",),
+        (),
+    ),
+    "powers promised": Mutant(
+        "a class schema with third and fourth powers admits a promise",
+        member(ClassSchema, "refusal", lambda schema, unit: ""),
+        "",
+        (_POWERS + "test_no_promise_covers_them",),
         (),
     ),
     "early rounds told": Mutant(

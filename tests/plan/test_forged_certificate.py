@@ -187,6 +187,7 @@ def test_a_text_that_is_no_certificate_is_refused_at_once(text: str) -> None:
         ("epsilon = 1.0", f"epsilon = {'9' * 5000}", "form"),
         ("[privacy]", "[privacy]\n[privacy]", "form"),
         ("version = 1", "version = 1\nnotes = 'approved'", "plan"),
+        ('statistics = "NAB"', 'statistics = "NABTF"', "form"),  # without a bound, and not in the tables
     ],
 )
 def test_another_plan_file_is_refused(old: str, new: str, claim: str) -> None:
@@ -224,6 +225,16 @@ def test_a_plan_that_the_library_refuses_is_refused(old: str, new: str) -> None:
     tables = json.dumps(tomllib.loads(text))
     document = json.loads(TEXT) | {"plan": tables, "plan_digest": hashlib.sha256(tables.encode()).hexdigest()}
     with pytest.raises(Refused, match="^plan: "):
+        check(text, json.dumps(document))
+
+
+@pytest.mark.parametrize("sent", ["NABT", "TNAB", "NASF"])
+def test_letters_without_a_bound_are_refused_in_the_file_and_its_tables(sent: str) -> None:
+    text = PLAN.to_toml().replace('"NAB"', f'"{sent}"')
+    tables = json.dumps(tomllib.loads(text))
+    document = json.loads(TEXT) | {"plan": tables, "plan_digest": hashlib.sha256(tables.encode()).hexdigest()}
+    document["statistics"] = dict.fromkeys(sent, document["statistics"]["A"])
+    with pytest.raises(Refused, match="^form: "):
         check(text, json.dumps(document))
 
 

@@ -101,6 +101,10 @@ REFUSED = {
         lambda: proved(schema=ps.WithinSchema(3, 4, clip_norm=1.0, pull=1.0, n_max=9), validity=Validity("norm", 9)),
         "'norm' has no statement about task='within'",
     ),
+    "norms of third powers": (
+        lambda: proved(schema=ps.ClassSchema(3, 4, "NADTF", 1.0), validity=Validity("norm", 9)),
+        "'norm' has no statement about T and F: leave validity out",
+    ),
     "too long a vector": (
         lambda: proved(schema=ps.ClassSchema(3, 1500, "NAB", 1.0)),
         "at most 1,000,000 entries, and this vector has 1,130,253",

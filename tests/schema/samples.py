@@ -22,4 +22,8 @@ SCHEMAS: tuple[Schema, ...] = (
     ps.CalibrationSchema(4, 3, expected_records=100, course_mu=1.0),
     ps.MeanSchema(4, 1.0, feature_names=("a", "b", "c", "d")),
     ps.PartySchema(3, 4),
+    ps.ClassSchema(3, 4, "NADTF", 1.0, grid_bits=10),
 )
+
+PROMISED = tuple(schema for schema in SCHEMAS if not (schema.refusal("record") and schema.refusal("client")))
+"""Those of which some plan may promise something."""

@@ -22,7 +22,7 @@ from privstats.randomness import seeded
 from privstats.schema import Schema, predicted
 from privstats.workflows.score import metric, shown
 from privstats.workflows.sweep.draws import BASELINES, baselines
-from tests.schema.samples import SCHEMAS
+from tests.schema.samples import PROMISED, SCHEMAS
 from threat_models.audits.sensitivity import worst_pair
 
 ROOT = Path(__file__).parents[2]
@@ -69,8 +69,13 @@ def test_a_kind_with_models_has_a_metric_heads_and_baselines(schema: Schema) -> 
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=named)
-def test_every_kind_has_a_sensitivity(schema: Schema) -> None:
-    assert joint_mu(schema, dict.fromkeys(default_shares(schema), 1.0), "add-remove") > 0
+def test_every_kind_has_a_sensitivity_or_admits_no_promise(schema: Schema) -> None:
+    sigmas = dict.fromkeys(default_shares(schema), 1.0)
+    if schema in PROMISED:
+        assert joint_mu(schema, sigmas, "add-remove") > 0
+    else:
+        with pytest.raises(PrivstatsError, match="no sensitivity is proved"):
+            joint_mu(schema, sigmas, "add-remove")
 
 
 def test_names_of_classes_reach_the_head_from_every_kind_that_has_them() -> None:

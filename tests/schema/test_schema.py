@@ -31,9 +31,9 @@ def test_schemas_are_values(schema):
     assert math.isclose(schema.scale * schema.clip_norm, schema.steps)
 
 
-@given(class_schemas())
+@given(class_schemas(statistics="NABSDTF"))
 def test_statistics_are_sent_once_in_wire_order(schema):
-    assert schema.statistics == "".join(name for name in "NABSD" if name in schema.statistics)
+    assert schema.statistics == "".join(name for name in "NABSDTF" if name in schema.statistics)
     assert set(schema.statistics).isdisjoint(schema.derived)
     assert [*dict.fromkeys(segment.statistic for segment in layout_of(schema).segments)] == list(schema.statistics)
 
@@ -50,7 +50,7 @@ def test_the_layout_has_room_for_every_statistic_and_knows_its_scale(schema):
     d, triangle = schema.features, schema.features * (schema.features + 1) // 2
     if isinstance(schema, ps.ClassSchema):
         C = schema.classes
-        sizes = {"N": C, "A": C * d, "B": triangle, "S": C * triangle, "D": C * d}
+        sizes = {"N": C, "A": C * d, "B": triangle, "S": C * triangle, **dict.fromkeys("DTF", C * d)}
     else:
         F = schema.folds
         sizes = {"G": F * triangle, "h": F * d * schema.targets, "q": F}
@@ -89,8 +89,8 @@ def test_a_list_of_maps_becomes_a_tuple():
         ({"classes": None}, "classes must be a whole number"),
         ({"classes": True}, "classes must be a whole number"),
         ({"features": 1}, "features must be at least 2, got 1: one feature has no covariance"),
-        ({"statistics": ""}, "letters out of NABSD"),
-        ({"statistics": ["N", "A"]}, "letters out of NABSD"),
+        ({"statistics": ""}, "letters out of NABSDTF"),
+        ({"statistics": ["N", "A"]}, "letters out of NABSDTF"),
         ({"statistics": "NAX"}, "unknown letters 'X'"),
         ({"statistics": "B"}, "must contain N and A; add N and A"),
         ({"clip_norm": 0.0}, "clip_norm must be a number between"),
@@ -105,6 +105,8 @@ def test_a_list_of_maps_becomes_a_tuple():
         ({"statistics": "nabz"}, "unknown letters 'z'"),
         ({"grid_bits": 1}, "grid_bits must be at least 2"),
         ({"grid_bits": 21}, "grid_bits must be at most 20"),
+        ({"grid_bits": 18, "statistics": "NAT"}, "at most 17 with statistic T, whose entries have 3 times .*, got 18"),
+        ({"grid_bits": 14, "statistics": "NADTF"}, "at most 13 with statistic F, whose entries have 4 times"),
         ({"features": 64, "grid_bits": 2}, "too coarse for features=64.*use at least 3"),
         ({"nonnegative": 1}, "nonnegative must be True or False"),
         ({"transform": UnitNorm}, "transform must be a tuple"),

@@ -317,6 +317,6 @@ def _steps_per_unit(schema: Schema, statistic: str) -> float:
         return {"T": _COUNT_STEPS}[statistic]
     records = of_records(schema)
     if isinstance(records, ClassSchema):
-        return {"N": _COUNT_STEPS, "A": feature}.get(statistic, feature * feature)
+        return {"N": _COUNT_STEPS, "A": feature, **dict.fromkeys("BSD", feature * feature)}[statistic]
     goal = float(2**records.grid_bits) / records.target_bound
     return {"G": feature * feature, "h": feature * goal, "q": goal * goal}[statistic]
