@@ -39,8 +39,9 @@ def known_parties(target: Target, rng: Generator) -> list[Moments]:
 def _party(target: Target, count: int, rng: Generator) -> Moments:
     schema = target.schema
     if isinstance(schema, CountSchema):
-        drawn = (rng.uint64(count * len(schema.variables)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        return measure(schema, records_at(schema, drawn.reshape(count, -1)))
+        columns = len(schema.variables)
+        places = (rng.uint64(count * columns) >> np.uint64(11)).reshape(count, columns).astype(np.float64) * 2.0**-53
+        return measure(schema, records_at(schema, places))
     return moments_of(schema, *known_records(target, count, rng))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.dp import mechanisms
+from privstats.encoding import flatten
 from privstats.errors import DataError
 from privstats.randomness import Generator, seeded
 from privstats.workflows.report import Search
@@ -20,6 +21,7 @@ from threat_models.audits import noise as noise_module
 from threat_models.audits.budget import audit_budget
 from threat_models.audits.known_inputs import known_inputs
 from threat_models.audits.noise import SEES, audit_noise
+from threat_models.audits.records import known_parties
 from threat_models.audits.release_file import audit_release
 from threat_models.audits.target import target_of
 from threat_models.findings import audits
@@ -305,3 +307,8 @@ def test_tables_and_whole_parties_have_the_audits_of_noise_and_budget(monkeypatc
     assert len(audits(private.plan, Search(seed=1, trials=60))) == 3 + private.privacy.trust.divided
     monkeypatch.setattr(type(private), "sigma", {s: 0.9 * value for s, value in private.sigma.items()})
     assert audit_budget(private).violated
+
+
+def test_parties_of_tables_may_hold_no_record():
+    parties = known_parties(target(COUNTS, cohort=ps.Cohort(6, 4, 3, colluders=1)), seeded(1))
+    assert [int(np.abs(flatten(each)).sum()) for each in parties] == [0] * 6
