@@ -16,7 +16,6 @@ import privstats as ps
 
 if TYPE_CHECKING:
     from privstats.randomness import Generator
-    from threat_models.audits.target import Target
     from threat_models.audits.verdict import Report
 
 __all__ = ["audit"]
@@ -42,10 +41,11 @@ def budget(
     """What a plan promises, per statistic, unit and adjacency, and the most any attacker can gain from it."""
     from threat_models.audits.budget import audit_budget, audit_dropouts
     from threat_models.audits.pure import audit_pure_budget
+    from threat_models.audits.target import target_of
 
-    target = _of_records(path)
+    target = target_of(ps.Plan.read(path))
     if target.privacy.pure:
-        _finish([audit_pure_budget(target, _rng(1))], json)
+        _finish([audit_pure_budget(target, _rng(1), client_records)], json)
         return
     reports = [audit_budget(target, client_records)]
     if target.privacy.trust.divided:
@@ -81,8 +81,9 @@ def noise(
 ) -> None:
     """Run sessions of known records until it would show if their noise were not the one that the plan promises."""
     from threat_models.audits.noise import audit_noise
+    from threat_models.audits.target import target_of
 
-    _finish([audit_noise(_of_records(path), _rng(seed), trials=trials)], json)
+    _finish([audit_noise(target_of(ps.Plan.read(path)), _rng(seed), trials=trials)], json)
 
 
 @audit.command()
@@ -110,10 +111,14 @@ def canary(
     json: Json = False,
 ) -> None:
     """Prove a lower bound on mu and epsilon from releases with and without a group of canaries."""
+    from privstats.schema import of_records
     from threat_models.audits.canary import audit_canary
     from threat_models.audits.pure import audit_epsilon
+    from threat_models.audits.target import target_of
 
-    target = _of_records(path)
+    target = target_of(ps.Plan.read(path))
+    if not target.privacy.pure:
+        of_records(target.schema)
     bounded = audit_epsilon if target.privacy.pure else audit_canary
     _finish([bounded(target, _rng(seed), trials=trials, confidence=confidence)], json)
 
@@ -173,16 +178,6 @@ def ledger(
 
     book = ps.dp.Ledger(path, expected_head=expected_head)
     _finish([audit_ledger(book, dataset), audit_history(book, dataset)], json)
-
-
-def _of_records(path: Path) -> Target:
-    """A plan of records as they stand; a round of a course is audited by ``sensitivity`` and ``course``."""
-    from privstats.schema import of_records
-    from threat_models.audits.target import target_of
-
-    target = target_of(ps.Plan.read(path))
-    of_records(target.schema)
-    return target
 
 
 def _finish(reports: list[Report], json: bool) -> None:

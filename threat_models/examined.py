@@ -15,7 +15,7 @@ from privstats.plan import Plan
 from threat_models import bounds, ceilings
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
-from threat_models.report import Row, judge
+from threat_models.report import Row, judge, stated
 
 __all__ = ["error", "rated"]
 
@@ -44,8 +44,8 @@ def rated(
     """
     who = who or attack.adversary(plan)
     interval, kappa = (bounds.proportion(np.asarray(each, np.float64), confidence) for each in (rates, blind))
-    mu = ceilings.guaranteed_mu(plan, who) if promised else None
-    ceiling = None if mu is None else ceilings.reconstruction(mu, kappa[1])
+    kept = ceilings.guaranteed(plan, who) if promised else None
+    ceiling = None if kept is None else ceilings.reconstruction(kept, kappa[1])
     return Row(
         attack=attack.name,
         number=attack.number,
@@ -58,8 +58,8 @@ def rated(
         baseline=float(np.mean(blind)),
         ceiling=ceiling,
         verdict=judge(interval, kappa, ceiling),
-        mu=mu,
         worlds=len(rates),
+        **stated(kept),
         **more,
     )
 

@@ -11,13 +11,14 @@ from dataclasses import replace
 from privstats.dp import NoPrivacy
 from privstats.plan import Plan
 from privstats.randomness import Generator, secure, seeded
+from privstats.schema import ClassSchema, CountSchema, PartySchema, RidgeSchema
 from privstats.workflows.report import Cell, Finding, Search, Table
 from threat_models.attack import attacks_named
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.noise import audit_noise
 from threat_models.audits.pure import audit_epsilon, audit_pure_budget, audit_pure_sensitivity
-from threat_models.audits.sensitivity import audit_sensitivity
+from threat_models.audits.searches import search_of
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
 from threat_models.chance import named
@@ -29,6 +30,10 @@ __all__ = ["attacks", "audits"]
 
 _SESSIONS, _RELEASES, _WORLDS = 4000, 5000, 200
 
+_SENSITIVITY = (
+    "Audit: can a record move the sums further than claimed?",
+    "No pair of records was found that moves a sum further than the plan claims.",
+)
 _SAID = {
     "budget": (
         "Audit: is the promise what the noise gives?",
@@ -38,10 +43,6 @@ _SAID = {
     "dropouts": (
         "Audit: does the promise survive dropouts?",
         "With every number of parties that may vanish, the promise holds.",
-    ),
-    "sensitivity": (
-        "Audit: can a record move the sums further than claimed?",
-        "No pair of records was found that moves a sum further than the plan claims.",
     ),
     "noise": (
         "Audit: is the noise there?",
@@ -93,18 +94,22 @@ def _audits(target: Target, rng: Generator, trials: int | None) -> list[Callable
             lambda: audit_noise(target, rng, trials=trials or _SESSIONS),
             lambda: audit_epsilon(target, rng, trials=trials or _RELEASES),
         ]
+    search = [lambda: search_of(target.schema)(target, rng)]
+    if not isinstance(target.schema, ClassSchema | RidgeSchema | CountSchema | PartySchema):
+        return search
     dropouts = [lambda: audit_dropouts(target)] if target.privacy.trust.divided else []
+    canary = [lambda: audit_canary(target, rng, trials=trials or _RELEASES)]
     return [
         lambda: audit_budget(target),
         *dropouts,
-        lambda: audit_sensitivity(target, rng),
+        *search,
         lambda: audit_noise(target, rng, trials=trials or _SESSIONS),
-        lambda: audit_canary(target, rng, trials=trials or _RELEASES),
+        *(canary if isinstance(target.schema, ClassSchema | RidgeSchema) else []),
     ]
 
 
 def _finding(report: Report) -> Finding:
-    title, holds = _SAID[report.audit]
+    title, holds = _SAID.get(report.audit, _SENSITIVITY)
     headings, rows = report.shown
     return Finding(
         title=title,

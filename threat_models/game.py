@@ -21,7 +21,7 @@ from threat_models.adversary import Adversary, Knows, Sums, View
 from threat_models.attack import Attack
 from threat_models.chance import named
 from threat_models.reconstruction import SCORES, Prior, example
-from threat_models.report import Row, judge
+from threat_models.report import Row, judge, stated
 from threat_models.world import Field, Setting, World, draw
 
 __all__ = ["RATES", "Game", "Trials", "alike"]
@@ -90,13 +90,13 @@ class Game:
         return tuple(player.trials() for player in players)
 
     def _membership(self, attack: Attack, trials: Trials, adversary: Adversary) -> Row:
-        mu = ceilings.guaranteed_mu(self.setting.plan, adversary)
+        kept = ceilings.guaranteed(self.setting.plan, adversary)
         coin = named(self.seed, "ties", attack.name)
         each = 1 - (1 - self.confidence) / (1 + len(RATES))
         won = np.array([bounds.wins(*pair, coin) for pair in zip(trials.inside, trials.outside, strict=True)])
         pairs = zip(trials.blind_inside, trials.blind_outside, strict=True)
         blind = np.array([bounds.wins(*pair, coin) for pair in pairs])
-        interval, ceiling = bounds.proportion(won, each), None if mu is None else ceilings.auc(mu)
+        interval, ceiling = bounds.proportion(won, each), None if kept is None else kept.auc
         found = (bounds.operating_point(trials.inside, trials.outside, rate, each) for rate in RATES)
         points = tuple(point for point in found if point is not None)
         return self._row(
@@ -107,8 +107,8 @@ class Game:
             interval=interval,
             baseline=float(blind.mean()),
             ceiling=ceiling,
-            verdict=judge(interval, bounds.proportion(blind, each), ceiling, points, mu),
-            mu=mu,
+            verdict=judge(interval, bounds.proportion(blind, each), ceiling, points, kept),
+            **stated(kept),
             points=points,
             roc=bounds.roc(trials.inside, trials.outside, self.confidence),
         )
@@ -163,10 +163,10 @@ class Game:
         **more: object,
     ) -> Row:
         """A row of success rates, held against the best guess without a release; ``group`` records a success."""
-        mu = ceilings.guaranteed_mu(self.setting.plan, adversary)
-        mu = None if mu is None else group * mu
+        kept = ceilings.guaranteed(self.setting.plan, adversary)
+        kept = None if kept is None else kept.of_group(group)
         interval = bounds.proportion(rates, self.confidence)
-        ceiling = None if mu is None else ceilings.reconstruction(mu, kappa[1])
+        ceiling = None if kept is None else ceilings.reconstruction(kept, kappa[1])
         return self._row(
             attack,
             adversary,
@@ -175,7 +175,7 @@ class Game:
             baseline=baseline,
             ceiling=ceiling,
             verdict=judge(interval, kappa, ceiling),
-            mu=mu,
+            **stated(kept),
             **more,
         )
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from privstats import optional_dependencies
 from privstats.files.atomic import atomic_write
-from threat_models import ceilings
 from threat_models.adversary import SIGHTS
 from threat_models.report import LeakageReport, Row, Verdict
 
@@ -109,13 +108,13 @@ def _figure(draw: Callable[[Any, Sequence[Row]], None], rows: Sequence[Row], siz
 def _roc(figure: Any, rows: Sequence[Row]) -> None:
     axes = figure.subplots()
     grid = np.geomspace(1e-3, 1, 200)
-    mus = sorted({row.mu for row in rows if row.mu is not None})
-    if mus:
-        edge = [ceilings.tpr(mus[-1], float(x)) for x in grid]
+    kept = sorted({row.guarantee for row in rows if row.guarantee is not None}, key=lambda each: each.mu)
+    if kept:
+        edge = [kept[-1].tpr(float(x)) for x in grid]
         axes.fill_between(grid, edge, 1, color=_SHADE, label="above the ceiling", zorder=0)
-    for style, mu in zip(("-", "--", "-.", ":"), mus, strict=False):
-        edge = [ceilings.tpr(mu, float(x)) for x in grid]
-        axes.plot(grid, edge, color="black", linestyle=style, linewidth=1.3, label=f"ceiling, mu {mu:.3g}")
+    for style, each in zip(("-", "--", "-.", ":"), kept, strict=False):
+        edge = [each.tpr(float(x)) for x in grid]
+        axes.plot(grid, edge, color="black", linestyle=style, linewidth=1.3, label=f"ceiling, mu {each.mu:.3g}")
     axes.plot(grid, grid, color="#999999", linewidth=1, linestyle=":", label="guessing")
     for colour, row in zip(_cycle(), rows, strict=False):
         fpr, tpr = np.array(row.roc.fpr), np.array(row.roc.tpr)  # type: ignore[union-attr]
@@ -167,7 +166,8 @@ def _curve(axes: Any, axis: str, rows: Sequence[Row], colour: str, tpr: bool) ->
 def _edge(axes: Any, axis: str, rows: Sequence[Row], tpr: bool, edges: set[tuple[float, ...]]) -> None:
     """The ceiling of an attack, unless one that was drawn before has the same."""
     x = [row.setting[axis] for row in rows]
-    edge = tuple(ceilings.tpr(row.mu, 0.01) if tpr else row.ceiling or 0.0 for row in rows if row.mu is not None)
+    pairs = ((row.guarantee, row.ceiling) for row in rows)
+    edge = tuple(kept.tpr(0.01) if tpr else ceiling or 0.0 for kept, ceiling in pairs if kept is not None)
     if len(edge) == len(rows) and edge not in edges:
         name = "ceiling" if not edges else f"ceiling, {rows[0].attack}"
         axes.plot(x, edge, color="black", linestyle="--", linewidth=1.2, label=name)

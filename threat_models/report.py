@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict
 
+from privstats.dp import Guarantee
 from privstats.files.jsonable import json_text, json_value
 from threat_models.bounds import Interval, Point, Roc
-from threat_models.ceilings import tpr
 
-__all__ = ["VERDICTS", "Example", "LeakageReport", "Row", "Verdict", "judge", "number"]
+__all__ = ["VERDICTS", "Example", "LeakageReport", "Row", "Verdict", "judge", "number", "stated"]
 
 Verdict: TypeAlias = Literal["violates ceiling", "leaks", "no evidence", "underpowered"]
 VERDICTS: tuple[Verdict, ...] = ("violates ceiling", "leaks", "no evidence", "underpowered")
@@ -56,7 +56,7 @@ class Row:
         ceiling: what the plan's guarantee allows against any attacker; None where it promises nothing.
         verdict: see :func:`judge`.
         note: one sentence, where there is something to say.
-        mu: the guarantee that the ceilings come from; None without one.
+        mu, pure: the guarantee that the ceilings come from; None without one, and pure where delta is above 0.
         worlds: independent trials behind the numbers.
         setting: what a sweep varied, and its value.
         points: membership: TPR at 1 % and at .1 % false positives, where the trials suffice.
@@ -77,18 +77,24 @@ class Row:
     verdict: Verdict = "underpowered"
     note: str = ""
     mu: float | None = None
+    pure: float | None = None
     worlds: int = 0
     setting: Mapping[str, float] = field(default_factory=dict)
     points: tuple[Point, ...] = ()
     roc: Roc | None = None
     example: Example | None = None
 
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What the ceilings come from."""
+        return None if self.mu is None else Guarantee(self.mu, math.inf if self.pure is None else self.pure)
+
     def plain(self) -> dict[str, Any]:
         """The row as JSON holds it, with the ceiling beside every operating point; examples are left out."""
-        out = asdict(self)
+        out, kept = asdict(self), self.guarantee
         del out["example"]
         for point in out["points"]:
-            point["ceiling"] = None if self.mu is None else tpr(self.mu, point["wanted"])
+            point["ceiling"] = None if kept is None else kept.tpr(point["wanted"])
         plain: dict[str, Any] = json_value(out)
         return plain
 
@@ -199,7 +205,7 @@ def judge(
     baseline: Interval,
     ceiling: float | None,
     points: tuple[Point, ...] = (),
-    mu: float | None = None,
+    kept: Guarantee | None = None,
 ) -> Verdict:
     """The verdict of an interval.
 
@@ -208,13 +214,27 @@ def judge(
     of the baseline's and is narrow enough to say so. Otherwise "underpowered".
     """
     above = ceiling is not None and interval[0] > ceiling
-    beyond = mu is not None and any(p.tpr_interval[0] > tpr(mu, p.fpr_interval[1]) for p in points)
+    beyond = kept is not None and any(p.tpr_interval[0] > kept.tpr(p.fpr_interval[1]) for p in points)
     if above or beyond:
         return "violates ceiling"
     if interval[0] > baseline[1]:
         return "leaks"
     holds = interval[0] <= (baseline[0] + baseline[1]) / 2
     return "no evidence" if holds and interval[1] - interval[0] <= _TELLING else "underpowered"
+
+
+class Stated(TypedDict):
+    """The fields of a row that hold a guarantee."""
+
+    mu: float | None
+    pure: float | None
+
+
+def stated(kept: Guarantee | None) -> Stated:
+    """A guarantee as the fields of a row, which files hold too."""
+    if kept is None:
+        return {"mu": None, "pure": None}
+    return {"mu": kept.mu, "pure": None if math.isinf(kept.pure) else kept.pure}
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks.measuring import Row, Tables, command
 from privstats import ClassSchema, Cohort, NoPrivacy, Plan, Privacy
+from privstats.dp import Guarantee
 from privstats.randomness import seeded
-from threat_models import ceilings
 from threat_models.adversary import Adversary
 from threat_models.attack import Attack, attacks_named
 from threat_models.game import Game
@@ -58,7 +58,7 @@ def sizes(counts: tuple[int, ...], quick: bool) -> Iterator[Row]:
             (found,) = game.play([_attack(name)], Adversary())
             row |= {name: found.measured, f"{name} asked": asked[SIZES.index(n)]}
             if name in theory:
-                row[f"{name} theory"] = ceilings.auc(theory[name])
+                row[f"{name} theory"] = Guarantee(theory[name]).auc
         yield row
 
 
@@ -107,10 +107,10 @@ def _point(found: object) -> Row:
     """TPR at 1 %, its interval, and the ceiling at the false positive rate that was measured."""
     points, mu = found.points, found.mu  # type: ignore[attr-defined]
     if not points:
-        return {"TPR": None, "FPR": None, "TPR low": None, "TPR high": None, "ceiling": ceilings.tpr(mu, 0.01)}
+        return {"TPR": None, "FPR": None, "TPR low": None, "TPR high": None, "ceiling": Guarantee(mu).tpr(0.01)}
     point = points[0]
     low, high = point.tpr_interval
-    return {"TPR": point.tpr, "FPR": point.fpr, "TPR low": low, "TPR high": high, "ceiling": ceilings.tpr(mu, 0.01)}
+    return {"TPR": point.tpr, "FPR": point.fpr, "TPR low": low, "TPR high": high, "ceiling": Guarantee(mu).tpr(0.01)}
 
 
 if __name__ == "__main__":

@@ -123,11 +123,13 @@ def table(
 
 def _fitting(release: ps.Release) -> Reader:
     """The first reader that takes such a release."""
+    from privstats.inference.evidence import require_gaussian
     from privstats.workflows.readers import TABLES, sent
 
     schema = release.plan.schema
-    fitting = [name for name, reader in TABLES.items() if reader.takes(schema)]
+    fitting = [name for name, reader in TABLES.items() if reader.takes(release.plan)]
     if not fitting:
+        require_gaussian(release)
         raise ReleaseError(f"no table is read from {', '.join(sent(schema))} of a {type(schema).__name__}; fit a head")
     return Reader(fitting[0])
 

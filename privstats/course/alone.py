@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 from privstats import course as courses
 from privstats import dp, session
 from privstats.course import Apart, Course, Node
+from privstats.course.kinds import admits_of
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, LedgerError, PlanError
 from privstats.moments import ClipReport, Moments, measure, warn_if_empty
@@ -168,6 +169,9 @@ def private_releases(
     _require_central(course.first.privacy)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     charge = _charge(ledger, dataset)
+    first = _vector(course.first, X, y, rng)  # before anything is spent: its refusals cost nothing
+    if admits := admits_of(course):
+        admits(course, X, y)
     entry = (
         None
         if charge is None
@@ -175,7 +179,7 @@ def private_releases(
     )
 
     def release(node: Node) -> Release | None:
-        vector = _vector(node.plan, X, y, rng, first=node.place == 0)
+        vector = first if node.place == 0 else _vector(node.plan, X, y, rng, first=False)
         if charge is not None and entry is not None:
             charge.ledger.mark_started(entry, node.place)
         everybody = tuple(range(node.plan.cohort.clients))

@@ -10,6 +10,7 @@ import hashlib
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ from privstats.course.base import Releases, course_html
 from privstats.course.promise import Promise, part_of, record_mu
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
+from privstats.moments import measure
 from privstats.plain import plain, plain_fields
 from privstats.plan import Plan
 from privstats.schema import ClassSchema, MeanSchema
@@ -173,6 +175,14 @@ class Centred:
             if found.first == mean:
                 return found
         raise PlanError("these are not the plans of a mean and of the sums behind it: no Centred course has both")
+
+    def admits(self, X: Any, y: Any) -> None:
+        """Refuse records before the first session that the second would refuse: the mean reads no labels.
+
+        Raises:
+            DataError: records that do not fit the plan's schema.
+        """
+        measure(replace(self.plan.schema, statistics="NA"), X, y)  # type: ignore[type-var]
 
     def epsilon(self, delta: float) -> float:
         """epsilon of both sessions at this delta."""

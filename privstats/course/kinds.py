@@ -20,7 +20,7 @@ from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream
 from privstats.errors import PlanError
 
-__all__ = ["KINDS", "CourseKind", "kind_of", "register"]
+__all__ = ["KINDS", "CourseKind", "admits_of", "kind_of", "register"]
 
 
 def _never(_: Any, place: int) -> bool:  # noqa: ARG001
@@ -60,6 +60,8 @@ class CourseKind:
         weighs: whether the server weighs exact sums with those of earlier rounds before noise is due.
         labels: the names of its priced plans in a table.
         ended: the sentence at the end of a run, from the course, the releases of its rounds, and its folder.
+        admits: refuses records, before anything is spent, that a later round would refuse and the first does not read
+            to the end; None where the first reads all.
     """
 
     name: str
@@ -73,6 +75,7 @@ class CourseKind:
     weighs: Callable[[Any], bool] = lambda _: False
     labels: Callable[[Any], Sequence[str]] = _numbered
     ended: Callable[[Any, Releases, Path], str] = _rounds_ended
+    admits: Callable[[Any, Any, Any], None] | None = None
 
     @property
     def single(self) -> bool:
@@ -126,6 +129,11 @@ def kind_of(course: Course) -> CourseKind:
     return found
 
 
+def admits_of(course: Course) -> Callable[[Any, Any, Any], None] | None:
+    """What refuses records before the first round; None for a course of one's own, too."""
+    return next((kind.admits for kind in KINDS.values() if type(course) is kind.type), None)
+
+
 register(CourseKind("single", Single, charge="plan", part="records", gives_back=True, promise=None))
 register(CourseKind("rounds", Rounds, charge="course", part="records", gives_back=False, promise="own"))
 register(CourseKind("alignment", Alignment, charge="course", part="records", gives_back=False, promise="own"))
@@ -145,4 +153,14 @@ register(
     )
 )
 register(CourseKind("newton", Newton, charge="course", part="records", gives_back=False, promise="own"))
-register(CourseKind("centred", Centred, charge="course", part="records", gives_back=False, promise="own"))
+register(
+    CourseKind(
+        "centred",
+        Centred,
+        charge="course",
+        part="records",
+        gives_back=False,
+        promise="own",
+        admits=Centred.admits,
+    )
+)

@@ -67,10 +67,11 @@ class Promise:
     delta: float
 
     def __post_init__(self) -> None:
-        for field, least, most in (("epsilon", math.ulp(0.0), math.inf), ("delta", 0.0, 1.0)):
+        bounds = (("epsilon", "above 0", math.ulp(0.0), math.inf), ("delta", "at least 0", 0.0, 1.0))
+        for field, bound, least, most in bounds:
             value = getattr(self, field)
             if type(value) not in (int, float) or not least <= value < most:
-                raise PlanError(f"promise.{field} must be a number above 0 and below {most:g}, got {value!r:.40}")
+                raise PlanError(f"promise.{field} must be a number {bound} and below {most:g}, got {value!r:.40}")
 
     @classmethod
     def of(cls, plan: Plan) -> Promise | None:

@@ -6,6 +6,7 @@ from privstats.dp.calibration import Noise, NoiseRow, calibrate
 from privstats.dp.client_norm import client_norm, clip_client
 from privstats.dp.crosscheck import Opinion, crosscheck
 from privstats.dp.gaussian import compose, gaussian_delta, gaussian_epsilon, gaussian_mu, operating_point
+from privstats.dp.guarantee import Guarantee
 from privstats.dp.ledger import Ledger
 from privstats.dp.ledger_rules import Cost
 from privstats.dp.mechanisms import draw_central, draw_member, draw_share
@@ -27,6 +28,7 @@ __all__ = [
     "Account",
     "Cap",
     "Cost",
+    "Guarantee",
     "Ledger",
     "NoPrivacy",
     "Noise",

@@ -60,7 +60,8 @@ class Spend:
             server releases; empty for every other spend, and for a stream of an older privstats without a registry yet.
         withdrawn: when its session was given up before anything was sent; nothing may be sent from then on, and it
             costs nothing.
-        pure: epsilon of a release with delta = 0, of which ``mu`` is what it implies; infinite for any other.
+        pure: epsilon of a release with delta = 0, whose ``mu`` follows from its noise, or from epsilon alone in spends
+            of an older privstats; infinite for any other.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral
 
 from privstats.dp.allocation import allocate, checked_shares, pure_shares
-from privstats.dp.gaussian import gaussian_epsilon, gaussian_mu
+from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
+from privstats.dp.guarantee import Guarantee
 from privstats.dp.models import MODELS, Model, TrustModel
 from privstats.dp.privacy import Privacy
-from privstats.dp.pure import laplace_sigma, laplace_tail, pure_mu, scales_of, unit_l1
+from privstats.dp.pure import laplace_mu, laplace_sigma, laplace_tail, scales_of, unit_l1
 from privstats.dp.samplers import MAX_SCALE, MAX_SIGMA
 from privstats.dp.sensitivity import client_mu, sensitivity
 from privstats.encoding import Segment, layout_of
@@ -38,7 +39,7 @@ class NoiseRow:
         statistic: its letter.
         sensitivity: L2 sensitivity of it alone to one unit, in real units; of a pure promise L1.
         sigma: standard deviation of its guaranteed noise, in real units.
-        mu: sensitivity / sigma; of a pure promise the GDP parameter that ``epsilon`` implies.
+        mu: sensitivity / sigma; of a pure promise ``pure.laplace_mu``.
         epsilon: epsilon of releasing it alone, at the plan's delta.
         share: its part of mu^2 under add-remove, or of a pure epsilon.
 
@@ -69,8 +70,8 @@ class Noise:
         rows: one per statistic.
         slack: max-divergence between the sum of the shares and post-processed Gaussian noise; the margin covers it.
         members: number of members of a panel, who each add the full noise; 1 in every other model.
-        scales: scale of the discrete Laplace noise per statistic in wire steps, where delta is 0; else empty, and the
-            noise is Gaussian.
+        laplace: statistics with the scale of their discrete Laplace noise in wire steps, where delta is 0; else empty,
+            and the noise is Gaussian.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -88,12 +89,22 @@ class Noise:
     rows: tuple[NoiseRow, ...]
     slack: float = 0.0
     members: int = 1
-    scales: Mapping[str, float] = field(default_factory=dict, hash=False)
+    laplace: tuple[tuple[str, float], ...] = ()
 
     @property
     def pure(self) -> bool:
         """Whether delta is 0 and the noise discrete Laplace."""
-        return bool(self.scales)
+        return bool(self.laplace)
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """Scale of the discrete Laplace noise per statistic in wire steps; a new mapping with every call."""
+        return dict(self.laplace)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release keeps per unit, as a bound on every attacker."""
+        return Guarantee(self.mu, self.epsilon if self.pure else math.inf)
 
     @property
     def trust(self) -> TrustModel:
@@ -174,7 +185,8 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int, members: 
         attacker does not know is mu-GDP, and noise that others add to it is post-processing (Dong, Roth and Su 2022,
         proposition 4); it assumes one honest member, and holds computationally, as the masking of the one upload does.
         With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry, with the epsilons
-        of the statistics adding up to no more than the promise (``dp.joint_epsilon``).
+        of the statistics adding up to no more than the promise (``dp.joint_epsilon``); mu is that of
+        ``pure.laplace_mu``, statistics together, and never above ``dp.pure_mu`` of the promise.
 
     Raises:
         PlanError: shares do not fit the schema, no honest share is left, noise is too fine for the grid, or the members
@@ -212,19 +224,26 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int, members: 
 def _calibrate_pure(schema: Schema, privacy: Privacy, honest_shares: int) -> Noise:
     shares = pure_shares(schema, privacy.shares)
     scales = scales_of(schema, privacy, shares)
-    for statistic, scale in scales.items():
-        if scale > MAX_SCALE:
-            raise PlanError(
-                f"noise on {statistic} has a scale of {scale:.3g} grid steps and at most 2**35 can be drawn: lower "
-                "grid_bits, or raise epsilon"
-            )
+    _check_scales(scales)
+    promised = {s: scale * privacy.trust.margin for s, scale in scales.items()}  # at which epsilon is spent in full
+    mus = laplace_mu(schema, promised, privacy.adjacency, privacy.max_records_per_client or 1)
     rows = []
     for s, share in shares.items():
-        steps, epsilon = schema.scale_of(s), privacy.epsilon * share
-        sigma = laplace_sigma(scales[s]) / steps
-        rows.append(NoiseRow(s, unit_l1(schema, privacy, s) / steps, sigma, pure_mu(epsilon), epsilon, share))
-    whole = (pure_mu(privacy.epsilon), privacy.epsilon, 0.0)
-    return Noise(privacy.model, honest_shares, *whole, tuple(rows), scales=scales)
+        steps, sigma = schema.scale_of(s), laplace_sigma(scales[s])
+        bound, epsilon = unit_l1(schema, privacy, s), privacy.epsilon * share
+        rows.append(NoiseRow(s, bound / steps, sigma / steps, mus[s], epsilon, share))
+    whole = (compose(mus.values()), privacy.epsilon, 0.0)
+    return Noise(privacy.model, honest_shares, *whole, tuple(rows), laplace=tuple(scales.items()))
+
+
+def _check_scales(scales: Mapping[str, float]) -> None:
+    for statistic, scale in scales.items():
+        if scale > MAX_SCALE:
+            remedy = "raise its share" if statistic in ("N", "T") else "lower grid_bits"  # counts have their own grid
+            raise PlanError(
+                f"noise on {statistic} has a scale of {scale:.3g} grid steps and at most 2**35 can be drawn: {remedy}, "
+                "or raise epsilon"
+            )
 
 
 def _check_members(trust: TrustModel, members: int) -> None:

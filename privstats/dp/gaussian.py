@@ -22,6 +22,9 @@ __all__ = ["compose", "gaussian_delta", "gaussian_epsilon", "gaussian_mu", "oper
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _DIRECT_FROM_MU = 1.0
 _DEEPEST = 38.0
+_ALL_OF_IT = 2.0**53  # from this mu on epsilon is mu^2 / 2, or beyond float64
+_FAR = 1e3
+_LEAST_GAP = 2.0**-53  # where mu no longer moves s; the logarithm of phi(s) dwarfs it
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _SOLVED = 4096  # cached roots: a session parses its plan again with every message
 
@@ -51,6 +54,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """The smallest epsilon >= 0 for which mu-GDP implies (epsilon, delta)-DP; the inverse of ``gaussian_delta``.
+
+    Infinite where it is beyond float64, from a mu of about 1e154 on.
 
     Raises:
         PlanError: mu is not above 0, or delta is not in (0, 1).
@@ -121,6 +126,8 @@ def _epsilon(mu: float, delta: float) -> float:
     if _log_delta(mu, 0.0) <= target:
         return 0.0
     highest = mu * (_DEEPEST + mu / 2 - float(ndtri(delta)))
+    if mu > _ALL_OF_IT:
+        return highest
     return root(lambda epsilon: _log_delta(mu, epsilon) - target, 0.0, highest)
 
 
@@ -142,6 +149,9 @@ def _log_delta(mu: float, epsilon: float) -> float:
         points = s + mu * (1 + _NODES) / 2
         gap = float(np.dot(_WEIGHTS, 1 - points * _mills(points))) * mu / 2
         return _log_phi(s) + math.log(gap) if gap > 0 else -math.inf
+    if s > _FAR:  # both logs are near s^2 / 2, and only Mills' ratios keep digits
+        gap = 1 - float(_mills(np.float64(s + mu)) / _mills(np.float64(s)))
+        return float(log_ndtr(-s)) + math.log(max(gap, _LEAST_GAP))
     ratio = math.exp(_log_phi(s) - float(log_ndtr(-s))) * float(_mills(np.float64(s + mu)))
     return float(log_ndtr(-s)) + math.log1p(-ratio)
 

@@ -67,7 +67,7 @@ class Ledger(LedgerPlace):
         Releases that :meth:`spend` allowed one by one before they were sent are together (epsilon, delta)-DP with the
         account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2), also when later plans depend on
         earlier releases. Pure epsilons (delta = 0) add up, and under a cap with delta 0 nothing else is allowed; beside
-        Gaussian releases each counts with the mu that it implies (``dp.pure_mu``). The failure probability of their
+        Gaussian releases each counts with the mu of its noise (``Noise.mu``). The failure probability of their
         masking (``Account.masking_failure``) is added to delta. Assumes that every release of the data
         is charged to this ledger, under one name of the data set.
         Records are chained by SHA-256: every later use detects an edited, removed, added or moved record, and the head

@@ -79,7 +79,8 @@ class Capped(_Base, frozen=True, tag="capped"):
 class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
     """A release, or a course of ``nodes``, is allowed; ``mu`` is None where exact sums are released. ``run`` is in hex.
 
-    ``pure`` is the epsilon of a release with delta = 0, whose ``mu`` is what that epsilon implies; None for any other.
+    ``pure`` is the epsilon of a release with delta = 0, whose ``mu`` is that of its noise (an older privstats wrote the
+    larger one that epsilon implies); None for any other.
     A ledger with such a spend, or with a cap of delta 0, has a format number of its own.
     ``apart`` is ``"holding"`` in the ledger of a party, whose registry notes the records of every round, and
     ``"parties"`` in that of a server, which sees sums only. Fields with their default are omitted, so records that are

@@ -9,12 +9,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from privstats.dp.accounts import TOLERANCE, Account, Cap, Spend, epsilon_of
+from privstats.dp.accounts import Account, Cap, Spend, epsilon_of
 from privstats.dp.calibration import Noise
 from privstats.dp.gaussian import compose
 from privstats.dp.ledger_records import ApartBy, Part
+from privstats.dp.ledger_room import room_left
 from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy, Unit
-from privstats.dp.pure import joint_epsilon, pure_mu
+from privstats.dp.pure import joint_epsilon, laplace_mu
 from privstats.dp.sensitivity import joint_mu
 from privstats.errors import LedgerError
 from privstats.schema import Schema
@@ -39,8 +40,6 @@ __all__ = [
     "check_waiting",
     "no_account",
     "price",
-    "room",
-    "room_left",
     "same_spend",
     "used_up",
 ]
@@ -177,11 +176,15 @@ def check_change(account: Account, wanted: Cap) -> None:
 
 
 def same_spend(earlier: Spend, plan: str, cost: Price, apart: ApartBy = "") -> Spend:
-    """Return the entry of a run that was spent before; refuse it if anything was sent or differs."""
+    """Return the entry of a run that was spent before; refuse it if anything was sent or differs.
+
+    Of a pure spend epsilon and plan decide: its mu follows from them, and an older privstats wrote a larger one.
+    """
     if earlier.released is not None:
         raise LedgerError(used_up(earlier))
     check_unsent(earlier)
-    if (earlier.plan, earlier.mu, earlier.parts, earlier.pure) != (plan, cost.mu, cost.parts, cost.pure):
+    alike = (earlier.mu, earlier.parts) == (cost.mu, cost.parts) or math.isfinite(cost.pure)
+    if (earlier.plan, earlier.pure) != (plan, cost.pure) or not alike:
         raise LedgerError(
             f"run {earlier.run.hex()} was spent under another plan, {earlier.plan}: take a new run name for this one; "
             "nothing was spent"
@@ -310,26 +313,6 @@ def check_room(account: Account, cost: Price) -> None:
     )
 
 
-def room_left(account: Account) -> str:
-    """What one more release may promise at most under the cap in force; empty where nothing is left, or no cap is.
-
-    The epsilon is at the cap's delta, of mu = sqrt(mu_cap^2 - mu^2), and at delta 0 what the sum has left; it is cut
-    to four digits, so that it fits.
-    """
-    left = math.sqrt(max(0.0, account.mu_cap**2 - account.mu**2)) if account.cap else 0.0
-    epsilon = epsilon_of(left, account.delta) if account.delta or not account.cap else account.epsilon - account.pure
-    if epsilon <= 0:
-        return ""
-    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
-    return f"at most epsilon {math.floor(epsilon / unit * (1 + TOLERANCE)) * unit:.4g}"
-
-
-def room(account: Account) -> str:
-    """The same in a line, for those who ask whether a second study may run."""
-    left = room_left(account)
-    return f"room for one more release of {left} at delta {account.delta:g}" if left else "no room for another release"
-
-
 def _begun(waiting: Sequence[Spend]) -> str:
     """The sessions that hold a spend and have sent nothing, and the remedy."""
     runs = ", ".join(entry.run.hex() for entry in waiting[:_SHOWN]) + (", ..." if len(waiting) > _SHOWN else "")
@@ -363,9 +346,9 @@ def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise
             "record moves the features of all of them then, so keep an account per client for such plans"
         )
     if noise.pure:
-        alone = {s: joint_epsilon(schema, {s: b}, cap.adjacency) for s, b in noise.scales.items()}
-        whole = joint_epsilon(schema, noise.scales, cap.adjacency)
-        return Price(pure_mu(whole), tuple(Part(s, sigma[s], pure_mu(alone[s])) for s in sigma), whole)
+        mus = laplace_mu(schema, noise.scales, cap.adjacency)
+        parts = tuple(Part(s, sigma[s], mu) for s, mu in mus.items())
+        return Price(compose(mus.values()), parts, joint_epsilon(schema, noise.scales, cap.adjacency))
     parts = tuple(Part(s, sigma[s], joint_mu(schema, {s: sigma[s]}, cap.adjacency)) for s in sigma)
     return Price(joint_mu(schema, sigma, cap.adjacency), parts)
 

@@ -1,7 +1,7 @@
 """Pure epsilon (delta = 0): exact L1 sensitivities, the scales of Laplace noise that keep it, and its Gaussian-DP.
 
-It mirrors ``sensitivity`` in the norm in which Laplace noise is measured. Proofs: docs/sensitivity.md. ``calibration``
-takes the scales, ``samplers`` draws the noise, and the ledger adds epsilons up.
+It mirrors ``sensitivity`` in the norm in which Laplace noise is measured. Proofs: docs/sensitivity.md, docs/privacy.md.
+``calibration`` takes the scales, ``samplers`` draws the noise, and the ledger adds epsilons up.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 
-from scipy.special import ndtri
+from scipy.special import erfinv, ndtri
 
 from privstats.dp.arguments import check_number
 from privstats.dp.privacy import Adjacency, Privacy
+from privstats.dp.sensitivity import grid_sensitivity
 from privstats.errors import PlanError
 from privstats.schema import COUNT_SCALE, ClassSchema, CountSchema, Schema, require_schema
 
-__all__ = ["joint_epsilon", "l1_sensitivity", "laplace_sigma", "laplace_tail", "pure_mu", "scales_of"]
+__all__ = ["joint_epsilon", "l1_sensitivity", "laplace_mu", "laplace_sigma", "laplace_tail", "pure_mu", "scales_of"]
 
 _STATISTICS = "NAD"
 
@@ -51,7 +52,7 @@ def _moved(schema: Schema, statistic: str) -> int:
         return COUNT_SCALE * len(schema.tables)
     if not isinstance(schema, ClassSchema) or statistic not in tuple(_STATISTICS):
         raise PlanError(
-            "delta = 0 is offered for the class statistics N, A and D and for count tables, and a "
+            "delta = 0 is offered for the class statistics N, A and D, which NaiveBayes reads, and for count tables; a "
             f"{type(schema).__name__} sends {statistic}: leave it out, or give a delta above 0"
         )
     if statistic == "N":
@@ -116,7 +117,29 @@ def pure_mu(epsilon: float) -> float:
         1.232
     """
     check_number("epsilon", epsilon, "finite and at least 0", 0, ends="[)")
+    if epsilon < 1:  # the same, without a number near 1 / 2
+        return math.sqrt(8) * float(erfinv(math.tanh(epsilon / 2)))
     return -2 * float(ndtri(math.exp(-epsilon) / (1 + math.exp(-epsilon))))
+
+
+def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency, records: int = 1) -> dict[str, float]:
+    """mu of each statistic with discrete Laplace noise of its scale, for a unit of at most so many records.
+
+    With m records, sensitivities Delta_1 and Delta_2 in L1 and L2 and scale b, in wire steps:
+    ``mu_s = min(pure_mu(m Delta_1 / b), sqrt(pi / 2) m Delta_2 / b)``.
+
+    Guarantee:
+        Unit: one record, or one client of at most m. The release of all statistics together is sqrt(sum_s mu_s^2)-GDP.
+        A statistic is epsilon-DP, hence pure_mu-GDP. And an entry that moves by x_i is (|x_i| / b)-DP, the entries are
+        independent, and mu adds up in squares (Dong, Roth and Su 2022, corollary 2), so the statistic is
+        sqrt(sum_i pure_mu(|x_i| / b)^2)-GDP; pure_mu(e) <= sqrt(pi / 2) e, because the hazard rate of the normal law is
+        convex (Sampford 1953; proof in docs/privacy.md).
+    """
+    out = {}
+    for statistic, scale in scales.items():
+        spread = math.sqrt(math.pi / 2) * records * grid_sensitivity(schema, statistic, adjacency) / scale
+        out[statistic] = min(pure_mu(records * l1_sensitivity(schema, statistic, adjacency) / scale), spread)
+    return out
 
 
 def scales_of(schema: Schema, privacy: Privacy, shares: Mapping[str, float]) -> dict[str, float]:

@@ -99,7 +99,7 @@ def discrete_laplace(scale: float, size: int, rng: Generator) -> Integers:
     Guarantee:
         v + X for integer vectors v and independent X is (Delta / scale)-DP with delta = 0, where Delta is the L1
         sensitivity of v in whole steps, because P(X = k) <= exp(|j| / scale) P(X = k + j) for all integers j and k.
-        As for the Gaussians, a draw takes the same steps for all samples but the two in a thousand, at most, that
+        As for the Gaussians, a draw takes the same steps for all samples but some two in a thousand, at most, that
         float64 cannot decide: nothing here protects against a reader of the clock of the machine that draws.
 
     Raises:

@@ -39,7 +39,7 @@ from privstats.heads.evidence import (
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Labels, PublicRecords, Records, arrays, central, owners_terms, row_count
-from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, sources
+from privstats.heads.provenance import EXACT, UNKNOWN, OfOneRelease, Provenance, sources
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
 from privstats.moments.labels import named_numbers
@@ -104,7 +104,7 @@ class Scoring(ClassifierMixin, BaseEstimator):
         return np.asarray(special.log_softmax(scores, axis=1))
 
 
-class ClassHead(Stored, Exported, Described, Scoring):
+class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
     """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
 
     A subclass of another package sets ``entry`` (what it needs) and ``bounds`` (what its parameters may be) itself, and

@@ -22,7 +22,7 @@ from privstats.heads.evidence import Released, require_release
 from privstats.release import Release
 from privstats.schema import MeanSchema
 
-__all__ = ["EXACT", "UNKNOWN", "Provenance", "sources"]
+__all__ = ["EXACT", "UNKNOWN", "OfOneRelease", "Provenance", "sources"]
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -148,7 +148,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             return "exact: no promise"
         if self.reproducible:
             return "no promise: its noise came from a generator that others may know"
-        promise = f"{self.model} noise, one {self.unit}, {self.adjacency}"
+        law = "" if self.delta else " Laplace"
+        promise = f"{self.model}{law} noise, one {self.unit}, {self.adjacency}"
         return f"epsilon {self.epsilon:.6g} at delta {self.delta:.3g}: {promise}"
 
 
@@ -183,6 +184,22 @@ def _possible(epsilon: float | None, delta: float | None) -> bool:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class OfOneRelease:
+    """A head of one release; where somebody asks it to read several, it names those that do."""
+
+    @property
+    def fit_releases(self) -> Any:
+        """None of this head's.
+
+        Raises:
+            AttributeError: always, so that ``hasattr`` says no.
+        """
+        head = type(self).__name__
+        raise AttributeError(
+            f"{head} reads one release: give it to fit_release; RefinedSoftmax and RefinedRidge read those of a course"
+        )
 
 
 def sources(release: Released | Releases) -> list[Released]:

@@ -18,6 +18,7 @@ from privstats.heads.evidence import Array
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Records, with_intercept
+from privstats.heads.provenance import OfOneRelease
 from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
 from privstats.schema import RidgeSchema
 from privstats.transforms import ConstantFeature, Transform, steps_of
@@ -25,7 +26,7 @@ from privstats.transforms import ConstantFeature, Transform, steps_of
 __all__ = ["LinearRegressor"]
 
 
-class LinearRegressor(Stored, Exported, Described, RegressorMixin, BaseEstimator):
+class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin, BaseEstimator):
     """A head whose predictions are linear in the transformed columns; it sets ``preprocessing_`` and adopts a rule.
 
     Attributes:

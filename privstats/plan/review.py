@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from privstats.dp import Noise, NoPrivacy, doubtful_counts, operating_point
+from privstats.dp import Noise, NoPrivacy, doubtful_counts
 from privstats.errors import DataError
 from privstats.plan.budget import Dropout, dropout_table
 from privstats.plan.plan import Plan
@@ -321,7 +321,8 @@ def _promise(before: Plan, after: Plan, comparable: bool) -> Iterator[Effect]:
     for name in ("epsilon", "delta", "mu"):
         one, two = (getattr(budget, name) if math.isfinite(budget.mu) else None for budget in (old, new))
         yield Effect(name, one, two, _protection(one, two, comparable))
-    one, two = (100 * operating_point(budget.mu)[0] if math.isfinite(budget.mu) else None for budget in (old, new))
+    kept = (None if plan.noise is None else plan.noise.guarantee for plan in (before, after))
+    one, two = (None if each is None else 100 * each.tpr(0.01) for each in kept)
     yield Effect("of 100 found at 1 % false alarms, at most", one, two, _protection(one, two, comparable))
 
 

@@ -43,9 +43,12 @@ class TableReader:
     shares: Mapping[str, float] = field(default_factory=dict)
     family: str | None = None
 
-    def takes(self, schema: Schema) -> bool:
-        """Whether a release of this schema holds what it reads."""
+    def takes(self, plan: Plan) -> bool:
+        """Whether a release under this plan holds what it reads, with noise that its intervals are proved for."""
+        schema, privacy = plan.schema, plan.privacy
         alike = self.family in (None, getattr(schema, "family", None))
+        if isinstance(privacy, Privacy) and privacy.pure:
+            return False
         return isinstance(schema, self.schema) and alike and set(self.letters) <= set(sent(schema))
 
 
@@ -67,27 +70,33 @@ def sent(schema: Schema) -> str:
     return "".join(row.letter for row in schema.sent)
 
 
-def possible(schema: Schema) -> tuple[str, ...]:
-    """Heads and then tables that a release of this schema can give, in the order of their registries."""
-    heads: tuple[str, ...] = ()
+def possible(plan: Plan) -> tuple[str, ...]:
+    """Heads and then tables that a release under this plan can give, in the order of their registries."""
+    heads, schema = tuple[str, ...](), plan.schema
     if isinstance(schema, ClassSchema):
         heads = able(sent(schema))
     elif isinstance(schema, RidgeSchema | PartySchema):
         heads = named(predicted(schema))
-    return (*heads, *(name for name, table in TABLES.items() if table.takes(schema)))
+    return (*heads, *(name for name, table in TABLES.items() if table.takes(plan)))
 
 
-def reads(name: str, schema: Schema) -> str:
-    """Letters that a head, with its default parameters, or a table reads of a release of this schema.
+def reads(name: str, plan: Plan) -> str:
+    """Letters that a head, with its default parameters, or a table reads of a release under this plan.
 
     Raises:
         KeyError: neither has that name.
         PlanError: a table that cannot be read from such a release.
     """
+    schema = plan.schema
     if name not in TABLES:
         return HEADS[name].reads(sent(schema))
     table = TABLES[name]
-    if not table.takes(schema):
+    if isinstance(plan.privacy, Privacy) and plan.privacy.pure:
+        raise PlanError(
+            f"{name} has intervals, which are proved for Gaussian noise, and delta = 0 has Laplace noise: give a delta "
+            "above 0, or name a head"
+        )
+    if not table.takes(plan):
         letters = f" with statistics {', '.join(table.letters)}" if table.letters else ""
         raise PlanError(
             f"{name} reads a {table.schema.__name__}{letters}, and the plan measures {', '.join(sent(schema))} of a "
@@ -103,7 +112,7 @@ def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
         KeyError: no head and no table has that name.
         PlanError: the plan makes no promise, so there is nothing to share; or a table that it cannot give.
     """
-    letters = None if reader is None else reads(reader, plan.schema)
+    letters = None if reader is None else reads(reader, plan)
     if plan.noise is None or not isinstance(plan.privacy, Privacy):
         raise PlanError("shares divide a budget, and this plan adds no noise; give its [privacy] an epsilon")
     table = None if reader is None else TABLES.get(reader)

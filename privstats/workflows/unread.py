@@ -96,10 +96,10 @@ def unread(plan: Plan, chosen: Sequence[str] = ()) -> Unread:
         >>> found.letters, round(found.share, 3)  # what LDA does not read, and the part of the budget that it takes
         (('D',), 0.065)
     """
-    schema, able = plan.schema, possible(plan.schema)
+    schema, able = plan.schema, possible(plan)
     asked = tuple(chosen) or able[:1]
-    read = {letter for name in asked for letter in reads(name, schema)}
-    readers = {letter: tuple(name for name in able if letter in reads(name, schema)) for letter in sent(schema)}
+    read = {letter for name in asked for letter in reads(name, plan)}
+    readers = {letter: tuple(name for name in able if letter in reads(name, plan)) for letter in sent(schema)}
     letters = tuple(letter for letter in readers if letter not in read) if able else ()
     return Unread(asked if able else (), not chosen, readers, letters, *_cost(plan, letters))
 

@@ -12,6 +12,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import read, verify_next, write
+from privstats.course.alone import alone
 from privstats.course.centred import shrunk_mean
 from privstats.errors import DataError, HeadError, PlanError
 from privstats.randomness import seeded
@@ -197,6 +198,18 @@ def test_one_party_alone_is_charged_for_both(tmp_path: Path) -> None:
     assert len(wrapped.fit(X, y).head_.releases_) == 2
     with pytest.raises(HeadError, match="serves centred=True alone"):
         ps.heads.LDA().fit_private(X, y, expected_records=9, classes=range(C), ledger="uncharged", **terms)
+
+
+@pytest.mark.parametrize(("label", "entry", "said"), [(C, 0.0, "labels outside"), (0, np.nan, "NaN")])
+def test_records_that_a_session_would_refuse_cost_nothing(label: int, entry: float, said: str, tmp_path: Path) -> None:
+    """The mean reads no labels, so the first session would be over before a wrong one is found."""
+    X, y = (np.concatenate(each) for each in zip(*shards(), strict=True))
+    X[7, 0], y[7] = entry, label
+    whole = alone(replace(NAB, transform=(UnitNorm(),)), promise(model="central"))
+    ledger = made.ledger(tmp_path / "ledger.sqlite", epsilon=99.0)
+    with pytest.raises(DataError, match=said):
+        ps.private_releases(ps.Centred.within(whole), X, y, ledger=ledger)
+    assert not ledger.accounts()[0].entries
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import mpmath
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy.special import ndtri
 
 from privstats.dp.gaussian import compose, gaussian_delta, gaussian_epsilon, gaussian_mu, operating_point
 
@@ -100,3 +101,17 @@ def test_the_ceiling_of_an_attacker_lies_on_the_trade_off_curve():
 def test_an_argument_out_of_range_is_named(call, field):
     with pytest.raises(ValueError, match=field):
         call()
+
+
+@pytest.mark.parametrize("epsilon", [1e4, 1e9, 1e17, 1e100, 1e300])
+def test_huge_epsilons_have_their_mu(epsilon):
+    """delta = Phi(z) with z = mu / 2 - epsilon / mu, because the second term vanishes; solved for mu."""
+    z = float(ndtri(1e-5))
+    assert gaussian_mu(epsilon, 1e-5) == pytest.approx(z + math.sqrt(z * z + 2 * epsilon), rel=1e-3)
+    assert gaussian_epsilon(gaussian_mu(epsilon, 1e-5), 1e-5) == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_where_an_epsilon_is_beyond_all_floats_it_is_infinite_and_delta_has_no_bare_error():
+    assert gaussian_epsilon(1e160, 1e-5) == math.inf
+    for mu, epsilon in ((1.0, 1e9), (1e5, 1e300), (1e-9, 1e9), (1.0, 1e308)):
+        assert gaussian_delta(mu, epsilon) == 0

@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 from itertools import product
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,17 +12,19 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
 import privstats as ps
-from privstats.dp.pure import _longest, laplace_sigma, laplace_tail
+from privstats.dp.pure import _longest, laplace_mu, laplace_sigma, laplace_tail
 from privstats.dp.samplers import MAX_SCALE
 from privstats.encoding import flatten, layout_of
 from privstats.errors import PlanError, ReleaseError
 from privstats.inference.counts import count_table
 from privstats.plan.certificate import certificate_text
 from privstats.plan.cohort import reach_of
+from privstats.plan.review import difference
 from privstats.randomness import seeded
-from privstats.workflows.readers import suggested
+from privstats.workflows.readers import possible, suggested
 from privstats.workflows.report import Statement, explanations, registry_entry
 from privstats.workflows.report.privacy_report import page_of
+from privstats.workflows.unread import unread
 from tests import made
 
 PURE = {"delta": 0.0}
@@ -128,6 +131,92 @@ def test_pure_mu_is_the_least_whose_curve_lies_below_that_of_pure_epsilon(epsilo
     assert ndtr(-ndtri(kink) - mu * (1 - 1e-6)) > kink
 
 
+def test_pure_mu_keeps_its_digits_where_epsilon_is_small():
+    """Its slope at 0 is sqrt(pi / 2), and the next term is of third order."""
+    for epsilon in (1e-12, 1e-9, 1e-6):
+        assert ps.dp.pure_mu(epsilon) / epsilon == pytest.approx(math.sqrt(math.pi / 2), rel=1e-12)
+    assert ps.dp.pure_mu(np.nextafter(1.0, 0.0)) == pytest.approx(ps.dp.pure_mu(1.0), rel=1e-13)
+    assert ps.dp.pure_mu(0.0) == 0.0
+    epsilons = np.geomspace(1e-9, 600, 400)
+    assert all(ps.dp.pure_mu(float(e)) <= math.sqrt(math.pi / 2) * e * (1 + 1e-12) for e in epsilons)
+
+
+def privacy_loss(moves, scale):
+    """Losses in steps of 1 / scale and their probabilities, of entries that move by these whole numbers."""
+    p, whole = math.exp(-1 / scale), np.array([1.0])
+    for x in map(abs, moves):
+        law = np.zeros(2 * x + 1)  # of the loss (|k - x| - |k|) / scale, from -x to x
+        for k in range(x + 1):
+            law[2 * x - 2 * k] = (1 - p) / (1 + p) * p**k if 0 < k < x else p**k / (1 + p)
+        whole = np.convolve(whole, law if x else np.array([1.0]))
+    half = sum(map(abs, moves))
+    return np.arange(-half, half + 1) / scale, whole
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-7, 7), min_size=1, max_size=5), st.floats(0.3, 40.0))
+def test_entries_that_move_are_together_no_easier_to_tell_than_their_mu_says(moves, scale):
+    """Against every delta of the exact law: entry by entry, and by the L2 norm of the moves."""
+    losses, law = privacy_loss(moves, scale)
+    assert law.sum() == pytest.approx(1)
+    entries = math.hypot(*(ps.dp.pure_mu(abs(x) / scale) for x in moves))
+    assert entries <= math.sqrt(math.pi / 2) * math.hypot(*moves) / scale * (1 + 1e-12)
+    for epsilon in np.linspace(0, losses[-1], 7) if entries else ():
+        delta = float(law @ np.maximum(0, -np.expm1(epsilon - losses)))
+        assert delta <= ps.dp.gaussian_delta(entries, float(epsilon)) * (1 + 1e-9) + 1e-15
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.integers(2, 40),
+    st.floats(0.01, 30.0),
+    st.sampled_from(["add-remove", "replace-one", "client"]),
+    st.sampled_from([{"N": 0.05, "A": 0.9, "D": 0.05}, {"N": 0.6, "A": 0.2, "D": 0.2}, None]),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_mu_of_a_pure_plan_is_that_of_its_rows_and_no_record_shows_more(d, epsilon, between, shares, seed):
+    """What measured records move, entry by entry; the promise alone would say more, up to sqrt(d) times as much."""
+    unit = {"unit": "client", "max_records_per_client": 3} if between == "client" else {"adjacency": between}
+    schema = ps.ClassSchema(2, d, "NAD", clip_norm=1.0, grid_bits=8)
+    noise = ps.dp.calibrate(schema, made.promise(epsilon=epsilon, shares=shares, **unit, **PURE), honest_shares=1)
+    assert noise.mu == ps.dp.compose(row.mu for row in noise.rows)
+    assert noise.mu <= ps.dp.pure_mu(epsilon) * (1 + 1e-9)
+    layout, chance = layout_of(schema), np.random.default_rng(seed)
+    b = np.concatenate([np.full(s.size, noise.scales[s.statistic]) for s in layout.segments])
+    rows = np.vstack([2 * chance.standard_normal((2, d)), np.eye(d)[:1], np.ones((1, d))])
+    rows = np.vstack([rows, -rows])
+    vectors = [flatten(ps.measure(schema, row[None], [k % 2])) for k, row in enumerate(rows)]
+    moved = [3 * v if between == "client" else v for v in vectors]
+    if between == "replace-one":
+        moved = [one - other for one in vectors for other in vectors]
+    for x in moved:
+        assert math.hypot(*(ps.dp.pure_mu(float(e)) for e in np.abs(x) / b)) <= noise.mu * (1 + 1e-9)
+
+
+def test_where_a_record_moves_one_entry_the_mu_of_a_pure_plan_is_that_of_its_epsilon():
+    one = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
+    noise = ps.dp.calibrate(one, made.promise(epsilon=0.7, **PURE), honest_shares=1)
+    assert noise.mu == pytest.approx(ps.dp.pure_mu(0.7), rel=1e-9)
+    two = ps.dp.calibrate(TABLES, made.promise(epsilon=0.7, **PURE), honest_shares=1)
+    assert two.mu == pytest.approx(math.sqrt(math.pi / 2) * 0.7 / math.sqrt(2), rel=1e-9)
+    assert laplace_mu(TABLES, two.scales, "add-remove", 2)["T"] == pytest.approx(2 * two.mu)
+
+
+def test_the_scales_of_a_plan_cannot_be_changed():
+    noise = ps.dp.calibrate(TABLES, made.promise(**PURE), honest_shares=1)
+    noise.scales["T"] = 1e-3
+    assert noise.scales["T"] > 1
+    assert hash(noise) == hash(ps.dp.calibrate(TABLES, made.promise(**PURE), honest_shares=1))
+
+
+@pytest.mark.parametrize("zero", [-0.0, 0])
+def test_minus_zero_and_the_whole_number_are_the_same_delta(zero):
+    plans = [made.plan(TABLES, COHORT, made.promise(delta=each)) for each in (zero, 0.0)]
+    assert plans[0].to_toml() == plans[1].to_toml()
+    assert plans[0].digest == plans[1].digest
+    assert math.copysign(1, plans[0].privacy.delta) == 1
+
+
 def test_every_delta_of_a_pure_release_is_below_that_of_its_mu():
     for epsilon in (0.2, 1.0, 3.0):
         for smaller in np.linspace(0, epsilon, 9):
@@ -195,6 +284,10 @@ def test_noise_too_wide_to_draw_is_refused():
     schema = ps.ClassSchema(2, 4096, "NA", clip_norm=1.0, grid_bits=20)
     with pytest.raises(PlanError, match="at most 2\\*\\*35 can be drawn: lower grid_bits, or raise epsilon"):
         ps.dp.calibrate(schema, made.promise(epsilon=0.001, **PURE), honest_shares=1)
+    shares = {"N": 1e-6, "A": 1 - 1e-6}
+    client = made.promise(epsilon=0.001, shares=shares, unit="client", max_records_per_client=10_000, **PURE)
+    with pytest.raises(PlanError, match="noise on N .* raise its share, or raise epsilon"):
+        ps.dp.calibrate(ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=2), client, honest_shares=1)
     with pytest.raises(PlanError, match="scale must be above 0 and at most"):
         ps.dp.discrete_laplace(2 * MAX_SCALE, 1, seeded(1))
 
@@ -220,9 +313,11 @@ def test_a_release_of_pure_epsilon_from_end_to_end(release, tmp_path):
     assert (off < 20 * levels).all()
     made_release.save(tmp_path / "release.safetensors")
     again = ps.Release.load(tmp_path / "release.safetensors")
-    assert (again.budget.epsilon, again.budget.delta, again.budget.mu) == (20.0, 0.0, ps.dp.pure_mu(20.0))
+    assert (again.budget.epsilon, again.budget.delta, again.budget.mu) == (20.0, 0.0, plan.noise.mu)
     head = ps.heads.NaiveBayes().fit_release(again)
     assert (head.provenance_.epsilon, head.provenance_.delta) == (20.0, 0.0)
+    secret = msgspec.structs.replace(head.provenance_, reproducible=False)
+    assert str(secret) == "epsilon 20 at delta 0: central Laplace noise, one record, add-remove"
     assert "central Laplace noise, one record" in str(plan.budget())
     assert "epsilon 20 at delta 0" in str(plan.budget())
     assert plan.noise.released_epsilon(3) == 20.0
@@ -264,7 +359,11 @@ def test_what_an_officer_reads_of_a_pure_promise():
     said = str(explanations.promised(plan))
     assert "2.72 times as likely (epsilon 1), without exception (delta 0)." in said
     assert not [line for line in explanations.not_promised(plan) if line.startswith("Certainty")]
-    assert explanations.worth(plan, plan.noise).rows[1][1] == f"{explanations.found(ps.dp.pure_mu(2.0)):g}"
+    one, two = (row[1:] for row in explanations.worth(plan, plan.noise).rows[:2])
+    assert float(one[0]) <= math.ceil(10 * math.e) / 10  # of 100, at 1 false alarm: e^epsilon
+    assert float(two[0]) <= math.ceil(10 * math.exp(2)) / 10  # epsilons of two records add up
+    assert float(one[1]) <= 73.2  # e / (1 + e)
+    assert f"At most {one[0]} of 100 records found" in explanations.headline(plan)
     entry = registry_entry(Statement(plan))["deployment"]
     assert entry["dp_variant"]["variant_name"] == "Pure DP"
     assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 0.0}
@@ -272,6 +371,27 @@ def test_what_an_officer_reads_of_a_pure_promise():
     assert "Laplace noise" in page_of(Statement(plan))
     with pytest.raises(PlanError, match="a certificate is of Gaussian noise, and delta = 0 has Laplace noise"):
         certificate_text(plan)
+
+
+def test_a_plan_comparison_puts_the_ceiling_of_epsilon_beside_that_of_mu():
+    schema = ps.ClassSchema(2, 3, "NA", clip_norm=1.0)
+    plans = (made.plan(schema, COHORT, made.promise(delta=delta)) for delta in (1e-6, 0.0))
+    (found,) = [effect for effect in difference(*plans).effects if "found" in effect.of]
+    assert found.after <= math.e * (1 + 1e-12)
+    assert found.after == pytest.approx(100 * made.plan(schema, COHORT, made.promise(**PURE)).noise.guarantee.tpr(0.01))
+
+
+def test_tables_with_intervals_are_neither_offered_nor_given_shares_at_delta_zero():
+    plain = made.plan(ps.ClassSchema(2, 3, "NAD", clip_norm=1.0), COHORT, made.promise())
+    pure = made.plan(plain.schema, COHORT, made.promise(**PURE))
+    assert "table-one" in possible(plain)
+    assert set(possible(plain)) - set(possible(pure)) == {"table-one"}
+    assert possible(made.plan(TABLES, COHORT, made.promise())) == ("km", "proportions")
+    assert possible(made.plan(TABLES, COHORT, made.promise(**PURE))) == ()
+    for plan, reader in ((pure, "table-one"), (made.plan(TABLES, COHORT, made.promise(**PURE)), "km")):
+        with pytest.raises(PlanError, match="proved for Gaussian noise, and delta = 0 has Laplace noise"):
+            suggested(plan, reader)
+    assert not any("km" in line for line in unread(made.plan(TABLES, COHORT, made.promise(**PURE))).sentences())
 
 
 def test_suggested_shares_of_a_pure_plan_are_parts_of_epsilon():

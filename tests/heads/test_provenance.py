@@ -229,3 +229,12 @@ def forged(path, said):
     data = path.read_bytes()
     manifest = msgspec.json.decode(safetensors_metadata(data)["manifest"]) | {"provenance": said}
     FORMAT.write(path, Content(msgspec.json.encode(manifest), load_tensors(data)))
+
+
+@pytest.mark.parametrize("head", [heads.LDA, heads.Ridge])
+def test_a_head_of_one_release_says_which_heads_read_those_of_a_course(head):
+    with pytest.raises(AttributeError, match=r"reads one release: give it to fit_release; RefinedSoftmax and"):
+        head().fit_releases([])
+    assert not hasattr(head(), "fit_releases")
+    assert hasattr(heads.RefinedSoftmax(), "fit_releases")
+    assert hasattr(heads.RefinedRidge(), "fit_releases")

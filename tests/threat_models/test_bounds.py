@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from privstats.dp import Guarantee
 from privstats.randomness import seeded
-from threat_models import ceilings
 from threat_models.bounds import clopper_pearson, dkw_margin, operating_point, proportion, roc, wins
 
 
@@ -57,8 +57,8 @@ def test_an_operating_point_keeps_its_rates():
     rng = np.random.default_rng(1)
     point = operating_point(rng.standard_normal((4000, 1)) + 2, rng.standard_normal((4000, 1)), 0.01, 0.95)
     assert point.fpr == pytest.approx(0.01, abs=0.007)
-    assert point.tpr_interval[0] < ceilings.tpr(2.0, point.fpr_interval[1])
-    assert point.tpr_interval[1] > ceilings.tpr(2.0, point.fpr_interval[0])
+    assert point.tpr_interval[0] < Guarantee(2.0).tpr(point.fpr_interval[1])
+    assert point.tpr_interval[1] > Guarantee(2.0).tpr(point.fpr_interval[0])
     assert point.fpr_interval[0] < point.fpr < point.fpr_interval[1]
 
 

@@ -6,7 +6,6 @@ import pytest
 from privstats import ClassSchema, Cohort, NoPrivacy, Plan, Privacy
 from privstats.errors import DataError
 from privstats.randomness import seeded
-from threat_models import ceilings
 from threat_models.adversary import Adversary
 from threat_models.attack import attacks_named
 from threat_models.data import made_up
@@ -37,8 +36,8 @@ def lands_on_the_ceiling(row, width):
     assert high - low < width
     assert row.verdict != "violates ceiling"
     for point in row.points:
-        assert point.tpr_interval[0] <= ceilings.tpr(row.mu, point.fpr_interval[1])
-        assert point.tpr_interval[1] >= ceilings.tpr(row.mu, point.fpr_interval[0])
+        assert point.tpr_interval[0] <= row.guarantee.tpr(point.fpr_interval[1])
+        assert point.tpr_interval[1] >= row.guarantee.tpr(point.fpr_interval[0])
 
 
 @pytest.mark.ci
@@ -60,7 +59,7 @@ def test_colluders_of_a_distributed_plan_bring_the_attacker_to_the_ceiling():
 def test_the_informed_attacker_lands_on_the_ceiling_at_every_epsilon(epsilon):
     row = informed(epsilon, 20_000)
     lands_on_the_ceiling(row, 0.02)
-    assert row.points[0].tpr == pytest.approx(ceilings.tpr(row.mu, row.points[0].fpr), abs=0.02)
+    assert row.points[0].tpr == pytest.approx(row.guarantee.tpr(row.points[0].fpr), abs=0.02)
 
 
 def test_replace_one_stays_under_its_ceiling():

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privstats.dp import Guarantee
 from privstats.errors import MissingExtraError
 from threat_models.bounds import Point, Roc
-from threat_models.ceilings import tpr
 from threat_models.page import render
 from threat_models.pictures import draw_all, figures
 from threat_models.report import Example, LeakageReport, Row, judge
@@ -47,7 +47,7 @@ def report(*rows, **more):
     ],
 )
 def test_a_verdict_is_what_the_interval_says(interval, ceiling, points, verdict):
-    assert judge(interval, (0.45, 0.55), ceiling, points, 0.27) == verdict
+    assert judge(interval, (0.45, 0.55), ceiling, points, Guarantee(0.27)) == verdict
 
 
 def test_json_has_all_five_in_every_row_and_null_where_there_is_nothing():
@@ -58,7 +58,7 @@ def test_json_has_all_five_in_every_row_and_null_where_there_is_nothing():
         assert {"measured", "interval", "baseline", "ceiling", "verdict"} <= set(each)
         assert "example" not in each
     assert document["violated"] is True
-    assert document["rows"][0]["points"][0]["ceiling"] == pytest.approx(tpr(0.27, 0.01))
+    assert document["rows"][0]["points"][0]["ceiling"] == pytest.approx(Guarantee(0.27).tpr(0.01))
     assert document["rows"][1]["measured"] is None
     assert json.loads(report(row(interval=(0.1, float("inf")))).to_json())["rows"][0]["interval"] == [0.1, None]
 

@@ -20,7 +20,7 @@ from threat_models import bounds, ceilings
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.data import made_up
-from threat_models.report import Row, judge
+from threat_models.report import Row, judge, stated
 
 __all__ = ["RingWrap"]
 
@@ -47,8 +47,8 @@ class RingWrap(Examination):
         inside = np.array([self.score(plan, victim, poison, entry, rng) for _ in range(trials)])
         outside = np.array([self.score(plan, empty, poison, entry, rng) for _ in range(trials)])
         won = np.array([bounds.wins(a, b, rng) for a, b in zip(inside[:, None], outside[:, None], strict=True)])
-        mu, interval = ceilings.guaranteed_mu(plan, self.needs), bounds.proportion(won, confidence)
-        ceiling = None if mu is None else ceilings.auc(mu)
+        kept, interval = ceilings.guaranteed(plan, self.needs), bounds.proportion(won, confidence)
+        ceiling = None if kept is None else kept.auc
         return (
             Row(
                 attack=self.name,
@@ -62,8 +62,8 @@ class RingWrap(Examination):
                 baseline=0.5,
                 ceiling=ceiling,
                 verdict=judge(interval, (0.5, 0.5), ceiling),
-                mu=mu,
                 worlds=trials,
+                **stated(kept),
             ),
         )
 

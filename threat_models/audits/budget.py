@@ -9,7 +9,7 @@ from privstats.dp import client_mu, gaussian_epsilon, joint_mu, operating_point
 from privstats.dp.privacy import Adjacency
 from privstats.plan import dropout_table
 from privstats.randomness import seeded
-from threat_models.audits.sensitivity import declared_mu
+from threat_models.audits.searches import declared_mu
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report, Value
 
@@ -35,7 +35,7 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
     rows: list[tuple[Value, ...]] = []
     most = client_records or target.privacy.max_records_per_client
     promised = (target.privacy.unit, target.privacy.adjacency, target.privacy.max_records_per_client or 1, "joint")
-    for unit, records in (("record", 1), ("client", most)):
+    for unit, records in (("record", None if target.schema.refusal("record") else 1), ("client", most)):
         if records is None:
             continue
         for adjacency in _ADJACENCIES:

@@ -22,7 +22,7 @@ from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
-__all__ = ["audit_counts", "counted_vectors"]
+__all__ = ["audit_counts", "counted_vectors", "longest", "records_at"]
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 
@@ -39,36 +39,40 @@ def audit_counts(target: Target, rng: Generator, *, starts: int = 12) -> Report:
     schema = target.schema
     if not isinstance(schema, CountSchema):
         raise PlanError("this search is for count tables: give such a plan, or use `audit sensitivity`")
-    vectors = counted_vectors(schema, np.random.default_rng(int.from_bytes(rng.bytes(8), "little")), starts)
-    longest = {
-        "add-remove": float(np.linalg.norm(vectors, axis=1).max()),
-        "replace-one": max(float(np.linalg.norm(vectors - vector, axis=1).max()) for vector in vectors),
-    }
+    most = longest(schema, rng, starts)
     found = [
-        Finding(name, adjacency, joint_mu(schema, {"T": sigma}, adjacency), longest[adjacency] / sigma)
+        Finding(name, adjacency, joint_mu(schema, {"T": sigma}, adjacency), most[adjacency] / sigma)
         for name, sigma in (("T", 1.0), ("joint", target.sigma.get("T", math.inf)))
         if math.isfinite(sigma)
         for adjacency in _ADJACENCIES
     ]
     rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.found / f.claimed, f.violated) for f in found)
     columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
-    notes = (f"{len(vectors)} records with every pair of them, the two that differ in every variable included",)
+    notes = (f"{16 * starts + 2} records with every pair of them, the two that differ in every variable included",)
     return Report("sensitivity", columns, rows, notes, any(f.violated for f in found))
+
+
+def longest(schema: CountSchema, rng: Generator, starts: int) -> dict[Adjacency, float]:
+    """The farthest that a record of the search, or a pair of them, moves the tables in L2, in records."""
+    vectors = counted_vectors(schema, np.random.default_rng(int.from_bytes(rng.bytes(8), "little")), starts)
+    return {
+        "add-remove": float(np.linalg.norm(vectors, axis=1).max()),
+        "replace-one": max(float(np.linalg.norm(vectors - vector, axis=1).max()) for vector in vectors),
+    }
 
 
 def counted_vectors(schema: CountSchema, chance: np.random.Generator, starts: int) -> NDArray[np.float64]:
     """Contributions of single records, in records, ``(m, cells)``: 16 a start, and two that differ everywhere."""
     places = [chance.random(len(schema.variables)) for _ in range(16 * starts)]
     places += [np.full(len(schema.variables), corner) for corner in (0.0, 1.0 - 1e-9)]
-    return np.array([_counted(schema, each) for each in places])
+    moved = [flatten(measure(schema, records_at(schema, each[None]))) for each in places]
+    return np.array(moved) / schema.scale_of("T")
 
 
-def _counted(schema: CountSchema, places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """One record's contribution, in records; ``places`` choose its cells."""
-    record = {
-        variable.name: [_value(variable, place)] for variable, place in zip(schema.variables, places, strict=True)
-    }
-    return flatten(measure(schema, record)) / schema.scale_of("T")
+def records_at(schema: CountSchema, places: NDArray[np.float64]) -> dict[str, list[object]]:
+    """Records by column; ``places`` in [0, 1), ``(records, variables)``, choose their cells."""
+    columns = zip(schema.variables, places.T, strict=True)
+    return {variable.name: [_value(variable, place) for place in column] for variable, column in columns}
 
 
 def _value(variable: Variable, place: float) -> object:

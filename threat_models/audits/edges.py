@@ -71,8 +71,8 @@ def _at_the_bounds(target: Target, shift: Vector) -> list[_Case]:
 
     ``wrap``: the largest number of the ring; ``plausible``: the largest that is not refused.
     """
-    segments = zip(target.layout.slices, target.plan.headroom, strict=True)
-    place, room = next((place, room) for place, room in segments if place.start > 0)
+    segments = list(zip(target.layout.slices, target.plan.headroom, strict=True))
+    place, room = next((each for each in segments if each[0].start > 0), segments[0])
     at = place.start + int(np.argmax(shift[place]))
     bounds = {"wrap": 2 ** (room.bits - 1) - 1, "plausible": room.plausible}
     cases = []

@@ -18,7 +18,7 @@ from privstats.workflows.simulate import run
 from threat_models.audits.pure import broken_pure_promise, laplace_scores
 from threat_models.audits.records import known_parties
 from threat_models.audits.residuals import COLUMNS, Group, Z, checks, dithered, entries_for, tables
-from threat_models.audits.sensitivity import broken_promise
+from threat_models.audits.searches import broken_promise
 from threat_models.audits.target import Target, publish
 from threat_models.audits.verdict import Report
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import beta
 
-from privstats.dp import joint_epsilon, l1_sensitivity
+from privstats.dp import Guarantee, compose, joint_epsilon, l1_sensitivity
 from privstats.dp.privacy import Adjacency
+from privstats.dp.pure import laplace_mu
 from privstats.encoding import flatten
 from privstats.errors import PlanError
 from privstats.randomness import Generator
@@ -43,7 +45,8 @@ def audit_pure_sensitivity(target: Target, rng: Generator, *, starts: int = 12) 
     Args:
         starts: each draws directions, which are flattened in steps and stretched beyond the clip.
     """
-    found = _largest(target, rng, starts)
+    vectors = _records(target, np.random.default_rng(int.from_bytes(rng.bytes(8), "little")), starts)
+    found = _largest(target, vectors)
     rows = [
         (s, adjacency, *_compared(l1_sensitivity(target.schema, s, adjacency), found[adjacency][s]))
         for s in target.sigma
@@ -51,9 +54,11 @@ def audit_pure_sensitivity(target: Target, rng: Generator, *, starts: int = 12) 
     ]
     claimed, most = target.privacy.epsilon, _found_epsilon(target, found)
     rows.append(("promise", target.privacy.adjacency, *_compared(claimed, most)))
+    rows.append(("mu", target.privacy.adjacency, *_compared(target.noise.mu, _found_mu(target, vectors))))
     notes = (
         f"L1 norms in wire steps of records that the library measured, {starts} random starts",
         f"promise: epsilon {claimed:g} at delta 0 per {target.privacy.unit}, {target.privacy.adjacency}",
+        "mu: the entries that one unit moves, composed by their own epsilons; the claim has statistics at their worst",
     )
     columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
     return Report("sensitivity", columns, tuple(rows), notes, any(row[-1] for row in rows))
@@ -65,7 +70,8 @@ def _compared(claimed: float, found: float) -> tuple[float, float, float, bool]:
 
 def broken_pure_promise(target: Target, rng: Generator) -> list[str]:
     """One sentence if a unit that was found costs more than epsilon under the declared noise, else nothing."""
-    found, promised = _found_epsilon(target, _largest(target, rng, 4)), target.privacy.epsilon
+    vectors = _records(target, np.random.default_rng(int.from_bytes(rng.bytes(8), "little")), 4)
+    found, promised = _found_epsilon(target, _largest(target, vectors)), target.privacy.epsilon
     if found <= promised * (1 + _TOLERANCE):
         return []
     return [f"the declared noise leaves epsilon {found:.6g} to a unit that was found, and the promise is {promised:g}"]
@@ -78,9 +84,18 @@ def _found_epsilon(target: Target, found: Mapping[Adjacency, Mapping[str, float]
     return target.promise.records * math.fsum(worst[s] / scales[s] for s in scales)
 
 
-def _largest(target: Target, rng: Generator, starts: int) -> dict[Adjacency, dict[str, float]]:
+def _found_mu(target: Target, vectors: Shifts) -> float:
+    """mu of the entries of the record, or of the pair, that is longest in deviations: an entry that moves by x is
+    |x| / b-DP, and mu of independent entries adds up in squares."""
+    b = np.concatenate([np.full(s.size, _scales(target)[s.statistic]) for s in target.layout.segments])
+    units = target.promise.records * vectors / b
+    others = units if target.privacy.adjacency == "replace-one" else np.zeros((1, len(b)))
+    far = [moved[np.argmax((moved * moved).sum(axis=1))] for moved in (np.abs(units - other) for other in others)]
+    return max(float(np.linalg.norm(2 * ndtri(1 / (1 + np.exp(-each))))) for each in far)
+
+
+def _largest(target: Target, vectors: Shifts) -> dict[Adjacency, dict[str, float]]:
     """The largest L1 norm found, by adjacency and statistic, in wire steps."""
-    vectors = _records(target, np.random.default_rng(int.from_bytes(rng.bytes(8), "little")), starts)
     out: dict[Adjacency, dict[str, float]] = {"add-remove": {}, "replace-one": {}}
     for segment, place in zip(target.layout.segments, target.layout.slices, strict=True):
         mine = vectors[:, place]
@@ -93,7 +108,7 @@ def _records(target: Target, chance: np.random.Generator, starts: int) -> Shifts
     """Flat vectors of single records, ``(m, size)``, in wire steps."""
     schema = target.schema
     if isinstance(schema, CountSchema):
-        return np.rint(counted_vectors(schema, chance, starts) * schema.scale_of("T")).astype(np.int64)
+        return _counted(schema, chance, starts)
     if not isinstance(schema, ClassSchema):
         raise PlanError(f"no search in L1 is written for a {type(schema).__name__}: its audit is to be added first")
     drawn = chance.standard_normal((starts, schema.features))
@@ -104,6 +119,10 @@ def _records(target: Target, chance: np.random.Generator, starts: int) -> Shifts
     rows = np.vstack([rows, 4 * rows])
     rows = np.abs(rows) if schema.nonnegative else rows
     return np.stack([flatten(moments_of(schema, row[None], np.array([i % 2]))) for i, row in enumerate(rows)])
+
+
+def _counted(schema: CountSchema, chance: np.random.Generator, starts: int) -> Shifts:
+    return np.rint(counted_vectors(schema, chance, starts) * schema.scale_of("T")).astype(np.int64)
 
 
 def _scales(target: Target) -> dict[str, float]:
@@ -165,9 +184,16 @@ def audit_epsilon(target: Target, rng: Generator, *, trials: int = 5000, confide
 
 
 def _unit(target: Target) -> Shifts:
-    """What one unit of the promise moves, with its records along one feature: exchanged for another class or added."""
-    row = np.eye(target.schema.features)[:1] * target.schema.clip_norm
-    one, other = (flatten(moments_of(target.schema, row, np.array([label]))) for label in (0, 1))
+    """What one unit of the promise moves, added or exchanged for one of another class or of other cells.
+
+    Records of vectors lie along one feature.
+    """
+    schema = target.schema
+    if isinstance(schema, CountSchema):
+        one, other = _counted(schema, np.random.default_rng(0), 0)
+    else:
+        row = np.eye(schema.features)[:1] * schema.clip_norm
+        one, other = (flatten(moments_of(schema, row, np.array([label]))) for label in (0, 1))
     return np.asarray((one - other if target.privacy.adjacency == "replace-one" else one) * int(target.promise.records))
 
 
@@ -206,23 +232,26 @@ def _log_ratio(out: NDArray[np.float64], present: NDArray[np.float64], place: fl
     return math.log(low / high) if low else -math.inf
 
 
-def audit_pure_budget(target: Target, rng: Generator) -> Report:
-    """epsilon per statistic and of all, for one record under both adjacencies, and the most any attacker gains.
+def audit_pure_budget(target: Target, rng: Generator, client_records: int | None = None) -> Report:
+    """mu and epsilon per statistic and of all, by unit and adjacency, and the most any attacker gains.
 
-    Under pure epsilon TPR is at most ``e^epsilon`` FPR, AUC at most ``1 / (1 + e^-epsilon)`` and the advantage
-    ``tanh(epsilon / 2)`` (Kairouz, Oh and Viswanath 2015, theorem 2.1).
+    Args:
+        client_records: records of the client whose exposure is shown; the plan's own limit where it has one.
     """
-    rows: list[tuple[Value, ...]] = []
-    for adjacency in _ADJACENCIES:
-        for name in (*target.sigma, "joint"):
-            epsilon = _epsilon(target, name, adjacency)
-            gained = 0.01 * math.exp(min(epsilon, math.log(100))), 1 / (1 + math.exp(-epsilon)), math.tanh(epsilon / 2)
-            rows.append((name, adjacency, epsilon, *gained))
+    scales, rows = _scales(target), list[tuple[Value, ...]]()
+    most = client_records or target.privacy.max_records_per_client
+    units = [("record", 1), *([] if most is None else [("client", most)])]
+    for (unit, records), adjacency in product(units, _ADJACENCIES):
+        mus = laplace_mu(target.schema, scales, adjacency, records)
+        for name in (*scales, "joint"):
+            mu = compose(mus.values()) if name == "joint" else mus[name]
+            kept = Guarantee(mu, records * _epsilon(target, name, adjacency))
+            rows.append((name, unit, adjacency, kept.mu, kept.pure, *kept.operating_point()))
     objections = broken_pure_promise(target, rng)
     notes = (
         f"the plan promises epsilon {target.privacy.epsilon:g} at delta 0 per {target.privacy.unit} under "
-        f"{target.privacy.adjacency}; the rows are of one record",
+        f"{target.privacy.adjacency}; the other rows show what its noise gives against other changes",
         "TPR@1% (at 1 % false alarms), AUC and advantage are the most that any attacker can reach, whatever it knows",
     )
-    columns = ("statistic", "adjacency", "epsilon", "TPR@1%", "AUC", "advantage")
+    columns = ("statistic", "unit", "adjacency", "mu", "epsilon", "TPR@1%", "AUC", "advantage")
     return Report("budget", columns, tuple(rows), (*notes, *objections), bool(objections))

@@ -8,8 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.moments import measure
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, of_records
+from privstats.schema import ClassSchema, CountSchema, PartySchema, of_records
+from threat_models.audits.counts import records_at
 from threat_models.audits.target import Moments, Target, moments_of
 
 __all__ = ["copies_of", "known_parties", "known_records"]
@@ -19,9 +21,9 @@ _RECORDS_PER_CLIENT = 8
 
 def known_records(target: Target, count: int, rng: Generator) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
     """Features ``(count, d)`` and labels or targets within the schema's bounds."""
-    schema = of_records(target.schema)
+    schema = target.schema if isinstance(target.schema, PartySchema) else of_records(target.schema)
     X = _uniform(rng, count, schema.features) * schema.clip_norm
-    if isinstance(schema, ClassSchema):
+    if isinstance(schema, ClassSchema | PartySchema):
         return X, (rng.uint64(count) % np.uint64(schema.classes)).astype(np.int64)
     return X, _uniform(rng, count, schema.targets) * schema.target_bound
 
@@ -31,7 +33,16 @@ def known_parties(target: Target, rng: Generator) -> list[Moments]:
     cohort = target.plan.cohort
     each = min(_RECORDS_PER_CLIENT, cohort.max_records // cohort.clients)
     each = min(each, target.privacy.max_records_per_client or each)
-    return [moments_of(target.schema, *known_records(target, each, rng)) for _ in range(cohort.clients)]
+    return [_party(target, each, rng) for _ in range(cohort.clients)]
+
+
+def _party(target: Target, count: int, rng: Generator) -> Moments:
+    schema = target.schema
+    if isinstance(schema, CountSchema):
+        columns = len(schema.variables)
+        places = (rng.uint64(count * columns) >> np.uint64(11)).reshape(count, columns).astype(np.float64) * 2.0**-53
+        return measure(schema, records_at(schema, places))
+    return moments_of(schema, *known_records(target, count, rng))
 
 
 def copies_of(moments: Moments, count: int) -> Moments:

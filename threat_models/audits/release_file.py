@@ -18,7 +18,7 @@ from privstats.release import Release
 from privstats.schema import ClassSchema
 from threat_models.audits.noise import SEES, groups_of, level_of
 from threat_models.audits.residuals import COLUMNS, Group, Z, checks, dithered, tables
-from threat_models.audits.sensitivity import broken_promise
+from threat_models.audits.searches import broken_promise
 from threat_models.audits.target import Moments, Target, target_of
 from threat_models.audits.verdict import Report
 

@@ -1,9 +1,10 @@
-"""The search for a worst pair of records, by kind of schema; rows only."""
+"""The search for a worst pair of records, by kind of schema, and what it leaves of a promise."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from privstats.randomness import Generator
 from privstats.schema import (
     CalibrationSchema,
     CountSchema,
@@ -14,16 +15,20 @@ from privstats.schema import (
     ScoreSchema,
     SitesSchema,
     WithinSchema,
+    bare,
     of_records,
 )
-from threat_models.audits.counts import audit_counts
-from threat_models.audits.gradients import audit_gradients
-from threat_models.audits.sensitivity import audit_sensitivity
+from threat_models.audits.counts import audit_counts, longest
+from threat_models.audits.gradients import audit_gradients, worst_attempt
+from threat_models.audits.sensitivity import PROMISE_TOLERANCE, audit_sensitivity, worst_mu
 from threat_models.audits.sites import audit_sites
+from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 from threat_models.audits.within import audit_within
 
-__all__ = ["search_of"]
+__all__ = ["broken_promise", "declared_mu", "search_of"]
+
+_STEPS = 20
 
 _SEARCHES: Mapping[type[Schema], Callable[..., Report]] = {
     GradientSchema: audit_gradients,
@@ -48,3 +53,27 @@ def search_of(schema: Schema) -> Callable[..., Report]:
         of_records(schema)
         search = audit_sensitivity
     return search
+
+
+def declared_mu(target: Target, rng: Generator, starts: int = 6) -> float:
+    """mu that the declared noise leaves to the worst unit that a search finds; the promise must not be below it.
+
+    Raises:
+        SchemaError: no search is written for schemas of this kind.
+    """
+    schema, adjacency = target.schema, target.privacy.adjacency
+    match schema:
+        case CountSchema():
+            return target.promise.records * longest(schema, rng, starts)[adjacency] / target.sigma["T"]
+        case PartySchema():  # of which a party is one record
+            plain = bare(schema)
+            return max(worst_attempt(plain, target.sigma, adjacency, rng, _STEPS)[0] for _ in range(starts))
+    return worst_mu(target, rng, starts)
+
+
+def broken_promise(target: Target, rng: Generator) -> list[str]:
+    """One sentence if the declared noise leaves more to a unit than epsilon and delta admit, else nothing."""
+    found, promised = declared_mu(target, rng), target.promise.mu
+    if found <= promised * (1 + PROMISE_TOLERANCE):
+        return []
+    return [f"the declared noise leaves mu {found:.6g} to a unit that was found, and the promise is {promised:.6g}"]

@@ -24,7 +24,7 @@ from privstats.schema import MeanSchema, RidgeSchema, Schema, of_records
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
-__all__ = ["Finding", "WorstPair", "audit_sensitivity", "broken_promise", "declared_mu", "findings", "worst_pair"]
+__all__ = ["Finding", "WorstPair", "audit_sensitivity", "findings", "worst_mu", "worst_pair"]
 
 Vector: TypeAlias = NDArray[np.float64]
 Pullback: TypeAlias = Callable[[Vector], Vector]
@@ -73,7 +73,7 @@ def audit_sensitivity(target: Target, rng: Generator, *, starts: int = 12) -> Re
     """
     found = list(findings(target.schema, target.sigma, rng, starts=starts))
     promise = target.promise
-    found.append(Finding("promise", promise.adjacency, promise.mu, declared_mu(target, rng, starts), PROMISE_TOLERANCE))
+    found.append(Finding("promise", promise.adjacency, promise.mu, worst_mu(target, rng, starts), PROMISE_TOLERANCE))
     rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.found / f.claimed, f.violated) for f in found)
     notes = (
         f"{starts} random starts per configuration, L-BFGS over records in {target.schema.features} dimensions",
@@ -83,7 +83,7 @@ def audit_sensitivity(target: Target, rng: Generator, *, starts: int = 12) -> Re
     return Report("sensitivity", columns, rows, notes, any(f.violated for f in found))
 
 
-def declared_mu(target: Target, rng: Generator, starts: int = 6) -> float:
+def worst_mu(target: Target, rng: Generator, starts: int) -> float:
     """mu that the declared noise leaves to the worst unit that the search finds; the promise must not be below it.
 
     A client is worth ``promise.records`` times its worst record: the sums are linear, and the client clip is declared
@@ -91,14 +91,6 @@ def declared_mu(target: Target, rng: Generator, starts: int = 6) -> float:
     """
     pair = worst_pair(target.schema, target.sigma, target.privacy.adjacency, rng, starts)
     return target.promise.records * pair.mu
-
-
-def broken_promise(target: Target, rng: Generator) -> list[str]:
-    """One sentence if the declared noise leaves more to a unit than epsilon and delta admit, else nothing."""
-    found, promised = declared_mu(target, rng), target.promise.mu
-    if found <= promised * (1 + PROMISE_TOLERANCE):
-        return []
-    return [f"the declared noise leaves mu {found:.6g} to a unit that was found, and the promise is {promised:.6g}"]
 
 
 def findings(schema: Schema, sigmas: Mapping[str, float], rng: Generator, *, starts: int = 12) -> tuple[Finding, ...]:

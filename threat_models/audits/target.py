@@ -216,6 +216,8 @@ class Target:
     def empty(self) -> Moments:
         """The moments of a client without records."""
         schema = self.schema
+        if isinstance(schema, CountSchema):
+            return measure(schema, {variable.name: [] for variable in schema.variables})
         if isinstance(schema, GradientSchema | CalibrationSchema):
             nothing = np.zeros((0, input_features(schema.transform, schema.features)))
             return measure(schema, nothing, np.zeros(0, np.int64), published=self.plan.published)

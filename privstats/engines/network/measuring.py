@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import runpy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from privstats.course.kinds import admits_of
 from privstats.encoding import flatten, unflatten
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
 from privstats.engines.network.operator_log import ScriptError
@@ -168,19 +169,30 @@ def _measured(folder: RoundFolder, said: Mapping[str, Any]) -> Moments:
     if not callable(load):
         raise DataError(f"{SCRIPT} must define load(), which returns X and y, or a RecordFile")
     with _inside(folder.base):
-        try:
-            found = load()
-        except PrivstatsError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise ScriptError(f"load() in {SCRIPT} failed", error) from error
+        found = _loaded(load)
         if isinstance(found, Moments):
             return found  # measured by other means, for example by engines.dask
-        if isinstance(found, RecordFile):
-            records = found.read(folder.plan.schema.feature_names)
-            found = records.X, records.y
-        X, y = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
-        return measure(folder.plan.schema, X, y, published=folder.plan.published)
+        if (admits := admits_of(folder.above.course)) and folder.place == 0:
+            admits(folder.above.course, *_pair(folder, found))
+            found = _loaded(load)  # batches are read once
+        return measure(folder.plan.schema, *_pair(folder, found), published=folder.plan.published)
+
+
+def _loaded(load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except PrivstatsError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ScriptError(f"load() in {SCRIPT} failed", error) from error
+
+
+def _pair(folder: RoundFolder, found: Any) -> tuple[Any, Any]:
+    """X and y of what ``load()`` returned; batches have no y."""
+    if isinstance(found, RecordFile):
+        records = found.read(folder.plan.schema.feature_names)
+        return records.X, records.y
+    return found if isinstance(found, tuple) and len(found) == 2 else (found, None)
 
 
 @contextlib.contextmanager

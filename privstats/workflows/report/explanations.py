@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from privstats.course import Course
 from privstats.course.kinds import kind_of
-from privstats.dp import Noise, NoPrivacy, group_mu, operating_point, pure_mu
+from privstats.dp import Guarantee, Noise, NoPrivacy, group_mu
 from privstats.dp.privacy import Adjacency
 from privstats.plan import Plan, dropout_table
 from privstats.plan.budget import columns
@@ -24,6 +24,7 @@ __all__ = [
     "course_table",
     "dropouts",
     "found",
+    "guarantee_of",
     "headline",
     "not_promised",
     "promised",
@@ -34,26 +35,27 @@ _FALSE_ALARMS = 0.01
 _MANY_RECORDS = (1, 2, 5, 10, 20)
 
 
-def found(mu: float) -> float:
-    """Of 100 records, the most that anybody finds at 1 false alarm in 100; rounded up to a tenth.
-
-    Guarantee:
-        100 Phi(Phi^-1(.01) + mu), which no attacker on a mu-GDP release exceeds; 100 for an infinite mu.
-    """
-    return 100.0 if math.isinf(mu) else math.ceil(1000 * operating_point(mu, _FALSE_ALARMS)[0]) / 10
+def guarantee_of(plan: Plan) -> Guarantee:
+    """What a release of the plan keeps; nothing without DP."""
+    return Guarantee(math.inf) if plan.noise is None else plan.noise.guarantee
 
 
-def headline(plan: Plan, mu: float | None = None) -> str:
-    """What the promise of a plan, or the mu of the course that it begins, is worth, in one sentence."""
-    mu = plan.budget().mu if mu is None else mu
-    if math.isinf(mu):
+def found(kept: Guarantee) -> float:
+    """Of 100 records, the most that anybody finds at 1 false alarm in 100; rounded up to a tenth."""
+    return math.ceil(1000 * kept.tpr(_FALSE_ALARMS)) / 10
+
+
+def headline(plan: Plan, kept: Guarantee | None = None) -> str:
+    """What the promise of a plan, or of the course that it begins, is worth, in one sentence."""
+    kept = guarantee_of(plan) if kept is None else kept
+    if math.isinf(kept.mu):
         return (
             "Nothing bounds what the released sums tell about single records: masking hides who sent what, and the "
             "total is released as it is."
         )
     whom = "parties (each with all its records)" if _by_client(plan) else "records"
     return (
-        f"At most {found(mu):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
+        f"At most {found(kept):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
         "however they try. Guessing finds 1."
     )
 
@@ -152,16 +154,16 @@ def worth(plan: Plan, noise: Noise) -> Table:
     counts = (1,) if _by_client(plan) else _MANY_RECORDS
     rows = []
     for count in counts:
-        one = noise.mu if count == 1 else max(noise.mu, _group_mu(plan, noise, count))
-        rows.append((str(count), f"{found(one):g}", f"{math.ceil(1000 * operating_point(one)[1]) / 10:g}"))
+        kept = noise.guarantee if count == 1 else _of_group(plan, noise, count)
+        rows.append((str(count), f"{found(kept):g}", f"{math.ceil(1000 * kept.auc) / 10:g}"))
     return Table("what the promise is worth", header, rows)
 
 
-def _group_mu(plan: Plan, noise: Noise, count: int) -> float:
-    """mu of so many records together; pure epsilons of them add up."""
+def _of_group(plan: Plan, noise: Noise, count: int) -> Guarantee:
+    """What so many records together are promised."""
     if noise.pure:
-        return pure_mu(count * noise.epsilon)
-    return group_mu(plan.schema, noise.sigma, _adjacency(plan), count)
+        return noise.guarantee.of_group(count)
+    return Guarantee(max(noise.mu, group_mu(plan.schema, noise.sigma, _adjacency(plan), count)))
 
 
 def dropouts(plan: Plan) -> Table:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from privstats.course import Course
-from privstats.dp import Account, NoPrivacy
+from privstats.dp import Account, Guarantee, NoPrivacy
 from privstats.errors import ReleaseError
 from privstats.notebook import framed
 from privstats.plan import Plan, facts
@@ -51,7 +51,7 @@ class Statement:
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=privacy)
         >>> statement = Statement(plan)
-        >>> round(statement.mu, 3), statement.violated
+        >>> round(statement.guarantee.mu, 3), statement.violated
         (0.268, False)
     """
 
@@ -70,9 +70,9 @@ class Statement:
             )
 
     @property
-    def mu(self) -> float:
-        """Of everything that is promised together; infinite without DP."""
-        return self.plan.budget().mu if self.course is None else self.course.mu
+    def guarantee(self) -> Guarantee:
+        """What everything that is promised keeps together; its mu is infinite without DP."""
+        return explanations.guarantee_of(self.plan) if self.course is None else Guarantee(self.course.mu)
 
     def _repr_html_(self) -> str:
         return framed(page_of(self))
@@ -100,13 +100,13 @@ def page_of(statement: Statement) -> str:
     plan = statement.plan
     at = statement.at or datetime.now(UTC)
     digests = _digests(statement)
-    found = spending.together(plan, statement.mu, digests, statement.accounts or ())
+    found = spending.together(plan, statement.guarantee, digests, statement.accounts or ())
     return render(
         __package__,
         "privacy_report.html",
         plan=plan,
-        headline=spending.headline(plan, statement.mu, found),
-        found=_worst(statement.mu, found),
+        headline=spending.headline(plan, statement.guarantee, found),
+        found=_worst(statement.guarantee, found),
         several=bool(found),
         course=None if statement.course is None else explanations.course_table(statement.course),
         course_digest=None if statement.course is None else statement.course.digest,
@@ -118,7 +118,7 @@ def page_of(statement: Statement) -> str:
         worth=None if plan.noise is None else explanations.worth(plan, plan.noise),
         budget=explanations.budget_table(plan),
         dropouts=explanations.dropouts(plan),
-        review=review_table(plan, statement.mu, **_together(statement)),
+        review=review_table(plan, statement.guarantee, **_together(statement)),
         facts=[f"{fact[:1].upper()}{fact[1:]}." for fact in facts(plan)],
         released=None if statement.release is None else _released(statement.release),
         accounts=None if statement.accounts is None else spending.accounts_table(statement.accounts),
@@ -135,10 +135,10 @@ def _digests(statement: Statement) -> list[str]:
     return [statement.plan.digest, *([] if statement.course is None else [statement.course.digest])]
 
 
-def _worst(mu: float, found: Sequence[spending.Together]) -> float | None:
+def _worst(kept: Guarantee, found: Sequence[spending.Together]) -> float | None:
     """Of 100, the most that are found in this release or together with what was spent; None where nothing bounds it."""
-    worst = max((mu, *(each.mu for each in found)))
-    return None if math.isinf(worst) else explanations.found(worst)
+    every = (kept, *(each.guarantee for each in found))
+    return None if any(math.isinf(each.mu) for each in every) else max(map(explanations.found, every))
 
 
 def _together(statement: Statement) -> dict[str, str]:

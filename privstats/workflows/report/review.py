@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from privstats.dp import NoPrivacy
+from privstats.dp import Guarantee, NoPrivacy
 from privstats.plan import Plan
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Table
@@ -18,16 +18,16 @@ __all__ = ["review_table"]
 _ADJACENT = {"add-remove": "added or taken away", "replace-one": "exchanged for another"}
 
 
-def review_table(plan: Plan, mu: float, *, releases: str = "one release") -> Table:
+def review_table(plan: Plan, kept: Guarantee, *, releases: str = "one release") -> Table:
     """One row per factor: what follows from the plan, and what its owners have to say.
 
     Args:
         plan: the plan, or the first one of a course.
-        mu: of everything that is promised together.
+        kept: by everything that is promised together.
         releases: what that is.
     """
     rows = [
-        ("epsilon", _epsilon(plan, mu, releases), "why this epsilon, and who decided it"),
+        ("epsilon", _epsilon(plan, kept, releases), "why this epsilon, and who decided it"),
         ("unit of privacy", _unit(plan), "how many records one person has, in how many parties"),
         ("algorithms and their proof", _algorithms(plan), "nothing: `privstats plan certify` proves the arithmetic"),
         ("accuracy", _accuracy(plan), "the error that matters to the use, on public data or by a sweep"),
@@ -54,15 +54,15 @@ def review_table(plan: Plan, mu: float, *, releases: str = "one release") -> Tab
     return Table("for a review", ("factor", "what the plan says", "what its owners add"), rows, words=True)
 
 
-def _epsilon(plan: Plan, mu: float, releases: str) -> str:
-    if math.isinf(mu):
+def _epsilon(plan: Plan, kept: Guarantee, releases: str) -> str:
+    if math.isinf(kept.mu):
         return "None: the exact total is released."
     budget = plan.budget()
     pure = plan.noise is not None and plan.noise.pure
     curve = "without exception, by Laplace noise" if pure else "on the exact curve of Gaussian noise"
     return (
-        f"Of {releases}: mu {mu:.4g}; of this plan epsilon {budget.epsilon:.4g} at delta {budget.delta:.3g}, {curve}. "
-        f"{explanations.headline(plan, mu)}"
+        f"Of {releases}: mu {kept.mu:.4g}; of this plan epsilon {budget.epsilon:.4g} at delta {budget.delta:.3g}, "
+        f"{curve}. {explanations.headline(plan, kept)}"
     )
 
 

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from privstats.dp import Account, NoPrivacy, compose
-from privstats.dp.ledger_rules import room
+from privstats.dp import Account, Guarantee, NoPrivacy, compose
+from privstats.dp.ledger_room import room
 from privstats.plan import Plan
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text
@@ -25,37 +25,38 @@ class Together:
     """What a release is worth together with the spends of one account.
 
     Attributes:
-        mu: of all of them, under the account's unit and adjacency; infinite where exact sums are among them.
+        guarantee: of all of them, under the account's unit and adjacency; its mu is infinite where exact sums are among
+            them.
         told: the same in words.
     """
 
-    mu: float
+    guarantee: Guarantee
     told: str
 
 
-def together(plan: Plan, mu: float, digests: Sequence[str], accounts: Sequence[Account]) -> list[Together]:
+def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequence[Account]) -> list[Together]:
     """One value for every account that was charged for this release; where none was, for every one with spends.
 
     Args:
         plan: what was released, or will be.
-        mu: of everything that it promises, of a course all sessions.
+        kept: by everything that it promises, of a course all sessions.
         digests: under which a ledger charges it.
         accounts: of the ledger.
 
     Guarantee:
         Releases of mu_i under one unit and adjacency are together sqrt(sum mu_i^2)-GDP (Dong, Roth and Su 2022,
-        corollary 2), under those of the account. A spend that was freed or withdrawn counts nothing.
+        corollary 2), under those of the account; pure epsilons add up. What was freed or withdrawn counts nothing.
     """
     charged = [account for account in accounts if any(entry.plan in digests for entry in account.counted)]
     if charged:
-        return [_told(account, account.mu, f"with {_releases(account)}") for account in charged]
-    return [_with_this(plan, mu, account) for account in accounts if account.counted]
+        return [_told(account, _spent(account), f"with {_releases(account)}") for account in charged]
+    return [_with_this(plan, kept, account) for account in accounts if account.counted]
 
 
-def headline(plan: Plan, mu: float, found: Sequence[Together]) -> str:
+def headline(plan: Plan, kept: Guarantee, found: Sequence[Together]) -> str:
     """What the promise is worth, alone and together with what the ledger holds."""
-    alone = explanations.headline(plan, mu)
-    if not found or math.isinf(mu):
+    alone = explanations.headline(plan, kept)
+    if not found or math.isinf(kept.mu):
         return alone
     return f"This release alone: {alone[:1].lower()}{alone[1:]} {' '.join(each.told for each in found)}"
 
@@ -96,23 +97,28 @@ def charges(digests: Sequence[str], accounts: Sequence[Account]) -> Iterator[str
                 yield f"This plan was charged to {account.dataset!r} on {entry.at[:10]}{told}"
 
 
-def _with_this(plan: Plan, mu: float, account: Account) -> Together:
+def _spent(account: Account) -> Guarantee:
+    return Guarantee(account.mu, account.pure)
+
+
+def _with_this(plan: Plan, kept: Guarantee, account: Account) -> Together:
     """An account that was not charged for this release, whose records may still be the same."""
     where, cap, privacy = f"If it is of the same records, with {_releases(account)}", account.cap, plan.privacy
     if cap is None or isinstance(privacy, NoPrivacy):
-        return _told(account, math.inf, where)
+        return _told(account, Guarantee(math.inf), where)
     if (cap.unit, cap.adjacency) == (privacy.unit, privacy.adjacency):
-        return _told(account, compose((account.mu, mu)), where)
-    told = _told(account, account.mu, f"{_releases(account)[4:]} alone")
-    return Together(told.mu, f"{told.told} If it is of the same records, this release adds to that.")
+        whole = Guarantee(compose((account.mu, kept.mu)), account.pure + kept.pure)
+        return _told(account, whole, where)
+    told = _told(account, _spent(account), f"{_releases(account)[4:]} alone")
+    return Together(told.guarantee, f"{told.told} If it is of the same records, this release adds to that.")
 
 
-def _told(account: Account, mu: float, where: str) -> Together:
+def _told(account: Account, kept: Guarantee, where: str) -> Together:
     start = f"{where[:1].upper()}{where[1:]}"
     cap = account.cap
-    if cap is None or math.isinf(mu):
-        return Together(math.inf, f"{start}: nothing bounds what is found, because they hold exact sums.")
-    return Together(mu, f"{start}: at most {explanations.found(mu):g} of 100 {_WHOM[cap.unit]}.")
+    if cap is None or math.isinf(kept.mu):
+        return Together(Guarantee(math.inf), f"{start}: nothing bounds what is found, because they hold exact sums.")
+    return Together(kept, f"{start}: at most {explanations.found(kept):g} of 100 {_WHOM[cap.unit]}.")
 
 
 def _releases(account: Account) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from privstats import session
+from privstats.dp import Privacy
 from privstats.errors import MissingStatisticError, PlanError
 from privstats.moments import measure
 from privstats.plan import Plan
@@ -50,6 +51,8 @@ class Dataset:
         heads: a fresh head per call, by name; one that ends a course has a course whose promise as a whole is the
             point's, and a ``PrivateDescent`` is trained on all records.
         seed: fixes partitions and noise.
+        trained: scores of what was trained on all records; a process trains it once for all partitions, models and
+            statistics, of which it is independent.
     """
 
     plan: Plan
@@ -58,6 +61,7 @@ class Dataset:
     test: tuple[Any, Any]
     heads: Mapping[str, Callable[[], Any]]
     seed: int
+    trained: dict[tuple[object, ...], Scores] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def recipes(self) -> dict[str, Recipe]:
@@ -137,7 +141,7 @@ def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:
 def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards: Shards, name: str, head: Any) -> Draw:
     pooled = isinstance(head, PrivateDescent)
     if pooled:
-        scores, why = _score_descent(subject, job, release.plan, head), ""
+        scores, why = _score_descent(subject, job, release.plan, name, head), ""
     elif ends_a_course(head):
         scores, why = _score_course(release.plan, head, shards, subject.test, noise_draw(subject.seed, job.draw))
     else:
@@ -180,9 +184,13 @@ def _score_course(plan: Plan, head: Any, shards: Shards, test: tuple[Any, Any], 
         return Scores(None), str(error)
 
 
-def _score_descent(subject: Dataset, job: Trial, plan: Plan, head: PrivateDescent) -> Scores:
-    seed = int.from_bytes(noise_draw(subject.seed, job.draw).bytes(7), "big")
-    return head.scores(plan, subject.train, subject.test, seed)
+def _score_descent(subject: Dataset, job: Trial, plan: Plan, name: str, head: PrivateDescent) -> Scores:
+    epsilon = plan.privacy.epsilon if isinstance(plan.privacy, Privacy) else math.inf
+    key = (name, job.draw, epsilon, job.deal.clip_norm, plan.schema.features)
+    if key not in subject.trained:
+        seed = int.from_bytes(noise_draw(subject.seed, job.draw).bytes(7), "big")
+        subject.trained[key] = head.scores(plan, subject.train, subject.test, seed)
+    return subject.trained[key]
 
 
 def _owners(subject: Dataset, job: Trial) -> list[NDArray[np.int64]]:

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from privstats import ClassSchema, Cohort, NoPrivacy, Plan
+from privstats.dp import Guarantee
 from privstats.randomness import seeded
 from threat_models.adversary import Adversary
 from threat_models.attack import attacks_named
 from threat_models.attacks.population import population, whitener
-from threat_models.ceilings import auc
 from threat_models.evaluate import Effort, evaluate
 from threat_models.game import Game
 from threat_models.world import Pool, Setting, draw
@@ -36,13 +36,15 @@ def play(field, name, n, trials=30):
 @pytest.mark.parametrize("n", [4, 16, 100])
 def test_the_likelihood_ratio_on_sums_is_at_its_theory(gaussian, n):
     row = play(gaussian, "mean-ratio", n)
-    assert row.measured == pytest.approx(auc(np.sqrt(D / n)), abs=0.035)
+    assert row.measured == pytest.approx(Guarantee(np.sqrt(D / n)).auc, abs=0.035)
     assert row.baseline == pytest.approx(0.5, abs=0.06)
 
 
 @pytest.mark.parametrize("n", [60, 400])
 def test_the_quadratic_attack_is_at_its_theory(gaussian, n):
-    assert play(gaussian, "quadratic", n).measured == pytest.approx(auc(np.sqrt(D * (D + 1) / 2 / n)), abs=0.05)
+    assert play(gaussian, "quadratic", n).measured == pytest.approx(
+        Guarantee(np.sqrt(D * (D + 1) / 2 / n)).auc, abs=0.05
+    )
 
 
 def test_second_moments_betray_members_long_after_sums_do_not(gaussian):

@@ -10,16 +10,21 @@ import pytest
 
 import privstats as ps
 from privstats.dp import mechanisms
+from privstats.encoding import flatten
 from privstats.errors import DataError
 from privstats.randomness import Generator, seeded
+from privstats.workflows.report import Search
 from privstats.workflows.simulate import run
 from tests import made
 from tests.threat_models.audits.plans import SMALL, plan, target
 from threat_models.audits import noise as noise_module
+from threat_models.audits.budget import audit_budget
 from threat_models.audits.known_inputs import known_inputs
 from threat_models.audits.noise import SEES, audit_noise
+from threat_models.audits.records import known_parties
 from threat_models.audits.release_file import audit_release
 from threat_models.audits.target import target_of
+from threat_models.findings import audits
 
 COHORT = ps.Cohort(6, 4, 600, colluders=1)
 WIDE = ps.ClassSchema(3, 60, "NAB", 1.0)
@@ -279,3 +284,31 @@ def test_the_mechanisms_own_name_is_what_the_session_draws_by(monkeypatch):
     right = mechanisms._draw
     monkeypatch.setattr(mechanisms, "_draw", lambda *arguments: right(*arguments) // 2)
     assert audit_noise(target(model="distributed", cohort=COHORT), seeded(1), trials=60).violated
+
+
+COUNTS = ps.CountSchema((ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 80))), (("sex",), ("sex", "age")))
+PARTIES = ps.PartySchema(3, 4)
+ONE = {"unit": "client", "max_records_per_client": 1}
+
+
+@pytest.mark.parametrize(
+    ("schema", "change"),
+    [
+        (COUNTS, {}),
+        (COUNTS, {"adjacency": "replace-one"}),
+        (PARTIES, ONE),
+        (PARTIES, {**ONE, "adjacency": "replace-one"}),
+    ],
+)
+def test_tables_and_whole_parties_have_the_audits_of_noise_and_budget(monkeypatch, schema, change):
+    private = target(schema, epsilon=8.0, cohort=COHORT, **change)
+    assert not audit_noise(private, seeded(3), trials=60).violated
+    assert not audit_budget(private).violated
+    assert len(audits(private.plan, Search(seed=1, trials=60))) == 3 + private.privacy.trust.divided
+    monkeypatch.setattr(type(private), "sigma", {s: 0.9 * value for s, value in private.sigma.items()})
+    assert audit_budget(private).violated
+
+
+def test_parties_of_tables_may_hold_no_record():
+    parties = known_parties(target(COUNTS, cohort=ps.Cohort(6, 4, 3, colluders=1)), seeded(1))
+    assert [int(np.abs(flatten(each)).sum()) for each in parties] == [0] * 6

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.dp import mechanisms, samplers
+from privstats.dp import grid_sensitivity, mechanisms, samplers
 from privstats.errors import PlanError
 from privstats.randomness import seeded
+from privstats.workflows.report import Search
 from tests import made
 from tests.threat_models.audits.plans import target
 from threat_models.attack import attacks_named
@@ -17,6 +18,7 @@ from threat_models.audits.noise import audit_noise
 from threat_models.audits.pure import audit_epsilon, audit_pure_budget, audit_pure_sensitivity
 from threat_models.audits.release_file import audit_release
 from threat_models.audits.target import target_of
+from threat_models.findings import audits
 
 SUMS = ps.ClassSchema(3, 4, "NAD", 1.0)
 TABLES = ps.CountSchema(
@@ -51,7 +53,17 @@ def column(report, name):
 def test_the_search_in_l1_attains_the_claims_and_beats_none(schema, change):
     report = audit_pure_sensitivity(pure_target(schema, **change), seeded(1), starts=4)
     assert not report.violated
-    assert all(row[4] > 0.98 for row in report.rows), report.rows
+    *norms, mu = report.rows
+    assert all(row[4] > 0.98 for row in norms), report.rows
+    assert mu[0] == "mu"
+    assert 0.5 < mu[4] <= 1
+
+
+def test_a_mu_of_records_that_are_too_short_is_contradicted(monkeypatch):
+    """Half of the L2 norm of a record, for all statistics."""
+    monkeypatch.setattr("privstats.dp.pure.grid_sensitivity", lambda *asked: grid_sensitivity(*asked) / 2)
+    report = audit_pure_sensitivity(pure_target(), seeded(1), starts=4)
+    assert [row[0] for row in report.rows if row[-1]] == ["mu"]
 
 
 def test_a_sensitivity_that_forgets_the_square_root_is_contradicted(monkeypatch):
@@ -120,8 +132,38 @@ def test_declared_noise_below_the_promise_is_an_objection_of_noise_and_budget(mo
 
 def test_the_budget_shows_what_any_attacker_can_gain():
     report = audit_pure_budget(pure_target(), seeded(1))
-    joint = next(row for row in report.rows if row[:2] == ("joint", "add-remove"))
-    assert joint[2:] == pytest.approx((1.0, 0.01 * np.e, 0.7311, 0.4621), rel=1e-4)
+    joint = next(row for row in report.rows if row[:3] == ("joint", "record", "add-remove"))
+    noise = pure_target().noise
+    assert joint[3:5] == pytest.approx((noise.mu, 1.0))
+    assert joint[5:] == pytest.approx(noise.guarantee.operating_point())
+    assert joint[5] <= 0.01 * np.e
+    assert [row[1] for row in audit_pure_budget(pure_target(), seeded(1), 7).rows].count("client") == 8
+    client = next(row for row in audit_pure_budget(pure_target(), seeded(1), 7).rows if row[:2] == ("N", "client"))
+    assert client[4] == pytest.approx(7 * report.rows[0][4])
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_tables_of_counts_have_every_audit_of_a_pure_plan(adjacency):
+    plan = pure_target(TABLES, adjacency=adjacency)
+    assert not audit_pure_budget(plan, seeded(1)).violated
+    assert not audit_noise(plan, seeded(3), trials=200).violated
+    report = audit_epsilon(plan, seeded(2), trials=600)
+    assert not report.violated
+    assert column(report, "ratio")["T"] > 0.2
+
+
+def test_noise_of_half_the_scale_is_found_in_tables_of_counts(monkeypatch):
+    monkeypatch.setattr(mechanisms, "discrete_laplace", halved)
+    plan = pure_target(TABLES)
+    assert audit_noise(plan, seeded(3), trials=200).violated
+    assert audit_epsilon(plan, seeded(2), trials=1500).violated
+
+
+@pytest.mark.parametrize("schema", [SUMS, TABLES])
+def test_every_audit_of_a_pure_plan_is_a_section_of_its_page(schema):
+    found = audits(pure_target(schema).plan, Search(seed=1, trials=100))
+    assert len(found) == 4
+    assert all(each.title.startswith("Audit: ") and not each.violated for each in found)
 
 
 def test_one_release_and_the_row_in_mu_are_refused_by_name():
@@ -131,7 +173,7 @@ def test_one_release_and_the_row_in_mu_are_refused_by_name():
         audit_release(release, {}, seeded(1))
     (attack,) = attacks_named(["canary-audit"])
     assert "the plan promises a pure epsilon" in attack.refusal(plan)
-    assert target_of(plan).promise.mu == pytest.approx(plan.noise.mu)
+    assert plan.noise.mu < target_of(plan).promise.mu
 
 
 def test_a_kind_without_a_search_is_refused():

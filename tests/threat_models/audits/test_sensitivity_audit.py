@@ -9,7 +9,8 @@ from privstats import ClassSchema, MeanSchema, RidgeSchema
 from privstats.randomness import seeded
 from tests.threat_models.audits.plans import target
 from threat_models.audits import sensitivity
-from threat_models.audits.sensitivity import audit_sensitivity, broken_promise, findings, worst_pair
+from threat_models.audits.searches import broken_promise
+from threat_models.audits.sensitivity import audit_sensitivity, findings, worst_pair
 
 
 @pytest.mark.parametrize(

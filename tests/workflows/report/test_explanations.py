@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import privstats as ps
-from privstats.dp import operating_point
+from privstats.dp import Guarantee, operating_point
 from privstats.dp.models import MODELS
 from privstats.plan import dropout_table
 from privstats.workflows.report import explanations
@@ -25,8 +25,8 @@ def terms(table):
 @pytest.mark.parametrize("mu", [0.01, 0.2681, 1.0, 5.0])
 def test_of_100_are_found_never_fewer_than_an_attacker_can_find(mu):
     exact = 100 * operating_point(mu)[0]
-    assert exact <= explanations.found(mu) <= exact + 0.1
-    assert explanations.found(math.inf) == 100
+    assert exact <= explanations.found(Guarantee(mu)) <= exact + 0.1
+    assert explanations.found(Guarantee(math.inf)) == 100
 
 
 def test_the_headline_is_what_the_promise_is_worth(plan, changed):
@@ -132,7 +132,7 @@ def test_somebody_with_more_records_is_found_more_easily(plan, changed):
     rows = flat(explanations.worth(plan, plan.noise))
     found = [float(row[1]) for row in rows]
     assert [row[0] for row in rows] == ["1", "2", "5", "10", "20"]
-    assert found[0] == explanations.found(plan.noise.mu)
+    assert found[0] == explanations.found(plan.noise.guarantee)
     assert found == sorted(found)
     assert found[-1] > 50
     client = changed(privacy=replace(PRIVACY, unit="client", max_records_per_client=9))
@@ -167,4 +167,4 @@ def test_a_course_is_told_session_by_session() -> None:
     table = explanations.course_table(course)
     assert [row[0] for row in table.rows] == ["0", "1", "2"]
     assert [row[1] for row in table.rows] == ["NAB", "gk", "gk"]
-    assert explanations.headline(course.first, course.mu) != explanations.headline(course.first)
+    assert explanations.headline(course.first, Guarantee(course.mu)) != explanations.headline(course.first)

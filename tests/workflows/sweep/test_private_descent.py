@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.workflows.score import Scores
 from privstats.workflows.sweep import Axes, PrivateDescent, Recipe, descents, study
 from privstats.workflows.sweep import private_descent as descent
 from privstats.workflows.sweep.private_descent import linear, noise_multiplier, require_trainable, trained
@@ -151,6 +152,18 @@ def test_it_is_refused_before_anything_is_drawn(monkeypatch, opacus):
     monkeypatch.setattr("privstats.workflows.sweep.experiment.draws_of", lambda *_: pytest.fail("drawn"))
     with pytest.raises(ps.PlanError, match="added or removed"):
         found(descents("dp-sgd"), Axes(unit=["record", "client"], records_per_client=200))
+
+
+def test_it_is_trained_once_for_all_that_it_does_not_depend_on(monkeypatch, opacus):
+    """Partition, trust model and statistics; once a draw and epsilon, and once without noise."""
+    seen = []
+    monkeypatch.setattr(PrivateDescent, "scores", lambda _, plan, *rest: seen.append(rest[-1]) or Scores(len(seen) / 9))
+    axes = Axes(model=["central", "local"], alpha=[0.1, 10.0], statistics=["NA", "NAB"], epsilon=[8.0])
+    result = found(descents("dp-gd"), axes)
+    assert len(seen) == 3
+    assert len(set(seen)) == 2
+    parts = [result.draws.where(model=model, draw=1)["score"] for model in axes.model]
+    assert [len(set(part)) for part in parts] == [1, 1]
 
 
 def test_a_missing_package_names_the_extra(monkeypatch):

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import privstats as ps
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Host
+from privstats.engines.network.measuring import records_of
 from privstats.engines.network.party import Party
-from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
+from privstats.errors import DataError, LocalProtocolError, PlanError, PrivstatsError
 from privstats.secagg import Roster
-from tests.course.cases import rounds
+from tests.course.cases import C, plan_of, rounds
 from tests.engines.network.courses.study import CourseStudy, course_study
 
 
@@ -72,3 +75,17 @@ def test_a_round_that_has_no_room_is_one_sentence(study: CourseStudy) -> None:
 def test_no_folder_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(LocalProtocolError, match="is no folder of a party or a server"):
         Folder.open(tmp_path / "nowhere")
+
+
+def test_a_label_that_the_second_session_refuses_is_refused_in_the_first(tmp_path: Path) -> None:
+    """The mean reads no labels; a party whose records fail later would have paid for a session of nothing."""
+    study = course_study(tmp_path, ps.Centred.within(plan_of(model="distributed")))
+    X, y = study.shards[0]
+    np.savez(study.home(0) / "records.npz", X=X, y=np.where(np.arange(len(y)), y, C))
+    for peer in (0, 1):
+        folder = Folder.open(study.home(peer)).keep(0, study.course.first)
+        if peer:
+            assert records_of(folder).moments == ps.measure(folder.plan.schema, *study.shards[1])
+            continue
+        with pytest.raises(DataError, match="labels outside"):
+            records_of(folder)
