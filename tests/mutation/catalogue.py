@@ -339,9 +339,9 @@ MUTANTS: dict[str, Mutant] = {
     "mean replaced as if added": Mutant(
         "a mean is calibrated as if two rows could not oppose each other",
         name_in("privstats.dp.sensitivity", "_mean_square", lambda right: bugs.mean_as_added),
-        "mean swap",
+        "shares",
         (_MEAN + "test_some_two_records_are_as_far_apart_as_it_says",),
-        ("sensitivity",),
+        (),
     ),
     "noisy mean trusted whole": Mutant(
         "rows are centred by a mean that is nothing but noise",

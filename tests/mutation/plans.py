@@ -27,7 +27,6 @@ def plan_of(name: str) -> Plan:
         "panel": (_CLASSES, 0, {"model": "panel", **_RECORD}),
         "local": (_CLASSES, 0, {"model": "local", **_RECORD}),
         "clip": (_CLASSES, 0, {"model": "distributed", **_CLIENT, "client_clip": 5.0}),
-        "mean swap": (ps.MeanSchema(8, 1.0), 0, {"model": "distributed", **_RECORD, "adjacency": "replace-one"}),
         "client": (_CLASSES, 0, {"model": "central", **_CLIENT}),
         "ridge": (_FOLDS, 0, {"model": "central", **_RECORD}),
         "ridge swap": (_FOLDS, 0, {"model": "central", **_RECORD, "adjacency": "replace-one", "shares": _Q}),
