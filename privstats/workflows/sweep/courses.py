@@ -15,7 +15,7 @@ import numpy as np
 from privstats import course as courses
 from privstats import session
 from privstats.course import Centred, Course, Node, Rounds
-from privstats.course.centred import centred_by, require_centrable
+from privstats.course.centred import centred_by, require_centrable, shrunk_mean
 from privstats.course.recipes import recipe_for
 from privstats.errors import AggregationError
 from privstats.moments import measure
@@ -51,7 +51,7 @@ class BehindMean:
         if plan.noise is not None:
             return played(Centred.within(plan), shards, rng)[-1]
         rows = np.concatenate([apply(plan.schema.transform, np.asarray(X, np.float64)) for X, _ in shards])
-        return _aggregated(centred_by(plan, rows.mean(axis=0)), shards, rng)
+        return _aggregated(centred_by(plan, shrunk_mean(rows.sum(axis=0), 0.0, len(rows))), shards, rng)
 
 
 def behind_means(heads: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[], BehindMean]]:
