@@ -12,7 +12,7 @@ from functools import partial
 from benchmarks.measuring import Row, Rows, results
 from benchmarks.table import Cells, Shown, Table, Tables, by_name, titled
 
-__all__ = ["DATA", "TABLES", "peers_rows"]
+__all__ = ["DATA", "EPSILONS", "TABLES", "gained", "peers_rows", "standing"]
 
 DATA: Mapping[str, str] = {
     "digits": "digits",
@@ -22,9 +22,11 @@ DATA: Mapping[str, str] = {
     "fmnist": "Fashion-MNIST",
     "mnist5k": "MNIST, 3,750 records",
     "letter": "Letter, 256 random features",
+    "agnews": "AG News",
 }
 _TITLE = "accuracy under differential privacy, %: "
-_EPSILONS = ("0.1", "0.3", "1", "3", "8")
+EPSILONS = ("0.1", "0.3", "1", "3", "8")
+_PEERS = ("Opacus DP-SGD", "full-batch DP-GD")
 _LOST = 0.3  # points below the best of the others from which on a cell counts as lost
 
 
@@ -49,12 +51,52 @@ def refinement_accuracy() -> Cells:
     for data, shown in DATA.items():
         rows = {model: measured[data].get(model, {}) for model in models} if measured[data] else {"not measured": {}}
         others = [row for model, row in rows.items() if not model.startswith("refined")]
-        best = {e: max((float(row.get(f"eps {e}", -math.inf)) for row in others), default=0.0) for e in _EPSILONS}
+        best = {e: max((float(row.get(f"eps {e}", -math.inf)) for row in others), default=0.0) for e in EPSILONS}
         for place, (model, row) in enumerate(rows.items()):
             ours = model.startswith("refined")
-            cells = [_cell(row, e, ours and row.get(f"eps {e}", math.inf) < best[e] - _LOST) for e in _EPSILONS]
+            cells = [_cell(row, e, ours and row.get(f"eps {e}", math.inf) < best[e] - _LOST) for e in EPSILONS]
             lines.append([shown if not place else "", model, *cells])
     return lines
+
+
+def refinement_standing() -> Cells:
+    """Ours before and after a mean first, and both tuned peers; what :func:`standing` or :func:`gained` finds lost is
+    bold."""
+    lines = [["data", "epsilon", "LDA, before", "LDA behind a mean, after", "refined", *_PEERS]]
+    for data, shown in DATA.items():
+        rows = _accuracy_rows(data)
+        for epsilon in EPSILONS:
+            behind = _cell(_centred(data), epsilon, gained(data, epsilon) < 0)
+            refined = _cell(rows["refined"], epsilon, standing(data, epsilon) < 0)
+            peers = (_cell(rows[peer], epsilon) for peer in _PEERS)
+            lead = [shown if epsilon == EPSILONS[0] else "", _short(float(epsilon))]
+            lines.append([*lead, _cell(rows["LDA"], epsilon), behind, refined, *peers])
+    return lines
+
+
+def standing(data: str, epsilon: str) -> int:
+    """1 where refinement is ahead of the better tuned peer, -1 where it is behind, 0 within a standard error of the
+    difference."""
+    rows = _accuracy_rows(data)
+    own, best = rows["refined"], max((rows[peer] for peer in _PEERS), key=lambda row: float(row[f"eps {epsilon}"]))
+    return _side(
+        own[f"eps {epsilon}"] - best[f"eps {epsilon}"], math.hypot(own[f"se {epsilon}"], best[f"se {epsilon}"])
+    )
+
+
+def gained(data: str, epsilon: str) -> int:
+    """1 where a mean first gains accuracy over one release, -1 where it loses, 0 within a standard error of the gain,
+    draw by draw."""
+    row = _centred(data)
+    return _side(row[f"gain {epsilon}"], row[f"gain se {epsilon}"])
+
+
+def _side(gap: float, error: float) -> int:
+    return (gap > error) - (gap < -error)
+
+
+def _centred(data: str) -> Row:
+    return next(row for row in results("heads.centred")[f"accuracy, %: {data}"] if row["model"] == "LDA, centred")
 
 
 def refinement_regression() -> Cells:
@@ -62,12 +104,10 @@ def refinement_regression() -> Cells:
     lines = [["data", "model", *_heads()]]
     for data, rows in titled("refinement.regression", "test MSE under differential privacy: "):
         others = [row for row in rows[:-1] if not row["model"].startswith("refined")]
-        best = {e: min(row[f"eps {e}"] for row in others) for e in _EPSILONS}
+        best = {e: min(row[f"eps {e}"] for row in others) for e in EPSILONS}
         for place, row in enumerate(rows):
-            lost = (
-                row["model"].startswith("refined") and row[f"eps {e}"] - row[f"se {e}"] > best[e] for e in _EPSILONS
-            )
-            cells = (_error(row[f"eps {e}"], row[f"se {e}"], bold) for e, bold in zip(_EPSILONS, lost, strict=True))
+            lost = (row["model"].startswith("refined") and row[f"eps {e}"] - row[f"se {e}"] > best[e] for e in EPSILONS)
+            cells = (_error(row[f"eps {e}"], row[f"se {e}"], bold) for e, bold in zip(EPSILONS, lost, strict=True))
             lines.append([data if not place else "", row["model"], *cells])
     return lines
 
@@ -87,11 +127,11 @@ def refinement_rounds() -> Cells:
     """What more rounds gain on held-out training records."""
     rows = results("refinement.more_rounds")["held-out training records, %"]
     beyond = [key for key in rows[0] if key.endswith("beyond it")]
-    lines = [["data", *(_short(float(e)) for e in _EPSILONS)]]
+    lines = [["data", *(_short(float(e)) for e in EPSILONS)]]
     for data in dict.fromkeys(row["data"] for row in rows):
         for T in (key.split()[2] for key in beyond):
             own = {f"{row['epsilon']:g}": row for row in rows if row["data"] == data}
-            cells = (f"{own[e][f'T = {T} beyond it']:+.2f} ± {own[e][f'se {T}']:.2f}" for e in _EPSILONS)
+            cells = (f"{own[e][f'T = {T} beyond it']:+.2f} ± {own[e][f'se {T}']:.2f}" for e in EPSILONS)
             lines.append([f"{DATA[data]}, T = {T}", *cells])
     return lines
 
@@ -128,7 +168,7 @@ def _epsilon(row: Row) -> str:
 
 
 def _heads() -> list[str]:
-    return [_short(float(e)) for e in _EPSILONS]
+    return [_short(float(e)) for e in EPSILONS]
 
 
 def _short(epsilon: float) -> str:
@@ -187,19 +227,20 @@ _MISSING: Mapping[str, Shown] = {
 }
 _TAIL: Mapping[str, Shown] = {
     "model": "{model}",
-    **{_short(float(e)): partial(_cell, epsilon=e) for e in _EPSILONS[1:]},
+    **{_short(float(e)): partial(_cell, epsilon=e) for e in EPSILONS[1:]},
 }
 _FEW_MODELS = ("refined softmax", "LDA", "RDA", "logistic regression")
 _FEW: Mapping[str, Shown] = {
-    "data": lambda row: DATA.get(row["data"], "AG News"),
+    "data": lambda row: DATA[row["data"]],
     "features": "{features}",
     "records": "{records:,}",
     **{name: f"{{{name}:.1f}} ± {{se {name}:.1f}}" for name in _FEW_MODELS},
 }
-_BY_DATA = ("data", lambda name: DATA.get(name, "AG News"))
+_BY_DATA = ("data", lambda name: DATA[name])
 
 TABLES: Tables = {
-    **by_name(refinement_accuracy, refinement_regression, refinement_rounds, heads_threads, heads_pooling),
+    **by_name(refinement_standing, refinement_accuracy, refinement_regression, refinement_rounds),
+    **by_name(heads_threads, heads_pooling),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_exactness": Table("refinement.exactness", "", _EXACTNESS),
     "refinement_loopback": Table(

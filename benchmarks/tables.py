@@ -253,7 +253,7 @@ TABLES: Tables = {
     **engine_tables.TABLES,
     "heads_public": Table("heads.public", "accuracy, %: ", _PUBLIC, ("data, public records", _with_public)),
     "heads_centred": Table(
-        "heads.centred", "accuracy, %: ", _PUBLIC, ("data", lambda name: NAMES.get(name, "AG News"))
+        "heads.centred", "accuracy, %: ", _PUBLIC, ("data", lambda name: refinement_tables.DATA[name])
     ),
     "heads_lost": Table("heads.lost", "lost classes: ", _LOST, ("data, epsilon", str)),
     "scale": Table("secagg.scale", "sparse graph, 10 % colluders, 10 % dropouts after sharing", _SCALE),

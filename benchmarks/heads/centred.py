@@ -27,7 +27,7 @@ from privstats.randomness import seeded
 from privstats.release import Release
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
-TASKS = ("digits", "banking77", "cifar10", "agnews")
+TASKS = ("digits", "banking77", "banking77 whole", "cifar10", "fmnist", "mnist5k", "letter", "agnews")
 MODELS = ("LDA", "LDA, centred", "refined, one round")
 _OF_MEANS = 1_000  # seeds of the means begin here
 

@@ -23,13 +23,16 @@ from numpy.typing import NDArray
 import privstats as ps
 from benchmarks.data import Split, agnews, private_tasks
 from benchmarks.measuring import RESULTS, Rows, Tables, command, results
+from benchmarks.peers.story import SOURCE
 from benchmarks.refinement.library import CENTRAL, Records, course_of, played
 from benchmarks.refinement.models import DELTA, one_shot_plan
+from benchmarks.refinement.story import digest
+from benchmarks.refinement_tables import DATA
 from privstats import heads
 from privstats.randomness import seeded
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
-TASKS = ("digits", "banking77", "cifar10", "agnews")
+TASKS = ("digits", "banking77", "cifar10", "mnist5k", "letter", "agnews")
 BEFORE, AFTER = "refined", "refined, calibrated"
 SHOWN, BINS = 1.0, 15
 TITLE, DIAGRAM = "calibration: ", "reliability: "
@@ -121,21 +124,29 @@ def plot(results: Path, path: Path) -> None:
     """Hits against confidence, a panel per data set; the area of a point is the share of its records."""
     from matplotlib.figure import Figure
 
-    document = json.loads(results.read_text())
-    found = {title.removeprefix(DIAGRAM): rows for title, rows in document.items() if title.startswith(DIAGRAM)}
-    figure = Figure(figsize=(2.6 * len(found), 2.9), layout="constrained")
-    for axes, (name, rows) in zip(figure.subplots(1, len(found), squeeze=False)[0], found.items(), strict=True):
+    found = diagrams(json.loads(results.read_text()))
+    across = min(3, len(found))
+    down = -(-len(found) // across)
+    figure = Figure(figsize=(3.2 * across, 3.1 * down), layout="constrained")
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    for axes in panels[len(found) :]:
+        axes.remove()
+    for axes, (name, rows) in zip(panels, found.items(), strict=False):
         axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
         for model, colour in ((BEFORE, "tab:orange"), (AFTER, "tab:blue")):
             chosen = [row for row in rows if row["model"] == model]
             sure, hits, records = (np.array([row[key] for row in chosen]) for key in ("confidence", "hits", "records"))
             axes.plot(sure, hits, color=colour, linewidth=1, label=model)
             axes.scatter(sure, hits, 120 * records / max(records.sum(), 1), color=colour)
-        axes.set(title=name, xlabel="confidence", xlim=(0, 1), ylim=(0, 1))
-    figure.axes[0].set_ylabel("share of hits")
+        axes.set(title=DATA[name], xlabel="confidence", ylabel="share of hits", xlim=(0, 1), ylim=(0, 1))
     figure.axes[0].legend(fontsize="x-small")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=120, metadata={SOURCE: digest([found])})
+
+
+def diagrams(document: Mapping[str, Any]) -> dict[str, Rows]:
+    """The bins of every data set by its name."""
+    return {title.removeprefix(DIAGRAM): rows for title, rows in document.items() if title.startswith(DIAGRAM)}
 
 
 if __name__ == "__main__":

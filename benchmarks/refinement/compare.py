@@ -7,7 +7,8 @@
 Central model except where a row says otherwise, record level, add-remove, delta 1e-5, rows of norm 1. Peers are tuned
 for each cell on held-out records at no charge to their budget, in one way for all data sets; everything of privstats
 runs as it comes. Every cell has as many draws of the noise as any other, and `se` is their standard error. The file is
-written after every cell; small data sets come first, then the large ones model by model.
+written after every cell; small data sets come first, then the large ones model by model. It says which commit measured
+each data set, and a run that goes on with it keeps the data sets of other commits as they are.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ import json
 import math
 import subprocess
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Split, private_tasks
-from benchmarks.measuring import RESULTS, Row, Tables, command
+from benchmarks.data import Split, agnews, private_tasks
+from benchmarks.measuring import RESULTS, Row, Rows, Tables, command
 from benchmarks.refinement import peers
 from benchmarks.refinement.models import MODELS
 
@@ -41,7 +43,9 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), help="all if omitted")
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--draws", type=int, default=10, help="of the noise, in every cell")
-    parser.add_argument("--keep", action="store_true", help="go on with the saved run; refused if this is another one")
+    parser.add_argument(
+        "--keep", action="store_true", help="go on with the saved runs; refused if they differ from this"
+    )
     parser.add_argument("--figures", type=Path, help="draw the saved results into this folder, and stop")
 
 
@@ -55,20 +59,18 @@ def tables(options: argparse.Namespace) -> Tables:
     if options.quick:
         options.models, options.epsilons, options.draws = list(QUICK), [1.0], 2
     run = {"commit": _commit(), "draws": options.draws, "search": peers.SEARCH}
-    saved = _saved(options, run) if options.keep else {}
+    runs, saved = _saved(options, run) if options.keep else ({}, {})
+    known = chain(private_tasks(bundled_only=options.quick), () if options.quick else agnews())
     splits = {
         task.name: task.transformed()
-        for task in private_tasks(bundled_only=options.quick)
-        if not options.tasks or task.name in options.tasks
+        for task in known
+        if runs.get(task.name, run)["commit"] == run["commit"] and task.name in (options.tasks or [task.name])
     }
-    found: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in splits}
-    yield RUN, [run]
-    for title, rows in saved.items():
-        if title.startswith(TITLE):
-            found[title.removeprefix(TITLE)] = {row["model"]: dict(row) for row in rows}
-            yield title, rows
+    found = {name: {row["model"]: dict(row) for row in rows} for name, rows in saved.items()}
+    yield RUN, list((runs | {name: {"data": name, **run} for name in splits}).values())
+    yield from ((TITLE + name, rows) for name, rows in saved.items())
     for name, model, epsilon in _cells(splits, options.models, options.epsilons):
-        row = found[name].setdefault(model, {"model": model})
+        row = found.setdefault(name, {}).setdefault(model, {"model": model})
         if f"eps {epsilon:g}" not in row and "not measured" not in row:
             row.update(cell(splits[name], model, epsilon, options.draws))
             yield TITLE + name, _in_order(found[name])
@@ -108,12 +110,15 @@ def cell(split: Split, model: str, epsilon: float, draws: int) -> dict[str, Any]
     return {f"eps {name}": float(np.mean(accuracies)), f"se {name}": spread, f"recipe {name}": drawn.recipe}
 
 
-def _saved(options: argparse.Namespace, run: dict[str, Any]) -> dict[str, Any]:
+def _saved(options: argparse.Namespace, run: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Rows]]:
+    """By the name of each data set in the file, the run that measured it and its rows."""
     path = options.json or RESULTS / "refinement.compare.json"
     saved: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    if saved and saved.get(RUN) != [run]:
-        raise SystemExit(f"{path} holds another run: {saved.get(RUN)}, not {run}; measure all anew without --keep")
-    return saved
+    runs = {each["data"]: each for each in saved.get(RUN, [])}
+    for each in runs.values():
+        if any(each[name] != run[name] for name in ("draws", "search")):
+            raise SystemExit(f"{path} holds another run: {each}, not {run}; measure all anew without --keep")
+    return runs, {title.removeprefix(TITLE): rows for title, rows in saved.items() if title.startswith(TITLE)}
 
 
 def _commit() -> str:

@@ -49,6 +49,9 @@ def sweep(
         list[str] | None,
         typer.Option(help="dp-sgd or dp-gd: what Opacus trains on the pooled records at each epsilon; needs torch."),
     ] = None,
+    centred: Annotated[
+        bool, typer.Option("--centred", help="Score each head of one release behind a noisy mean, too.")
+    ] = False,
     baselines: Annotated[bool, typer.Option(help="Score scikit-learn's models on the pooled records, too.")] = True,
     out: Annotated[
         Path | None, typer.Option(help="A folder for JSON, CSV, figures and a page; a stopped sweep goes on in it.")
@@ -78,6 +81,7 @@ def sweep(
         head,
         axes,
         trained=baseline or (),
+        centred=centred,
         repeats=repeats,
         seed=seed,
         jobs=jobs,

@@ -26,7 +26,7 @@ from privstats.plan import Plan
 from privstats.schema import ClassSchema, MeanSchema
 from privstats.transforms import Centre, UnitNorm
 
-__all__ = ["Centred", "shrunk_mean"]
+__all__ = ["Centred", "centred_by", "require_centrable", "shrunk_mean"]
 
 _MEAN_SHARE = 0.01
 _MOST_FEATURES = 40_000
@@ -77,7 +77,7 @@ class Centred:
         n = self.expected_records
         if n is not None and (type(n) is not int or not 1 <= n <= 1 << 40):
             raise PlanError(f"expected_records must be a whole number from 1 to {1 << 40}, got {n!r}; choose one")
-        _check_schema(self.plan)
+        require_centrable(self.plan)
         _ = self.first  # forces the noise of the mean
 
     @classmethod
@@ -155,11 +155,7 @@ class Centred:
         if first.plan != self.first:
             raise PlanError("release 0 is not of this course; give the release of its mean")
         centre = shrunk_mean(np.asarray(first.moments.x), float(first.sigma["x"]), self.records)
-        if not centre.any():
-            return self.plan
-        schema = self.plan.schema
-        steps = (*schema.transform, Centre(tuple(centre.tolist())), UnitNorm())
-        return replace(self.plan, schema=replace(schema, transform=steps))  # type: ignore[type-var]
+        return centred_by(self.plan, centre)
 
     @classmethod
     def of(cls, mean: Plan, sums: Plan) -> Centred:
@@ -214,7 +210,21 @@ def shrunk_mean(total: NDArray[np.float64], sigma: float, records: int) -> NDArr
     return found
 
 
-def _check_schema(plan: Plan) -> None:
+def centred_by(plan: Plan, centre: NDArray[np.float64]) -> Plan:
+    """The plan of rows ``(x - m) / |x - m|`` behind its transform; as it stands where the centre m, ``(d,)``, is 0."""
+    if not centre.any():
+        return plan
+    schema = plan.schema
+    steps = (*schema.transform, Centre(tuple(centre.tolist())), UnitNorm())
+    return replace(plan, schema=replace(schema, transform=steps))  # type: ignore[type-var]
+
+
+def require_centrable(plan: Plan) -> None:
+    """Refuse a plan whose rows no mean can be taken out of.
+
+    Raises:
+        PlanError: naming what the plan has instead, and the remedy.
+    """
     schema = plan.schema
     if not isinstance(schema, ClassSchema):
         raise PlanError(f"a mean is taken out of class sums: give a plan of a ClassSchema, got {type(schema).__name__}")

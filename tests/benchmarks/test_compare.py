@@ -1,4 +1,4 @@
-"""One run of the comparison: nothing of another run is mixed in, and what was measured is not measured again."""
+"""The comparison's runs: a data set has one commit and one search, and what was measured is not measured again."""
 
 import json
 from argparse import Namespace
@@ -40,7 +40,17 @@ def test_a_cell_that_is_there_is_not_measured_again(options):
     assert (lda["model"], lda["eps 1"], refined["model"]) == ("LDA", 51.0, "refined")
 
 
-@pytest.mark.parametrize("change", [{"commit": "another"}, {"search": "smaller"}, {"draws": 3}])
+def test_a_data_set_of_another_commit_is_kept_as_it_is(options, monkeypatch):
+    first = written(options)
+    options.keep = True
+    monkeypatch.setattr(compare, "_commit", lambda: "later")
+    monkeypatch.setattr(compare, "QUICK", ("other",))
+    assert written(options) == first
+    assert options.asked == [1.0, 1.0]
+    assert [(run["data"], run["commit"]) for run in first[compare.RUN]] == [("digits", "abc")]
+
+
+@pytest.mark.parametrize("change", [{"search": "smaller"}, {"draws": 3}])
 def test_cells_of_another_run_are_refused(options, change):
     found = written(options)
     found[compare.RUN] = [{**found[compare.RUN][0], **change}]

@@ -11,10 +11,11 @@ import pytest
 import privstats as ps
 from benchmarks.data import private_tasks
 from benchmarks.measuring import results
-from benchmarks.refinement import exactness, gradient, least_squares, regression, story
+from benchmarks.refinement import calibration, exactness, gradient, least_squares, regression, story
 from benchmarks.refinement.kept import Records
 from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, course_of, played
 from benchmarks.refinement.prototype import class_release
+from benchmarks.refinement_tables import DATA
 from benchmarks.tables import DOCS
 from privstats.dp.gaussian import gaussian_mu
 from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
@@ -114,7 +115,7 @@ def found_best(model):
     """The recipes that the search found, one for every data set and epsilon of a usual sweep."""
     searched = [each for schedule in (*gradient.FULL_BATCH, *gradient.SAMPLED) for each in gradient.grid(schedule)]
     by_words = {str(each): each for one in searched for each in (one, dataclasses.replace(one, tail=True))}
-    tables = [rows for title, rows in results("refinement.compare").items() if title.startswith("accuracy")]
+    tables = [under_privacy(data) for data in DATA if data != "agnews"]  # which was measured later
     found = [row for rows in tables for row in rows if row["model"] == model]
     return [by_words[row[f"recipe {epsilon}"]] for row in found for epsilon in ("0.3", "1", "3", "8")]
 
@@ -216,6 +217,18 @@ def test_the_figures_of_the_first_page_are_of_the_committed_results(tmp_path):
         "DP-SGD (Opacus, tuned)",
         "DP-GD (tuned)",
     ]
+
+
+def test_the_reliability_diagrams_are_of_the_committed_results():
+    image = pytest.importorskip("PIL.Image")
+    found = calibration.diagrams(results("refinement.calibration"))
+    with image.open(DOCS / "images" / "reliability.png") as picture:
+        assert picture.text[story.SOURCE] == story.digest([found])
+    for rows in found.values():
+        for model in (calibration.BEFORE, calibration.AFTER):
+            bins = [row for row in rows if row["model"] == model]
+            assert len(bins) > 5
+            assert all(0 <= row[share] <= 1 for row in bins for share in ("confidence", "hits"))
 
 
 def test_what_the_first_page_says_of_its_figures_is_so():

@@ -25,6 +25,7 @@ from privstats.workflows.sweep import (
     Axes,
     Study,
     Sweep,
+    behind_means,
     cell,
     descents,
     drawn,
@@ -50,6 +51,7 @@ def run(
     axes: Axes,
     *,
     trained: Sequence[str],
+    centred: bool,
     repeats: int,
     seed: int,
     jobs: int,
@@ -63,7 +65,8 @@ def run(
     """
     subject = Plan.read(plan)
     train, test = _sets(data, subject)
-    chosen = heads_named(head, subject) | descents(*trained)
+    chosen = heads_named(head, subject)
+    chosen |= (behind_means(chosen) if centred else {}) | descents(*trained)
     if out is not None:
         prepare(out)
         _refuse_overwriting(out)

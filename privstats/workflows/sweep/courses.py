@@ -1,18 +1,21 @@
-"""The part of a study that runs courses: heads that end a course, at a budget that the whole course keeps.
+"""The part of a study that runs courses: heads that end a course or read sums behind a mean, at a budget of the whole.
 
 Every round draws its noise as the plan's model does, on the records as they were dealt; no masks, no ledger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from privstats import course as courses
 from privstats import session
-from privstats.course import Node, Rounds
+from privstats.course import Centred, Course, Node, Rounds
+from privstats.course.centred import centred_by, require_centrable, shrunk_mean
 from privstats.course.recipes import recipe_for
 from privstats.errors import AggregationError
 from privstats.moments import measure
@@ -22,10 +25,45 @@ from privstats.release import Release
 from privstats.transforms import apply
 from privstats.workflows.score import NOTHING_RIGHT, Scores
 
-__all__ = ["Shards", "course_scores", "ends_a_course", "played"]
+__all__ = ["BehindMean", "Shards", "behind_means", "course_scores", "ends_a_course", "played"]
 
 Shards: TypeAlias = Sequence[tuple[Any, Any]]
 """``(X, y)`` of every client."""
+
+
+@dataclass(frozen=True)
+class BehindMean:
+    """A head of one release that reads the sums behind a noisy mean, both under the plan's promise (``Centred``).
+
+    Attributes:
+        make: gives a fresh head.
+    """
+
+    make: Callable[[], Any]
+
+    def release(self, plan: Plan, shards: Shards, rng: Generator) -> Release | None:
+        """The release behind the mean, without noise behind that of the records; None where it aborted.
+
+        Raises:
+            PlanError: no mean can be taken out of the plan's rows.
+        """
+        require_centrable(plan)
+        if plan.noise is not None:
+            return played(Centred.within(plan), shards, rng)[-1]
+        rows = np.concatenate([apply(plan.schema.transform, np.asarray(X, np.float64)) for X, _ in shards])
+        return _aggregated(centred_by(plan, shrunk_mean(rows.sum(axis=0), 0.0, len(rows))), shards, rng)
+
+
+def behind_means(heads: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[], BehindMean]]:
+    """Each head of one release once more, behind a mean, as ``"NAME, centred"``.
+
+    Example:
+        >>> from privstats.workflows.sweep import behind_means
+        >>> list(behind_means({"LDA": ps.heads.LDA, "RefinedSoftmax": ps.heads.RefinedSoftmax}))
+        ['LDA, centred']
+    """
+    alone = {name: make for name, make in heads.items() if not ends_a_course(make())}
+    return {f"{name}, centred": partial(BehindMean, make) for name, make in alone.items()}
 
 
 def ends_a_course(head: Any) -> bool:
@@ -53,14 +91,18 @@ def course_scores(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], 
     return Scores.of(plan.schema, head.fit_releases(releases), *test) if releases[0] else NOTHING_RIGHT
 
 
-def played(course: Rounds, shards: Shards, rng: Generator) -> list[Release | None]:
+def played(course: Course, shards: Shards, rng: Generator) -> list[Release | None]:
     """The releases of a course."""
 
     def release(node: Node) -> Release | None:
-        parts = [measure(node.plan.schema, *shard, published=node.plan.published) for shard in shards]
-        try:
-            return session.aggregate_unmasked(node.plan, parts, rng)
-        except AggregationError:
-            return None
+        return _aggregated(node.plan, shards, rng)
 
     return courses.run(course, release)
+
+
+def _aggregated(plan: Plan, shards: Shards, rng: Generator) -> Release | None:
+    parts = [measure(plan.schema, *shard, published=plan.published) for shard in shards]
+    try:
+        return session.aggregate_unmasked(plan, parts, rng)
+    except AggregationError:
+        return None

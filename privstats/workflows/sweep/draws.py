@@ -32,7 +32,7 @@ from privstats.transforms import apply
 from privstats.workflows.score import NOTHING_RIGHT, Scores, noise_draw
 from privstats.workflows.simulate import dirichlet_partition
 from privstats.workflows.sweep.axes import Axes, Partition, Point, plan_at
-from privstats.workflows.sweep.courses import Shards, course_scores, ends_a_course
+from privstats.workflows.sweep.courses import BehindMean, Shards, course_scores, ends_a_course
 from privstats.workflows.sweep.private_descent import PrivateDescent, Recipe
 
 __all__ = ["BASELINES", "Dataset", "Draw", "Trial", "baselines", "draws_of"]
@@ -49,7 +49,7 @@ class Dataset:
         axes: how.
         train, test: ``(X, y)`` that the cohort holds together, and to score on.
         heads: a fresh head per call, by name; one that ends a course has a course whose promise as a whole is the
-            point's, and a ``PrivateDescent`` is trained on all records.
+            point's, as has a ``BehindMean``, and a ``PrivateDescent`` is trained on all records.
         seed: fixes partitions and noise.
         trained: scores of what was trained on all records; a process trains it once for all partitions, models and
             statistics, of which it is independent.
@@ -90,7 +90,7 @@ class Draw:
         score: accuracy or R²; None where the statistics cannot feed the head.
         balanced: balanced accuracy; None for a regression, and where there is no score.
         dropped: classes that the minimum count left out; 0 where records are pooled.
-        upload_bytes: what a client would send, in the first of its sessions; 0 where records are pooled.
+        upload_bytes: what a client would send in the session of the plan's own sums; 0 where records are pooled.
         why: where there is no score, the sentence that says which statistic is missing.
     """
 
@@ -144,6 +144,8 @@ def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards
         scores, why = _score_descent(subject, job, release.plan, name, head), ""
     elif ends_a_course(head):
         scores, why = _score_course(release.plan, head, shards, subject.test, noise_draw(subject.seed, job.draw))
+    elif isinstance(head, BehindMean):
+        scores, why = _score_behind(release.plan, head, shards, subject.test, noise_draw(subject.seed, job.draw))
     else:
         scores, why = _score(release, head, subject.test)
     schema = release.plan.schema
@@ -182,6 +184,16 @@ def _score_course(plan: Plan, head: Any, shards: Shards, test: tuple[Any, Any], 
         return course_scores(head, plan, shards, test, rng), ""
     except PlanError as error:
         return Scores(None), str(error)
+
+
+def _score_behind(
+    plan: Plan, head: BehindMean, shards: Shards, test: tuple[Any, Any], rng: Generator
+) -> tuple[Scores, str]:
+    try:
+        release = head.release(plan, shards, rng)
+    except PlanError as error:
+        return Scores(None), str(error)
+    return _score(release, head.make(), test) if release else (NOTHING_RIGHT, "")
 
 
 def _score_descent(subject: Dataset, job: Trial, plan: Plan, name: str, head: PrivateDescent) -> Scores:

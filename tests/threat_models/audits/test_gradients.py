@@ -63,6 +63,13 @@ def test_a_calibration_that_sends_confidences_instead_of_gains_is_found(monkeypa
     assert found(calibration(), plan="calibration")["t", "add-remove"][1]
 
 
+@pytest.mark.ci
+def test_a_claim_that_prices_two_records_of_a_calibration_as_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    formulas = importlib.import_module("privstats.dp.sensitivity")
+    monkeypatch.setattr(formulas, "_calibration_square", bugs.calibration_as_added)
+    assert found(calibration(), plan="calibration")["t", "replace-one"][1]
+
+
 def of_parties(seed: int = 1) -> dict[tuple[str, str], tuple[float, bool]]:
     promise = made.promise(epsilon=8.0, unit="client", max_records_per_client=1)
     plan = ps.Plan(schema=ps.PartySchema(3, 4), cohort=ps.Cohort(5, 5, 5), privacy=promise)

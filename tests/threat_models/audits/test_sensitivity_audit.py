@@ -1,5 +1,6 @@
 """The search is an honest adversary: it finds what is there, and says when a claim is too small."""
 
+import importlib
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from privstats import ClassSchema, MeanSchema, RidgeSchema
 from privstats.randomness import seeded
+from tests.mutation import bugs
 from tests.threat_models.audits.plans import target
 from threat_models.audits import sensitivity
 from threat_models.audits.searches import broken_promise
@@ -32,6 +34,13 @@ def test_every_claim_of_a_plan_is_reached_and_none_is_beaten(schema):
 def test_a_claim_that_is_too_small_is_violated(monkeypatch):
     monkeypatch.setattr(sensitivity, "joint_mu", lambda schema, sigmas, adjacency: 0.99 * math.sqrt(len(sigmas)))
     assert audit_sensitivity(target(ClassSchema(2, 3, "NA", 1.0)), seeded(1)).violated
+
+
+def test_a_claim_that_forgets_that_two_rows_of_a_mean_oppose_is_found(monkeypatch):
+    monkeypatch.setattr(importlib.import_module("privstats.dp.sensitivity"), "_mean_square", bugs.mean_as_added)
+    report = audit_sensitivity(target(MeanSchema(30, 2.0)), seeded(1), starts=1)
+    assert {row[0] for row in report.rows if row[-1]} == {"x", "joint"}
+    assert all(row[1] == "replace-one" for row in report.rows if row[-1])
 
 
 def test_a_promise_that_the_declared_noise_does_not_keep_is_violated(monkeypatch):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from statistics import mean
+
 import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Rounds
+from privstats.course import Centred, Rounds
 from privstats.errors import DataError
 from privstats.randomness import seeded
-from privstats.workflows.score import NOTHING_RIGHT
-from privstats.workflows.sweep import courses, sweep
+from privstats.workflows.score import NOTHING_RIGHT, noise_draw
+from privstats.workflows.sweep import behind_means, courses, sweep
 from tests.course.cases import RIDGE, plan_of, shards
 
 
@@ -28,6 +31,32 @@ def test_a_course_stands_beside_one_release_at_the_same_budget(records: tuple[np
     assert all(0.4 < result.at(name, epsilon).mean <= 1 for name in heads for epsilon in (float("inf"), 8.0, 1.0))
     again = sweep(plan_of(), records, records, heads, [8.0, 1.0], repeats=2)
     assert again.points == result.points  # the noise is the seed's
+
+
+def test_a_mean_first_stands_beside_one_release_at_the_same_budget(records: tuple[np.ndarray, np.ndarray]) -> None:
+    """The same noise by hand: a course of two sessions, and LDA behind its mean."""
+    both = {"LDA": ps.heads.LDA} | behind_means({"LDA": ps.heads.LDA, "RefinedSoftmax": ps.heads.RefinedSoftmax})
+    result = sweep(plan_of(), records, records, both, [8.0, 1.0], repeats=2)
+    assert result.heads == ("LDA", "LDA, centred")
+    assert not result.missing
+    for epsilon in (8.0, 1.0):
+        course = Centred.within(plan_of(epsilon=epsilon))
+        assert course.mu <= plan_of(epsilon=epsilon).noise.mu  # type: ignore[union-attr]
+        ends = (courses.played(course, shards(), noise_draw(0, draw)) for draw in range(2))
+        scores = [ps.heads.LDA().fit_release(releases).score(*records) for releases in ends]
+        assert result.at("LDA, centred", epsilon).mean == mean(scores)
+    exact = result.at("LDA, centred", math.inf).mean
+    unit = records[0] / np.linalg.norm(records[0], axis=1, keepdims=True)
+    centred = unit - unit.mean(axis=0)
+    centred /= np.linalg.norm(centred, axis=1, keepdims=True)
+    assert exact == pytest.approx(ps.heads.LDA().fit(centred, records[1]).score(centred, records[1]), abs=0.005)
+
+
+def test_rows_that_no_mean_is_taken_out_of_leave_the_head_out(records: tuple[np.ndarray, np.ndarray]) -> None:
+    long = plan_of(ps.ClassSchema(3, 6, "NAB", 2.0))
+    result = sweep(long, records, records, behind_means({"LDA": ps.heads.LDA}), [1.0], repeats=2)
+    assert "centred rows have norm 1" in result.missing["LDA, centred"]
+    assert not result.points
 
 
 def test_what_is_played_costs_what_the_plan_promises() -> None:

@@ -41,13 +41,16 @@ def test_a_head_without_its_statistic_is_left_out_with_the_reason():
     assert "B" in result.missing["LDA"]
 
 
-def test_classes_that_the_minimum_count_drops_are_told(privstats, folder):
+def test_classes_that_the_minimum_count_drops_and_heads_that_are_left_out_are_told(privstats, folder):
     plan = dataclasses.replace(PLAN, min_count=190)
     result = sweep(plan, TRAIN, TEST, {"LDA": ps.heads.LDA}, [0.1], repeats=3)
     assert result.dropped[0.1] > 0
     (folder / "plan.toml").write_text(plan.to_toml())
-    done = privstats("sweep", "plan.toml", "data.npz", "--head", "lda", "--epsilon", "0.1", cwd=folder)
-    assert "min_count=190 dropped" in done.stdout.replace("\n", " ")
+    words = ("--head", "lda", "--centred", "--epsilon", "0.1")
+    done = privstats("sweep", "plan.toml", "data.npz", *words, cwd=folder)
+    said = done.stdout.replace("\n", " ")
+    assert "min_count=190 dropped" in said
+    assert "left out LDA, centred: centred rows have norm 1: give clip_norm=1.0" in said
 
 
 def test_when_every_class_is_dropped_nothing_is_right():
