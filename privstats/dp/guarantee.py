@@ -46,7 +46,8 @@ class Guarantee:
             return found
         raised = math.exp(min(0.0, self.pure + math.log(false_positive_rate))) if false_positive_rate else 0.0
         missed = math.exp(-self.pure)
-        pure = min(raised, 1 - missed * (1 - false_positive_rate)), 1 / (1 + missed), math.tanh(self.pure / 2)
+        rest = missed * false_positive_rate - math.expm1(-self.pure)
+        pure = min(raised, rest), 1 / (1 + missed), math.tanh(self.pure / 2)
         tpr, auc, advantage = map(min, found, pure)
         return tpr, auc, advantage
 

@@ -10,6 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import Alignment, read, write
+from privstats.dp import Guarantee
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published
 from privstats.workflows.report.explanations import headline
@@ -136,6 +137,6 @@ def test_a_report_of_a_course_promises_the_whole(run: Any, privstats: Any, tmp_p
     course = read(tmp_path / "study.toml")
     assert "The course that begins with this plan" in page
     assert course.digest[:16] in page
-    assert headline(course.first, course.mu) in page
+    assert headline(course.first, Guarantee(course.mu)) in page
     privstats("report", "study.first.toml", "--out", "first", cwd=tmp_path)
     assert "The course that begins" not in (tmp_path / "first" / "report.html").read_text()

@@ -37,6 +37,11 @@ class BehindMean:
 
     Attributes:
         make: gives a fresh head.
+
+    Example:
+        >>> from privstats.workflows.sweep import BehindMean
+        >>> BehindMean(ps.heads.LDA).make()
+        LDA()
     """
 
     make: Callable[[], Any]
