@@ -82,7 +82,7 @@ def test_a_course_is_run_node_by_node_from_files(run: Any, tmp_path: Path) -> No
 
 def test_a_mean_first_is_written_and_run_from_files(run: Any, privstats: Any, tmp_path: Path) -> None:
     said = run("init", "study.toml", "--plan", "whole.toml", "--centred", "--rounds", "2", "--force", code=2).stderr
-    assert "leave --rounds, --retries and --calibrated out" in said.replace("\n", " ")
+    assert "leave --rounds, --retries, --calibrated, --module out" in said.replace("\n", " ")
     run("init", "mean.toml", "--plan", "whole.toml", "--centred", "--expected-records", "600")
     assert "exists" in run("init", "mean.toml", "--plan", "whole.toml", "--centred", code=2).stderr
     course = read(tmp_path / "mean.toml")
