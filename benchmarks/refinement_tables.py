@@ -238,6 +238,19 @@ _FEW: Mapping[str, Shown] = {
 }
 _BY_DATA = ("data", lambda name: DATA[name])
 
+
+def _beside_linear(row: Row, model: str) -> str:
+    """Accuracy; bold where linear scores are ahead by more than what counts as lost."""
+    shown = f"{row[model]:.1f}"
+    spread = f" ± {row[f'se {model}']:.1f}" if f"se {model}" in row else ""
+    return f"**{shown}**{spread}" if row[model] < row["linear"] - _LOST else f"{shown}{spread}"
+
+
+_MODULES: Mapping[str, Shown] = {
+    "epsilon": lambda row: "no DP" if row["epsilon"] is None else _epsilon(row),
+    **{name: partial(_beside_linear, model=name) for name in ("linear", "adapter/32", "mlp/32")},
+}
+
 TABLES: Tables = {
     **by_name(refinement_standing, refinement_accuracy, refinement_regression, refinement_rounds),
     **by_name(heads_threads, heads_pooling),
@@ -245,6 +258,12 @@ TABLES: Tables = {
     "refinement_exactness": Table("refinement.exactness", "", _EXACTNESS),
     "refinement_loopback": Table(
         "refinement.loopback", "bytes and seconds of a course's nodes on the loopback: ", _LOOPBACK, _BY_DATA
+    ),
+    "module_rounds": Table(
+        "refinement.module_rounds",
+        "accuracy under differential privacy with a hidden layer, %: ",
+        _MODULES,
+        ("data", lambda name: {"products": "sign of a product", **DATA}.get(name, "AG News")),
     ),
     "refinement_told": Table("refinement.loopback", "bytes of the published values that a party is told", _TOLD),
     "refinement_calibration": Table("refinement.calibration", "calibration: ", _CALIBRATION, _BY_DATA),

@@ -182,6 +182,16 @@ ROWS: list[Row] = [
         "calibrated must be True or False",
     ),
     (
+        "a module without a width",
+        lambda: heads.RefinedSoftmax(module="mlp").fit(X, Y),
+        "module must be None or such as 'mlp/64' or 'adapter/64', got 'mlp'",
+    ),
+    (
+        "a calibration of a module",
+        lambda: heads.RefinedSoftmax(module="mlp/4", calibrated=True).fit(X, Y),
+        "leave calibrated out, or module",
+    ),
+    (
         "a mean before gradient rounds",
         lambda: heads.RefinedSoftmax().fit_private(
             X, Y, epsilon=1.0, delta=1e-5, adjacency="add-remove", centred=True, ledger="uncharged"

@@ -47,9 +47,9 @@ class Records:
             if key not in self._first:
                 self._first[key] = ps.measure(plan.schema, X, y)
             return self._first[key]
-        if not isinstance(plan.schema, GradientSchema) or plan.schema.classes is None:
-            return ps.measure(plan.schema, X, y, published=plan.published)
         values = plan.published.read()
+        if not isinstance(plan.schema, GradientSchema) or "W" not in values:  # not of a linear softmax
+            return ps.measure(plan.schema, X, y, published=plan.published)
         return self._gradient(plan.schema, k, values["M"], values["W"], plan.published.sha256)
 
     def _gradient(self, schema: GradientSchema, k: int, M: Values, W: Values, published: str) -> GradientMoments:

@@ -51,6 +51,7 @@ def course_of(
     setting: Setting = CENTRAL,
     *,
     calibrated: bool = False,
+    module: str | None = None,
 ) -> Rounds:
     """A course of a softmax whose whole promise is (epsilon, delta), for one record, add-remove.
 
@@ -60,12 +61,14 @@ def course_of(
         rounds: T; None: as many as the library advises.
         setting: who holds the records.
         calibrated: whether it ends in a calibration.
+        module: of the rounds, in place of a linear softmax.
     """
     X, _, y, _ = split
     schema = ps.ClassSchema(int(y.max()) + 1, X.shape[1], "NAB", clip_norm=1.0, transform=(UnitNorm(),))
     privacy = ps.Privacy(model=setting.model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=delta)
     cohort = ps.Cohort(setting.clients, setting.clients - setting.silent, len(X))
-    return Rounds.within(ps.Plan(schema=schema, cohort=cohort, privacy=privacy), rounds, calibrated=calibrated)
+    whole = ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
+    return Rounds.within(whole, rounds, calibrated=calibrated, module=module)
 
 
 def played(

@@ -52,6 +52,10 @@ def init(
     calibrated: Annotated[
         bool, typer.Option("--calibrated", help="A last sum, from which the temperature of probabilities follows.")
     ] = False,
+    module: Annotated[
+        str | None,
+        typer.Option(help="mlp/WIDTH or adapter/WIDTH: rounds of a small torch module. [a linear softmax]"),
+    ] = None,
     centred: Annotated[
         bool,
         typer.Option("--centred", help="The mean of all rows, then the plan's sums behind it; no gradient rounds."),
@@ -63,10 +67,12 @@ def init(
     course: Written
     if not centred:
         course = ps.Rounds.within(
-            whole, rounds, expected_records=expected_records, retries=retries, calibrated=calibrated
+            whole, rounds, expected_records=expected_records, retries=retries, calibrated=calibrated, module=module
         )
-    elif rounds is not None or retries or calibrated:
-        raise PlanError("a centred course has no gradient rounds: leave --rounds, --retries and --calibrated out")
+    elif rounds is not None or retries or calibrated or module:
+        raise PlanError(
+            "a centred course has no gradient rounds: leave --rounds, --retries, --calibrated, --module out"
+        )
     else:
         course = ps.Centred.within(whole, expected_records=expected_records)
     from privstats.course.document import texts

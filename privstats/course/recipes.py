@@ -1,4 +1,4 @@
-"""The two recipes of refinement: constants from public numbers, and values from earlier releases.
+"""The recipes of refinement: constants from public numbers, and values from earlier releases.
 
 A recipe gives the schema of a round, the values that the next round publishes and the state after each; the arithmetic
 is in ``estimates``. Pure functions of releases: server, clients and heads compute the same values.
@@ -9,28 +9,34 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.course.promise import record_mu, rounded_down
 from privstats.errors import PlanError, ReleaseError
-from privstats.estimates import calibration, regression, softmax
+from privstats.estimates import calibration, hidden_layer, regression, softmax
 from privstats.estimates.filter_bank import Filter
 from privstats.estimates.spectrum import NoisyGram
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, RidgeSchema, Schema
 from privstats.schema.calibration import FACTORS
+from privstats.schema.modules import Module
 from privstats.schema.public_values import Values
+from privstats.transforms.expand import GAUSSIAN_SCALE, gaussian_matrix
 
 __all__ = [
+    "ClassRounds",
+    "ModuleRounds",
     "Recipe",
     "RidgeRounds",
     "SoftmaxRounds",
     "advised_rounds",
+    "public_draws",
     "recipe_for",
     "recipe_of",
     "whole_mu",
@@ -38,6 +44,7 @@ __all__ = [
 
 _After: TypeAlias = tuple[Release, regression.RidgeWhitening, regression.RidgeState]
 _RIDGE_ROUNDS = 4
+_LEAST_DRAWS = 1_000
 
 
 @dataclass(frozen=True)
@@ -90,8 +97,8 @@ class Recipe(ABC):
 
 
 @dataclass(frozen=True)
-class SoftmaxRounds(Recipe):
-    """After (N, A, B) of rows of norm 1: rounds of a softmax."""
+class ClassRounds(Recipe):
+    """After (N, A, B) of rows of norm 1: rounds of a model that tells classes apart."""
 
     first: ClassSchema
 
@@ -115,16 +122,21 @@ class SoftmaxRounds(Recipe):
         """A round's part of mu^2 per statistic."""
         return {"g": softmax.GRADIENT_SHARES["g"], "k": softmax.GRADIENT_SHARES["kappa"]}
 
-    @property
-    def calibration(self) -> CalibrationSchema:
-        """The schema of the calibration after the last round."""
-        return CalibrationSchema(**self._common, classes=self.first.classes, class_names=self.first.class_names)
-
     def sums(self, release: Release) -> softmax.ClassSums:
         """(N, A, B) of the first release, with the noise in them."""
         real = release.moments
         N, A, B = (np.asarray(getattr(real, letter), np.float64) for letter in "NAB")
         return softmax.ClassSums(N, A, (B + B.T) / 2, dict(release.sigma))
+
+
+@dataclass(frozen=True)
+class SoftmaxRounds(ClassRounds):
+    """Rounds of a linear softmax."""
+
+    @property
+    def calibration(self) -> CalibrationSchema:
+        """The schema of the calibration after the last round."""
+        return CalibrationSchema(**self._common, classes=self.first.classes, class_names=self.first.class_names)
 
     def states(self, releases: Sequence[Release]) -> tuple[softmax.SoftmaxWhitening, list[Filter]]:
         """The map, and the filter after the first release and after every round; a calibration changes neither."""
@@ -152,6 +164,46 @@ class SoftmaxRounds(Recipe):
         if not isinstance(last.plan.schema, CalibrationSchema):
             return 1.0
         return calibration.temperature(last.moments.t, float(last.sigma["t"]), FACTORS)
+
+
+@dataclass(frozen=True)
+class ModuleRounds(ClassRounds):
+    """Rounds of a module with a hidden layer.
+
+    Attributes:
+        module: its word, as :class:`~privstats.schema.modules.Module` reads it.
+    """
+
+    module: str
+
+    @property
+    def schema(self) -> GradientSchema:
+        """The schema of a round."""
+        return replace(super().schema, residual_norm=hidden_layer.CLIP, module=self.module)
+
+    def states(self, releases: Sequence[Release]) -> list[hidden_layer.HiddenState]:
+        """What is known of the weights after the first release and after every round."""
+        sums, network = self.sums(releases[0]), Module.of(self.module)
+        start, normals = public_draws(network.width, self.first.features)
+        found = [hidden_layer.started(self.constants, sums, start, normals, adapter=network.kind == "adapter")]
+        for release in releases[1:]:
+            real, sigma = release.moments, release.sigma["g"]
+            found.append(hidden_layer.refined(self.constants, sums, found[-1], real.g[0], real.k, sigma))
+        return found
+
+    def values(self, releases: Sequence[Release]) -> dict[str, Values]:
+        """M and w of the next round: V, then W."""
+        state = self.states(releases)[-1]
+        weights = np.concatenate([part.ravel() for part in state.published()])
+        return {"M": Values.rounded(state.whitening.matrix), "w": Values.rounded(weights)}
+
+
+def public_draws(width: int, features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """V of a module before any round, ``(H, d + 1)``, and normal numbers ``(n, d)``: the same on every machine."""
+    start = gaussian_matrix(0, "hidden-layer", width, features + 1) / (GAUSSIAN_SCALE * hidden_layer.GAIN)
+    start[:, -1] /= softmax.INTERCEPT  # u's constant then shifts an entry of h as much as all the rest of u
+    rows = max(_LEAST_DRAWS, 4 * (width + features))
+    return start, gaussian_matrix(0, "hidden-layer rows", rows, features) / GAUSSIAN_SCALE
 
 
 @dataclass(frozen=True)
@@ -234,11 +286,14 @@ class RidgeRounds(Recipe):
         }
 
 
-def recipe_for(schema: Schema, records: int, mu: float, rounds: int) -> SoftmaxRounds | RidgeRounds:
-    """The recipe after a first release of this schema.
+def recipe_for(
+    schema: Schema, records: int, mu: float, rounds: int, module: str | None = None
+) -> SoftmaxRounds | ModuleRounds | RidgeRounds:
+    """The recipe after a first release of this schema, for a module where one is named.
 
     Raises:
         PlanError: no recipe refines such a release.
+        SchemaError: no module has that name.
     """
     if isinstance(schema, ClassSchema):
         if schema.statistics != "NAB" or schema.clip_norm != 1.0:
@@ -246,7 +301,11 @@ def recipe_for(schema: Schema, records: int, mu: float, rounds: int) -> SoftmaxR
                 "rounds refine a release of N, A and B of rows of norm 1: give its schema statistics='NAB', "
                 "clip_norm=1.0 and, where rows do not have that norm already, a transform that ends in UnitNorm()"
             )
+        if module is not None:
+            return ModuleRounds(schema, records, mu, rounds, module)
         return SoftmaxRounds(schema, records, mu, rounds)
+    if module is not None:
+        raise PlanError("a module tells classes apart, and this release has none: leave module out")
     if isinstance(schema, RidgeSchema):
         if (schema.targets, schema.folds) != (1, 1):
             raise PlanError("rounds refine a regression of one target without folds: give targets=1 and folds=1")
@@ -272,7 +331,7 @@ def advised_rounds(schema: Schema, mu: float) -> int:
     raise _unrefined(schema)
 
 
-def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | RidgeRounds:
+def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | ModuleRounds | RidgeRounds:
     """The recipe by which these releases were made, read from their plans.
 
     Args:
@@ -287,7 +346,7 @@ def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | RidgeRounds:
     records = said.expected_records if said else first.plan.cohort.max_records
     try:
         mu = said.course_mu if said else _alone_mu(first.plan, records)
-        recipe = recipe_for(first.plan.schema, records, mu, max(1, len(rest)))
+        recipe = recipe_for(first.plan.schema, records, mu, max(1, len(rest)), getattr(said, "module", None))
     except PlanError as error:
         raise ReleaseError(f"no rounds follow on this first release: {error}") from None
     if rest and isinstance(recipe, SoftmaxRounds) and rest[-1].plan.schema == recipe.calibration:

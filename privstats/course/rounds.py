@@ -52,6 +52,9 @@ class Rounds:
         release_share: f, the first release's part of the mu^2 that a calibration leaves; None: the recipe's.
         calibrated: whether a masked sum of eleven numbers follows the last round, from which the temperature of the
             head's probabilities follows (``RefinedSoftmax.temperature_``). It takes 1 % of the course's mu^2.
+        module: ``"mlp/WIDTH"`` or ``"adapter/WIDTH"``: rounds of a small torch module instead of a linear softmax
+            (:class:`~privstats.schema.modules.Module`). Parties need the ``torch`` extra to measure them; plans,
+            prices, heads and the server do not.
         promise: the owners' promise for all rounds together, for files and audits; the price follows from the plans
             alone, so comparing two courses ignores it. :meth:`within` writes the divided plan's.
 
@@ -81,6 +84,7 @@ class Rounds:
     release_share: float | None = None
     promise: Promise | None = field(default=None, compare=False)
     calibrated: bool = field(default=False, metadata={"usual": False})
+    module: str | None = None
 
     def __post_init__(self) -> None:
         plain_fields(self)
@@ -109,13 +113,14 @@ class Rounds:
         expected_records: int | None = None,
         retries: int = 0,
         calibrated: bool = False,
+        module: str | None = None,
     ) -> Rounds:
         """The course that keeps a plan's promise as a whole.
 
         Args:
             whole: the first plan but for its epsilon and shares: its promise is what all rounds may spend together.
             rounds: T; None: 4, and 6 for a softmax from mu .7 on (:func:`~privstats.estimates.softmax.advised_rounds`).
-            expected_records, retries, calibrated: as for the class.
+            expected_records, retries, calibrated, module: as for the class.
 
         Raises:
             PlanError: as for the class.
@@ -123,11 +128,11 @@ class Rounds:
         mu, records = record_mu(whole), plain(expected_records) or whole.cohort.max_records
         rounds = advised_rounds(whole.schema, mu) if rounds is None else plain(rounds)
         left = 1 - _CALIBRATION_SHARE if calibrated else 1.0
-        constants = recipe_for(whole.schema, records, mu * math.sqrt(left), rounds).constants
+        constants = recipe_for(whole.schema, records, mu * math.sqrt(left), rounds, module).constants
         share = rounded_down(constants.release_share)  # one number for both parts, which add up to 1 then
         privacy = part_of(whole, share * left, constants.release_shares)
         first = replace(whole, privacy=privacy)
-        return cls(first, rounds, expected_records, retries, share, Promise.of(whole), calibrated)
+        return cls(first, rounds, expected_records, retries, share, Promise.of(whole), calibrated, module)
 
     @property
     def records(self) -> int:
@@ -146,7 +151,7 @@ class Rounds:
             mu = whole_mu(self.first, self.records)
         else:
             mu = rounded_down(record_mu(self.first) / math.sqrt(self.release_share))
-        return recipe_for(self.first.schema, self.records, mu, self.rounds)
+        return recipe_for(self.first.schema, self.records, mu, self.rounds, self.module)
 
     @cached_property
     def template(self) -> Plan:
@@ -159,10 +164,12 @@ class Rounds:
         """The plan of the calibration, at placeholder weights; None where there is none.
 
         Raises:
-            PlanError: the rounds are those of a regression, or the first plan asks for proofs.
+            PlanError: the rounds are those of a regression or a module, or the first plan asks for proofs.
         """
         if not self.calibrated:
             return None
+        if self.module is not None:
+            raise PlanError("calibrated reads the scores of a linear softmax: leave calibrated out, or module")
         if not isinstance(self.recipe, SoftmaxRounds):
             raise PlanError("calibrated is about the probabilities of classes, and a regression has none: leave it out")
         if self.first.validity is not None:
@@ -191,7 +198,7 @@ class Rounds:
     def digest(self) -> str:
         """SHA-256 of the first plan's digest and the course's numbers."""
         numbers = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
-        said = (*numbers, "calibrated") if self.calibrated else numbers
+        said = (*numbers, *["calibrated"] * self.calibrated, *([self.module] if self.module else []))
         return hashlib.sha256(b"privstats/course/rounds\0" + msgspec.json.encode(said)).hexdigest()
 
     def _repr_html_(self) -> str:

@@ -11,6 +11,7 @@ from privstats.dp import Cost, Ledger, Spend
 from privstats.dp.ledger_records import ApartBy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
+from privstats.optional_dependencies import require
 from privstats.plan import Plan
 from privstats.session.accounting import NodeCharge
 
@@ -32,6 +33,7 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only
     Raises:
         LedgerError: no such account, the cap would be exceeded, or the run's name was used for something else.
         PlanError: the course prices fewer rounds than it has, and nothing keeps their records apart.
+        MissingExtraError: this machine lacks a package that a round is measured with; nothing is spent then.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -50,6 +52,9 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only
         raise PlanError(
             f"the course has up to {course.most} rounds and prices {len(course.priced)}; give priced one plan per round"
         )
+    if not sums_only:
+        for plan in course.priced:  # before anything is spent on rounds that could not be measured here
+            require(*plan.schema.packages, by="measuring this course")
     costs = [
         Cost(plan.schema, plan.privacy, plan.noise, plan.masking.failure * sessions, many) for plan in course.priced
     ]

@@ -230,6 +230,9 @@ class _Operations:
     def log1p(self, values: Symbol) -> Symbol:
         return (values + 1.0).mapped("Log")
 
+    def tanh(self, values: Symbol) -> Symbol:
+        return values.mapped("Tanh")
+
     def where(self, condition: Symbol, left: Any, right: Any) -> Symbol:
         return condition.chosen(left, right)
 

@@ -1,7 +1,7 @@
-"""A softmax refined by a few noisy gradients (docs/refinement.md).
+"""A softmax refined by a few noisy gradients, or one with a hidden layer (docs/refinement.md).
 
-From the releases of a course (``Rounds``) to a classifier; ``estimates.softmax`` has the recipe between rounds. Any
-prefix of the rounds gives a head.
+From the releases of a course (``Rounds``) to a classifier; ``estimates.softmax`` and ``estimates.hidden_layer`` have
+the recipes between rounds. Any prefix of the rounds gives a head.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases, Rounds
 from privstats.course.alone import Paid, alone, private_releases
-from privstats.course.recipes import SoftmaxRounds, recipe_of
+from privstats.course.recipes import ClassRounds, ModuleRounds, public_draws, recipe_of
 from privstats.dp.privacy import Adjacency
 from privstats.errors import HeadError, ReleaseError
-from privstats.estimates import softmax
+from privstats.estimates import hidden_layer, softmax
 from privstats.estimates.calibration import temperature
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimates import denoise
@@ -33,11 +33,12 @@ from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.private import Labels, arrays, central, owners_terms, row_count
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
-from privstats.heads.registry import NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
+from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import present
-from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy
+from privstats.heads.rules import HiddenRule, Preprocessing, Rule, WhitenedRule, as_numpy
 from privstats.progress import progress_bar
 from privstats.schema.calibration import FACTORS
+from privstats.schema.modules import Module
 from privstats.transforms import Transform, UnitNorm, steps_of
 
 __all__ = ["RefinedSoftmax"]
@@ -48,7 +49,8 @@ class RefinedSoftmax(ClassHead):
     """A linear softmax on whitened rows of one length, from an ordinary release and a few masked gradients.
 
     ``u(x) = (sqrt(1 - a^2) Mx / |Mx|, a)``, scores ``W u(x)``; M from the release's B, W by a diagonal Kalman filter
-    over the rounds, then moved by .15 to linear discriminant analysis of the release.
+    over the rounds, then moved by .15 to linear discriminant analysis of the release. Of rounds over a module, scores
+    ``W z`` with a hidden layer in z (:class:`~privstats.schema.modules.Module`).
 
     Args:
         rounds: T, of :meth:`fit` and :meth:`fit_private`; None chooses 4 or 6 by the budget (``Rounds.within``). A
@@ -57,9 +59,11 @@ class RefinedSoftmax(ClassHead):
             probabilities.
         calibrated: whether :meth:`fit_private` ends its course in a calibration (``Rounds``), and :meth:`fit` chooses
             the temperature on its records. A course has its own.
+        module: ``"mlp/WIDTH"`` or ``"adapter/WIDTH"``, of :meth:`fit` and :meth:`fit_private`: a hidden layer of so
+            many entries, in place of the linear scores or beside them. A course has its own.
 
     Attributes:
-        weights_: W before ``priors``, ``(C, d + 1)``, for rows ``u``.
+        weights_: W before ``priors``, ``(C, d + 1)``, for rows ``u``; of a module V, then W, ``(P,)``.
         rounds_: gradient rounds used.
         temperature_: what all scores are divided by, so that confidence is the share of hits; 1 without a calibration.
             It is that of ``priors="counts"`` and changes no prediction.
@@ -76,12 +80,13 @@ class RefinedSoftmax(ClassHead):
     """
 
     entry: ClassVar[Entry] = Entry(any_of="B", after_rounds=True)
-    bounds: ClassVar[Bounds] = {"rounds": (NONE, Whole(1)), "priors": PRIORS, "calibrated": SWITCH}
+    bounds: ClassVar[Bounds] = {"rounds": (NONE, Whole(1)), "priors": PRIORS, "calibrated": SWITCH, "module": MODULE}
     uses_public: ClassVar[bool] = False
 
     rounds: int | None = None
     priors: Priors | ArrayLike = "counts"
     calibrated: bool = False
+    module: str | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on local records, without noise; rows are scaled to norm 1, here and in ``predict``.
@@ -91,7 +96,7 @@ class RefinedSoftmax(ClassHead):
             y: labels, shape ``(n,)``, of any type.
 
         Raises:
-            HeadError: a parameter out of its bounds.
+            HeadError: a parameter out of its bounds, or both ``calibrated`` and ``module``.
 
         Warns:
             FewRecordsWarning: fewer records than features; RDA and LDA do better there.
@@ -130,17 +135,22 @@ class RefinedSoftmax(ClassHead):
         check_parameters(self, self.bounds)
         have = present(releases)
         recipe = recipe_of(have)
-        if not isinstance(recipe, SoftmaxRounds):
+        if not isinstance(recipe, ClassRounds):
             raise ReleaseError("these are releases of a regression; use heads.RefinedRidge")
         schema = recipe.first
         self.classes_ = class_labels(schema, schema.classes, labels)
         self.preprocessing_, self.provenance_ = Preprocessing.of_release(have[0]), UNKNOWN
-        whitening, states = recipe.states(have)
         counts = denoise.counts(recipe.sums(have[0]).N, have[0].sigma["N"])
         _warn(float(counts.sum()), schema.features)
-        discriminant = _quietly(head_class("LDA")().fit_release, have[0])
-        self.temperature_ = recipe.temperature(have)
-        self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
+        if isinstance(recipe, ModuleRounds):
+            self.temperature_ = 1.0
+            layers = recipe.states(have)
+            self._settle_module(layers[-1], counts, len(layers) - 1)
+        else:
+            discriminant = _quietly(head_class("LDA")().fit_release, have[0])
+            self.temperature_ = recipe.temperature(have)
+            whitening, states = recipe.states(have)
+            self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
         self.provenance_ = Provenance.of(have)  # last: where no rule follows, an earlier one is still there
         return self
 
@@ -197,7 +207,9 @@ class RefinedSoftmax(ClassHead):
         schema = labels.schema(records, "NAB", maps, clip_norm, grid_bits)
         whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
         expected = row_count(records, expected_records, adjacency)
-        course = Rounds.within(whole, self.rounds, expected_records=expected, calibrated=self.calibrated)
+        course = Rounds.within(
+            whole, self.rounds, expected_records=expected, calibrated=self.calibrated, module=self.module
+        )
         numbered = records.labelled(labels.numbers)
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
         self.fit_releases(self.releases_, labels.names.tolist())
@@ -215,32 +227,84 @@ class RefinedSoftmax(ClassHead):
         rounds = softmax.advised_rounds(math.inf) if self.rounds is None else self.rounds
         recipe = softmax.SoftmaxRecipe(C, d, n, math.inf, rounds)
         whitening = softmax.SoftmaxWhitening.of(sums)
-        state, U = softmax.started(recipe, sums, whitening), whitening.rows(X)
+        U = whitening.rows(X)
+        _warn(n, d)
+        if self.module is not None:
+            return self._fit_module(recipe, sums, U, index)
+        state = softmax.started(recipe, sums, whitening)
         with progress_bar("rounds", rounds) as advance:
             for _ in range(rounds if C > 1 else 0):
                 g, kappa = _gradient(U, index, whitening.published(state.weights))
                 state = softmax.refined(recipe, sums, whitening, state, g, kappa, 0.0)
                 advance(1)
-        _warn(n, d)
         discriminant = _quietly(head_class("LDA")().fit, X, index)
         sure = _confidence(U, index, whitening.published(state.weights)) if self.calibrated else None
         self.temperature_ = 1.0 if sure is None else temperature(sure, 0.0, FACTORS)
         return self._settle(whitening, state.weights, discriminant, sums.N, rounds)
+
+    def _fit_module(
+        self,
+        recipe: softmax.SoftmaxRecipe,
+        sums: softmax.ClassSums,
+        U: Array,
+        index: NDArray[np.intp],
+    ) -> Self:
+        """The same for a module, of rows u."""
+        if self.calibrated:
+            raise HeadError("calibrated reads the scores of a linear softmax: leave calibrated out, or module")
+        network = Module.of(self.module)
+        draws = public_draws(network.width, recipe.features)
+        state = hidden_layer.started(recipe, sums, *draws, adapter=network.kind == "adapter")
+        with progress_bar("rounds", recipe.rounds) as advance:
+            for _ in range(recipe.rounds if recipe.classes > 1 else 0):
+                g, kappa = hidden_layer.gradient(U, index, *state.published())
+                state = hidden_layer.refined(recipe, sums, state, g, kappa, 0.0)
+                advance(1)
+        self.temperature_ = 1.0
+        return self._settle_module(state, sums.N, recipe.rounds)
+
+    def _settle_module(self, state: hidden_layer.HiddenState, counts: Array, rounds: int) -> Self:
+        """The priors, and the rule."""
+        V, W = state.published()
+        self.weights_ = np.concatenate([V.ravel(), W.ravel()])
+        of_h, of_u = np.split(W, [len(V)], axis=1)
+        linear = np.zeros((len(W), V.shape[1]))
+        linear[:, -of_u.shape[1] :] = of_u
+        hidden = (hidden_layer.GAIN * V, of_h / math.sqrt(len(V)))
+        return self._rule(state.whitening, linear, counts, rounds, hidden)
 
     def _settle(
         self, whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any, counts: Array, rounds: int
     ) -> Self:
         """The average with the discriminant, the priors, and the rule."""
         weights = softmax.averaged(whitening, weights, discriminant.coef_, discriminant.intercept_)
-        self.weights_, self.rounds_ = whitening.published(weights), rounds
+        self.weights_ = whitening.published(weights)
+        return self._rule(whitening, self.weights_, counts, rounds)
+
+    def _rule(
+        self,
+        whitening: softmax.SoftmaxWhitening,
+        linear: Array,
+        counts: Array,
+        rounds: int,
+        hidden: tuple[Array, Array] | None = None,
+    ) -> Self:
+        """The priors, and the rule of the scores ``linear u``, and beside them of a hidden layer's two matrices."""
+        self.rounds_ = rounds
         shift = log_priors(self.priors, counts) - log_priors("counts", counts)
-        coef = self.weights_[:, :-1] * math.sqrt(1 - softmax.INTERCEPT**2)
-        intercept = self.weights_[:, -1] * softmax.INTERCEPT + shift
-        rule = WhitenedRule(whitening.matrix, coef / self.temperature_, intercept / self.temperature_)
+        (coef, intercept), matrix = _split(linear), whitening.matrix
+        rule = WhitenedRule(matrix, coef / self.temperature_, (intercept + shift) / self.temperature_)
+        if hidden is not None:
+            rule = HiddenRule(matrix, rule.coef, rule.intercept, *_split(hidden[0]), hidden[1])
         if not all(np.isfinite(array).all() for array in rule.arrays().values()):
             raise ReleaseError("RefinedSoftmax found no finite weights; the releases are damaged, fetch them again")
         self._adopt(rule)
         return self
+
+
+def _split(weights: Array) -> tuple[Array, Array]:
+    """Weights of rows u as those of ``Mx / |Mx|``, and what the constant adds."""
+    return weights[:, :-1] * math.sqrt(1 - softmax.INTERCEPT**2), weights[:, -1] * softmax.INTERCEPT
 
 
 def _warn(records: float, features: int) -> None:

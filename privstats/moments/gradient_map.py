@@ -18,13 +18,25 @@ from privstats.schema.gradients import ROW_BITS, GradientSchema
 from privstats.schema.public_values import Values
 from privstats.transforms.exact import limb_bits
 
-__all__ = ["Mapped", "exponentials", "residual_map", "softmax_map", "softmax_of_units", "unit_rows"]
+__all__ = [
+    "PROBABILITY_BITS",
+    "SHY",
+    "Mapped",
+    "exponentials",
+    "residual_map",
+    "residuals_of",
+    "shortened",
+    "softmax_map",
+    "softmax_of_units",
+    "unit_rows",
+]
 
 _INTERCEPT = 0.1
-_SHY = 1 - 2.0**-40  # rounding of a root, a product and a quotient cannot lift what is this much shorter
+SHY = 1 - 2.0**-40  # rounding of a root, a product and a quotient cannot lift what is this much shorter
 _LOG2_E = 1.4426950408889634
 _LOWEST = -64.0
-_PROBABILITY_BITS = 20
+PROBABILITY_BITS = 20
+"""Bits of a probability, and of a residual."""
 _NUMERATOR_BITS = 40
 
 # (ln 2)^i / i!, i = 12 .. 0, as literals: a library's power function would be another platform's
@@ -82,16 +94,22 @@ def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.int
         schema, labels, W: as there.
         unit: :func:`unit_rows` of M, ``(n, d + 1)``.
     """
-    numerators = exponentials(unit @ W.integers.T.astype(np.float64), W.exponent + schema.grid_bits)
-    one = float(1 << _PROBABILITY_BITS)
-    p = np.floor(numerators * one / numerators.sum(axis=1, keepdims=True))
-    square = np.vecdot(p, p)
-    r = p
-    r[np.arange(len(r)), labels] -= one
+    r, square = residuals_of(unit @ W.integers.T.astype(np.float64), W.exponent + schema.grid_bits, labels)
+    one = float(1 << PROBABILITY_BITS)
     clip = float(round(schema.residual_norm * one))
     length = np.maximum(np.sqrt(np.vecdot(r, r)), clip)
-    kappa = np.floor((one * one - np.minimum(square, one * one)) * (schema.steps * _SHY * clip / one**2) / length)
-    return _within(schema, unit, np.trunc(r * (schema.steps * _SHY) / length[:, None]), kappa)
+    kappa = np.floor((one * one - np.minimum(square, one * one)) * (schema.steps * SHY * clip / one**2) / length)
+    return _within(schema, unit, np.trunc(r * (schema.steps * SHY) / length[:, None]), kappa)
+
+
+def residuals_of(scores: Whole, exponent: int, labels: NDArray[np.intp]) -> tuple[Whole, Whole]:
+    """``p - e_y``, ``(n, C)``, and ``|p|^2``, ``(n,)``, of p = softmax(scores * 2**-exponent) in steps of 2**-20."""
+    numerators = exponentials(scores, exponent)
+    one = float(1 << PROBABILITY_BITS)
+    r = np.floor(numerators * one / numerators.sum(axis=1, keepdims=True))
+    square = np.vecdot(r, r)
+    r[np.arange(len(r)), labels] -= one
+    return r, square
 
 
 def residual_map(schema: GradientSchema, rows: Whole, targets: Whole, values: tuple[Values, Values, Values]) -> Mapped:
@@ -105,16 +123,32 @@ def residual_map(schema: GradientSchema, rows: Whole, targets: Whole, values: tu
     """
     M, w, c = values
     step = schema.clip_norm / 2.0**ROW_BITS
-    z, exponents = _cut(rows @ M.integers.astype(np.float64))
-    norm = np.sqrt(np.vecdot(z, z))
-    factor = np.ldexp(step, exponents - M.exponent)
-    factor = np.minimum(factor, np.divide(1.0, norm, out=np.full_like(norm, np.inf), where=norm > 0))
-    unit = np.trunc(z * (factor * (schema.steps * _SHY))[:, None])
+    unit, _ = shortened(rows @ M.integers.astype(np.float64), step, M.exponent, schema.steps)
     fitted = (rows @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
     residual = targets[:, 0] * ((schema.target_bound or 1.0) / 2.0**ROW_BITS) - fitted
     share = residual / math.ldexp(float(c.integers), -c.exponent)
-    r = np.trunc(np.clip(share, -1.0, 1.0) * (schema.steps * _SHY))
+    r = np.trunc(np.clip(share, -1.0, 1.0) * (schema.steps * SHY))
     return _within(schema, unit, r[:, None], np.where(np.abs(share) <= 1.0, float(schema.steps), 0.0))
+
+
+def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whole, NDArray[np.float64]]:
+    """Vectors ``rows * step * 2**-exponent``, shortened to norm 1, in ``steps`` per 1 and cut toward zero.
+
+    Args:
+        rows: whole numbers, ``(n, k)``.
+        step: above 0.
+        exponent: of 2.
+        steps: what no row of the result is longer than.
+
+    Returns:
+        Whole numbers ``(n, k)``, and the factor by which each was shortened, ``(n,)``, at most 1.
+    """
+    z, exponents = _cut(rows)
+    norm = np.sqrt(np.vecdot(z, z))
+    whole = np.ldexp(step, exponents - exponent)
+    factor = np.minimum(whole, np.divide(1.0, norm, out=np.full_like(norm, np.inf), where=norm > 0))
+    shorter = np.divide(factor, whole, out=np.ones_like(norm), where=whole > 0)
+    return np.trunc(z * (factor * (steps * SHY))[:, None]), shorter
 
 
 def _cut(z: Whole) -> tuple[Whole, NDArray[np.intc]]:
@@ -122,7 +156,7 @@ def _cut(z: Whole) -> tuple[Whole, NDArray[np.intc]]:
     bits = limb_bits(z.shape[1])
     _, sizes = np.frexp(np.abs(z).max(axis=1, initial=0.0))
     exponents = np.maximum(sizes - bits, 0)
-    return np.trunc(np.ldexp(z, -exponents[:, None])), exponents
+    return np.trunc(z * np.ldexp(1.0, -exponents)[:, None]), exponents
 
 
 def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
@@ -130,7 +164,7 @@ def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
     z, _ = _cut(rows @ M.integers.astype(np.float64))
     steps = schema.steps
     norm = np.sqrt(np.vecdot(z, z))[:, None]
-    long = z * (steps * math.sqrt(1 - _INTERCEPT * _INTERCEPT) * _SHY)
+    long = z * (steps * math.sqrt(1 - _INTERCEPT * _INTERCEPT) * SHY)
     unit = np.empty((len(z), z.shape[1] + 1))
     unit[:, :-1] = np.trunc(np.divide(long, norm, out=np.zeros_like(z), where=norm > 0))
     unit[:, -1] = math.floor(steps * _INTERCEPT)

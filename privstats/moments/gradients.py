@@ -1,7 +1,7 @@
 """The sums of one round of refinement, and how records become them: read, put on a grid, mapped, added up.
 
-``gradient_map`` has the map itself. A record is counted, or counts as zero: no answer, and no refusal, depends on a
-record and the published values together.
+``gradient_map`` has the map itself, and ``module_map`` that of a torch module. A record is counted, or counts as zero:
+no answer, and no refusal, depends on a record and the published values together.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import Mapped, residual_map, softmax_map
 from privstats.moments.grid import feature_grid, target_grid
 from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
+from privstats.moments.module_map import module_map
+from privstats.optional_dependencies import require
 from privstats.progress import progress_bar
 from privstats.schema import ClassSchema, GradientSchema, RecordSchema, RidgeSchema, Schema
 from privstats.schema.public_values import Values
@@ -26,6 +28,7 @@ from privstats.transforms import apply
 __all__ = ["GradientMoments", "RealGradientMoments", "grid_rows", "measured_gradients", "pieces"]
 
 _ROWS = 4096
+_ENTRIES = 1 << 22  # of the gradients of single records that are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,8 @@ class RealGradientMoments(RealMoments):
     """A round's sums in real units, with noise or without.
 
     Attributes:
-        g: sum of r u', ``(C, d + 1)`` for classes, ``(1, d)`` in units of the published c for a regression.
+        g: sum of r u', ``(C, d + 1)`` for classes, ``(1, P)`` of a module, ``(1, d)`` in units of the published c for a
+            regression.
         k: kappa, a number.
     """
 
@@ -47,7 +51,7 @@ class GradientMoments(Moments):
 
     Attributes:
         schema: what was measured.
-        g: int64, ``(C, d + 1)`` or ``(1, d)``.
+        g: int64, ``(C, d + 1)``, ``(1, P)`` or ``(1, d)``.
         k: kappa in steps of 2**-grid_bits.
         records: number of records measured; None where unknown. Private, and never sent.
         published: digest of the values used; empty where unknown.
@@ -80,18 +84,22 @@ def measured_gradients(
         progress: as in ``measure``.
 
     Guarantee:
-        Of the map alone: every record adds r u' with |r| |u| <= 2**(2 f) and 0 <= kappa <= 2**f, in whole numbers, for
-        all admitted values and any record; one with NaN or infinite entries adds nothing.
+        Of the map alone: every record adds r u' with |r| |u| <= 2**(2 f), or of a module one row as long, and
+        0 <= kappa <= 2**f, in whole numbers, for all admitted values and any record; one with NaN or infinite entries
+        adds nothing.
 
     Raises:
         DataError: arrays that are no records of this schema: a wrong shape, an unknown label. The class or ridge
             release before refuses the same ones.
+        MissingExtraError: a module, and torch or Opacus is not installed; no record is read then.
     """
     read = schema.rows
     sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
     require_known(sums, "gk")
     records = 0
-    for rows, targets in pieces(read, X, y, progress):
+    require(*schema.packages, by="measuring a round of a torch module")
+    most = _ROWS if schema.network is None else max(1, min(_ROWS, _ENTRIES // schema.sizes["feature"]))
+    for rows, targets in pieces(read, X, y, progress, most):
         mapped = _map(schema, read, rows, targets, values)
         for total in sums.values():
             total.admit(len(rows))
@@ -101,8 +109,10 @@ def measured_gradients(
     return GradientMoments(schema, sums["g"].result(), int(sums["k"].result()), records)
 
 
-def pieces(read: RecordSchema, X: Any, y: Any, progress: bool) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Records of the schema, some thousand rows and their targets at a time.
+def pieces(
+    read: RecordSchema, X: Any, y: Any, progress: bool, most: int = _ROWS
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Records of the schema, at most so many rows and their targets at a time.
 
     Raises:
         DataError: arrays that are no records of the schema.
@@ -110,8 +120,8 @@ def pieces(read: RecordSchema, X: Any, y: Any, progress: bool) -> Iterator[tuple
     parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
     with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
         for rows, targets in parts:
-            for start in range(0, len(rows), _ROWS):
-                part = slice(start, start + _ROWS)
+            for start in range(0, len(rows), most):
+                part = slice(start, start + most)
                 yield dense(rows[part]), dense(targets[part])
             advance(len(rows))
 
@@ -125,7 +135,9 @@ def _map(
 ) -> Mapped:
     """The contributions of records; one that is not finite, before or after the transform, counts as zero."""
     whole, fine = grid_rows(read, rows)
-    if isinstance(read, ClassSchema):
+    if schema.network is not None:
+        mapped = module_map(schema, schema.network, whole, targets.astype(np.intp), values["M"], values["w"])
+    elif isinstance(read, ClassSchema):
         mapped = softmax_map(schema, whole, targets.astype(np.intp), values["M"], values["W"])
     else:
         goals = targets.astype(np.float64).reshape(len(targets), 1)

@@ -135,6 +135,11 @@ class Schema(ABC):
         """Published values that a measurement reads, by name, and their shapes: none, unless a kind says otherwise."""
         return {}
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Optional packages that a measurement needs: none, unless a kind says otherwise."""
+        return ()
+
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse published values that a measurement could not read, before any record is read.
 

@@ -1,7 +1,7 @@
 """The schema of one round of refinement: what a record adds to a gradient at published weights.
 
 Bounds and shapes only; the map from records to integers is in ``moments.gradients``. For classes the gradient of a
-softmax, without classes that of a least-squares regression of one target.
+softmax, or of a small torch module, without classes that of a least-squares regression of one target.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import checked_names, checked_vectors, settle, size, whole
 from privstats.schema.classes import ClassSchema
+from privstats.schema.modules import Module
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.statistic import GRADIENT_TABLE, Statistic, by_letter, letters_of
@@ -28,6 +29,8 @@ ROW_BITS = 16
 
 _MOST_CLASSES = 1 << 13  # numerators of 2**40 each add up exactly
 _MOST_FEATURES = 1 << 16
+_MOST_WEIGHTS = 1 << 22
+_MOST_MODULE_BITS = 13  # squared norms of 4**(2 f) are exact
 _WEIGHT_EXPONENTS = range(-8, 65)
 _MAP_EXPONENTS = range(-64, 129)
 
@@ -39,19 +42,24 @@ class GradientSchema(Schema):
     For classes ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, ``p = softmax(W u)``, ``r = q (p - e_y)`` with
     ``q = min(1, c / |p - e_y|)``, ``k = q (1 - |p|^2)``; g has shape ``(classes, features + 1)``. Without classes
     ``u = Mx``, shortened to norm 1, ``r = clip(y - w'x, -c, c) / c`` and k says whether it was not clipped; g has shape
-    ``(1, features)``. In both |r u'| <= ``residual_norm`` and 0 <= k <= 1 for *every* record and every M, W, w, c.
+    ``(1, features)``. With a module, g is the sum over records of the gradient of the cross entropy by all its P
+    weights, shortened to ``residual_norm``, of shape ``(1, P)``, and k as for classes. In all three what a record adds
+    to g is at most ``residual_norm`` long and 0 <= k <= 1, for *every* record and every M, W, w, c.
 
     Args:
         features: dimension d of the rows (after ``transform``), at least 2.
         classes: C, at least 2; None for a regression.
-        residual_norm: the norm that r is shortened to: c for classes. A regression publishes its c, and r is in units
-            of it: 1.
+        module: ``"mlp/WIDTH"`` or ``"adapter/WIDTH"`` (:class:`~privstats.schema.modules.Module`): the gradient is
+            that of the module instead of a linear softmax. Who measures it needs the ``torch`` extra.
+        residual_norm: the norm that r, or a module's whole gradient, is shortened to: c for classes. A regression
+            publishes its c, and r is in units of it: 1.
         expected_records: n, stated by the owners of the course and never counted from the records; the server's
             recipe follows from it, so it stands in every round's plan. No bound rests on it.
         course_mu: mu of the whole course for one record, rounded; likewise.
         clip_norm: R, the norm that rows are clipped to. For classes 1; there only a row's direction counts.
         target_bound: Y, for a regression.
-        grid_bits: f; u and r of norm 1 and ``residual_norm`` are 2**f steps long. Between 2 and 20.
+        grid_bits: f; u and r of norm 1 and ``residual_norm`` are 2**f steps long. Between 2 and 20; of a module at most
+            13.
         nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema` and :class:`RidgeSchema`.
 
     Raises:
@@ -80,9 +88,11 @@ class GradientSchema(Schema):
     transform: tuple[Transform, ...] = ()
     class_names: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+    module: str | None = None
 
     def __post_init__(self) -> None:
         settle_round(self)
+        _check_module(self)
         settle(self, residual_norm=size("residual_norm", self.residual_norm, ".3 suits a softmax, 1 a regression"))
         if self.classes is None:
             if self.target_bound is None or self.class_names is not None:
@@ -95,8 +105,15 @@ class GradientSchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of every axis: rows of g, and entries of u."""
+        """Length of every axis: rows of g, and entries of u; of a module one row of all P weights."""
+        if self.network is not None:
+            return {"target": 1, "feature": self.network.size(self.features, self.classes or 1)}
         return {"target": self.classes or 1, "feature": self.features + (self.classes is not None)}
+
+    @property
+    def network(self) -> Module | None:
+        """The module that ``module`` names."""
+        return None if self.module is None else Module.of(self.module)
 
     @property
     def rows(self) -> ClassSchema | RidgeSchema:
@@ -125,11 +142,18 @@ class GradientSchema(Schema):
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
-        """M ``(d, d)``; for classes W ``(C, d + 1)``, for a regression w ``(d,)`` and c ``()``."""
+        """M ``(d, d)``, and W ``(C, d + 1)`` for classes, w ``(P,)`` of a module, w ``(d,)`` and c for a regression."""
         square = (self.features, self.features)
         if self.classes is None:
             return {"M": square, "w": (self.features,), "c": ()}
+        if self.module is not None:
+            return {"M": square, "w": (self.sizes["feature"],)}
         return {"M": square, "W": (self.classes, self.features + 1)}
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Of a module torch, and Opacus, whose hooks give the gradients of single records."""
+        return () if self.module is None else ("torch", "opacus")
 
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
@@ -146,6 +170,21 @@ class GradientSchema(Schema):
             "a gradient cannot be released without differential privacy: two rounds at chosen weights give one "
             "record's row exactly; give the plan a Privacy"
         )
+
+
+def _check_module(schema: GradientSchema) -> None:
+    if schema.module is None:
+        return
+    module = Module.of(schema.module)
+    if schema.classes is None:
+        raise SchemaError("a module's scores tell classes apart: give classes, or leave module out")
+    if schema.grid_bits > _MOST_MODULE_BITS:
+        raise SchemaError(
+            f"grid_bits of a module must be at most {_MOST_MODULE_BITS}, got {schema.grid_bits}; lower it"
+        )
+    weights = module.size(schema.features, schema.classes)
+    if weights > _MOST_WEIGHTS:
+        raise SchemaError(f"module has {weights:,} weights, and a round takes at most {_MOST_WEIGHTS:,}: narrow it")
 
 
 def settle_round(schema: Any) -> None:

@@ -1,7 +1,7 @@
 """The few array operations that transforms, clip and rules need: for numpy arrays, torch tensors and recorded graphs.
 
-All but the logarithm are exact or correctly rounded in float64, so numpy and torch give the same bits. Rows with
-``operations`` of their own (a graph that is being recorded) use those.
+All but the logarithm and the hyperbolic tangent are exact or correctly rounded in float64, so numpy and torch give the
+same bits. Rows with ``operations`` of their own (a graph that is being recorded) use those.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ class Arrays(Protocol):
     def log1p(self, values: Any) -> Any:
         """log(1 + values)."""
 
+    def tanh(self, values: Any) -> Any:
+        """Hyperbolic tangent."""
+
     def append(self, rows: Any, value: float, columns: int) -> Any:
         """``rows`` with ``columns`` more columns of ``value`` on the right, ``(n, d + columns)``."""
 
@@ -64,6 +67,7 @@ class _Numpy:
     sqrt = staticmethod(np.sqrt)
     where = staticmethod(np.where)
     log1p = staticmethod(np.log1p)
+    tanh = staticmethod(np.tanh)
 
     @staticmethod
     def append(rows: Any, value: float, columns: int) -> Any:
@@ -110,6 +114,7 @@ class _Torch:
         self.sqrt = torch.sqrt
         self.where = torch.where
         self.log1p = torch.log1p
+        self.tanh = torch.tanh
 
     def row_max(self, rows: Any) -> Any:
         return rows.abs().amax(dim=1) if rows.shape[1] else rows.sum(1)

@@ -47,6 +47,10 @@ def test_init_divides_a_promise_and_check_says_what_each_node_costs(run: Any, tm
     assert "exists" in run("init", "study.toml", "--plan", "whole.toml", code=2).stderr
     run("init", "study.toml", "--plan", "whole.toml", "--force", "--retries", "1", "--expected-records", "500")
     assert read(tmp_path / "study.toml").most == 8  # epsilon 4 is worth six rounds
+    run("init", "study.toml", "--plan", "whole.toml", "--force", "--module", "adapter/4")
+    assert read(tmp_path / "study.toml") == ps.Rounds.within(plan_of(epsilon=4.0), module="adapter/4")
+    said = run("init", "other.toml", "--plan", "whole.toml", "--module", "cnn", code=2).stderr
+    assert "mlp/WIDTH or adapter/WIDTH" in said.replace("\n", " ")
 
 
 def test_check_contradicts_a_promise_that_the_nodes_do_not_keep(run: Any, tmp_path: Path) -> None:
@@ -83,7 +87,7 @@ def test_a_course_is_run_node_by_node_from_files(run: Any, tmp_path: Path) -> No
 
 def test_a_mean_first_is_written_and_run_from_files(run: Any, privstats: Any, tmp_path: Path) -> None:
     said = run("init", "study.toml", "--plan", "whole.toml", "--centred", "--rounds", "2", "--force", code=2).stderr
-    assert "leave --rounds, --retries and --calibrated out" in said.replace("\n", " ")
+    assert "leave --rounds, --retries, --calibrated, --module out" in said.replace("\n", " ")
     run("init", "mean.toml", "--plan", "whole.toml", "--centred", "--expected-records", "600")
     assert "exists" in run("init", "mean.toml", "--plan", "whole.toml", "--centred", code=2).stderr
     course = read(tmp_path / "mean.toml")

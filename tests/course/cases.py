@@ -28,7 +28,9 @@ def plan_of(schema: Any = SOFTMAX, cohort: ps.Cohort = COHORT, **changes: Any) -
 
 
 def rounds(schema: Any = SOFTMAX, rounds: int = 2, **changes: Any) -> ps.Rounds:
-    mine = {name: changes.pop(name) for name in ("retries", "expected_records", "calibrated") if name in changes}
+    mine = {
+        name: changes.pop(name) for name in ("retries", "expected_records", "calibrated", "module") if name in changes
+    }
     return ps.Rounds.within(plan_of(schema, **changes), rounds, **mine)
 
 

@@ -46,6 +46,7 @@ CHANGED = {
         "retries": 1,
         "release_share": 0.3,
         "calibrated": True,
+        "module": "adapter/4",
     },
     "alignment": {"first": first(cohort=ps.Cohort(14, 12, 3_000)), "step": "published"},
     "stream": {

@@ -222,6 +222,7 @@ def test_what_cannot_be_released_is_named(sigmas, adjacency, message):
 
 GRADIENTS = [
     GradientSchema(4, 3, residual_norm=0.3, expected_records=9, course_mu=1.0),
+    GradientSchema(4, 3, residual_norm=0.3, expected_records=9, course_mu=1.0, module="mlp/5"),
     GradientSchema(4, residual_norm=1.0, expected_records=9, course_mu=1.0, target_bound=2.0),
 ]
 

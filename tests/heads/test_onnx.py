@@ -60,9 +60,10 @@ def test_heads_that_are_trained_are_written_too(name, tmp_path):
     same_scores(served(head, tmp_path / "h")(X)["scores"], head, X, 1e-9)
 
 
-def test_a_refined_head_is_written_too(tmp_path):
+@pytest.mark.parametrize("module", [None, "adapter/4", "mlp/4"])
+def test_a_refined_head_is_written_too(tmp_path, module):
     X, y = released_behind(())[1], np.arange(200) % 4
-    head = heads.RefinedSoftmax(rounds=1).fit(X, y)
+    head = heads.RefinedSoftmax(rounds=2, module=module).fit(X, y)
     rows = np.r_[X, np.zeros((1, 6))]
     np.testing.assert_allclose(served(head, tmp_path / "h")(rows)["probabilities"], head.predict_proba(rows), atol=1e-9)
 

@@ -27,6 +27,7 @@ from privstats.dp.sensitivity import _mean_square as right_mean_square
 from privstats.dp.sensitivity import _party_square as right_party_square
 from privstats.dp.sensitivity import _ridge_square as right_ridge_square
 from privstats.encoding import flatten
+from privstats.moments.gradient_map import Mapped
 from privstats.moments.grid import Grid
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, secure
@@ -173,6 +174,31 @@ def confidence_of_one_half(schema: Any, weights: Any, adjacency: Any) -> float:
 def confidences_for_gains(right: Any) -> Any:
     """Every confidence is sent whole, as its running sum, so a record weighs more than the bound."""
     return lambda *given: right(*given).cumsum(axis=1)
+
+
+def gradients_not_shortened(right: Any) -> Any:
+    """A module's gradients are twice as long as the bound."""
+
+    def longer(rows: Any, step: float, exponent: int, steps: int) -> Any:
+        found, factor = right(rows, step, exponent, steps)
+        return 2 * found, factor
+
+    return longer
+
+
+def gradients_not_checked(_: Any, gradients: Any, kappa: Any) -> Any:
+    """Nothing looks at the norm of the whole numbers."""
+    return Mapped(gradients, np.ones((len(kappa), 1)), kappa)
+
+
+def rows_mixed(right: Any) -> Any:
+    """A module's first layer takes the mean of the batch out of its rows, as a normalisation of batches does."""
+
+    def mixed(schema: Any, rows: Any, M: Any) -> Any:
+        units = right(schema, rows, M)
+        return units - np.trunc(units.mean(axis=0) / 2)
+
+    return mixed
 
 
 def parties_as_added(_: Any) -> Any:

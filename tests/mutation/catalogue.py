@@ -37,6 +37,7 @@ _SESSION = "tests/session/test_session.py::"
 _ALONE = "tests/secagg/interactive/test_one_at_a_time.py::"
 _TEMPERATURE = "tests/moments/test_calibration.py::"
 _PARTIES = "tests/moments/test_parties.py::"
+_MODULE = "tests/moments/test_module.py::"
 _GRADIENTS = "tests/threat_models/audits/test_gradients.py::"
 _MEAN = "tests/moments/test_mean.py::"
 _CENTRED = "tests/course/test_centred.py::"
@@ -299,6 +300,23 @@ MUTANTS: dict[str, Mutant] = {
         name_in("privstats.dp.sensitivity", "_gradient_square", lambda right: bugs.gradients_as_added),
         "shares",
         (_GRADIENTS + "test_the_claim_is_nearly_attained_and_never_beaten",),
+        (),
+    ),
+    "module gradients not shortened": Mutant(
+        "the gradient of a module is twice as long as the bound, and nothing checks its whole numbers",
+        both(
+            name_in("privstats.moments.module_map", "shortened", bugs.gradients_not_shortened),
+            name_in("privstats.moments.module_map", "_within", lambda right: bugs.gradients_not_checked),
+        ),
+        "shares",
+        (_MODULE + "test_no_record_and_no_weights_break_the_bound",),
+        (),
+    ),
+    "module mixes rows": Mutant(
+        "a module takes the mean of the batch out of its rows, as a normalisation of batches does",
+        name_in("privstats.moments.module_map", "unit_rows", bugs.rows_mixed),
+        "shares",
+        (_MODULE + "test_a_record_adds_the_same_integers_whatever_the_batch_holds_beside_it",),
         (),
     ),
     "calibration replaced as if added": Mutant(

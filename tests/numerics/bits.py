@@ -138,6 +138,15 @@ def tensors() -> Iterable[bytes]:
         yield flatten(ps.measure(schema, torch.tensor(X), torch.tensor(y))).tobytes()
 
 
+def rounds_of_a_module() -> Iterable[bytes]:
+    """Sums of the gradients that Opacus gives of a module, where it is installed."""
+    terms = {"expected_records": 9, "course_mu": 1.0, "module": "adapter/24", "transform": (T.UnitNorm(),)}
+    schema = GradientSchema(_D, _C, residual_norm=1.0, **terms)
+    w = np.random.default_rng(4).integers(-(2**19), 2**19, schema.sizes["feature"]) / 2**18
+    said = Published.of({"M": _said(_C, softmax=True).read()["M"], "w": Values.rounded(w)})
+    yield from _batched(schema, *_records(300), said)
+
+
 CLAIMS: tuple[Callable[[], Iterable[bytes]], ...] = (
     transforms,
     norms_and_cosines,
@@ -153,7 +162,11 @@ CLAIMS: tuple[Callable[[], Iterable[bytes]], ...] = (
 
 def digests(*, torch: bool = False) -> dict[str, str]:
     """SHA-256 of each claim by its name, and of what is none."""
-    more = (tensors,) if torch and importlib.util.find_spec("torch") else ()
+    more = tuple(
+        claim
+        for claim, package in ((tensors, "torch"), (rounds_of_a_module, "opacus"))
+        if torch and importlib.util.find_spec(package)
+    )
     return {each.__name__: hashlib.sha256(b"".join(each())).hexdigest() for each in (*CLAIMS, *more, no_claim)}
 
 

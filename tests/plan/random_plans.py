@@ -53,7 +53,10 @@ def _score(chance: random.Random, common: dict[str, Any]) -> Schema:
 def _gradients(chance: random.Random, common: dict[str, Any]) -> Schema:
     course = {"expected_records": 1000, "course_mu": 1.0, "features": common["features"]}
     if chance.random() < 0.5:
-        return ps.GradientSchema(classes=chance.randint(2, 5), residual_norm=chance.uniform(0.1, 1), **course)
+        module = chance.choice([None, "mlp/3", "adapter/3"])
+        return ps.GradientSchema(
+            classes=chance.randint(2, 5), residual_norm=chance.uniform(0.1, 1), module=module, **course
+        )
     return ps.GradientSchema(residual_norm=1.0, target_bound=chance.uniform(0.1, 9), **course)
 
 

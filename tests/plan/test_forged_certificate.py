@@ -304,6 +304,11 @@ CLIPPED = {"unit": "client", "max_records_per_client": 50, "client_clip": 5.0}
         ("local", ps.SitesSchema(5, 1.0), {"adjacency": "replace-one"}),
         ("distributed", ps.WithinSchema(3, 4, 1.0, pull=1.0, n_max=20), {"adjacency": "replace-one"}),
         ("central", ps.GradientSchema(4, 3, residual_norm=0.3, expected_records=9, course_mu=1.0), {}),
+        (
+            "central",
+            ps.GradientSchema(4, 3, residual_norm=0.3, expected_records=9, course_mu=1.0, module="adapter/7"),
+            {"adjacency": "replace-one"},
+        ),
         ("central", ps.CalibrationSchema(4, 3, expected_records=9, course_mu=1.0), {"adjacency": "replace-one"}),
         ("central", ps.MeanSchema(4, 1.0), {"adjacency": "replace-one"}),
         ("distributed", ps.MeanSchema(4, 1.0, nonnegative=True), {"adjacency": "replace-one"}),

@@ -21,6 +21,7 @@ ROOMS = [
     "privstats.estimates.bures",
     "privstats.estimates.calibration",
     "privstats.estimates.filter_bank",
+    "privstats.estimates.hidden_layer",
     "privstats.estimates.regression",
     "privstats.estimates.score",
     "privstats.estimates.softmax",

@@ -23,6 +23,7 @@ SCHEMAS: tuple[Schema, ...] = (
     ps.MeanSchema(4, 1.0, feature_names=("a", "b", "c", "d")),
     ps.PartySchema(3, 4),
     ps.ClassSchema(3, 4, "NADTF", 1.0, grid_bits=10),
+    ps.GradientSchema(4, 3, residual_norm=0.3, expected_records=100, course_mu=1.0, module="adapter/5"),
 )
 
 PROMISED = tuple(schema for schema in SCHEMAS if not (schema.refusal("record") and schema.refusal("client")))

@@ -5,6 +5,7 @@ Rows and bounds are part of the heads' classes, and the registry finds them ther
 
 from privstats.heads.registry.bounds import (
     DEVICE,
+    MODULE,
     NONE,
     PRIORS,
     SHRINKAGE,
@@ -26,6 +27,7 @@ from privstats.heads.registry.entries import HEADS, Entry, Task, able, head_clas
 __all__ = [
     "DEVICE",
     "HEADS",
+    "MODULE",
     "NONE",
     "PRIORS",
     "SHRINKAGE",

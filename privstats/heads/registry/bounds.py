@@ -15,10 +15,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from privstats.errors import HeadError
+from privstats.errors import HeadError, SchemaError
+from privstats.schema.modules import Module
 
 __all__ = [
     "DEVICE",
+    "MODULE",
     "NONE",
     "PRIORS",
     "SHRINKAGE",
@@ -152,6 +154,20 @@ class PerClass(Constraint):
         return "positive numbers, one per class"
 
 
+class ModuleWord(Constraint):
+    """A module of refinement rounds by its word."""
+
+    def admits(self, value: Any) -> bool:
+        """What ``schema.modules`` reads."""
+        try:
+            return bool(Module.of(value))
+        except SchemaError:
+            return False
+
+    def __str__(self) -> str:
+        return "such as 'mlp/64' or 'adapter/64'"
+
+
 class Device(Constraint):
     """A torch device by name."""
 
@@ -173,6 +189,7 @@ SHRINKAGE: Constraints = (Text("auto", "oas"), NONE, Number(0.0, 1.0))
 PRIORS: Constraints = (Text("counts", "uniform"), PerClass())
 SUBSPACE: Constraints = (NONE, Text("auto"), Whole(1), Share())
 DEVICE: Constraints = (Device(),)
+MODULE: Constraints = (NONE, ModuleWord())
 TRAINING: Bounds = {
     "dimension": SUBSPACE[1:],
     "per_class": (Text("auto"), Whole(1)),

@@ -3,6 +3,7 @@
 Every head ends in a rule. A rule holds numbers alone: no labels and no provenance.
 """
 
+from privstats.heads.rules.hidden import HiddenRule
 from privstats.heads.rules.linear import LinearRule, WhitenedRule
 from privstats.heads.rules.low_rank import DiagonalRule, LowRankRule
 from privstats.heads.rules.preprocessing import Preprocessing, as_numpy
@@ -11,6 +12,7 @@ from privstats.heads.rules.rule import Rule, rule_of
 
 __all__ = [
     "DiagonalRule",
+    "HiddenRule",
     "LinearRule",
     "LowRankRule",
     "Preprocessing",

@@ -6,7 +6,7 @@ rows and scales them to one length first, as the rounds did.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,7 +58,7 @@ class WhitenedRule(Rule):
 
     def lifted(self, basis: Array) -> WhitenedRule:
         """Folded into the map."""
-        return WhitenedRule(basis @ self.matrix, self.coef, self.intercept)
+        return replace(self, matrix=basis @ self.matrix)
 
     def scores(self, X: Array) -> Array:
         """Two matrix products."""

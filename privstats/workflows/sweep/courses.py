@@ -92,7 +92,8 @@ def course_scores(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], 
         return Scores.of(
             plan.schema, head.fit(behind, np.concatenate([np.asarray(y) for _, y in shards])), others, test[1]
         )
-    releases = played(Rounds.within(plan, head.rounds, calibrated=getattr(head, "calibrated", False)), shards, rng)
+    of_classes = {name: getattr(head, name) for name in ("calibrated", "module") if hasattr(head, name)}
+    releases = played(Rounds.within(plan, head.rounds, **of_classes), shards, rng)
     return Scores.of(plan.schema, head.fit_releases(releases), *test) if releases[0] else NOTHING_RIGHT
 
 

@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _TOLERANCE = 0.005  # of epsilon; Opacus's own, .01 whatever epsilon is, charges small ones a tenth more noise
+_OPACUS_ERROR = 0.01  # of its accountant in epsilon, likewise; kept where it is small beside epsilon
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def noise_multiplier(epsilon: float, delta: float, sample: float, steps: int) ->
                 steps=steps,
                 accountant="prv",
                 epsilon_tolerance=_TOLERANCE * epsilon,
+                eps_error=min(_OPACUS_ERROR, 2 * _TOLERANCE * epsilon),
             )
         )
 
@@ -188,11 +190,11 @@ class _Fitted:
     module: Any
 
     def score(self, rows: NDArray[np.float32], labels: NDArray[np.intp]) -> float:
-        """Accuracy."""
+        """Accuracy; scores that are not finite, as of a training that diverged, are no answer and count as wrong."""
         torch = optional_dependencies.load("torch", by="DP-SGD")
         with torch.no_grad():
-            guess = self.module(torch.as_tensor(rows, dtype=torch.float32)).argmax(dim=1).numpy()
-        return float((guess == labels).mean())
+            scores = self.module(torch.as_tensor(rows, dtype=torch.float32)).numpy()
+        return float(((scores.argmax(axis=1) == labels) & np.isfinite(scores).all(axis=1)).mean())
 
 
 RECIPES: Mapping[str, Recipe] = {

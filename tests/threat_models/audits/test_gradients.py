@@ -10,7 +10,7 @@ import pytest
 import privstats as ps
 from privstats.errors import PlanError
 from privstats.moments import calibration as calibration_moments
-from privstats.moments import gradient_map, parties
+from privstats.moments import gradient_map, module_map, parties
 from privstats.randomness import seeded
 from privstats.schema import GradientSchema
 from privstats.schema.public_values import beside
@@ -36,6 +36,24 @@ def test_the_claim_is_nearly_attained_and_never_beaten(schema: Any) -> None:
     assert ratios["g", "replace-one"][0] > 0.6
     assert ratios["joint", "add-remove"][0] > 0.9
     assert all(ratio <= 1 for ratio, _ in ratios.values())
+
+
+@pytest.mark.ci
+def test_the_claim_of_a_module_is_nearly_attained_and_never_beaten() -> None:
+    pytest.importorskip("opacus")
+    ratios = found(rounds(module="mlp/3"))
+    assert ratios["g", "add-remove"][0] > 0.95
+    assert ratios["g", "replace-one"][0] > 0.6
+    assert all(ratio <= 1 and not violated for ratio, violated in ratios.values())
+
+
+@pytest.mark.ci
+def test_a_module_whose_gradients_are_not_shortened_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("opacus")
+    right = module_map.shortened
+    monkeypatch.setattr(module_map, "shortened", bugs.gradients_not_shortened(right))
+    monkeypatch.setattr(module_map, "_within", bugs.gradients_not_checked)
+    assert found(rounds(module="mlp/3"))["g", "add-remove"][1]
 
 
 def test_a_claim_that_forgets_that_two_records_oppose_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,49 @@
+"""The decision rule of a module that rounds refined: a linear rule and a hidden layer, behind a public whitening."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privstats.heads.evidence import Array
+from privstats.heads.rules.linear import WhitenedRule
+from privstats.transforms.arrays import arrays_of
+
+__all__ = ["HiddenRule"]
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenRule(WhitenedRule):
+    """``v @ coef.T + intercept + tanh(v @ first.T + offset) @ last.T`` of ``v = x M / |x M|``, 0 where x M = 0.
+
+    Attributes:
+        matrix, coef, intercept: as in :class:`WhitenedRule`.
+        first: ``(H, m)``.
+        offset: ``(H,)``.
+        last: ``(C, H)``.
+    """
+
+    first: Array
+    offset: Array
+    last: Array
+    kind: ClassVar[str] = "hidden"
+
+    def scores(self, X: Array) -> Array:
+        """Four matrix products."""
+        mapped = X @ self.matrix
+        norms = np.sqrt(np.einsum("ij,ij->i", mapped, mapped))
+        mapped /= np.where(norms > 0, norms, 1.0)[:, None]
+        out: Array = mapped @ self.coef.T
+        out += np.tanh(mapped @ self.first.T + self.offset) @ self.last.T
+        out += self.intercept
+        return out
+
+    def in_graph(self, buffers: Any, rows: Any) -> Any:
+        """Four matrix products."""
+        mapped, xp = rows @ buffers.matrix, arrays_of(rows)
+        norms = xp.sqrt(xp.vecdot(mapped, mapped))
+        unit = mapped / (norms + (norms == 0))[:, None]
+        hidden = xp.tanh(unit @ buffers.first.T + buffers.offset)
+        return unit @ buffers.coef.T + hidden @ buffers.last.T + buffers.intercept

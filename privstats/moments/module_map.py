@@ -1,0 +1,121 @@
+"""The map of one round of a torch module: Opacus's gradients of single records, in whole numbers.
+
+Opacus's ``GradSampleModule`` keeps the gradient of every record of a batch. Here it sees whole numbers in float64
+alone: rows, weights, residuals and activations are cut to grids, so every sum of products stays below 2**53 and is
+exact in any order. Whatever a batch holds beside it, a record so adds the same integers, on any machine; gradients in
+plain floats would change by a rounding with the batch, and a sensitivity of one record would not bound that.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.moments.gradient_map import (
+    PROBABILITY_BITS,
+    SHY,
+    Mapped,
+    Whole,
+    exponentials,
+    residuals_of,
+    shortened,
+    unit_rows,
+)
+from privstats.optional_dependencies import load
+from privstats.schema import GradientSchema
+from privstats.schema.modules import Module
+from privstats.schema.public_values import Values
+
+__all__ = ["module_map"]
+
+_BY = "measuring a round of a torch module"
+_GAIN_BITS = 3  # the 8 in tanh(8 V u)
+
+
+def module_map(
+    schema: GradientSchema, network: Module, rows: Whole, labels: NDArray[np.intp], M: Values, w: Values
+) -> Mapped:
+    """The round of a module; the gradient of a record is its row, and its residual 1.
+
+    Args:
+        schema: of the module.
+        network: the module.
+        rows: grid vectors ``(n, d)`` of norm at most 2**16.
+        labels: ``(n,)``, 0..C-1.
+        M, w: published, as the schema admits them.
+
+    Guarantee:
+        For all admitted values and any record, whatever else is in the batch: the row is at most 4**f long and kappa
+        lies in 0..2**f, in whole numbers that are functions of the record and the values alone.
+
+    Raises:
+        MissingExtraError: torch or Opacus is not installed.
+    """
+    torch = load("torch", by=_BY)
+    model = _model(torch, schema, network, w)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Opacus's own, about torch's hooks
+        scores = model(torch.from_numpy(unit_rows(schema, rows, M)))
+        r, square = residuals_of(scores.detach().numpy(), w.exponent + schema.grid_bits, labels)
+        scores.backward(torch.from_numpy(r))
+    found = torch.cat([weights.grad_sample.flatten(1) for weights in model.parameters()], dim=1).numpy()
+    unit = PROBABILITY_BITS + schema.grid_bits
+    gradients, shorter = shortened(found, 1 / schema.residual_norm, unit, schema.steps**2)
+    left = 1 - np.minimum(np.ldexp(square, -2 * PROBABILITY_BITS), 1.0)
+    return _within(schema, gradients, np.floor(left * shorter * (schema.steps * SHY)))
+
+
+def _model(torch: Any, schema: GradientSchema, network: Module, w: Values) -> Any:
+    """The module behind Opacus's hooks: from whole rows u ``(n, d + 1)`` to whole scores ``(n, C)``."""
+    shapes = network.shapes(schema.features, schema.classes or 1)
+    through, tanh = network.through(schema.features), _tanh(torch, network, schema.grid_bits, w.exponent)
+
+    class Hidden(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = (
+                torch.nn.Linear(columns, rows, bias=False, device="cpu", dtype=torch.float64)
+                for rows, columns in shapes
+            )
+
+        def forward(self, units: Any) -> Any:
+            return self.last(torch.cat([tanh.apply(self.first(units)), units[:, -through:]], dim=1))
+
+    model = Hidden()
+    torch.nn.utils.vector_to_parameters(torch.from_numpy(w.integers.astype(np.float64)), model.parameters())
+    samples = load("opacus", by=_BY).GradSampleModule
+    return samples(model, loss_reduction="sum")
+
+
+def _tanh(torch: Any, network: Module, bits: int, exponent: int) -> Any:
+    """``tanh(8 a) / sqrt(H)`` and its derivative, of whole numbers to whole numbers, as a function of torch."""
+    steps, share = 1 << bits, 1 / math.sqrt(network.width)
+
+    class Tanh(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, below: Any) -> Any:
+            """In units of 2**-(exponent + bits), to steps of 2**-bits."""
+            a = below.detach().numpy().reshape(-1)
+            up, down = exponentials(np.stack([a, -a], axis=1), exponent + bits - _GAIN_BITS).T
+            ctx.tanh = ((up - down) / (up + down)).reshape(below.shape)
+            return torch.from_numpy(np.trunc(ctx.tanh * (steps * share)))
+
+        @staticmethod
+        def backward(ctx: Any, above: Any) -> Any:
+            """In units of 2**-(20 + exponent), to steps of 2**-20: the residual that V's gradient is a product of."""
+            slope = (1 - ctx.tanh * ctx.tanh) * share
+            return torch.from_numpy(np.trunc(np.ldexp(above.numpy() * slope, _GAIN_BITS - exponent)))
+
+    return Tanh
+
+
+def _within(schema: GradientSchema, gradients: Whole, kappa: Whole) -> Mapped:
+    """Zero where a norm would be exceeded; the arithmetic excludes that, and whole numbers check it again."""
+    fine = (np.vecdot(gradients, gradients) <= float(schema.steps) ** 4) & (kappa >= 0) & (kappa <= schema.steps)
+    if not fine.all():
+        gradients, kappa = np.where(fine[:, None], gradients, 0.0), np.where(fine, kappa, 0.0)
+    return Mapped(gradients, np.ones((len(kappa), 1)), kappa)
