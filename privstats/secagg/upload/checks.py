@@ -66,7 +66,7 @@ def check_body(statement: Statement, body: bytearray, transcript: Transcript) ->
     leader has opened it.
     """
     try:
-        found = bad_parts(statement, words_in(body[BLIND_BYTES:]), body[:BLIND_BYTES], transcript)
+        found = bad_parts(statement, words_in(memoryview(body)[BLIND_BYTES:]), bytes(body[:BLIND_BYTES]), transcript)
     except ValueError:
         raise Refusal("malformed", "a word of its body is no element of the field", proven=False) from None
     if found:

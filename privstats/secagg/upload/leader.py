@@ -1,7 +1,8 @@
 """The leader machine of an upload: it collects reports, queries the helpers, and unmasks the one sum.
 
-No clock, socket, global or randomness; it keeps one running sum and the bodies of the parts that the helpers have not
-answered. It relies on no client and no helper for the sum's being a sum; either can shift it, as a client can.
+No clock, socket, global or randomness; it keeps one running sum, the bodies of the parts that the helpers have not
+answered, and the memory of those that they have, for the next ones. It relies on no client and no helper for the sum's
+being a sum; either can shift it, as a client can.
 """
 
 from __future__ import annotations
