@@ -23,8 +23,10 @@ _KNOTS_PER_UNIT = 1 << 10
 _LAST = 4300  # t = 4.199; the uniforms that are decided here have z <= 4.174
 _LEAST = 48  # those uniforms have m >= 2**48
 _PREFIX = np.int64(52 - 12)  # bits of a float64 behind its exponent and the first twelve of its mantissa
-_RELATIVE_ERROR = 2.0**-60
-_ABSOLUTE_ERROR = 2.0**-50
+_RELATIVE_ERROR = 10 * 2.0**-53
+_SIGMA_ERROR = 2.0**-64
+_MOST_RELATIVE = 2.0**-60  # of |rest| below 2**-10.5 sigma + 1; the one is within the absolute error
+_ABSOLUTE_ERROR = 2.0**-49
 _OPEN = 0.51
 
 Floats = NDArray[np.float64]
@@ -32,11 +34,24 @@ Integers = NDArray[np.int64]
 
 
 class Position(NamedTuple):
-    """sigma z = ``whole + rest`` up to ``error``, entry by entry; ``whole`` is int64 and ``rest`` may be large."""
+    """sigma z = ``whole + rest`` up to :meth:`error`, entry by entry; ``whole`` is int64 and ``rest`` may be large.
+
+    Attributes:
+        whole, rest: see above.
+        knots: number of the knot of each entry.
+        errors: error at each knot; what the size of ``rest`` adds to it is left out.
+        most_error: a bound on all errors.
+    """
 
     whole: Integers
     rest: Floats
-    error: Floats
+    knots: Integers
+    errors: Floats
+    most_error: float
+
+    def error(self, where: Integers) -> Floats:
+        """A bound on the error of these entries."""
+        return self.errors.take(self.knots[where]) + _RELATIVE_ERROR * np.abs(self.rest[where])
 
 
 class _Knots(NamedTuple):
@@ -54,7 +69,7 @@ class _Knots(NamedTuple):
 
 
 class _Scaled(NamedTuple):
-    """sigma t of every knot as a whole number and a rest, and the error bound of the quantiles near it."""
+    """sigma t of every knot as a whole number and a rest, the fraction of its tail in it, and the error near it."""
 
     whole: Integers
     rest: Floats
@@ -68,17 +83,17 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
     n-th derivative is P_n(z) exp(n (z^2 - t^2) / 2). The knot is the nearest one to the middle of the uniforms of the
     same leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6 in z (Q / phi <= 1.26). With
     |z - t| <= 2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows is below 2**-64.1. The
-    difference of the integers Q(t) and m, below 2**53, is exact, so w has at most 5 relative errors of 2**-53 and z - t
-    at most 8, together 2**-60.5. A knot times each half of sigma is exact, and so is splitting the whole number off;
-    adding up the rests costs 2**-62.5 sigma + 2**-53. All that is below 2**-60 sigma + 2**-50. The 64 bits of m leave
-    another 2**-65 sigma / phi(z) open.
+    difference of the integers Q(t) and m, below 2**53, is exact, so w has at most 5.2 relative errors of 2**-53 (4.2 of
+    the density), and sigma (z - t) 8.3. A knot times each half of sigma is exact, and so is splitting the whole number
+    off; the sum has one more. Beside these 9.3 relative errors, the seventh term and the roundings of small parts are
+    below 2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma / phi(t); the knot's
+    own rest holds that, to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma / phi(z) open.
     """
     knots, scaled = _knots(), _scaled(sigma)
     at = knots.nearest.take(_leading(magnitude.astype(np.float64)) - _FIRST).astype(np.intp)
     gap = knots.whole.take(at)
     gap -= magnitude
     w = gap.astype(np.float64)
-    w += knots.fraction.take(at)
     w *= knots.inverse_density.take(at)
     rest = knots.series[0].take(at)
     for coefficient in knots.series[1:]:
@@ -89,7 +104,7 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
     rest *= w
     rest *= sigma
     rest += scaled.rest.take(at)
-    return Position(scaled.whole.take(at), rest, scaled.error.take(at))
+    return Position(scaled.whole.take(at), rest, at, scaled.error, float(scaled.error[-1]) + _MOST_RELATIVE * sigma)
 
 
 def _leading(numbers: Floats) -> Integers:
@@ -112,8 +127,9 @@ def _scaled(sigma: float) -> _Scaled:
     knots, (upper, lower) = _knots(), _halves(sigma)
     head = upper * knots.t
     whole = np.rint(head)
-    error = sigma * (_OPEN * knots.inverse_density + _RELATIVE_ERROR) + _ABSOLUTE_ERROR
-    return _Scaled(whole.astype(np.int64), (head - whole) + lower * knots.t, error)
+    rest = (head - whole) + lower * knots.t + sigma * knots.inverse_density * knots.fraction
+    error = sigma * (_OPEN * knots.inverse_density + _SIGMA_ERROR) + _ABSOLUTE_ERROR
+    return _Scaled(whole.astype(np.int64), rest, error)
 
 
 @lru_cache(maxsize=1)

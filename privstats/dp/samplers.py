@@ -153,12 +153,13 @@ class _Continuous:
     def _wide(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
         """Where float64 alone cannot decide the cell: sigma z in parts; no law's edges are 1 / sigma away from it."""
         position = position_of(np.maximum(magnitude, _DEEP), self.sigma)
-        nearest = np.rint(position.rest)
-        values = position.whole + nearest.astype(np.int64)
+        nearest, values = np.rint(position.rest), position.whole
+        values += nearest.astype(np.int64)
         nearest -= position.rest
-        distance = np.abs(nearest, out=nearest)
-        distance += position.error
-        uncertain: NDArray[np.bool_] = distance > 0.5 - 1 / self.sigma
+        distance, decided = np.abs(nearest, out=nearest), 0.5 - 1 / self.sigma
+        near = np.flatnonzero(distance > decided - position.most_error)
+        uncertain = np.zeros(len(magnitude), np.bool_)
+        uncertain[near] = distance[near] + position.error(near) > decided
         deep = np.flatnonzero(magnitude < _DEEP)
         if len(deep):
             uncertain[deep] = True
@@ -296,7 +297,8 @@ def _tails(sigma: float, bits: int) -> tuple[int, ...]:
 
 
 def _boundary(k: int, sigma: float) -> Fraction:
-    return Fraction(2 * k + 1, 2) / Fraction(sigma)
+    numerator, denominator = sigma.as_integer_ratio()
+    return Fraction((2 * k + 1) * denominator, 2 * numerator)
 
 
 def _draw(law: _Law, size: int, rng: Generator) -> Integers:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TILE", "pack", "pack_into", "packed_bytes", "unpack"]
+__all__ = ["TILE", "entries_of", "pack", "pack_into", "packed_bytes", "unpack"]
 
 TILE = 1 << 16
 """Entries that are packed as a unit, so that a vector can be read tile by tile; a multiple of 8."""
@@ -51,6 +51,11 @@ def unpack(data: bytes | memoryview | Bytes, size: int, bits: int) -> Lane:
     for entries, where in _tiles(size, bits):
         _unpack_tile(wire[where], bits, little[entries])
     return little.astype(little.dtype.newbyteorder("="), copy=False)
+
+
+def entries_of(data: bytes | memoryview | Bytes, size: int, bits: int) -> Lane:
+    """Those of :func:`unpack`, to be read only: where they lie on the wire as they are, without a copy."""
+    return np.frombuffer(data, f"<u{bits // 8}") if bits in (32, 64) else unpack(data, size, bits)
 
 
 def _tiles(size: int, bits: int) -> Iterator[tuple[slice, slice]]:

@@ -30,18 +30,16 @@ from privstats.transforms import apply
 __all__ = ["CpuAccumulator", "DeviceAccumulator", "SparseAccumulator", "chunk_rows", "measured"]
 
 
-_CHUNK_BYTES = 16 << 20
-_GROUPED_CHUNK_BYTES = 64 << 20  # with S, so that a chunk holds enough rows of each class for a rank-k update to pay
-
-_MOST_ROWS = 1 << 17
+_CHUNK = 16 << 20, 1 << 14  # bytes and rows: short rows then stay in the last cache until they are summed
+_GROUPED_CHUNK = 64 << 20, 1 << 17  # with S, so that a chunk holds enough rows of each class for a rank-k update to pay
 
 _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 
 
 def chunk_rows(schema: RecordSchema) -> int:
     """Rows per chunk: a fixed amount of memory, 64 to 131,072 rows, never more than sum exactly in float64."""
-    target = _GROUPED_CHUNK_BYTES if "S" in schema.statistics else _CHUNK_BYTES
-    return min(max(64, target // (8 * schema.features)), _MOST_ROWS, exact_rows(schema.bound))
+    size, most = _GROUPED_CHUNK if "S" in schema.statistics else _CHUNK
+    return min(max(64, size // (8 * schema.features)), most, exact_rows(schema.bound))
 
 
 class CpuAccumulator:
@@ -57,7 +55,6 @@ class CpuAccumulator:
             np.empty(size, np.intp) if isinstance(schema, ClassSchema) else np.empty((size, schema.targets))
         )
         self._chunk = GridChunk(self._grid, self._rows)
-        self._target_chunk = None if isinstance(schema, ClassSchema) else GridChunk(target_grid(schema), self._targets)
         self._filled = 0
         self._clipped = self._targets_clipped = self._energy = 0
         self._norm_counts = norm_histogram(np.empty(0), 1)
@@ -97,10 +94,8 @@ class CpuAccumulator:
     def _fill(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
         at = slice(self._filled, self._filled + len(rows))
         self._chunk.fill(rows)
-        if self._target_chunk is None:
-            self._targets[at] = targets
-        else:
-            self._target_chunk.fill(targets[:, None] if targets.ndim == 1 else targets)
+        with np.errstate(over="ignore"):
+            self._targets[at] = targets.reshape(self._targets[at].shape)
         self._filled = at.stop
 
     def _flush(self) -> None:
@@ -108,10 +103,12 @@ class CpuAccumulator:
         self._clipped += done.clipped
         self._energy += done.energy
         self._norm_counts += norm_histogram(done.norms, self._schema.steps)
-        if self._target_chunk is not None:
-            self._targets_clipped += self._target_chunk.finish().clipped
+        targets = self._targets[: self._filled]
+        if not isinstance(self._schema, ClassSchema):
+            raw, targets = targets, np.empty_like(targets)
+            self._targets_clipped += target_grid(self._schema).quantize(raw, targets).clipped
         if self._filled:
-            self._sums.add(self._rows[: self._filled], self._targets[: self._filled])
+            self._sums.add(self._rows[: self._filled], targets)
         self._filled = 0
 
 

@@ -20,7 +20,7 @@ from privstats.transforms.exact import row_norms, unscaled
 
 __all__ = ["Grid", "GridChunk", "Quantized", "feature_grid", "target_grid"]
 
-_WAITING = 1 << 17  # entries of rows to shrink at once: a mebibyte of them, and some more while they are shrunk
+_WAITING = 1 << 15  # entries of rows to shrink at once, which fit the second-level cache while they are shrunk
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class GridChunk:
         self._filled = at.stop
         outside = self._grid.outside(self._squares[at])
         if outside.size:
-            self._waiting.append((at.start + outside, np.asarray(rows[outside], np.float64)))
+            self._waiting.append((at.start + outside, np.asarray(rows.take(outside, axis=0), np.float64)))
             self._entries += outside.size * self._rows.shape[1]
             if self._entries > _WAITING:
                 self._shrink()

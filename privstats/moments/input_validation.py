@@ -51,7 +51,8 @@ Rows: TypeAlias = Any
 Tile: TypeAlias = tuple[Any, Any]
 """Rows and labels or targets: numpy arrays, or tensors that live on an accelerator."""
 
-_TILE_BYTES = 1 << 19  # a tile of float64 rows that stays in the second-level cache from the first pass to the last
+_TILE_BYTES = 1 << 21  # of float64 rows: many enough that numpy's calls cost little beside them
+_TRANSFORMED_TILE_BYTES = 1 << 19  # which stays in the second-level cache from the first step to the last
 _DEVICE_TILE_BYTES = 1 << 28
 _DENSE_FROM = 16  # one entry in so many that is not zero
 _WINDOW_RECORDS = 1 << 17  # a window sorted by class
@@ -77,7 +78,8 @@ def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse:
             require_single(thin)
             yield thin, dense(targets[window])
         return
-    size = _DEVICE_TILE_BYTES if on_device(rows) else _TILE_BYTES
+    host = _TRANSFORMED_TILE_BYTES if schema.transform else _TILE_BYTES
+    size = _DEVICE_TILE_BYTES if on_device(rows) else host
     step = max(16, size // (8 * max(rows.shape[1], schema.features)))
     in_memory = not isinstance(rows, FileRows | GuardedRows) and not on_device(rows)
     sort = grouped and in_memory and "S" in schema.statistics and isinstance(targets, np.ndarray)

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from privstats.secagg.keys import agree
 
 __all__ = ["AES_128_GCM", "AES_256_GCM", "ENC_BYTES", "OVERHEAD", "UnopenedError", "encapsulate", "open_box"]
-__all__ += ["Schedule", "schedule", "seal", "seal_into"]
+__all__ += ["Schedule", "open_into", "schedule", "seal", "seal_into"]
 
 ENC_BYTES = 32
 OVERHEAD = ENC_BYTES + 16
@@ -86,11 +86,22 @@ def open_box(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) ->
     Raises:
         UnopenedError: another key, another ``info``, damage, too few bytes, or an encapsulated key of low order.
     """
+    content = bytearray(max(0, len(box) - OVERHEAD))
+    open_into(content, private, box, info)
+    return bytes(content)
+
+
+def open_into(out: bytearray, private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> None:
+    """Like :func:`open_box`, written to ``out``, which has :data:`OVERHEAD` bytes less than the box.
+
+    Raises:
+        UnopenedError: as there; what ``out`` holds then means nothing.
+    """
     enc = bytes(box[:ENC_BYTES])
     try:
         shared = encapsulate(agree(private, enc), enc, private.public_key().public_bytes_raw())
         keys = schedule(shared, info)
-        return AESGCM(keys.key).decrypt(keys.nonce, box[ENC_BYTES:], None)
+        AESGCM(keys.key).decrypt_into(keys.nonce, box[ENC_BYTES:], None, out)
     except (InvalidTag, ValueError):
         raise UnopenedError from None
 

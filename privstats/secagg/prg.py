@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from privstats.encoding import RingVector
 from privstats.encoding.ring import Group, Lane
 from privstats.files.packing import TILE as PACKED_TILE
-from privstats.files.packing import pack_into, packed_bytes, unpack
+from privstats.files.packing import entries_of, pack_into, packed_bytes, unpack
 
 __all__ = [
     "TILE",
@@ -199,7 +199,7 @@ def add_packed(total: RingVector, packed: memoryview) -> None:
         for first in range(0, size, PACKED_TILE):
             tile = lane[first : first + PACKED_TILE]
             end = start + packed_bytes(len(tile), bits)
-            np.add(tile, unpack(packed[start:end], len(tile), bits), out=tile)
+            np.add(tile, entries_of(packed[start:end], len(tile), bits), out=tile)
             start = end
 
 

@@ -203,15 +203,15 @@ def test_the_two_ways_to_a_discrete_tail_agree_and_bracket_the_normal(k, sigma):
 
 
 @settings(max_examples=5)
-@given(sigma=st.floats(64, 90))
-def test_euler_maclaurin_agrees_with_direct_summation(sigma):
-    direct = exact.discrete_tails(Fraction(sigma), 256)
+@given(sigma=st.floats(64, 90), bits=st.sampled_from([128, 192, 256]))  # two from knots, one from the series
+def test_euler_maclaurin_agrees_with_direct_summation(sigma, bits):
+    direct = exact.discrete_tails(Fraction(sigma), bits)
     for k in range(0, int(6 * sigma), 37):
-        expansion = exact.discrete_tail(Fraction(2 * k + 1, 2) / Fraction(sigma), Fraction(sigma), 256)
+        expansion = exact.discrete_tail(Fraction(2 * k + 1, 2) / Fraction(sigma), Fraction(sigma), bits)
         assert abs(expansion - direct[k]) <= 2 * exact.ERROR
 
 
-@given(t=st.fractions(0, 11, max_denominator=10**9), bits=st.sampled_from([64, 128, 200, 512]))
+@given(t=st.fractions(0, 11, max_denominator=10**9), bits=st.sampled_from([64, 128, 192, 200, 512]))
 def test_the_normal_tail_is_within_its_error(t, bits):
     with mpmath.workdps(240):
         truth = mpmath.ncdf(-mpmath.mpf(t.numerator) / t.denominator) * mpmath.mpf(2) ** bits
@@ -309,11 +309,12 @@ def test_the_place_of_a_wide_sample_is_within_its_error(sigma):
     words = np.concatenate([rng.integers(2**48, 2**63 - 1, 60), (ndtr(-steps) * 2.0**64).astype(np.uint64) >> 1 << 1])
     magnitude = np.minimum(words, 2**63 - 1).astype(np.int64)
     place = quantile.position_of(magnitude, sigma)
+    errors = place.error(np.arange(len(magnitude)))
     with mpmath.workdps(50):
         for i, m in enumerate(magnitude):
             u = (mpmath.mpf(int(m)) + mpmath.mpf(1) / 2) / mpmath.mpf(2) ** 64
             truth = mpmath.mpf(sigma) * -mpmath.sqrt(2) * mpmath.erfinv(2 * u - 1)
-            assert abs(truth - int(place.whole[i]) - mpmath.mpf(float(place.rest[i]))) <= place.error[i] / 2
+            assert abs(truth - int(place.whole[i]) - mpmath.mpf(float(place.rest[i]))) <= errors[i] / 2
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -323,7 +324,7 @@ def test_wide_noise_leaves_few_samples_to_the_exact_path(sampler, sigma, monkeyp
     decided = []
     monkeypatch.setattr(samplers, "_decide", lambda law, uniform, start: decided.append(start) or start)
     sampler(sigma, 200_000, seeded(3))
-    assert len(decided) < 200_000 / 1000
+    assert len(decided) < 200_000 / 2500
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 4.0, 17.3, 63.999])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.files.packing import TILE, pack, packed_bytes, unpack
+from privstats.files.packing import TILE, entries_of, pack, packed_bytes, unpack
 
 
 @given(st.integers(1, 64), st.integers(1, 70), st.integers(0, 2**32))
@@ -24,7 +24,8 @@ def test_longer_vectors_are_their_tiles_one_after_another(bits):
     lane = words.astype(np.uint32 if bits <= 32 else np.uint64)
     wire = pack(lane, bits)
     assert wire == pack(lane[:TILE], bits) + pack(lane[TILE:], bits)
-    assert np.array_equal(unpack(wire, len(lane), bits), lane & lane.dtype.type(2**bits - 1))
+    for read in (unpack, entries_of):
+        assert np.array_equal(read(wire, len(lane), bits), lane & lane.dtype.type(2**bits - 1))
 
 
 @given(st.integers(1, 64), st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20))

@@ -8,6 +8,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import PlanError
+from privstats.plan import grid_cost as cost_room
 from privstats.plan.grid_cost import grid_cost, grid_sentences
 from tests.schema.samples import SCHEMAS
 
@@ -17,6 +18,17 @@ COHORT = ps.Cohort(20, 16, 100_000)
 def plan_of(grid_bits=12, privacy=None, statistics="NAB", features=30):
     schema = ps.ClassSchema(3, features, statistics, 1.0, grid_bits)
     return ps.Plan(schema=schema, cohort=COHORT, privacy=privacy or ps.NoPrivacy())
+
+
+def test_the_time_of_a_mask_is_its_bytes_at_the_pace_of_this_machine(monkeypatch):
+    plan = plan_of()
+    assert 0 < cost_room._seconds_per_byte() < 1e-6
+    monkeypatch.setattr(cost_room, "_seconds_per_byte", lambda: 1e-6)
+    own = grid_cost(plan).mask_bytes
+    whole, _, narrow = grid_sentences(plan)
+    saved = own - 4 * (plan.ring.size + plan.schema.classes)  # counts stay in lanes of 64 bits
+    assert f"{own:,} bytes of keystream in a mask, which takes {own / 1e3:.2g} ms here" in whole
+    assert f"of the keystream ({saved / 1e3:.2g} ms a mask)" in narrow
 
 
 @pytest.mark.parametrize("statistics", ["NA", "NAB", "NAS"])

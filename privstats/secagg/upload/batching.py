@@ -50,7 +50,7 @@ class ReportBatches:
         """Whether no further report can be accepted until a helper has answered."""
         return len(self._state.parts) >= IN_FLIGHT
 
-    def add(self, sender: int, head: Head, body: bytes) -> int | None:
+    def add(self, sender: int, head: Head, body: bytearray) -> int | None:
         """Add a report to the open part; return the part's number if this closed it, else None."""
         part = self._state.open
         part.heads[sender], part.bodies[sender] = head, body

@@ -36,34 +36,37 @@ def check_report(
     public: bytes,
     parameters: UploadParameters,
     private: X25519PrivateKey,
-) -> tuple[bytes, bytes]:
+    body: bytearray,
+) -> bytes:
     """Require that the client on the roster signed these boxes and the key of this body, and that the body opens.
 
+    It is opened into ``body``, of ``parameters.upload_bytes``. A body that does not open proves nothing against the
+    client: any party on the way can flip a bit of it under a valid signature.
+
     Returns:
-        The hash of the signed statement, and the body. A body that does not open proves nothing against the client: any
-        party on the way can flip a bit of it under a valid signature.
+        The hash of the signed statement.
     """
     statement = stated(message, parameters)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature", proven=False)
     try:
-        body = hpke.open_box(private, message.body, said.box_info(message.context, message.sender, LEADER))
+        hpke.open_into(body, private, message.body, said.box_info(message.context, message.sender, LEADER))
     except hpke.UnopenedError:
         raise Refusal("bad_body", "it does not open", proven=False) from None
     if isinstance(message, messages.ProvedReport) and parameters.statement is not None:
         transcript = transcript_of(message.context, message.sender, message.commits, message.parts)
         check_body(parameters.statement, body, transcript)
-    return sha256(statement).digest(), body
+    return sha256(statement).digest()
 
 
-def check_body(statement: Statement, body: bytes, transcript: Transcript) -> None:
+def check_body(statement: Statement, body: bytearray, transcript: Transcript) -> None:
     """Require that the leader's share is the one whose parts the client signed.
 
     A fault of the client, as no other party can seal another body under its signed key; unproven, because only the
     leader has opened it.
     """
     try:
-        found = bad_parts(statement, words_in(body[BLIND_BYTES:]), body[:BLIND_BYTES], transcript)
+        found = bad_parts(statement, words_in(memoryview(body)[BLIND_BYTES:]), bytes(body[:BLIND_BYTES]), transcript)
     except ValueError:
         raise Refusal("malformed", "a word of its body is no element of the field", proven=False) from None
     if found:

@@ -99,10 +99,10 @@ class FieldStreams:
         query = query_of(self._statement, rho, said.context, said.sender)
         return answer(self._statement, self._share(said.sender, seed), said, query)
 
-    def refused(self, body: bytes, said: Transcript, rho: bytes, helped: Field) -> tuple[str, ...]:
+    def refused(self, body: bytearray, said: Transcript, rho: bytes, helped: Field) -> tuple[str, ...]:
         """The checks that a report fails, from the leader's body and the sum of the helpers' answers."""
         query = query_of(self._statement, rho, said.context, said.sender)
-        own = answer(self._statement, words_in(body[BLIND_BYTES:]), said, query)
+        own = answer(self._statement, words_in(memoryview(body)[BLIND_BYTES:]), said, query)
         return refusals(self._statement, add(own, helped), said, query)
 
     def _share(self, sender: int, seed: bytes) -> Field:

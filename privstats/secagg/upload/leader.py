@@ -1,7 +1,8 @@
 """The leader machine of an upload: it collects reports, queries the helpers, and unmasks the one sum.
 
-No clock, socket, global or randomness; it keeps one running sum and the bodies of the parts that the helpers have not
-answered. It relies on no client and no helper for the sum's being a sum; either can shift it, as a client can.
+No clock, socket, global or randomness; it keeps one running sum, the bodies of the parts that the helpers have not
+answered, and the memory of those that they have, for the next ones. It relies on no client and no helper for the sum's
+being a sum; either can shift it, as a client can.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class Leader(Serving):
         self._context = panel.context(parameters, roster)
         self._scheme: MaskingScheme = scheme_of(parameters, self._context, threads=threads)
         self._sum: Any = None
+        self._spare: list[bytearray] = []  # of bodies that were added: fresh memory costs as much as opening a report
 
     def _enter(self, state: LeaderState) -> None:
         self._state = state
@@ -123,7 +125,8 @@ class Leader(Serving):
         message = self._decode(view, messages.kinds_of(self.parameters).report)
         if message.sender != sender:
             raise Refusal("wrong_sender", proven=False)
-        digest, body = checks.check_report(message, self.roster.publics[sender], self.parameters, self._private)
+        body = self._spare.pop() if self._spare else bytearray(self.parameters.upload_bytes)
+        digest = checks.check_report(message, self.roster.publics[sender], self.parameters, self._private, body)
         said = (message.commits, message.parts) if isinstance(message, messages.ProvedReport) else ()
         head = Head(bytes(message.body[: hpke.ENC_BYTES]), message.boxes, message.signature, digest, *said)
         state.reported[sender] = digest
@@ -160,7 +163,9 @@ class Leader(Serving):
         if self._sum is None:
             self._sum = self._scheme.zeros()
         for sender in self._proved(part, accepted_by_all(part)):
-            self._scheme.add(self._sum, memoryview(part.bodies.pop(sender)))
+            body = part.bodies.pop(sender)
+            self._scheme.add(self._sum, memoryview(body))
+            self._spare.append(body)
             state.listed[sender] = part.heads[sender].digest
 
     def _proved(self, part: Part, accepted: list[int]) -> list[int]:
@@ -245,6 +250,7 @@ class Leader(Serving):
         """Destroy the box key: after the last part a stolen machine can open no recorded report."""
         self._state.private[:] = bytes(len(self._state.private))
         self._private = X25519PrivateKey.from_private_bytes(bytes(32))
+        self._spare.clear()
 
     _closers: ClassVar[dict[StepName, Callable[[Leader], None]]] = {
         "report": _close_reports,

@@ -62,7 +62,7 @@ class Part(Unshown, Struct):
     """
 
     heads: dict[int, Head] = field(default_factory=dict)
-    bodies: dict[int, bytes] = field(default_factory=dict)
+    bodies: dict[int, bytearray] = field(default_factory=dict)
     bitmaps: dict[int, bytes] = field(default_factory=dict)
     rho: bytes = b""
     answers: bytes = b""
