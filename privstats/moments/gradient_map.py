@@ -18,13 +18,22 @@ from privstats.schema.gradients import ROW_BITS, GradientSchema
 from privstats.schema.public_values import Values
 from privstats.transforms.exact import limb_bits
 
-__all__ = ["Mapped", "exponentials", "residual_map", "softmax_map", "softmax_of_units", "unit_rows"]
+__all__ = [
+    "PROBABILITY_BITS",
+    "Mapped",
+    "exponentials",
+    "probabilities",
+    "residual_map",
+    "softmax_map",
+    "softmax_of_units",
+    "unit_rows",
+]
 
 _INTERCEPT = 0.1
 _SHY = 1 - 2.0**-40  # rounding of a root, a product and a quotient cannot lift what is this much shorter
 _LOG2_E = 1.4426950408889634
 _LOWEST = -64.0
-_PROBABILITY_BITS = 20
+PROBABILITY_BITS = 20
 _NUMERATOR_BITS = 40
 
 # (ln 2)^i / i!, i = 12 .. 0, as literals: a library's power function would be another platform's
@@ -82,9 +91,8 @@ def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.int
         schema, labels, W: as there.
         unit: :func:`unit_rows` of M, ``(n, d + 1)``.
     """
-    numerators = exponentials(unit @ W.integers.T.astype(np.float64), W.exponent + schema.grid_bits)
-    one = float(1 << _PROBABILITY_BITS)
-    p = np.floor(numerators * one / numerators.sum(axis=1, keepdims=True))
+    p = probabilities(unit @ W.integers.T.astype(np.float64), W.exponent + schema.grid_bits)
+    one = float(1 << PROBABILITY_BITS)
     square = np.vecdot(p, p)
     r = p
     r[np.arange(len(r)), labels] -= one
@@ -135,6 +143,12 @@ def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
     unit[:, :-1] = np.trunc(np.divide(long, norm, out=np.zeros_like(z), where=norm > 0))
     unit[:, -1] = math.floor(steps * _INTERCEPT)
     return unit
+
+
+def probabilities(logits: Whole, exponent: int) -> Whole:
+    """floor(2**20 softmax(l)), l = logits * 2**-exponent."""
+    numerators = exponentials(logits, exponent)
+    return np.asarray(np.floor(numerators * float(1 << PROBABILITY_BITS) / numerators.sum(axis=1, keepdims=True)))
 
 
 def exponentials(logits: Whole, exponent: int) -> Whole:
