@@ -39,7 +39,7 @@ class PartyDiscriminant(ClassHead):
     Nothing in it is tuned. Rows of encoders have a common offset, which W alone would read as a preference for some
     classes; m takes it out. And in most directions of the rows W is noise: with a site's rows each direction keeps the
     share of W that the site's second moment and the known noise level leave likely (``heads.estimates.site``). Together
-    that is worth up to 30 points (docs/papers_and_peers.md). Its probabilities are those of a softmax of the scores and
+    that is worth up to 18 points (docs/papers_and_peers.md). Its probabilities are those of a softmax of the scores and
     are not calibrated.
 
     Attributes:
