@@ -63,7 +63,7 @@ def peers_private_parties() -> Cells:
 
 
 def peers_parties() -> Cells:
-    """Whole parties by one direction of each and by DP-FedAvg, with and without the centring; bold is a loss."""
+    """Whole parties by one direction of each and by DP-FedAvg, with a site's rows and without; bold is a loss."""
     epsilons = ("1", "3", "8")
     lines = [["data", "parties", "alpha", "system", *epsilons]]
     for title, rows in titled("peers.parties", "whole parties protected, accuracy in %: "):
@@ -73,6 +73,19 @@ def peers_parties() -> Cells:
             rivals = [each for each in rows if _rivals(row["system"], each["system"])]
             cells = [_party_cell(row, rivals, each) for each in epsilons]
             lines.append([*(lead if not place else [""] * 3), row["system"], *cells])
+    return lines
+
+
+def peers_party_choices() -> Cells:
+    """What else whole parties could send: a row per data set, partition and choice, a column per epsilon."""
+    epsilons = ("1", "3", "8", "20")
+    lines = [["data", "alpha", "sent", *epsilons]]
+    for title, rows in titled("peers.party_choices", "what else whole parties could send, accuracy in %: "):
+        name, alpha = title.split(", ")
+        lead = [PARTY_DATA[name], _short(alpha.split()[1])]
+        for place, row in enumerate(rows):
+            cells = [f"{row[f'eps {each}']:.1f}" for each in epsilons]
+            lines.append([*(lead if not place else [""] * 2), row["choice"], *cells])
     return lines
 
 
@@ -183,8 +196,11 @@ def _accuracy(rows: Rows, name: str, rivals: Rows) -> str:
 
 
 def _rivals(system: str, other: str) -> bool:
-    """Whether the other is another's, and both are centred or neither is."""
-    return not other.startswith(_OURS) and ("centred" in system) == ("centred" in other)
+    """Whether the other is another's, and both know a site's rows or neither does."""
+    return (
+        not other.startswith(_OURS)
+        and len({each.endswith(("centred", "site's rows")) for each in (system, other)}) == 1
+    )
 
 
 def _party_cell(row: Row, rivals: Rows, epsilon: str) -> str:
@@ -218,7 +234,7 @@ def _short(number: str) -> str:
 
 
 TABLES: Tables = by_name(
-    *(peers_accuracy, peers_cost, peers_private, peers_private_parties, peers_parties),
+    *(peers_accuracy, peers_cost, peers_private, peers_private_parties, peers_parties, peers_party_choices),
     *(peers_tuning, peers_masking, peers_regression, peers_engine),
 )
 """By the name in the page's marker."""

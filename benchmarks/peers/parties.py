@@ -1,20 +1,24 @@
-"""Whole parties protected: one direction of each against DP-FedAvg, both with the same centring.
+"""Whole parties protected: one direction of each against DP-FedAvg, both with and without a site's rows.
 
-    python -m benchmarks.peers.parties [--quick] --save [--keep] [--tasks cifar10 agnews]
+    python -m benchmarks.peers.parties [--quick] --save [--keep] [--ours] [--tasks cifar10 agnews]
 
 DP-FedAvg is tuned **on the test rows**, per cell and at no charge: 96 recipes (clips, rates, local steps, one or three
 rounds) are tried on the first draw, the best six and eight rounds of the best three on the first three. Ours has
 nothing to tune. "Centred": scores of ``x - m`` without an intercept, m the mean of the test rows, whose labels nobody
-reads; a site that serves a model has its rows. Ours is the library's own measurement, noise and release (central noise,
-which the server would add after unmasking); masks are left out, because they cancel. `se` is the standard error over
-the draws, of the partition and of all that is drawn.
+reads; a site that serves a model has its rows. "Site's rows": what our head does with them, for DP-FedAvg at the recipe
+that is best where it is centred. Ours is the library's own measurement, noise and release (central noise, which the
+server would add after unmasking); masks are left out, because they cancel. `se` is the standard error over the draws,
+of the partition and of all that is drawn. With ``--ours`` the saved rows of DP-FedAvg stay, and its saved recipes are
+used.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -29,6 +33,7 @@ from benchmarks.peers import softmax
 from benchmarks.peers.dp_fedavg import DPFedAvg
 from benchmarks.peers.interface import DELTA, Shards, dealt
 from privstats import session
+from privstats.heads.estimates.site import site_weights
 from privstats.randomness import seeded
 
 __all__ = ["ALPHAS", "EPSILONS", "PARTIES", "TASKS", "TITLE", "Descent", "Draw", "rows_of"]
@@ -37,6 +42,7 @@ TASKS = ("cifar10", "agnews", "fmnist", "digits")
 TITLE = "whole parties protected, accuracy in %: "
 PARTIES, ALPHAS, EPSILONS, DRAWS = (20, 100), (0.1, 0.5), (1.0, 3.0, 8.0), 10
 _CLIPS, _ROUNDS, _RATES, _LOCAL, _MANY = (0.3, 1.0, 3.0, 10.0), (1, 3), (4.0, 16.0, 64.0, 256.0), (5, 20, 80), 8
+_ONE, _CENTRED, _SITE = "DP-FedAvg, one round", ", centred", ", site's rows"
 
 Array = NDArray[np.float32]
 
@@ -102,7 +108,7 @@ class Draw:
     """One draw of a cell: the partition, every party's direction, and DP-FedAvg on the same rows."""
 
     shards: Shards
-    _scores: dict[tuple[DPFedAvg, int], tuple[float, float]] = field(default_factory=dict, repr=False)
+    _weights: dict[tuple[DPFedAvg, int], Array] = field(default_factory=dict, repr=False)
 
     @cached_property
     def descent(self) -> Descent:
@@ -115,24 +121,34 @@ class Draw:
         schema = ps.PartySchema(self.shards.classes, self.shards.features)
         return schema, [ps.measure(schema, X, y) for X, y in self.shards.parts]
 
-    def ours(self, epsilon: float, centred: bool) -> float:
-        """The score of the library's head."""
+    def ours(self, epsilon: float, view: str) -> float:
+        """The score of the library's head, with the site's rows or without."""
         (schema, parts), shards = self.directions, self.shards
         promise: Any = {"epsilon": epsilon, "delta": DELTA, "adjacency": "add-remove", "max_records_per_client": 1}
         privacy = ps.Privacy(model="central", unit="client", **promise)
         plan = ps.Plan(schema=schema, cohort=ps.Cohort(*(len(parts),) * 3), privacy=privacy)
         release = session.aggregate_unmasked(plan, parts, seeded(shards.seed))
-        head = ps.heads.PartyDiscriminant().fit_release(release, X_site=shards.X_test if centred else None)
+        head = ps.heads.PartyDiscriminant().fit_release(release, X_site=shards.X_test if view else None)
         return 100 * float(head.score(shards.X_test.astype(np.float64), shards.y_test))
 
-    def theirs(self, peer: DPFedAvg, centred: bool, draw: int = 0) -> float:
-        """The score of DP-FedAvg, whose weights are the same with and without the centring."""
+    def theirs(self, peer: DPFedAvg, view: str, draw: int = 0) -> float:
+        """The score of DP-FedAvg, whose weights are the same however the site's rows are used."""
         shards, key = self.shards, (peer, draw)
-        if key not in self._scores:
-            W = self.descent.weights(peer, np.random.default_rng((shards.seed, draw, 7)))
-            moved = (shards.X_test - shards.X_test.mean(axis=0)) @ W[:-1]
-            self._scores[key] = shards.accuracy(softmax.scores(W, shards.X_test)), shards.accuracy(moved)
-        return self._scores[key][centred]
+        if key not in self._weights:
+            self._weights[key] = self.descent.weights(peer, np.random.default_rng((shards.seed, draw, 7)))
+        W = self._weights[key]
+        if not view:
+            return shards.accuracy(softmax.scores(W, shards.X_test))
+        rows, weights = self._centred, W[:-1].T.astype(np.float64)
+        if view == _SITE:
+            spread = peer.multiplier * peer.clip / len(shards.parts) * math.sqrt(peer.rounds)
+            weights = site_weights(weights, spread, rows)
+        return shards.accuracy(rows @ weights.T)
+
+    @cached_property
+    def _centred(self) -> NDArray[np.float64]:
+        rows: NDArray[np.float64] = self.shards.X_test.astype(np.float64)
+        return np.asarray(rows - rows.mean(axis=0))
 
 
 Recipe: TypeAlias = tuple[float, int, float, int]
@@ -140,29 +156,51 @@ Recipe: TypeAlias = tuple[float, int, float, int]
 GRID: Sequence[Recipe] = tuple(itertools.product(_CLIPS, _ROUNDS, _RATES, _LOCAL))
 
 
-def rows_of(draws: Sequence[Draw], grid: Sequence[Recipe]) -> Iterator[Row]:
-    """A row per system, with and without the centring; DP-FedAvg once more with one round, as ours has."""
-    for centred in (True, False):
-        words = ", centred" if centred else ""
-        ours = {e: [draw.ours(e, centred) for draw in draws] for e in EPSILONS}
-        yield {"system": f"privstats, one direction{words}", **_summed(ours)}
-        yield {"system": f"DP-FedAvg, one round{words}", **_descended(draws, grid, centred, 1)}
-        yield {"system": f"DP-FedAvg{words}", **_descended(draws, grid, centred, _MANY)}
+def rows_of(draws: Sequence[Draw], grid: Sequence[Recipe], saved: Iterable[Row] = ()) -> Iterator[Row]:
+    """A row per system, with and without the site's rows; DP-FedAvg once more with one round, as ours has.
+
+    Rows of DP-FedAvg are those of ``saved`` where it has them.
+    """
+    kept = {row["system"]: row for row in saved}
+    for view in (_CENTRED, ""):
+        theirs = [
+            kept.get(f"{name}{view}") or {"system": f"{name}{view}", **_descended(draws, grid, view, rounds)}
+            for name, rounds in ((_ONE, 1), ("DP-FedAvg", _MANY))
+        ]
+        site = _SITE if view else ""
+        ours = {e: [draw.ours(e, site) for draw in draws] for e in EPSILONS}
+        yield {"system": f"privstats, one direction{site}", **_summed(ours)}
+        if site:
+            peers = {e: DPFedAvg(e, *_recipe(theirs[0][f"recipe {e:g}"])) for e in EPSILONS}
+            yield {"system": f"{_ONE}{site}", **_scored(draws, peers, site)}
+        yield from theirs
 
 
-def _descended(draws: Sequence[Draw], grid: Sequence[Recipe], centred: bool, rounds: int) -> Row:
+def _descended(draws: Sequence[Draw], grid: Sequence[Recipe], view: str, rounds: int) -> Row:
     """DP-FedAvg tuned per epsilon, with at most so many rounds."""
     few = [recipe for recipe in grid if recipe[1] <= rounds]
-    tuned = {e: _tuned(draws[:3], [DPFedAvg(e, *recipe) for recipe in few], centred, rounds) for e in EPSILONS}
-    scores = {e: [draw.theirs(tuned[e], centred) for draw in draws] for e in EPSILONS}
-    return {**_summed(scores), **{f"recipe {e:g}": str(peer) for e, peer in tuned.items()}}
+    return _scored(
+        draws, {e: _tuned(draws[:3], [DPFedAvg(e, *recipe) for recipe in few], view, rounds) for e in EPSILONS}, view
+    )
 
 
-def _tuned(draws: Sequence[Draw], recipes: Sequence[DPFedAvg], centred: bool, rounds: int) -> DPFedAvg:
+def _scored(draws: Sequence[Draw], peers: Mapping[float, DPFedAvg], view: str) -> Row:
+    """The scores of DP-FedAvg, and its recipes."""
+    scores = {e: [draw.theirs(peer, view) for draw in draws] for e, peer in peers.items()}
+    return {**_summed(scores), **{f"recipe {e:g}": str(peer) for e, peer in peers.items()}}
+
+
+def _recipe(text: str) -> Recipe:
+    """The recipe that a peer printed."""
+    clip, rounds, rate, local = re.findall(r"[\d.]+", text)
+    return float(clip), int(rounds), float(rate), int(local)
+
+
+def _tuned(draws: Sequence[Draw], recipes: Sequence[DPFedAvg], view: str, rounds: int) -> DPFedAvg:
     """The best recipe on the test rows, with other noise than it is scored with."""
-    ranked = sorted(recipes, key=lambda peer: -draws[0].theirs(peer, centred, 1))[:6]
+    ranked = sorted(recipes, key=lambda peer: -draws[0].theirs(peer, view, 1))[:6]
     longer = [replace(peer, rounds=rounds) for peer in ranked[:3] if rounds == _MANY]
-    return max((*ranked, *longer), key=lambda peer: sum(draw.theirs(peer, centred, 2) for draw in draws))
+    return max((*ranked, *longer), key=lambda peer: sum(draw.theirs(peer, view, 2) for draw in draws))
 
 
 def _summed(scores: Mapping[float, Sequence[float]]) -> dict[str, float]:
@@ -180,17 +218,18 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parties", nargs="+", type=int, choices=PARTIES, default=list(PARTIES))
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--keep", action="store_true", help="keep saved tables that this run does not measure")
+    parser.add_argument("--ours", action="store_true", help="keep the saved rows and recipes of DP-FedAvg")
 
 
 def tables(options: argparse.Namespace) -> Tables:
     """A table per data set, number of parties and partition."""
-    kept = dict(results("peers.parties")) if options.keep else {}
-    few = options.quick
+    found = dict(results("peers.parties")) if options.keep or options.ours else {}
+    kept, few = dict(found) if options.keep else {}, options.quick
     for (name, split), parties, alpha in itertools.product(_splits(options), options.parties, ALPHAS):
         draws = [Draw(dealt(split, parties, alpha, seed)) for seed in range(2 if few else options.draws)]
         title = f"{TITLE}{name}, {parties} parties, alpha {alpha:g}"
         kept.pop(title, None)
-        yield title, list(rows_of(draws, GRID[:2] if few else GRID))
+        yield title, list(rows_of(draws, GRID[:2] if few else GRID, found.get(title, ()) if options.ours else ()))
         if few:
             return
     yield from ((title, rows) for title, rows in kept.items() if title != "machine")

@@ -5,25 +5,31 @@ The release's sum is the rule; where the site that serves it stands is its own a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases
 from privstats.errors import DataError, HeadError, ReleaseError
+from privstats.heads.estimates.site import site_weights
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence, Released, require_release
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
-from privstats.moments.parties import direction
+from privstats.moments.party_descent import Block, direction
 from privstats.schema import PartySchema
+from privstats.schema.gradients import ROW_BITS
 
 __all__ = ["PartyDiscriminant"]
+
+_ROWS = 4096
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -31,12 +37,14 @@ class PartyDiscriminant(ClassHead):
     """``argmax_c W_c . (x - m)``: W is the released sum of one direction of each party, m the mean of a site's rows.
 
     Nothing in it is tuned. Rows of encoders have a common offset, which W alone would read as a preference for some
-    classes; m takes it out, and is worth up to 15 points (docs/papers_and_peers.md). Its probabilities are those of a
-    softmax of the scores and are not calibrated.
+    classes; m takes it out. And in most directions of the rows W is noise: with a site's rows each direction keeps the
+    share of W that the site's second moment and the known noise level leave likely (``heads.estimates.site``). Together
+    that is worth up to 18 points (docs/papers_and_peers.md). Its probabilities are those of a softmax of the scores and
+    are not calibrated.
 
     Attributes:
         center_: m, ``(d,)``; zeros without ``X_site``.
-        coef_, intercept_: W and ``-W m``.
+        coef_, intercept_: W, with ``X_site`` in the directions of its rows, and ``-W m``.
 
     Example:
         >>> X, y = np.array([[1.0, 0.2], [-1.0, 0.2]] * 20), np.array([1, 0] * 20)
@@ -53,7 +61,7 @@ class PartyDiscriminant(ClassHead):
     uses_public: ClassVar[bool] = False
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit on local records as if they were one party's, without rounding or noise; m is their mean.
+        """Fit on local records as if they were one party's, without a clip or noise; m is their mean.
 
         Args:
             X: features, shape ``(n, d)``; numpy, torch or anything array-like, at least one record.
@@ -63,8 +71,7 @@ class PartyDiscriminant(ClassHead):
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
-        onehot = np.eye(len(self.classes_))[index]
-        self._settle(direction(len(X), onehot.T @ X, X.T @ X), X.mean(axis=0))
+        self._settle(direction(_blocks(X, index), len(self.classes_), X.shape[1]), X.mean(axis=0))
         return self
 
     def fit_release(
@@ -82,7 +89,8 @@ class PartyDiscriminant(ClassHead):
             labels: names of all C classes, in order; the plan's ``class_names`` if omitted, and 0..C-1 where it has
                 none.
             X_site: rows of the site that will use the head, without labels, as ``predict`` takes them. **No promise
-                covers them**: the head holds their mean, so ``provenance_`` says that it must stay at that site.
+                covers them**: the head holds their mean and directions, so ``provenance_`` says that it must stay at
+                that site. A hundred rows say most of it; with one row W stays nearly as it is.
             public: refused; the head reads no class means.
 
         Guarantee:
@@ -103,11 +111,15 @@ class PartyDiscriminant(ClassHead):
         sums: Any = found.moments
         classes = class_labels(schema, schema.classes, labels)
         preprocessing = Preprocessing.of_release(found)
-        centre = np.zeros(schema.features) if X_site is None else _mean(preprocessing, X_site)
+        weights, centre = sums.P, np.zeros(schema.features)
+        if X_site is not None:
+            rows = _rows(preprocessing, X_site)
+            centre = rows.mean(axis=0)
+            weights = site_weights(weights, found.sigma["P"], rows - centre)
         self.classes_, self.preprocessing_, self.provenance_ = classes, preprocessing, UNKNOWN
         if preprocessing.inputs is not None:
             self.n_features_in_ = preprocessing.inputs
-        self._settle(sums.P, centre)
+        self._settle(weights, centre)
         made = Provenance.of([found])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = made if X_site is None else made.beside_exact_rows
         return self
@@ -134,12 +146,19 @@ class PartyDiscriminant(ClassHead):
         self.center_ = center
 
 
-def _mean(preprocessing: Preprocessing, X_site: Any) -> Array:
-    """The mean of rows behind the public map and the clip."""
+def _blocks(X: Array, index: NDArray[np.intp]) -> list[Block]:
+    """Rows in whole numbers, as fine as a party has them, some thousand at a time."""
+    rows = X / (np.abs(X).max() or 1.0)
+    whole = np.rint(rows * (2.0**ROW_BITS / math.sqrt(X.shape[1])))
+    return [(whole[at : at + _ROWS], index[at : at + _ROWS]) for at in range(0, len(X), _ROWS)]
+
+
+def _rows(preprocessing: Preprocessing, X_site: Any) -> Array:
+    """A site's rows behind the public map and the clip."""
     given = preprocessing.ordered(as_numpy(X_site))
     if np.ndim(given) != 2 or not len(given):
         raise DataError("X_site must be a matrix of at least one row, as predict takes them; or leave it out")
-    mean: Array = preprocessing.apply(given).mean(axis=0)
-    if not np.isfinite(mean).all():
+    rows: Array = preprocessing.apply(given)
+    if not np.isfinite(rows).all():
         raise DataError("X_site must hold finite numbers; drop or impute missing values")
-    return mean
+    return rows

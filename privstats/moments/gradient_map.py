@@ -23,6 +23,7 @@ __all__ = [
     "SHY",
     "Mapped",
     "exponentials",
+    "probabilities",
     "residual_map",
     "residuals_of",
     "shortened",
@@ -104,11 +105,9 @@ def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.int
 
 def residuals_of(scores: Whole, exponent: int, labels: NDArray[np.intp]) -> tuple[Whole, Whole]:
     """``p - e_y``, ``(n, C)``, and ``|p|^2``, ``(n,)``, of p = softmax(scores * 2**-exponent) in steps of 2**-20."""
-    numerators = exponentials(scores, exponent)
-    one = float(1 << PROBABILITY_BITS)
-    r = np.floor(numerators * one / numerators.sum(axis=1, keepdims=True))
+    r = probabilities(scores, exponent)
     square = np.vecdot(r, r)
-    r[np.arange(len(r)), labels] -= one
+    r[np.arange(len(r)), labels] -= float(1 << PROBABILITY_BITS)
     return r, square
 
 
@@ -169,6 +168,12 @@ def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
     unit[:, :-1] = np.trunc(np.divide(long, norm, out=np.zeros_like(z), where=norm > 0))
     unit[:, -1] = math.floor(steps * _INTERCEPT)
     return unit
+
+
+def probabilities(logits: Whole, exponent: int) -> Whole:
+    """floor(2**20 softmax(l)), l = logits * 2**-exponent."""
+    numerators = exponentials(logits, exponent)
+    return np.asarray(np.floor(numerators * float(1 << PROBABILITY_BITS) / numerators.sum(axis=1, keepdims=True)))
 
 
 def exponentials(logits: Whole, exponent: int) -> Whole:

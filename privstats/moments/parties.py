@@ -1,7 +1,7 @@
 """The sums of whole parties, and how one party's records become one direction of whole numbers.
 
-A function of all records of one party, so parts of a party do not add; parties do. The party's own class moments are
-exact whole numbers; its direction is float64, and the whole numbers that it is cut to are shortened as whole numbers.
+A function of all records of one party, so parts of a party do not add; parties do. ``party_descent`` finds the
+direction, in float64; the whole numbers that it is cut to are shortened as whole numbers.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.moments.accumulators import measured
 from privstats.moments.base import Moments, RealMoments
-from privstats.moments.clip_report import ClipReport
+from privstats.moments.clip_report import ClipReport, no_records, norm_histogram
+from privstats.moments.gradients import pieces
+from privstats.moments.grid import feature_grid
+from privstats.moments.party_descent import direction
 from privstats.schema import PartySchema
 from privstats.schema.public_values import Values
+from privstats.transforms import apply
 
-__all__ = ["PartyMoments", "RealPartyMoments", "cut", "direction", "measured_parties", "shortened"]
+__all__ = ["PartyMoments", "RealPartyMoments", "cut", "measured_parties", "shortened"]
 
-_PULL = 3.0  # of the mean eigenvalue of G: one number for all data sets (docs/papers_and_peers.md)
 _FACTOR_BITS = 32
 
 
@@ -73,36 +75,24 @@ def measured_parties(
 
     Guarantee:
         Unit one party. ``|P|_F <= 2**grid_bits`` in whole numbers, for any records and whatever float64 does; zeros for
-        a party without records, whose records are all 0, or whose records say the same of every class.
+        a party without records, or whose records are all 0.
 
     Raises:
         DataError: arrays that are no records of this schema.
     """
-    sums: Any = measured(schema.rows, X, y, progress)
-    P = cut(direction(sums.records, sums.A, sums.B), schema.steps)
-    return PartyMoments(schema, P, int(sums.records > 0), clip_report=sums.clip_report)
-
-
-def direction(records: int, A: NDArray[np.int64], B: NDArray[np.int64]) -> NDArray[np.float64]:
-    """``(Y - 1/C)'X / n (G + 3 (tr G / d) I)^-1`` at length 1, ``(C, d)``; zeros where it has no direction.
-
-    The matrix is positive with a condition of at most d / 3 + 1, so it is never singular, and its entries are below
-    2**63, so nothing overflows.
-
-    Args:
-        records: n.
-        A: class sums in grid steps, ``(C, d)``.
-        B: second moment in squared grid steps, ``(d, d)``; G is B / n.
-    """
-    flat = np.zeros(A.shape)
-    trace = float(np.trace(B))
-    if trace <= 0:
-        return flat
-    G = (B + (_PULL * trace / len(B)) * np.eye(len(B))) / records
-    cross = (A - A.mean(axis=0)) / records
-    V = np.linalg.solve(G, cross.T).T
-    length = float(np.linalg.norm(V))
-    return V / length if 0 < length < math.inf else flat
+    grid, transform = feature_grid(schema.rows), schema.transform
+    blocks, report = [], no_records(schema.features)
+    for raw, labels in pieces(schema.rows, X, y, progress):
+        rows = np.empty((len(raw), schema.features))
+        if transform:
+            raw = raw.astype(np.float64)
+            grid.require_finite(raw)
+        found = grid.quantize(apply(transform, raw), rows)
+        counts = tuple(norm_histogram(found.norms, schema.rows.steps).tolist())
+        report += ClipReport(len(rows), found.clipped, 0, counts, found.energy, schema.features)
+        blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # whole numbers below 2**24
+    P = cut(direction(blocks, schema.classes, schema.features), schema.steps)
+    return PartyMoments(schema, P, int(report.records > 0), clip_report=report)
 
 
 def cut(V: NDArray[np.float64], steps: int) -> NDArray[np.int64]:

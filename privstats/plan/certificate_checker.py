@@ -35,12 +35,12 @@ SHARES: dict[str, Table] = {  # percent, where a plan names none; letters that a
     "within": {"N": 2, "L": 5, "A": 80}, "gradients": {"g": 99, "k": 1}, "gaussians": {"N": 2, "x": 48},
     "logistic": {"g": Fraction("59.1"), "H": Fraction("40.9")}}
 MATRICES = "BSGHQLMV"  # of all tasks the letters of symmetric matrices, whose diagonal has sqrt(2) times the noise
-VECTORS = {"ridge": "xb", "score": "xra", "gradients": "xrk", "counts": "", "calibration": "v", "parties": "a"}
+VECTORS = {"ridge": "xb", "score": "xra", "gradients": "xrk", "counts": "", "calibration": "v", "party-softmax": "a"}
 PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell or of all; "=": of equal places only
     "classes": {"N": ("cell",), "A": ("cell", "x"), "B": ("", "x", "x"), "S": ("cell", "x", "x"), "D": ("=", "x", "x")},
     "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
     "score": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
-    "parties": {"P": ("", "a")}, "mean": {"x": ("", "x")}}  # a: of a party's direction the entries of one class
+    "party-softmax": {"P": ("", "a")}, "mean": {"x": ("", "x")}}  # a: of a party's direction the entries of one class
 UNGRIDDED = ("counts", "sites")  # of all other tasks the tables of a certificate name grid_bits
 LETTERS = {**{task: "".join(rows) for task, rows in PRODUCTS.items()}, "counts": "T", "sites": "NQ", "within": "NLAB"}
 # fmt: on
@@ -135,7 +135,7 @@ def bound(schema: Table, weights: dict[str, Fraction], adjacency: str, held: Any
     if task == "score" and schema["family"] == "logistic":
         return _logistic(g, H) * (1 + swap) + 2 * g * swap
     add = count + first + second + G + h + q + g + H + max(square, 2 * left**2) * w["t"] + square * w["P"]
-    if not swap or task in ("gradients", "calibration", "parties"):
+    if not swap or task in ("gradients", "calibration", "party-softmax"):
         return 4 * g + first + ((R + left) ** 2 + left**2) * w["t"] + 4 * square * w["P"] if swap else add
     if task == "score":
         return max(4 * g + H, 2 * g + 2 * H + g**2 / (2 * H) if g <= 2 * H and H else ZERO)
@@ -274,7 +274,7 @@ def _plan(text: str, claimed: Table) -> Table:
     held, clip = (privacy.get(name, 0) if client else 0 for name in ("max_records_per_client", "client_clip"))
     local = any(step["kind"] == "transport" for step in schema["transform"])
     usual = held and privacy["adjacency"] == "add-remove" if client else privacy["unit"] == "record" and not local
-    proved = {"gaussians": usual and clip, "parties": held == 1 and not clip}.get(schema["task"], usual)
+    proved = {"gaussians": usual and clip, "party-softmax": held == 1 and not clip}.get(schema["task"], usual)
     require(proved, "unit", "no sensitivity is proved for it")
     return {**stored, "clip": clip, "held": held}
 

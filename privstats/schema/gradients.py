@@ -20,7 +20,16 @@ from privstats.schema.ridge import RidgeSchema
 from privstats.schema.statistic import GRADIENT_TABLE, Statistic, by_letter, letters_of
 from privstats.transforms import Transform
 
-__all__ = ["GRADIENT_STATISTICS", "ROW_BITS", "GradientSchema", "check_widths", "class_rows", "settle_round"]
+__all__ = [
+    "GRADIENT_STATISTICS",
+    "ROW_BITS",
+    "GradientSchema",
+    "check_exact",
+    "check_widths",
+    "class_rows",
+    "settle_classes",
+    "settle_round",
+]
 
 GRADIENT_STATISTICS = letters_of(GRADIENT_TABLE)
 
@@ -199,15 +208,33 @@ def settle_round(schema: Any) -> None:
     settle(schema, **checked_vectors(schema))
     settle(schema, expected_records=whole("expected_records", schema.expected_records, 1, "write down how many"))
     settle(schema, course_mu=size("course_mu", schema.course_mu, "take it from the course"))
-    if schema.features > _MOST_FEATURES:
-        raise SchemaError(f"features must be at most {_MOST_FEATURES}, got {schema.features}; project them first")
+    check_exact(schema)
     if schema.classes is None:
         return
+    settle_classes(schema)
+    if schema.clip_norm != 1.0:
+        raise SchemaError("a round of classes takes rows of norm 1: leave clip_norm at 1, as UnitNorm() has it")
+
+
+def check_exact(schema: Schema) -> None:
+    """Refuse so many features that a logit is no exact sum of whole numbers.
+
+    Raises:
+        SchemaError: features beyond 65,536.
+    """
+    if schema.features > _MOST_FEATURES:
+        raise SchemaError(f"features must be at most {_MOST_FEATURES}, got {schema.features}; project them first")
+
+
+def settle_classes(schema: Any) -> None:
+    """Check and keep ``classes`` and ``class_names`` of what is measured by a softmax.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+    """
     settle(schema, classes=whole("classes", schema.classes, 2, "one class has nothing to tell apart: give two or more"))
     if schema.classes > _MOST_CLASSES:
         raise SchemaError(f"classes must be at most {_MOST_CLASSES}, got {schema.classes}; merge some")
-    if schema.clip_norm != 1.0:
-        raise SchemaError("a round of classes takes rows of norm 1: leave clip_norm at 1, as UnitNorm() has it")
     settle(schema, class_names=checked_names("class_names", schema.class_names, schema.classes, "classes"))
 
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import privstats as ps
 from benchmarks import peer_tables
 from benchmarks.data import private_tasks
 from benchmarks.measuring import results
-from benchmarks.peers import ccvr, dp_fedavg, fedpft, flower, ours, parties, scaffold, softmax, story
+from benchmarks.peers import ccvr, dp_fedavg, fedpft, flower, ours, parties, party_choices, scaffold, softmax, story
 from benchmarks.peers.compare import summary
 from benchmarks.peers.dp_fedavg import DPFedAvg
 from benchmarks.peers.engine import on_the_engine
@@ -125,6 +126,18 @@ def test_stacked_dp_fedavg_is_flowers(digits):
         replace(peer, rounds=1), None
     )
     assert noise.std() == pytest.approx(replace(peer, rounds=1).multiplier * 0.3 / 5, rel=0.1)
+
+
+def test_choices_in_floats_start_from_what_a_party_sends(digits):
+    X, y = digits.parts[0]
+    descended = party_choices.descended((X, y), 10)
+    sent = ps.measure(ps.PartySchema(10, 64), X, y).real().P
+    np.testing.assert_allclose(descended / np.linalg.norm(descended), sent, atol=1e-3)
+
+
+def test_a_recipe_is_read_as_it_was_printed():
+    peer = DPFedAvg(8.0, 0.3, 3, 16.0, 5)
+    assert DPFedAvg(8.0, *parties._recipe(str(peer))) == peer
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 8.0])

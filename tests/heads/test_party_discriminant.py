@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 import privstats as ps
 from privstats import heads
 from privstats.errors import DataError, HeadError, ReleaseError
+from privstats.heads.estimates.site import site_weights
 from privstats.randomness import seeded
 from privstats.transforms import CentreRows, UnitNorm
 from privstats.workflows.simulate import dirichlet_partition
@@ -37,28 +38,34 @@ def release() -> ps.Release:
     return released()
 
 
-def test_its_rule_is_the_sum_and_no_intercept_but_the_centres(release: ps.Release) -> None:
-    plain, centred = (heads.PartyDiscriminant().fit_release(release, X_site=site) for site in (None, SITE))
+def test_its_rule_is_the_sum_and_no_intercept_but_the_sites_own(release: ps.Release) -> None:
+    plain, site = (heads.PartyDiscriminant().fit_release(release, X_site=rows) for rows in (None, SITE))
     U = UnitNorm().apply(SITE.astype(float))
     np.testing.assert_array_equal(plain.coef_, release.moments.P)
-    np.testing.assert_array_equal(centred.coef_, release.moments.P)
     assert not plain.center_.any()
     assert not plain.intercept_.any()
-    np.testing.assert_allclose(centred.center_, U.mean(axis=0))
-    np.testing.assert_allclose(centred.decision_function(SITE), (U - U.mean(axis=0)) @ release.moments.P.T, atol=1e-12)
-    assert centred.classes_.tolist() == list(NAMES)
+    away = U - U.mean(axis=0)
+    np.testing.assert_allclose(site.coef_, site_weights(release.moments.P, 0.0, away), atol=1e-12)
+    np.testing.assert_allclose(site.center_, U.mean(axis=0))
+    np.testing.assert_allclose(site.decision_function(SITE), away @ site.coef_.T, atol=1e-12)
+    assert site.classes_.tolist() == list(NAMES)
 
 
-def test_the_sites_own_mean_is_worth_many_points(release: ps.Release) -> None:
+def test_the_sites_own_rows_are_worth_many_points(release: ps.Release) -> None:
     plain, centred = (heads.PartyDiscriminant().fit_release(release, X_site=site) for site in (None, SITE))
     truth = np.array(NAMES)[Y[:600]]
     assert centred.score(SITE, truth) > plain.score(SITE, truth) + 0.03
     assert centred.score(SITE, truth) > 0.8
 
 
-def test_under_a_promise_for_parties_it_still_learns() -> None:
-    head = heads.PartyDiscriminant().fit_release(released(parties=80, epsilon=8.0), X_site=SITE)
-    assert head.score(SITE, np.array(NAMES)[Y[:600]]) > 0.5
+def test_under_a_promise_the_sites_rows_say_what_is_noise() -> None:
+    released_ = released(parties=80, epsilon=3.0)
+    head = heads.PartyDiscriminant().fit_release(released_, X_site=SITE)
+    U = UnitNorm().apply(SITE.astype(float))
+    truth = np.array(NAMES)[Y[:600]]
+    centred = np.array(NAMES)[((U - U.mean(axis=0)) @ released_.moments.P.T).argmax(axis=1)]
+    assert head.score(SITE, truth) > 0.5
+    assert head.score(SITE, truth) > (centred == truth).mean()
 
 
 def test_with_rows_of_the_site_no_promise_covers_the_head(tmp_path: Any) -> None:
@@ -81,9 +88,8 @@ def test_with_rows_of_the_site_no_promise_covers_the_head(tmp_path: Any) -> None
 def test_one_partys_records_in_one_place_are_the_definition() -> None:
     U = UnitNorm().apply(X.astype(float))
     head = heads.PartyDiscriminant().fit(U, Y)
-    G, n = U.T @ U / len(U), len(U)
-    V = (np.eye(10)[Y] - 0.1).T @ U / n @ np.linalg.inv(G + 3 * np.trace(G) / 64 * np.eye(64))
-    np.testing.assert_allclose(head.coef_, V / np.linalg.norm(V), atol=1e-12)
+    schema = ps.PartySchema(10, 64, grid_bits=20)
+    np.testing.assert_allclose(head.coef_, ps.measure(schema, U, Y).real().P, atol=1e-4)
     np.testing.assert_allclose(head.center_, U.mean(axis=0))
     assert head.score(U, Y) > 0.85
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -14,7 +15,8 @@ from hypothesis.extra import numpy as arrays
 import privstats as ps
 from privstats.encoding import flatten
 from privstats.errors import DataError, LedgerError, PlanError, SchemaError
-from privstats.moments.parties import PartyMoments, cut, direction, shortened
+from privstats.moments import gradients, parties, party_descent
+from privstats.moments.parties import PartyMoments, cut, shortened
 from privstats.randomness import seeded
 from privstats.transforms import UnitNorm
 from tests import made
@@ -40,9 +42,12 @@ def square(P: Any) -> int:
 def in_floats(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The definition, in real numbers."""
     U = X / np.linalg.norm(X, axis=1, keepdims=True)
-    G = U.T @ U / len(U)
-    V = (np.eye(C)[y] - 1 / C).T @ U / len(U) @ np.linalg.inv(G + 3 * np.trace(G) / D * np.eye(D))
-    return np.asarray(V / np.linalg.norm(V))
+    W = ahead = np.zeros((C, U.shape[1]))
+    for step in range(30):
+        scores = np.exp(U @ ahead.T)
+        before, W = W, ahead + C * (np.eye(C)[y] - scores / scores.sum(axis=1, keepdims=True)).T @ U / len(U)
+        ahead = W + step / (step + 3) * (W - before)
+    return np.asarray(W / np.linalg.norm(W))
 
 
 def test_the_direction_is_that_of_the_definition_up_to_the_grid() -> None:
@@ -83,7 +88,7 @@ def test_no_records_break_the_bound(scale: float, same: bool) -> None:
 
 
 def test_a_direction_that_fails_to_be_a_number_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(np.linalg, "solve", lambda G, cross: np.full(cross.shape, np.nan))
+    monkeypatch.setattr(parties, "direction", lambda _, classes, features: np.full((classes, features), np.nan))
     assert not ps.measure(SCHEMA, *records(50)).P.any()
 
 
@@ -93,17 +98,58 @@ def test_a_party_without_records_or_with_nothing_to_say_sends_zeros() -> None:
     rows = np.tile(np.eye(D)[:1], (C, 1))
     assert not ps.measure(SCHEMA, rows, np.arange(C)).P.any()  # the same row in every class
     assert not ps.measure(ps.PartySchema(C, D), 0 * rows, np.arange(C)).P.any()
-    assert not direction(0, np.zeros((C, D), np.int64), np.zeros((D, D), np.int64)).any()
 
 
-def test_a_party_is_one_record_however_many_it_holds_and_in_any_batches() -> None:
+def test_a_party_is_one_record_however_many_it_holds_and_in_any_batches(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Orders, batches, containers and the pieces of a pass: a sum of floats would give it away."""
     X, y = records(300)
     whole = ps.measure(SCHEMA, X, y)
     order = np.random.default_rng(1).permutation(300)
     batches = ps.measure(SCHEMA, ((X[order[k : k + 70]], y[order[k : k + 70]]) for k in range(0, 300, 70)))
     assert whole == batches
     assert whole.records == batches.records == 1
+    assert whole.clip_report == batches.clip_report
+    assert whole.clip_report == ps.measure(SCHEMA.rows, X, y).clip_report
+    np.save(tmp_path / "X.npy", X)
+    for container in (tmp_path / "X.npy", sp.csr_array(X), X.tolist()):
+        assert whole == ps.measure(SCHEMA, container, y)
     assert whole == ps.measure(SCHEMA, np.tile(X, (3, 1)), np.tile(y, 3))
+    monkeypatch.setattr(gradients, "_ROWS", 7)
+    assert whole == ps.measure(SCHEMA, X[::-1], y[::-1])
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0, 3, 200]), st.sampled_from([1e-4, 1.0, 1e4]))
+def test_attack_no_party_makes_a_logit_that_floats_would_round(seed: int, empty: int, scale: float) -> None:
+    """Most rows are 0, or all lie far inside or outside the clip: logits are whole numbers, and order is nothing."""
+    rng = np.random.default_rng(seed)
+    X, y = np.zeros((5 + empty, D)), rng.integers(0, C, 5 + empty)
+    X[:5] = rng.normal(size=(5, D)) * scale
+    order = rng.permutation(len(X))
+    schema = ps.PartySchema(C, D)
+    with pytest.MonkeyPatch.context() as patch:
+        assert largest_logit(patch, schema, X, y) < 2.0**53
+    assert ps.measure(schema, X, y) == ps.measure(schema, X[order], y[order])
+
+
+def test_weights_are_cut_before_rows_are_multiplied_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(party_descent, "_MOST", 1000.0)
+    assert 2.0**16 < largest_logit(monkeypatch, SCHEMA, *records(50)) <= 2.0**16 * 1000 * math.sqrt(D)
+
+
+def largest_logit(patch: pytest.MonkeyPatch, schema: ps.PartySchema, X: np.ndarray, y: np.ndarray) -> float:
+    """Of a party's whole descent, in whole numbers."""
+    right, seen = party_descent.probabilities, [0.0]
+
+    def watched(logits: np.ndarray, exponent: int) -> np.ndarray:
+        seen.append(float(np.abs(logits).max()))
+        assert (logits == np.rint(logits)).all()
+        return right(logits, exponent)
+
+    patch.setattr(party_descent, "probabilities", watched)
+    ps.measure(schema, X, y)
+    return max(seen)
 
 
 def test_the_federated_sum_is_the_sum_of_the_directions_to_the_last_digit() -> None:
@@ -123,10 +169,10 @@ def test_the_noise_is_one_over_mu_for_a_party_that_comes_and_twice_that_for_an_e
     model: str, adjacency: Any, factor: float
 ) -> None:
     promise = made.promise(model, epsilon=8.0, adjacency=adjacency, **PARTY)
-    plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(20, 20, 20), privacy=promise)
+    plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(5, 5, 5), privacy=promise)
     assert plan.noise is not None
     assert plan.noise.sigma["P"] == pytest.approx(factor / plan.noise.mu, rel=1e-12)
-    release = ps.simulate(plan, [records(9, k) for k in range(20)], rng=seeded(0))
+    release = ps.simulate(plan, [records(9, k) for k in range(5)], rng=seeded(0))
     assert release.moments.P.shape == (C, D)
 
 
@@ -150,9 +196,11 @@ def test_attack_a_direction_of_an_odd_number_of_records_is_none(records: Any) ->
         PartyMoments(SCHEMA, P, records=records)
 
 
-def test_a_system_that_no_party_can_solve_is_refused_before_all_agree_on_it() -> None:
-    with pytest.raises(SchemaError, match="features must be at most 8192, not 60000"):
-        ps.PartySchema(2, 60_000)
+def test_sums_that_are_not_exact_are_refused_before_all_agree_on_them() -> None:
+    with pytest.raises(SchemaError, match="features must be at most 65536, got 70000"):
+        ps.PartySchema(2, 70_000)
+    with pytest.raises(SchemaError, match="classes must be at most 8192, got 9000"):
+        ps.PartySchema(9_000, 2)
 
 
 def test_a_cohort_of_more_parties_than_records_is_refused() -> None:
@@ -212,3 +260,11 @@ def test_attack_a_ledger_of_another_unit_does_not_price_a_party_too_low(
     ledger.set_cap("parties", **made.cap(epsilon=9.0, unit="client"))
     assert plan.noise is not None
     assert ledger.spend("parties", plan=plan.digest, run=b"run", **spend).mu == plan.noise.mu
+
+
+def test_a_plan_of_another_direction_is_refused_by_the_word_for_it() -> None:
+    """Of earlier versions "parties" was a ridge step: two versions of one plan would measure two things."""
+    text = made.plan(SCHEMA, ps.Cohort(5, 5, 5), None).to_toml()
+    assert 'task = "party-softmax"' in text
+    with pytest.raises(PlanError, match=r"schema\.task must be one of .*'party-softmax'.*, got 'parties'"):
+        ps.Plan.from_toml(text.replace("party-softmax", "parties"))

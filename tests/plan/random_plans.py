@@ -118,7 +118,7 @@ def _privacy(chance: random.Random, schema: Schema, model: Any) -> ps.Privacy:
         most = chance.randint(1, 200)
         clip = {"client_clip": chance.uniform(1, most)} if chance.random() < 0.5 or schema.task == "gaussians" else {}
         unit = {"unit": "client", "adjacency": "add-remove", "max_records_per_client": most, **clip}
-    if schema.task == "parties":
+    if schema.task == "party-softmax":
         unit = {
             "unit": "client",
             "adjacency": chance.choice(["add-remove", "replace-one"]),
