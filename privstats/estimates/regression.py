@@ -19,11 +19,12 @@ from privstats.estimates.spectrum import Array, NoisyGram, denoise_spectrum, den
 
 __all__ = ["RESIDUAL_SHARES", "RidgeRecipe", "RidgeState", "RidgeWhitening", "ridge_refined", "ridge_started"]
 
-RESIDUAL_SHARES: Mapping[str, float] = {"g": 0.98, "kappa": 0.02}
+RESIDUAL_SHARES: Mapping[str, float] = {"g": 0.95, "kappa": 0.05}
 """Shares of a round's mu^2: the gradient's, and that of the count of residuals within the clip."""
 
 _LEAST_EIGENVALUE = 1e-6
 _LEAST_CURVATURE = 0.1
+_MANY_ROUNDS = 12
 
 
 @dataclass(frozen=True)
@@ -82,24 +83,26 @@ class RidgeRecipe:
         """g: the residuals' clip, in standard deviations of a residual, that makes a round most informative.
 
         The error of Newton's estimate of an entry, in units of a Gaussian residual and at mean curvature 1 / d, is the
-        noise of the gradient and the sampling error, over the share of a gradient that clipping leaves. g is where ``(d
-        g^2 / (n mu_t^2) + E min(r^2, g^2)) / P(|r| <= g)^2`` is least, between 1/4 and 2. Under strong noise g is
-        small, so that little more than signs remain; with little noise only outliers are clipped.
+        noise of the gradient and of the count, and the sampling error, over the share of a gradient that clipping
+        leaves. g is where ``(d (g^2 + 1 / (k d^2)) / (n mu_t^2) + E min(r^2, g^2)) / P(|r| <= g)^2`` is least, between
+        1/4 and 2, with k the count's share. Under strong noise g is small, so that little more than signs remain; with
+        little noise only outliers are clipped.
         """
-        g = np.geomspace(0.25, 2.0, 1_000)
+        g, count = np.geomspace(0.25, 2.0, 1_000), RESIDUAL_SHARES["kappa"]
         within = 2 * ndtr(g) - 1
         square = within - 2 * g * np.exp(-np.square(g) / 2) / math.sqrt(2 * math.pi) + np.square(g) * (1 - within)
-        noise = self.features * np.square(g) / (self.records * self.round_mu**2)
+        noise = self.features * (np.square(g) + 1 / (count * self.features**2)) / (self.records * self.round_mu**2)
         return float(g[int(((noise + square) / np.square(within)).argmin())])
 
     @property
     def kept(self) -> float:
-        """b = max(1/2, g / 2): the part of its length that a row of root mean square length keeps in a round.
+        """b = max(1/2, g / 2), and 1 of few rounds: the part of its length that a row of mean square length keeps.
 
         The noise is that of the longest row. So under strong noise, where residuals become signs, rows become
-        directions: all but the shortest get norm 1. With little noise only outliers are shortened.
+        directions: all but the shortest get norm 1. With little noise only outliers are shortened. Gradients of
+        directions have other curvatures than the first release tells, which many rounds find out and few do not.
         """
-        return max(0.5, self.width / 2)
+        return max(0.5, self.width / 2) if self.rounds >= _MANY_ROUNDS else 1.0
 
     def clip(self, deviation: float) -> float:
         """c = min(g deviation, 2 Y): the clip of residuals of this standard deviation."""
