@@ -1,6 +1,7 @@
 """Regression under privacy: one release, rounds, and what others train, on five problems.
 
     python -m benchmarks.refinement.regression --save
+    python -m benchmarks.refinement.regression --save --keep --models "refined, T = 24"  # all others as they are saved
 
 Test MSE; record level, add-remove, delta 1e-5. Every draw is another split (another data set, where it is made up) and
 another noise. DP-GD and DP-SGD are tuned for each cell on held-out records at no charge; privstats runs as it is.
@@ -23,7 +24,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import train_test_split
 
 import privstats as ps
-from benchmarks.measuring import Row, Rows, Tables, command
+from benchmarks.measuring import Row, Rows, Tables, command, results
 from benchmarks.papers.ridge.data import client_rows
 from benchmarks.refinement import least_squares
 from benchmarks.refinement.least_squares import DELTA, Bounds, Split, mse
@@ -125,6 +126,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     names = [problem.name for problem in PROBLEMS]
     parser.add_argument("--data", nargs="+", default=names, choices=names, metavar="DATA")
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS), metavar="MODEL")
+    parser.add_argument("--keep", action="store_true", help="keep the saved rows of the models that are not named")
 
 
 def tables(options: argparse.Namespace) -> Tables:
@@ -133,8 +135,11 @@ def tables(options: argparse.Namespace) -> Tables:
         options.epsilons, options.draws = [3.0], 1
         options.models = ["one release, Wiener", "refined, T = 4", "full-batch DP-GD"]
         options.data = ["diabetes"]
+    saved = results("refinement.regression") if options.keep else {}
     for problem in (problem for problem in PROBLEMS if problem.name in options.data):
-        yield TITLE + problem.name, compared(problem, options.epsilons, options.draws, options.models)
+        title = TITLE + problem.name
+        rows = [*saved.get(title, ()), *compared(problem, options.epsilons, options.draws, options.models)]
+        yield title, list({row["model"]: row for row in rows}.values())
 
 
 def compared(problem: Problem, epsilons: Sequence[float], draws: int, models: Sequence[str]) -> Rows:

@@ -346,7 +346,8 @@ def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | ModuleRounds | Rid
     records = said.expected_records if said else first.plan.cohort.max_records
     try:
         mu = said.course_mu if said else _alone_mu(first.plan, records)
-        recipe = recipe_for(first.plan.schema, records, mu, max(1, len(rest)), getattr(said, "module", None))
+        module = getattr(said, "module", None)
+        recipe = recipe_for(first.plan.schema, records, mu, _rounds_of(mu, first.plan, rest), module)
     except PlanError as error:
         raise ReleaseError(f"no rounds follow on this first release: {error}") from None
     if rest and isinstance(recipe, SoftmaxRounds) and rest[-1].plan.schema == recipe.calibration:
@@ -354,6 +355,13 @@ def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | ModuleRounds | Rid
     if any(each.plan.schema != recipe.schema for each in rest):
         raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
     return recipe
+
+
+def _rounds_of(mu: float, first: Plan, rest: Sequence[Release]) -> int:
+    """Over how many rounds a course of this mu divides what its first release leaves, from the noise of one of them."""
+    if not rest:
+        return 1
+    return max(1, round((mu**2 - record_mu(first) ** 2) / record_mu(rest[0].plan) ** 2))
 
 
 def _alone_mu(first: Plan, records: int) -> float:

@@ -151,7 +151,7 @@ class Rounds:
             mu = whole_mu(self.first, self.records)
         else:
             mu = rounded_down(record_mu(self.first) / math.sqrt(self.release_share))
-        return recipe_for(self.first.schema, self.records, mu, self.rounds, self.module)
+        return recipe_for(self.first.schema, self.records, mu, self.rounds + self.retries, self.module)
 
     @cached_property
     def template(self) -> Plan:

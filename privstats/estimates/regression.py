@@ -24,6 +24,7 @@ RESIDUAL_SHARES: Mapping[str, float] = {"g": 0.95, "kappa": 0.05}
 
 _LEAST_EIGENVALUE = 1e-6
 _LEAST_CURVATURE = 0.1
+_MANY_ROUNDS = 12
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,16 @@ class RidgeRecipe:
         noise = self.features * (np.square(g) + 1 / (count * self.features**2)) / (self.records * self.round_mu**2)
         return float(g[int(((noise + square) / np.square(within)).argmin())])
 
+    @property
+    def kept(self) -> float:
+        """b = max(1/2, g / 2), and 1 of few rounds: the part of its length that a row of mean square length keeps.
+
+        The noise is that of the longest row. So under strong noise, where residuals become signs, rows become
+        directions: all but the shortest get norm 1. With little noise only outliers are shortened. Gradients of
+        directions have other curvatures than the first release tells, which many rounds find out and few do not.
+        """
+        return max(0.5, self.width / 2) if self.rounds >= _MANY_ROUNDS else 1.0
+
     def clip(self, deviation: float) -> float:
         """c = min(g deviation, 2 Y): the clip of residuals of this standard deviation."""
         return min(self.width * deviation, 2 * self.target_bound)
@@ -102,13 +113,14 @@ class RidgeRecipe:
 class RidgeWhitening:
     """The public map of all gradient rounds, ``u(x) = M'x / B``, shortened to norm 1 (a regression needs the length).
 
-    ``M = V diag P`` with ``P = (l + .3 mean l)^(-1/2)`` and ``B = sqrt(sum l P^2)``. What is published is
+    ``M = V diag P`` with ``P = (l + .3 mean l)^(-1/2)`` and ``B = b sqrt(sum l P^2)``. What is published is
     ``V diag P V' / B``, which neither signs nor nearly equal eigenvalues move.
 
     Attributes:
         vectors: V, ``(d, d)``, orthonormal columns.
         values: l, ``(d,)``, denoised eigenvalues of G / n.
         scale: P, ``(d,)``, all above 0.
+        kept: b, the part of its length that a row of root mean square length keeps.
 
     Example:
         >>> from privstats.estimates.regression import RidgeRecipe, RidgeWhitening
@@ -123,6 +135,7 @@ class RidgeWhitening:
     vectors: Array
     values: Array
     scale: Array
+    kept: float
 
     @classmethod
     def of(cls, recipe: RidgeRecipe, sums: NoisyGram) -> RidgeWhitening:
@@ -138,12 +151,12 @@ class RidgeWhitening:
         trace = float(positive_part(np.trace(sums.G) / (n * d), sums.sigma_G / (n * math.sqrt(d))))
         mean = min(max(trace, _LEAST_EIGENVALUE * recipe.clip_norm**2), recipe.clip_norm**2 / d)
         values = values * (mean / values.mean()) if values.any() else np.full(d, mean)
-        return cls(spectrum.vectors, values, (values + 0.3 * mean) ** -0.5)
+        return cls(spectrum.vectors, values, (values + 0.3 * mean) ** -0.5, recipe.kept)
 
     @property
     def length(self) -> float:
-        """B = sqrt(sum l P^2), the root mean square of ``|M'x|``."""
-        return math.sqrt(float(self.values @ np.square(self.scale)))
+        """B = b sqrt(sum l P^2), the part b of the root mean square of ``|M'x|``."""
+        return self.kept * math.sqrt(float(self.values @ np.square(self.scale)))
 
     @property
     def matrix(self) -> Array:
@@ -153,7 +166,7 @@ class RidgeWhitening:
 
     @property
     def curvature(self) -> Array:
-        """Kd, ``(d,)``: the diagonal of E u u', no less than a tenth of its mean."""
+        """Kd, ``(d,)``: the diagonal of E u u' if no row is shortened, no less than a tenth of its mean."""
         K = self.values * np.square(self.scale / self.length)
         return np.asarray(np.maximum(K, _LEAST_CURVATURE * K.mean()))
 
@@ -242,7 +255,7 @@ def ridge_refined(
     """The state after one gradient round.
 
     For Gaussian residuals clipping scales every gradient by the share within the clip, so a hypothesis about their size
-    fixes the length of a step.
+    fixes the length of a step. Shortening the rows scales it by b.
 
     Args:
         recipe, whitening: the course's.
@@ -264,8 +277,8 @@ def ridge_refined(
     """
     n, diagonal, point = recipe.records, whitening.curvature, state.weights
     filters = state.filters.counted(point, (within / n, sigma[1] / n), state.clip, n, diagonal)
-    shares = filters.within(point, state.clip, diagonal)
-    told, noise, share = whitening.vectors.T @ gradient / n, sigma[0] / n, float(filters.belief @ shares)
+    shares, whole = filters.within(point, state.clip, diagonal), n * whitening.kept
+    told, noise, share = whitening.vectors.T @ gradient / whole, sigma[0] / whole, float(filters.belief @ shares)
     history = state.history.on(point, told / share, noise / share)
     curvature = history.curvature(diagonal)
     filters = filters.pointed(point, curvature.solved(told), curvature.noise(noise), shares, diagonal)

@@ -105,6 +105,16 @@ def test_a_recipe_that_is_asked_round_by_round_says_what_it_says_at_once() -> No
             np.testing.assert_array_equal(one.weights, two.weights)
 
 
+def test_a_part_of_a_course_is_read_by_the_map_that_the_whole_published() -> None:
+    """How far rows are shortened follows from the noise of a round, of which there may be fewer so far, or retried."""
+    course = rounds(RIDGE, 12, epsilon=1.0, retries=2)
+    releases = ps.simulate(course, shards(RIDGE), rng=seeded(1))
+    for seen in (releases[:2], releases[:5], releases):
+        own, read = course.recipe.states(seen)[0], recipe_of(seen).states(seen)[0]
+        np.testing.assert_array_equal(read.matrix, own.matrix)
+        assert read.kept < 1
+
+
 @pytest.mark.parametrize(("schema", "epsilon", "T"), [(SOFTMAX, 1.0, 4), (SOFTMAX, 4.0, 6), (RIDGE, 4.0, 4)])
 def test_where_nobody_says_how_many_rounds_the_budget_does(schema: Any, epsilon: float, T: int) -> None:
     assert ps.Rounds.within(plan_of(schema, epsilon=epsilon)).rounds == T

@@ -73,6 +73,36 @@ def test_rows_are_shortened_to_norm_one_and_never_stretched(d, level, seed):
     assert (whitening.curvature > 0).all()
 
 
+def test_under_strong_noise_rows_become_directions_and_without_noise_they_keep_their_length():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 8)) * rng.uniform(0.6, 2, 500)[:, None]
+    whole = {"features": 8, "records": 500, "clip_norm": 9.0, "target_bound": 1.0, "rounds": 24}
+    drowned, exact = (RidgeRecipe(mu=mu, **whole) for mu in (0.05, math.inf))
+    assert (drowned.kept, exact.kept) == (0.5, pytest.approx(1))
+    sums = sums_of(X, X[:, 0])
+    rows = [RidgeWhitening.of(recipe, sums).rows(X) for recipe in (drowned, exact)]
+    short = [(np.linalg.norm(each, axis=1) < 1 - 1e-9).mean() for each in rows]
+    assert short[0] < 0.2
+    assert short[1] > 0.5
+    assert replace(drowned, rounds=6).kept == 1
+
+
+def test_a_step_is_as_long_whatever_rows_of_one_length_keep():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 4))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = X @ np.array([1.0, -1.0, 0.5, 0.0])
+    recipe, sums = RidgeRecipe(4, 20_000, 1.0, 1.0, 9.0, 4), replace(sums_of(X, y), sigma_G=1.0)
+    found = []
+    for kept in (1.0, 0.5, 0.25):
+        whitening = replace(RidgeWhitening.of(recipe, sums), kept=kept)
+        state = replace(ridge_started(recipe, sums, whitening), weights=np.zeros(4), clip=9.0)
+        state = ridge_refined(recipe, whitening, state, y @ whitening.rows(X), 2e4, (1.0, 1.0))
+        found.append(whitening.published(state.weights))
+    np.testing.assert_allclose(found[1:], [found[0], found[0]], atol=0.02)
+    assert np.linalg.norm(found[0]) > 0.5
+
+
 def test_a_release_without_any_signal_still_whitens():
     whitening = RidgeWhitening.of(
         RidgeRecipe(3, 10, 1.0, 1.0, 1.0, 4), NoisyGram(np.zeros((3, 3)), np.zeros((3, 1)), 0.0, 0.0, 0.0, 0.0, 10.0)
@@ -125,7 +155,7 @@ def test_where_noise_hides_the_second_moments_rows_are_not_stretched():
     whitening = RidgeWhitening.of(recipe, hidden)
     assert whitening.values.mean() == pytest.approx(1 / d)  # the posterior mean is above what rows of norm 1 can have
     assert noise > 1
-    assert np.linalg.norm(whitening.matrix, 2) == pytest.approx(1)
+    assert whitening.kept * np.linalg.norm(whitening.matrix, 2) == pytest.approx(1)
 
 
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.integers(0, 1_000))
