@@ -215,7 +215,7 @@ def test_the_room_that_is_shown_is_what_the_ledger_admits(run, tmp_path):
     shown = run("ledger", "show", "ledger.db").stdout
     most = float(re.search(r"room for one more release of at most epsilon (\S+) at delta 1e-05", shown)[1])
     larger = dataclasses.replace(PLAN, privacy=dataclasses.replace(PRIVACY, epsilon=most * 1.001))
-    with pytest.raises(ps.LedgerError, match=f"at most epsilon {most:g} is left"):
+    with pytest.raises(ps.LedgerError, match=f"at most epsilon {most:g} at delta 1e-05 is left"):
         spent(ledger, b"larger", larger)
     spent(ledger, b"second", dataclasses.replace(PLAN, privacy=dataclasses.replace(PRIVACY, epsilon=most)))
     noted = run("audit", "ledger", "ledger.db").stdout
