@@ -135,7 +135,7 @@ def _by_series(t: Fraction, work: int) -> _Normal:
 
 
 def _near_a_knot(x: int, work: int) -> _Normal:
-    """Q(t) = Q(t0) - (integral of phi from t0 to t) with t0 the nearest knot: a fifth of the series' time."""
+    """Q(t) = Q(t0) - (integral of phi from t0 to t) with t0 the nearest knot: far fewer terms than from 0."""
     shift = work - _STEP
     knot = (x + (1 << (shift - 1))) >> shift
     tail, density = (each >> (_KNOT_BITS - work) for each in _knots()[knot])
@@ -147,18 +147,26 @@ def _beside(knot: int, h: int, work: int) -> tuple[int, int]:
     """The integral of phi from a knot t0 to t0 + h, and phi(t0 + h), both over phi(t0); |h| <= 2**-6.
 
     phi(t0 + h) / phi(t0) = sum_n u_n with u_n = (-h)^n He_n(t0) / n!, so u_(n+1) = -(h t0 u_n + h^2 u_(n-1)) / (n+1),
-    and the integral has h u_n / (n + 1). Each term carries a few units of error. Once two in a row are no larger, all
-    that follow together are not either: a term is below an eighth of the larger of the two before it.
+    and the integral has h u_n / (n + 1). Each term carries a few units of error. With Cramer's bound as above, phi(t0)
+    times the terms from the n-th on is below |h|^n / sqrt(n!); n is chosen to push that under one unit.
     """
     square = h * h >> work
-    before, term, degree = 0, 1 << work, 0
+    before, term = 0, 1 << work
     strip = ratio = term
-    while max(abs(before), abs(term)) > ERROR:
-        degree += 1
+    for degree in range(1, _terms_beside(work - h.bit_length(), work)):
         before, term = term, -(((h * term >> work) * knot >> _STEP) + (square * before >> work)) // degree
         ratio += term
         strip += term // (degree + 1)
     return h * strip >> work, ratio
+
+
+@lru_cache(maxsize=256)
+def _terms_beside(zeros: int, work: int) -> int:
+    """The least n for which 2**(-zeros n) / sqrt(n!) is at most 2**-work."""
+    n = 1
+    while zeros * n + math.lgamma(n + 1) / (2 * math.log(2)) < work:
+        n += 1
+    return n
 
 
 @lru_cache(maxsize=1)
