@@ -37,6 +37,11 @@ class BehindMean:
 
     Attributes:
         make: gives a fresh head.
+
+    Example:
+        >>> from privstats.workflows.sweep import BehindMean
+        >>> type(BehindMean(ps.heads.LDA).make()).__name__
+        'LDA'
     """
 
     make: Callable[[], Any]
