@@ -21,7 +21,9 @@ _RECORDS_PER_CLIENT = 8
 
 def known_records(target: Target, count: int, rng: Generator) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
     """Features ``(count, d)`` and labels or targets within the schema's bounds."""
-    schema = target.schema if isinstance(target.schema, PartySchema) else of_records(target.schema)
+    schema = target.schema
+    if not isinstance(schema, PartySchema):
+        schema = of_records(schema)
     X = _uniform(rng, count, schema.features) * schema.clip_norm
     if isinstance(schema, ClassSchema | PartySchema):
         return X, (rng.uint64(count) % np.uint64(schema.classes)).astype(np.int64)
