@@ -13,7 +13,8 @@ def room_left(account: Account) -> str:
     """What one more release may promise at most under the cap in force; empty where nothing is left, or no cap is.
 
     At the cap's delta the epsilon of mu = sqrt(mu_cap^2 - mu^2). At delta 0, where all that counts is pure, what the
-    sum of epsilons has left: the cap admits either. Each is cut to four digits, so that it fits.
+    sum of epsilons has left, whatever is released; the cap admits either, so a pure release of small mu may promise
+    more. Each is cut to four digits, so that it fits.
     """
     if account.cap is None:
         return ""

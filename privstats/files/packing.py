@@ -47,7 +47,7 @@ def pack(lane: Lane, bits: int) -> bytes:
 def unpack(data: bytes | memoryview | Bytes, size: int, bits: int) -> Lane:
     """Inverse of :func:`pack_into`: uint32 (bits <= 32) or uint64 entries, shape ``(size,)``."""
     little = np.zeros(size, "<u4" if bits <= 32 else "<u8")
-    wire = np.frombuffer(data, np.uint8)
+    wire = np.frombuffer(data, np.uint8, packed_bytes(size, bits))
     for entries, where in _tiles(size, bits):
         _unpack_tile(wire[where], bits, little[entries])
     return little.astype(little.dtype.newbyteorder("="), copy=False)
@@ -55,7 +55,7 @@ def unpack(data: bytes | memoryview | Bytes, size: int, bits: int) -> Lane:
 
 def entries_of(data: bytes | memoryview | Bytes, size: int, bits: int) -> Lane:
     """Those of :func:`unpack`, to be read only: where they lie on the wire as they are, without a copy."""
-    return np.frombuffer(data, f"<u{bits // 8}") if bits in (32, 64) else unpack(data, size, bits)
+    return np.frombuffer(data, f"<u{bits // 8}", size) if bits in (32, 64) else unpack(data, size, bits)
 
 
 def _tiles(size: int, bits: int) -> Iterator[tuple[slice, slice]]:

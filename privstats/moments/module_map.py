@@ -55,13 +55,14 @@ def module_map(
     Raises:
         MissingExtraError: torch or Opacus is not installed.
     """
-    torch = load("torch", by=_BY)
-    model = _model(torch, schema, network, w)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Opacus's own, about torch's hooks
-        scores = model(torch.from_numpy(unit_rows(schema, rows, M)))
+    torch, units = load("torch", by=_BY), unit_rows(schema, rows, M)
+    with torch.inference_mode(False), torch.enable_grad():  # whatever the party's own script has turned off
+        model = _model(torch, schema, network, w)
+        scores = model(torch.from_numpy(units))
         r, square = residuals_of(scores.detach().numpy(), w.exponent + schema.grid_bits, labels)
-        scores.backward(torch.from_numpy(r))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Opacus's own, about torch's hooks
+            scores.backward(torch.from_numpy(r))
     found = torch.cat([weights.grad_sample.flatten(1) for weights in model.parameters()], dim=1).numpy()
     unit = PROBABILITY_BITS + schema.grid_bits
     gradients, shorter = shortened(found, 1 / schema.residual_norm, unit, schema.steps**2)

@@ -6,6 +6,7 @@ gradient of one record is a function of that record.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from privstats.errors import SchemaError
@@ -14,6 +15,7 @@ __all__ = ["MODULES", "Module"]
 
 MODULES = ("mlp", "adapter")
 _MOST_WIDTH = 1 << 12
+_WIDTH = re.compile("[1-9][0-9]{0,3}")  # one word for one module
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Module:
             SchemaError: it names none.
         """
         kind, _, width = word.partition("/") if isinstance(word, str) else ("", "", "")
-        if kind not in MODULES or not (width.isascii() and width.isdigit() and 1 <= int(width[:9]) <= _MOST_WIDTH):
+        if kind not in MODULES or not _WIDTH.fullmatch(width) or int(width) > _MOST_WIDTH:
             raise SchemaError(
                 f"module must be {' or '.join(f'{each}/WIDTH' for each in MODULES)} with a WIDTH from 1 to "
                 f"{_MOST_WIDTH}, such as 'adapter/64', got {word!r:.80}; leave it out for a linear softmax"

@@ -28,6 +28,14 @@ def test_longer_vectors_are_their_tiles_one_after_another(bits):
         assert np.array_equal(read(wire, len(lane), bits), lane & lane.dtype.type(2**bits - 1))
 
 
+@pytest.mark.parametrize("bits", [7, 16, 32, 33, 64])
+def test_bytes_that_are_too_few_are_refused_and_not_repeated(bits):
+    wire = pack(np.ones(5, np.uint32 if bits <= 32 else np.uint64), bits)
+    for read in (unpack, entries_of):
+        with pytest.raises(ValueError, match="buffer is smaller than requested size"):
+            read(wire[: bits // 8 or -1], 5, bits)
+
+
 @given(st.integers(1, 64), st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20))
 def test_the_bytes_are_the_documented_format(bits, values):
     """The format once more, in Python's integers, from the words of the module docstring."""

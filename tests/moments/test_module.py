@@ -167,11 +167,24 @@ def test_a_record_that_is_no_number_counts_as_zero(bad: float) -> None:
 
 
 @pytest.mark.usefixtures("opacus")
-def test_two_records_at_full_length_oppose_each_other() -> None:
-    """W = 0 and a saturated hidden layer: the gradients of two labels are opposite, and longer than c."""
-    schema = replace(MLP, classes=2)
+def test_a_script_that_turns_gradients_off_changes_nothing() -> None:
+    """Scripts that embed images do, in the process that measures afterwards."""
+    torch = pytest.importorskip("torch")
+    X, y = records(20)
+    sums = ps.measure(SCHEMA, X, y, published=published(SCHEMA))
+    for without in (torch.no_grad, torch.inference_mode):
+        with without():
+            assert ps.measure(SCHEMA, X, y, published=published(SCHEMA)) == sums
+
+
+@pytest.mark.usefixtures("opacus")
+@pytest.mark.parametrize("norm", [0.3, hidden_layer.CLIP])
+def test_two_records_at_full_length_oppose_each_other(norm: float) -> None:
+    """V = 0 and long opposed rows of W: the gradients of two labels are opposite, and as long as W makes them."""
+    schema = replace(MLP, classes=2, residual_norm=norm)
     w = np.zeros(schema.sizes["feature"])
-    w[: H * (D + 1)] = 1e3
+    W = w[H * (D + 1) :].reshape(2, -1)
+    W[:, :H] = [[1e3], [-1e3]]
     said = Published.of({"M": Values.rounded(np.eye(D)), "w": Values.rounded(w)})
     one, other = (ps.measure(schema, np.ones((1, D)), [label], published=said) for label in (0, 1))
     full = ps.dp.grid_sensitivity(schema, "g", "add-remove")
@@ -214,6 +227,9 @@ def test_without_torch_plans_stand_and_no_record_is_read(monkeypatch: pytest.Mon
         ({"module": "cnn/64"}, "got 'cnn/64'"),
         ({"module": "mlp/0"}, "got 'mlp/0'"),
         ({"module": "mlp/5000"}, "from 1 to 4096"),
+        ({"module": "mlp/064"}, "got 'mlp/064'"),
+        ({"module": "mlp/00000000199999"}, "got 'mlp/00000000199999'"),
+        ({"module": "mlp/1" + "9" * 5000}, "got 'mlp/1999"),
         ({"module": "mlp/-4"}, "got 'mlp/-4'"),
         ({"module": "mlp/²"}, "got 'mlp/²'"),
         ({"module": 64}, "got 64"),

@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import expit, ndtri
 from scipy.stats import beta
 
 from privstats.dp import Guarantee, compose, joint_epsilon, l1_sensitivity
@@ -91,7 +91,7 @@ def _found_mu(target: Target, vectors: Shifts) -> float:
     units = target.promise.records * vectors / b
     others = units if target.privacy.adjacency == "replace-one" else np.zeros((1, len(b)))
     far = [moved[np.argmax((moved * moved).sum(axis=1))] for moved in (np.abs(units - other) for other in others)]
-    return max(float(np.linalg.norm(2 * ndtri(1 / (1 + np.exp(-each))))) for each in far)
+    return max(float(np.linalg.norm(2 * ndtri(expit(-each)))) for each in far)
 
 
 def _largest(target: Target, vectors: Shifts) -> dict[Adjacency, dict[str, float]]:

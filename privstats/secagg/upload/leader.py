@@ -126,7 +126,11 @@ class Leader(Serving):
         if message.sender != sender:
             raise Refusal("wrong_sender", proven=False)
         body = self._spare.pop() if self._spare else bytearray(self.parameters.upload_bytes)
-        digest = checks.check_report(message, self.roster.publics[sender], self.parameters, self._private, body)
+        try:
+            digest = checks.check_report(message, self.roster.publics[sender], self.parameters, self._private, body)
+        except Refusal:
+            self._spare.append(body)
+            raise
         said = (message.commits, message.parts) if isinstance(message, messages.ProvedReport) else ()
         head = Head(bytes(message.body[: hpke.ENC_BYTES]), message.boxes, message.signature, digest, *said)
         state.reported[sender] = digest
@@ -165,7 +169,8 @@ class Leader(Serving):
         for sender in self._proved(part, accepted_by_all(part)):
             body = part.bodies.pop(sender)
             self._scheme.add(self._sum, memoryview(body))
-            self._spare.append(body)
+            if state.step == "report":
+                self._spare.append(body)
             state.listed[sender] = part.heads[sender].digest
 
     def _proved(self, part: Part, accepted: list[int]) -> list[int]:
@@ -213,6 +218,7 @@ class Leader(Serving):
 
     def _close_reports(self) -> None:
         self._book.close()
+        self._spare.clear()
         self._state.step = "check"
 
     def _close_check(self) -> None:

@@ -48,6 +48,7 @@ def column(report, name):
         (SUMS, {"unit": "client", "max_records_per_client": 20}),
         (TABLES, {}),
         (TABLES, {"adjacency": "replace-one"}),
+        (TABLES, {"epsilon": 40.0}),
     ],
 )
 def test_the_search_in_l1_attains_the_claims_and_beats_none(schema, change):
