@@ -16,6 +16,7 @@ import privstats as ps
 
 if TYPE_CHECKING:
     from privstats.randomness import Generator
+    from threat_models.audits.target import Target
     from threat_models.audits.verdict import Report
 
 __all__ = ["audit"]
@@ -41,9 +42,8 @@ def budget(
     """What a plan promises, per statistic, unit and adjacency, and the most any attacker can gain from it."""
     from threat_models.audits.budget import audit_budget, audit_dropouts
     from threat_models.audits.pure import audit_pure_budget
-    from threat_models.audits.target import target_of
 
-    target = target_of(ps.Plan.read(path))
+    target = _target(path)
     if target.privacy.pure:
         _finish([audit_pure_budget(target, _rng(1), client_records)], json)
         return
@@ -63,9 +63,8 @@ def sensitivity(
     """Search for a pair of records that moves the release further than the plan claims."""
     from threat_models.audits.pure import audit_pure_sensitivity
     from threat_models.audits.searches import search_of
-    from threat_models.audits.target import target_of
 
-    target = target_of(ps.Plan.read(path))
+    target = _target(path)
     search = audit_pure_sensitivity if target.privacy.pure else search_of(target.schema)
     _finish([search(target, _rng(seed), starts=starts)], json)
 
@@ -81,9 +80,8 @@ def noise(
 ) -> None:
     """Run sessions of known records until it would show if their noise were not the one that the plan promises."""
     from threat_models.audits.noise import audit_noise
-    from threat_models.audits.target import target_of
 
-    _finish([audit_noise(target_of(ps.Plan.read(path)), _rng(seed), trials=trials)], json)
+    _finish([audit_noise(_target(path), _rng(seed), trials=trials)], json)
 
 
 @audit.command()
@@ -114,12 +112,11 @@ def canary(
     from privstats.schema import of_records
     from threat_models.audits.canary import audit_canary
     from threat_models.audits.pure import audit_epsilon
-    from threat_models.audits.target import target_of
 
-    target = target_of(ps.Plan.read(path))
+    target, bounded = _target(path), audit_epsilon
     if not target.privacy.pure:
         of_records(target.schema)
-    bounded = audit_epsilon if target.privacy.pure else audit_canary
+        bounded = audit_canary
     _finish([bounded(target, _rng(seed), trials=trials, confidence=confidence)], json)
 
 
@@ -178,6 +175,12 @@ def ledger(
 
     book = ps.dp.Ledger(path, expected_head=expected_head)
     _finish([audit_ledger(book, dataset), audit_history(book, dataset)], json)
+
+
+def _target(path: Path) -> Target:
+    from threat_models.audits.target import target_of
+
+    return target_of(ps.Plan.read(path))
 
 
 def _finish(reports: list[Report], json: bool) -> None:

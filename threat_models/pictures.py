@@ -109,11 +109,10 @@ def _roc(figure: Any, rows: Sequence[Row]) -> None:
     axes = figure.subplots()
     grid = np.geomspace(1e-3, 1, 200)
     kept = sorted({row.guarantee for row in rows if row.guarantee is not None}, key=lambda each: each.mu)
-    if kept:
-        edge = [kept[-1].tpr(float(x)) for x in grid]
-        axes.fill_between(grid, edge, 1, color=_SHADE, label="above the ceiling", zorder=0)
-    for style, each in zip(("-", "--", "-.", ":"), kept, strict=False):
-        edge = [each.tpr(float(x)) for x in grid]
+    edges = [np.array([each.tpr(float(x)) for x in grid]) for each in kept]
+    if edges:  # which of two is higher may change with the false positives, where one of them is pure
+        axes.fill_between(grid, np.max(edges, axis=0), 1, color=_SHADE, label="above the ceiling", zorder=0)
+    for style, each, edge in zip(("-", "--", "-.", ":"), kept, edges, strict=False):
         axes.plot(grid, edge, color="black", linestyle=style, linewidth=1.3, label=f"ceiling, mu {each.mu:.3g}")
     axes.plot(grid, grid, color="#999999", linewidth=1, linestyle=":", label="guessing")
     for colour, row in zip(_cycle(), rows, strict=False):

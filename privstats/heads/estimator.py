@@ -39,8 +39,9 @@ from privstats.heads.evidence import (
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Labels, PublicRecords, Records, arrays, central, owners_terms, row_count
-from privstats.heads.provenance import EXACT, UNKNOWN, OfOneRelease, Provenance, sources
+from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
+from privstats.heads.release_list import OfOneRelease, sources
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
 from privstats.moments.labels import named_numbers
 from privstats.schema import Schema

@@ -12,17 +12,13 @@ from typing import Any
 
 import msgspec
 
-from privstats.course import Centred, Releases
 from privstats.course.promise import Promise
 from privstats.dp import Privacy
 from privstats.dp.models import Model
 from privstats.dp.privacy import Adjacency, Unit
-from privstats.errors import DataError
-from privstats.heads.evidence import Released, require_release
 from privstats.release import Release
-from privstats.schema import MeanSchema
 
-__all__ = ["EXACT", "UNKNOWN", "OfOneRelease", "Provenance", "sources"]
+__all__ = ["EXACT", "UNKNOWN", "Provenance"]
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -184,42 +180,3 @@ def _possible(epsilon: float | None, delta: float | None) -> bool:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-class OfOneRelease:
-    """A head of one release; where somebody asks it to read several, it names those that do."""
-
-    @property
-    def fit_releases(self) -> Any:
-        """None of this head's.
-
-        Raises:
-            AttributeError: always, so that ``hasattr`` says no.
-        """
-        head = type(self).__name__
-        raise AttributeError(
-            f"{head} reads one release: give it to fit_release; RefinedSoftmax and RefinedRidge read those of a course"
-        )
-
-
-def sources(release: Released | Releases) -> list[Released]:
-    """A release alone, or those of a ``Centred`` course without a missing mean; the class sums are the last.
-
-    Raises:
-        HeadError: not a release at all.
-        DataError: a list that is not of such a course, or without its class sums.
-        PlanError: a mean and class sums that no such course has together.
-    """
-    if not isinstance(release, list | tuple):
-        return [require_release(release)]
-    means = [each.plan.schema for each in release[:-1] if isinstance(each, Release)]
-    if len(release) != 2 or release[1] is None or not all(isinstance(each, MeanSchema) for each in means):
-        raise DataError(
-            "a list must hold the releases of a Centred course, its mean (or None) and its class sums, in order; give "
-            "other releases one at a time"
-        )
-    found = [require_release(each) for each in release if each is not None]
-    match found:
-        case [Release() as mean, Release() as sums]:
-            Centred.of(mean.plan, sums.plan)
-    return found

@@ -18,7 +18,7 @@ from privstats.heads.evidence import Array
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Records, with_intercept
-from privstats.heads.provenance import OfOneRelease
+from privstats.heads.release_list import OfOneRelease
 from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
 from privstats.schema import RidgeSchema
 from privstats.transforms import ConstantFeature, Transform, steps_of

@@ -45,11 +45,10 @@ class TableReader:
 
     def takes(self, plan: Plan) -> bool:
         """Whether a release under this plan holds what it reads, with noise that its intervals are proved for."""
-        schema, privacy = plan.schema, plan.privacy
+        schema = plan.schema
         alike = self.family in (None, getattr(schema, "family", None))
-        if isinstance(privacy, Privacy) and privacy.pure:
-            return False
-        return isinstance(schema, self.schema) and alike and set(self.letters) <= set(sent(schema))
+        fits = isinstance(schema, self.schema) and alike and set(self.letters) <= set(sent(schema))
+        return fits and not _laplace(plan)
 
 
 TABLES: Mapping[str, TableReader] = {
@@ -91,7 +90,7 @@ def reads(name: str, plan: Plan) -> str:
     if name not in TABLES:
         return HEADS[name].reads(sent(schema))
     table = TABLES[name]
-    if isinstance(plan.privacy, Privacy) and plan.privacy.pure:
+    if _laplace(plan):
         raise PlanError(
             f"{name} has intervals, which are proved for Gaussian noise, and delta = 0 has Laplace noise: give a delta "
             "above 0, or name a head"
@@ -122,6 +121,10 @@ def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
     if plan.privacy.pure:
         return pure_shares(schema, None)
     return suggested_shares(schema, plan.noise.mu / plan.privacy.group, plan.cohort.max_records)
+
+
+def _laplace(plan: Plan) -> bool:
+    return isinstance(plan.privacy, Privacy) and plan.privacy.pure
 
 
 def with_letters(schema: Schema, letters: str) -> Schema:

@@ -54,19 +54,19 @@ def audit_counts(target: Target, rng: Generator, *, starts: int = 12) -> Report:
 
 def longest(schema: CountSchema, rng: Generator, starts: int) -> dict[Adjacency, float]:
     """The farthest that a record of the search, or a pair of them, moves the tables in L2, in records."""
-    vectors = counted_vectors(schema, np.random.default_rng(int.from_bytes(rng.bytes(8), "little")), starts)
+    counted = counted_vectors(schema, np.random.default_rng(int.from_bytes(rng.bytes(8), "little")), starts)
+    vectors = counted / schema.scale_of("T")
     return {
         "add-remove": float(np.linalg.norm(vectors, axis=1).max()),
         "replace-one": max(float(np.linalg.norm(vectors - vector, axis=1).max()) for vector in vectors),
     }
 
 
-def counted_vectors(schema: CountSchema, chance: np.random.Generator, starts: int) -> NDArray[np.float64]:
-    """Contributions of single records, in records, ``(m, cells)``: 16 a start, and two that differ everywhere."""
+def counted_vectors(schema: CountSchema, chance: np.random.Generator, starts: int) -> NDArray[np.int64]:
+    """Contributions of single records, in wire steps, ``(m, cells)``: 16 a start, and two that differ everywhere."""
     places = [chance.random(len(schema.variables)) for _ in range(16 * starts)]
     places += [np.full(len(schema.variables), corner) for corner in (0.0, 1.0 - 1e-9)]
-    moved = [flatten(measure(schema, records_at(schema, each[None]))) for each in places]
-    return np.array(moved) / schema.scale_of("T")
+    return np.stack([flatten(measure(schema, records_at(schema, each[None]))) for each in places])
 
 
 def records_at(schema: CountSchema, places: NDArray[np.float64]) -> dict[str, list[object]]:

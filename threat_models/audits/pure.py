@@ -108,7 +108,7 @@ def _records(target: Target, chance: np.random.Generator, starts: int) -> Shifts
     """Flat vectors of single records, ``(m, size)``, in wire steps."""
     schema = target.schema
     if isinstance(schema, CountSchema):
-        return _counted(schema, chance, starts)
+        return counted_vectors(schema, chance, starts)
     if not isinstance(schema, ClassSchema):
         raise PlanError(f"no search in L1 is written for a {type(schema).__name__}: its audit is to be added first")
     drawn = chance.standard_normal((starts, schema.features))
@@ -119,10 +119,6 @@ def _records(target: Target, chance: np.random.Generator, starts: int) -> Shifts
     rows = np.vstack([rows, 4 * rows])
     rows = np.abs(rows) if schema.nonnegative else rows
     return np.stack([flatten(moments_of(schema, row[None], np.array([i % 2]))) for i, row in enumerate(rows)])
-
-
-def _counted(schema: CountSchema, chance: np.random.Generator, starts: int) -> Shifts:
-    return np.rint(counted_vectors(schema, chance, starts) * schema.scale_of("T")).astype(np.int64)
 
 
 def _scales(target: Target) -> dict[str, float]:
@@ -190,7 +186,7 @@ def _unit(target: Target) -> Shifts:
     """
     schema = target.schema
     if isinstance(schema, CountSchema):
-        one, other = _counted(schema, np.random.default_rng(0), 0)
+        one, other = counted_vectors(schema, np.random.default_rng(0), 0)
     else:
         row = np.eye(schema.features)[:1] * schema.clip_norm
         one, other = (flatten(moments_of(schema, row, np.array([label]))) for label in (0, 1))

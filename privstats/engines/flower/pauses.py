@@ -125,14 +125,12 @@ class Bell:
 
     def sleep(self, seconds: float) -> None:
         """Replacement for Flower's ``time.sleep``, which the bell ends."""
-        try:
+        with suppress(OSError):
             if self._end is None:
                 self._end = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)  # as a writer too, so that it never closes
-            slept = not select.select([self._end], [], [], seconds)[0] or os.read(self._end, _MOST_RINGS) != b""
-        except OSError:
-            slept = False
-        if not slept:
-            time.sleep(seconds)
+            if not select.select([self._end], [], [], seconds)[0] or os.read(self._end, _MOST_RINGS):
+                return  # a plain file has nothing to read, and ends no sleep
+        time.sleep(seconds)
 
 
 def once_a_second(look: Callable[[Any], None], clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:

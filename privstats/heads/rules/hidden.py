@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privstats.heads.evidence import Array
-from privstats.heads.rules.linear import WhitenedRule
+from privstats.heads.rules.linear import WhitenedRule, lengths, units_in_graph
 from privstats.transforms.arrays import arrays_of
 
 __all__ = ["HiddenRule"]
@@ -32,18 +32,15 @@ class HiddenRule(WhitenedRule):
 
     def scores(self, X: Array) -> Array:
         """Four matrix products."""
-        mapped = X @ self.matrix
-        norms = np.sqrt(np.einsum("ij,ij->i", mapped, mapped))
-        mapped /= np.where(norms > 0, norms, 1.0)[:, None]
-        out: Array = mapped @ self.coef.T
-        out += np.tanh(mapped @ self.first.T + self.offset) @ self.last.T
+        unit = X @ self.matrix
+        unit /= lengths(unit)
+        out: Array = unit @ self.coef.T
+        out += np.tanh(unit @ self.first.T + self.offset) @ self.last.T
         out += self.intercept
         return out
 
     def in_graph(self, buffers: Any, rows: Any) -> Any:
         """Four matrix products."""
-        mapped, xp = rows @ buffers.matrix, arrays_of(rows)
-        norms = xp.sqrt(xp.vecdot(mapped, mapped))
-        unit = mapped / (norms + (norms == 0))[:, None]
-        hidden = xp.tanh(unit @ buffers.first.T + buffers.offset)
+        unit = units_in_graph(rows @ buffers.matrix)
+        hidden = arrays_of(rows).tanh(unit @ buffers.first.T + buffers.offset)
         return unit @ buffers.coef.T + hidden @ buffers.last.T + buffers.intercept

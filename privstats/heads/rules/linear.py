@@ -15,7 +15,7 @@ from privstats.heads.evidence import Array
 from privstats.heads.rules.rule import Rule
 from privstats.transforms.arrays import arrays_of
 
-__all__ = ["LinearRule", "WhitenedRule"]
+__all__ = ["LinearRule", "WhitenedRule", "lengths", "units_in_graph"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,15 +63,24 @@ class WhitenedRule(Rule):
     def scores(self, X: Array) -> Array:
         """Two matrix products."""
         mapped = X @ self.matrix
-        norms = np.sqrt(np.einsum("ij,ij->i", mapped, mapped))
         out: Array = mapped @ self.coef.T
-        out /= np.where(norms > 0, norms, 1.0)[:, None]
+        out /= lengths(mapped)
         out += self.intercept
         return out
 
     def in_graph(self, buffers: Any, rows: Any) -> Any:
         """Two matrix products."""
-        mapped, xp = rows @ buffers.matrix, arrays_of(rows)
-        norms = xp.sqrt(xp.vecdot(mapped, mapped))
-        unit = mapped / (norms + (norms == 0))[:, None]
-        return unit @ buffers.coef.T + buffers.intercept
+        return units_in_graph(rows @ buffers.matrix) @ buffers.coef.T + buffers.intercept
+
+
+def lengths(rows: Array) -> Array:
+    """Norms of rows, ``(n, 1)``; 1 for a row of zeros, which stays one when divided by it."""
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.where(norms > 0, norms, 1.0)[:, None]
+
+
+def units_in_graph(rows: Any) -> Any:
+    """Rows divided by their :func:`lengths`, in operations of the array's own library."""
+    xp = arrays_of(rows)
+    norms = xp.sqrt(xp.vecdot(rows, rows))
+    return rows / (norms + (norms == 0))[:, None]

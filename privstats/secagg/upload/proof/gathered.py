@@ -9,21 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privstats.secagg.upload.proof.grams import Pattern, diagonal
+from privstats.secagg.upload.proof.grams import Indices, Pattern, diagonal
 from privstats.secagg.upload.proof.moments import Line, Moments
 from privstats.secagg.upload.proof.statement import Slack
 
 __all__ = ["of_classes", "of_classes_apart", "of_folds"]
 
-Places = NDArray[np.intp]
-
-_NOTHING: Places = np.zeros(0, np.intp)
+_NOTHING: Indices = np.zeros(0, np.intp)
 
 
-def _symmetric(features: int, first: int, blocks: int = 1) -> Places:
-    """Places of the lower triangles of blocks that travel as all diagonals, then all strict upper triangles by row."""
+def _symmetric(features: int, first: int, blocks: int = 1) -> Indices:
+    """Indices of the lower triangles of blocks that travel as all diagonals, then all strict upper triangles by row."""
     row, column = np.tril_indices(features)
     off = features * (features - 1) // 2
     upper = column * features - column * (column + 1) // 2 + row - column - 1
@@ -131,12 +128,12 @@ class _Folds:
         return self.targets * (self.targets + 1) // 2
 
     @property
-    def traces(self) -> Places:
+    def traces(self) -> Indices:
         """Q's diagonals, ``(folds, targets)``."""
         return np.asarray(self.size + np.arange(self.folds)[:, None] * self.own + diagonal(self.targets))
 
     @property
-    def source(self) -> Places:
+    def source(self) -> Indices:
         """What every place of [[G, h], [h', Q]] holds, fold by fold its lower triangle row by row."""
         d, t, fold = self.features, self.targets, np.arange(self.folds)[:, None]
         matrix = np.zeros((self.folds, d + t, d + t), np.intp)

@@ -22,11 +22,11 @@ from privstats.secagg.upload.proof.field import (
 )
 from privstats.secagg.upload.proof.statement import Gram
 
-__all__ = ["Entries", "Factor", "Full", "Pattern", "diagonal", "rectangle"]
+__all__ = ["Entries", "Factor", "Full", "Indices", "Pattern", "diagonal", "rectangle"]
 
 Entries = Callable[[Field, Field], Field]
 """Some entries of x and w, or linear forms of them."""
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +61,11 @@ class Full(Gram):
         return dot(_doubled(mul(c[rows], c[columns]), rows != columns), product)
 
     @cached_property
-    def _lower(self) -> tuple[Places, Places]:
+    def _lower(self) -> tuple[Indices, Indices]:
         return np.tril_indices(self.rows)
 
 
-def diagonal(rows: int) -> Places:
+def diagonal(rows: int) -> Indices:
     """Where the diagonal lies in a lower triangle row by row."""
     every = np.arange(rows)
     return np.asarray(every * (every + 3) // 2)
@@ -104,7 +104,7 @@ class Pattern:
         return self.blocks * self.width
 
     @cached_property
-    def inner(self) -> tuple[Places, Places]:
+    def inner(self) -> tuple[Indices, Indices]:
         """Row and column of every place in one block."""
         classes, below = np.arange(self.classes), self.classes + np.arange(self.features)
         row, column = np.tril_indices(self.features)
@@ -113,7 +113,7 @@ class Pattern:
         return rows, columns
 
     @cached_property
-    def places(self) -> tuple[Places, Places]:
+    def places(self) -> tuple[Indices, Indices]:
         """Row and column of every place in the whole matrix."""
         shifts = self.width * np.arange(self.blocks)[:, None]
         rows, columns = self.inner
@@ -125,23 +125,23 @@ class Pattern:
         return self.blocks * len(self.inner[0])
 
     @cached_property
-    def diagonal(self) -> Places:
+    def diagonal(self) -> Indices:
         """The places on the diagonal, by row."""
         rows, columns = self.places
         return np.flatnonzero(rows == columns)
 
     @cached_property
-    def by_row(self) -> tuple[Places, Places]:
+    def by_row(self) -> tuple[Indices, Indices]:
         """An order of the places by row, and where each row begins in it."""
         return _sorted(self.places[0])
 
     @cached_property
-    def by_column(self) -> tuple[Places, Places]:
+    def by_column(self) -> tuple[Indices, Indices]:
         """An order of the places by column, and where each column begins in it."""
         return _sorted(self.places[1])
 
 
-def _sorted(keys: Places) -> tuple[Places, Places]:
+def _sorted(keys: Indices) -> tuple[Indices, Indices]:
     order = np.argsort(keys, kind="stable")
     return order, np.flatnonzero(np.diff(keys[order], prepend=-1))
 

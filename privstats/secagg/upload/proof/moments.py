@@ -16,17 +16,14 @@ from math import isqrt
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.secagg.upload.proof.factoring import candidates, completed
 from privstats.secagg.upload.proof.field import Field, Integers, P, subtract, total
-from privstats.secagg.upload.proof.grams import Factor, Full, Pattern, diagonal, rectangle
+from privstats.secagg.upload.proof.grams import Factor, Full, Indices, Pattern, diagonal, rectangle
 from privstats.secagg.upload.proof.statement import Coins, Gram, Slack, Statement
 
 __all__ = ["Line", "Moments"]
-
-Places = NDArray[np.intp]
 
 _FAR = 2.0**60  # where hidden entries end, which no sums of records reach
 
@@ -35,8 +32,8 @@ _FAR = 2.0**60  # where hidden entries end, which no sums of records reach
 class Line:
     """A linear form of T's sources: some of them minus others."""
 
-    plus: Places
-    minus: Places
+    plus: Indices
+    minus: Indices
 
     def of(self, sources: Field) -> int:
         """Its value."""
@@ -63,7 +60,7 @@ class Moments(Statement):
     name: ClassVar[str] = "moments"
 
     pattern: Pattern
-    source: Places
+    source: Indices
     size: int
     hidden: int
     lines: tuple[Line, ...]
