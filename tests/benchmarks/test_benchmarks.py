@@ -25,10 +25,14 @@ _LONG = (  # even in their quick forms: one paper is many tables, and an attack 
     "benchmarks.papers.",
     "benchmarks.peers.",
     "benchmarks.alignment.",
-    "benchmarks.attacks.defences",
-    "benchmarks.attacks.poisoned_sums",
-    "benchmarks.attacks.reconstruction",
+    "benchmarks.attacks.",
+    "benchmarks.dp.noise",
     "benchmarks.moments.dask",
+    "benchmarks.moments.sums",
+    "benchmarks.mutation",
+    "benchmarks.refinement.missing",
+    "benchmarks.refinement.module_rounds",
+    "benchmarks.streams.audit",
 )
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 _NUMBER = re.compile(r"(?=.*(\.\d|\d\d))[\d.,^e-]*\d[\d.,^e-]*( ?(%|ns|ms|s|B|kB|KiB|MiB|GB|±.*|/.*))?")

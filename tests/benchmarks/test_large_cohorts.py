@@ -8,7 +8,7 @@ from benchmarks.secagg.large_cohorts import ElementCost, measure_elements, measu
 from privstats.errors import AggregationError, PlanError
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_sparse_session_of_more_clients_than_a_byte_can_name_is_exact() -> None:
     """The simulator compares with the plaintext sum itself; holders are numbered within a neighbourhood."""
     calls: list[tuple[str, int, int]] = []

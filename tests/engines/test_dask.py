@@ -188,7 +188,7 @@ def test_a_cluster_of_processes_gives_the_whole(cluster, capsys):
         measure(ps.ClassSchema(CLASSES, 4, "NAB", 2.0), rows, labels)
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_nothing_is_counted_twice(cluster, tmp_path):
     """Workers die in the middle of a run, with finished partitions in their memory that are measured again."""

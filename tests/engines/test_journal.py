@@ -138,7 +138,7 @@ def check(cohort: Cohort, answer: dict, survivors: list[int]) -> None:
     assert np.array_equal(total.lift(), cohort.sum_over(tuple(survivors)))
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_server_killed_between_any_two_messages_ends_in_the_exact_sum(process: ServerProcess) -> None:
     """SIGKILL after every single message and every end of a step, dropouts at each step."""
     cohort, gone, kills = process.cohort, set(), 0

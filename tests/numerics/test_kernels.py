@@ -38,7 +38,7 @@ def test_what_claims_the_same_bits_has_them_on_this_machine():
     assert as_recorded(found)
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_what_claims_the_same_bits_has_them_under_every_kernel():
     found = {}
     for kernel in KERNELS:

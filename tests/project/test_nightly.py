@@ -63,7 +63,7 @@ def test_the_night_fuzzes_where_atheris_is(tmp_path):
     assert verdicts(done) == {SUITE: "passed"}
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_without_atheris_the_fuzzing_is_skipped_and_a_part_that_fails_stops_no_other(tmp_path):
     """The second part is asked for a bug that there is not."""
     (tmp_path / "atheris.py").write_text("raise ModuleNotFoundError('no wheel')")

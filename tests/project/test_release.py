@@ -120,7 +120,7 @@ def installed(tmp_path: Path) -> Path:
     return tmp_path / "venv" / "bin" / "python"
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_bill_of_materials_is_valid_and_of_this_version(tmp_path: Path, installed: Path) -> None:
     needs("cyclonedx_py")
     out = tmp_path / "sbom" / "privstats.cdx.json"

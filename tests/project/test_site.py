@@ -53,16 +53,29 @@ def test_a_link_to_nothing_is_found(tmp_path):
     assert dead_links(tmp_path) == {"a.html: b.html#no", "a.html: c.html"}
 
 
-@pytest.mark.ci
-@pytest.mark.waits
-def test_the_documentation_builds_without_a_warning_and_every_link_leads_somewhere(tmp_path):
+def built(folder: Path, *options: str) -> None:
+    """Build the documentation as CONTRIBUTING.md says, with these options too; fails at the first warning."""
     needs("sphinx")
     page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     line = re.search(r"^python (-m sphinx .*) docs/_build$", page, re.MULTILINE)
-    command = [sys.executable, *line[1].split(), str(tmp_path)]
+    command = [sys.executable, *line[1].split(), *options, str(folder)]
     assert "-W" in command
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.ci
+@pytest.mark.waits
+def test_every_page_is_read_and_every_example_of_the_gallery_runs_without_a_warning(tmp_path):
+    built(tmp_path, "-b", "dummy")  # nothing is written, which half of the time would go to
+    examples = {path.stem for path in (DOCS / "gallery").glob("plot_*.py")}
+    assert {path.stem for path in (DOCS / "auto_gallery").rglob("*.ipynb")} == examples
+
+
+@pytest.mark.nightly
+@pytest.mark.waits
+def test_the_documentation_is_written_and_every_link_leads_somewhere(tmp_path):
+    built(tmp_path)
     assert dead_links(tmp_path) == set()
     assert {path.name: size for path in tmp_path.rglob("*.html") if (size := path.stat().st_size) > LARGEST} == {}
     examples = {path.stem for path in (DOCS / "gallery").glob("plot_*.py")}

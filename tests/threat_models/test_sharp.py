@@ -29,7 +29,7 @@ def test_sound_software_violates_nothing(name):
     assert violations(PLANS[name], trials=40, names=READERS) == ()
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_lying_server_gets_nothing_out_of_sound_software():
     """The one attack that has a ceiling where nothing is promised."""
     assert violations(PLANS["none"], trials=30, names=SHARP[-1:]) == ()

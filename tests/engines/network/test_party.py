@@ -182,7 +182,7 @@ def test_two_processes_on_one_home_answer_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("protocol", ["interactive", "split"])
+@pytest.mark.parametrize("protocol", ["interactive", pytest.param("split", marks=pytest.mark.nightly)])
 def test_a_node_killed_at_every_single_write_of_a_session_answers_as_if_nothing_had_been(
     protocol: str, tmp_path: Path
 ) -> None:

@@ -109,7 +109,7 @@ def test_the_graph_is_complete_up_to_256_clients_and_robust_beyond() -> None:
     assert solve(256, 250, 5, graph="sparse").neighbours < solve(256, 250, 5, graph="robust").neighbours < 255
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_cohort_that_no_robust_graph_carries_is_told_to_expect_fewer_of_either() -> None:
     with pytest.raises(PlanError, match="no robust graph of at most 255 .*expect fewer colluders or fewer dropouts"):
         solve(1000, 800, 100)

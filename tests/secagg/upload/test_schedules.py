@@ -363,10 +363,10 @@ def played(count: int, first: int, monkeypatch, proofs: bool = False) -> Counter
 
 
 @pytest.mark.ci
-def test_three_hundred_schedules_end_in_the_exact_sum_or_a_named_abort(monkeypatch) -> None:
-    ends = played(300, 0, monkeypatch)
-    assert ends["done"] > 50
-    assert ends.total() - ends["done"] > 50
+def test_a_hundred_schedules_end_in_the_exact_sum_or_a_named_abort(monkeypatch) -> None:
+    ends = played(100, 0, monkeypatch)
+    assert ends["done"] > 15
+    assert ends.total() - ends["done"] > 15
 
 
 @pytest.mark.nightly

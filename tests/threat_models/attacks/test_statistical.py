@@ -82,7 +82,7 @@ def test_attacks_on_sessions_do_not_apply_where_nobody_may_vanish():
         assert "lets nobody vanish" in row.note
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_many_releases_add_up():
     """At epsilon 1: one release hides, sixteen do not, and each number of releases keeps under its own ceiling."""
     from threat_models.evaluate import sweep
