@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import parent_process
 from threading import Lock, Timer
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["PATIENCE", "SWITCH", "progress_bar"]
+__all__ = ["PATIENCE", "SWITCH", "progress_bar", "track"]
+
+Item = TypeVar("Item")
 
 PATIENCE = 2.0
 """Seconds that work may take without a bar."""
@@ -55,6 +57,14 @@ def progress_bar(label: str, total: int | None = None, *, at_once: bool = False)
         timer.cancel()
         bar.close()
         _DRAWN.release()
+
+
+def track(label: str, items: Sequence[Item]) -> Iterator[Item]:
+    """The items one after another, each of them counted by a :func:`progress_bar` when its work is done."""
+    with progress_bar(label, len(items)) as advance:
+        for item in items:
+            yield item
+            advance(1)
 
 
 def _seen() -> bool:

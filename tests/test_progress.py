@@ -11,7 +11,7 @@ import pytest
 
 import privstats as ps
 from privstats import progress
-from privstats.progress import progress_bar
+from privstats.progress import progress_bar, track
 from privstats.workflows.sweep import sweep
 
 X, Y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
@@ -152,3 +152,13 @@ def test_what_can_take_long_counts_its_work(label: str, monkeypatch) -> None:
     monkeypatch.setattr(progress, "Timer", AtOnce)
     LONG[label]()
     assert label.strip() in screen.getvalue()
+
+
+def test_what_is_tracked_is_counted_when_its_work_is_done(later, monkeypatch) -> None:
+    screen = screen_of(monkeypatch)
+    left = track("adding", "abc")
+    assert next(left) == "a"
+    later.every[0].work()
+    assert "adding" in screen.getvalue()
+    assert "0/3" in screen.getvalue()
+    assert [*left] == ["b", "c"]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.encoding import RingVector
+from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.release import Release
 from threat_models.audits.target import Moments, Target, moments_of
@@ -61,7 +62,7 @@ def edge_cases(target: Target, shift: NDArray[np.int64], rng: Generator, trials:
     cases = [*_at_the_bounds(target, shift), *_at_the_minimum(target)]
     worlds = [target.plan.ring.encode(world) for case in cases for world in (case.absent, case.present)]
     looks = [case.look for case in cases for _ in range(2)]
-    seen = [_outcomes(target, worlds, looks, rng) for _ in range(min(trials, _MOST_TRIALS))]
+    seen = [_outcomes(target, worlds, looks, rng) for _ in track("releasing", range(min(trials, _MOST_TRIALS)))]
     columns = list(zip(*seen, strict=True))
     return [_scores(case.name, *columns[2 * place : 2 * place + 2]) for place, case in enumerate(cases)]
 

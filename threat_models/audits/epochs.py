@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from privstats.course import Stream
+from privstats.progress import track
 from privstats.randomness import Generator
 from threat_models.audits.noise import SEES
 from threat_models.audits.residuals import Group, Z, checks, dithered, entries_for, linked
@@ -63,7 +64,7 @@ def _residuals(target: StreamTarget, level: float, trials: int, rng: Generator) 
     plays = max(1, min(wanted, trials, affordable))
     known = range(1, nodes + 1)  # as many grid steps in every entry, others in each node
     sums = [np.full(layout.size, steps, np.int64) for steps in known]
-    drawn = np.stack([dithered(target.seen(sums, rng), rng) for _ in range(plays)])
+    drawn = np.stack([dithered(target.seen(sums, rng), rng) for _ in track("playing", range(plays))])
     return np.asarray((drawn - target.moved(known)[:, None]) / target.levels())
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten, layout_of
 from privstats.errors import PlanError
 from privstats.moments import measure
+from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import CalibrationSchema, GradientSchema, PartySchema, ScoreSchema
 from privstats.schema.public_values import VALUE_BITS, Published, Values
@@ -62,12 +64,12 @@ def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts:
     if not isinstance(schema, Round):
         raise PlanError("this search is for rounds of a course: give a round's plan, or use `audit sensitivity`")
     schema = _behind_the_transform(schema)
+    questions = {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}
     found = [
         Finding(
             name, adjacency, joint_mu(schema, noise, adjacency), _best(schema, noise, adjacency, rng, steps, starts)
         )
-        for name, noise in {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}.items()
-        for adjacency in _ADJACENCIES
+        for (name, noise), adjacency in track("searching", [*product(questions.items(), _ADJACENCIES)])
     ]
     rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.found / f.claimed, f.violated) for f in found)
     notes = (f"{starts} starts of {steps} moves over records, map and weights, by the library's own map",)

@@ -19,6 +19,7 @@ from privstats.inference import ols
 from privstats.inference.evidence import map_columns
 from privstats.moments import measure
 from privstats.plan import Plan
+from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.schema import RidgeSchema
@@ -88,7 +89,7 @@ def tally(plan: Plan, records: int, rng: Generator, runs: int) -> Tally:
     assert isinstance(schema, RidgeSchema)  # noqa: S101  the audit has refused others
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
     unread, names, told, missed = 0, tuple[str, ...](), np.zeros(1), np.zeros(1)
-    for _ in range(runs):
+    for _ in track("releasing", range(runs)):
         world = World.draw(schema, records, chance)
         try:
             table = ols(released(plan, world, rng), target=0 if schema.targets > 1 else None, cov_type="nonrobust")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy.special import ndtri
 from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
+from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import MeanSchema, RidgeSchema, Schema, of_records
 from threat_models.audits.target import Target
@@ -101,8 +103,7 @@ def findings(schema: Schema, sigmas: Mapping[str, float], rng: Generator, *, sta
         Finding(
             name, adjacency, joint_mu(schema, noise, adjacency), worst_pair(schema, noise, adjacency, rng, starts).mu
         )
-        for name, noise in questions
-        for adjacency in adjacencies
+        for (name, noise), adjacency in track("searching", [*product(questions, adjacencies)])
     )
 
 

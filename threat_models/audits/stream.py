@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privstats.course import Stream
 from privstats.dp import gaussian_epsilon
 from privstats.moments import measure
+from privstats.progress import track
 from privstats.randomness import Generator
 from threat_models.audits.canary import GROUP_MU, lower_bounds
 from threat_models.audits.course import canary_of, copies_of
@@ -117,7 +118,8 @@ def _found(
     for world in (absent, present):
         sums = world.sums(copies)
         mean = np.outer(target.moved(world.stands.times.tolist()), copies * world.vector)
-        scores.append(np.array([_score(target, nodes, sums, mean, weights, rng) for _ in range(trials)]))
+        played = (_score(target, nodes, sums, mean, weights, rng) for _ in track("playing", range(trials)))
+        scores.append(np.fromiter(played, np.float64, trials))
         scores[-1] += float(np.sum(mean * weights))
     return moved, lower_bounds(scores[0], scores[1], confidence, target.promise.delta).mu / copies
 

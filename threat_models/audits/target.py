@@ -20,6 +20,7 @@ from privstats.encoding import Layout, RingVector, Segment, flatten
 from privstats.errors import AggregationError, PlanError, PrivstatsError
 from privstats.moments import Moments, measure
 from privstats.plan import Plan
+from privstats.progress import track
 from privstats.randomness import SEED_BYTES, Generator, secure, seeded
 from privstats.release import Release
 from privstats.schema import (
@@ -230,7 +231,7 @@ class Target:
 
     def sums(self, count: int, rng: Generator | None) -> list[RingVector]:
         """Sums of the worst session with no records at all: honest contributions, and silence from colluders."""
-        return [self.sum_of([self.empty] * self.worst_noise, rng) for _ in range(count)]
+        return [self.sum_of([self.empty] * self.worst_noise, rng) for _ in track("summing", range(count))]
 
     def sum_of(self, parties: Sequence[Moments], rng: Generator | None) -> RingVector:
         """The sum of these parties' contributions in the ring, as the masking protocol would unmask it."""
@@ -252,7 +253,7 @@ class Target:
             PlanError: a session without a record aborts, so that nothing can be seen of its noise.
         """
         answers = self._answers(releases // 2, rng) if self.of_panel else []
-        rows = [self.seen(total, rng) for total in self.sums(releases - len(answers), rng)]
+        rows = [self.seen(total, rng) for total in track("releasing", self.sums(releases - len(answers), rng))]
         released = [row.vector for row in rows if isinstance(row, Release)]
         if len(released) < len(rows):
             raise PlanError("a session of this plan aborts although no client holds a record: rebuild the plan")

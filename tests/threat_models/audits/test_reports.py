@@ -3,6 +3,8 @@
 import json
 import math
 import re
+from collections import Counter
+from contextlib import contextmanager
 
 import pytest
 
@@ -10,15 +12,20 @@ import privstats as ps
 from privstats.dp import Ledger, calibrate, gaussian_epsilon
 from privstats.errors import LedgerError, PlanError
 from privstats.plan import facts
+from privstats.randomness import seeded
 from tests import made
 from tests.threat_models.audits.plans import SMALL
 from tests.threat_models.audits.plans import plan as plan_of
 from threat_models.audits.budget import audit_budget, audit_dropouts
+from threat_models.audits.canary import audit_canary
+from threat_models.audits.gradients import audit_gradients
 from threat_models.audits.ledger import audit_ledger
+from threat_models.audits.sensitivity import audit_sensitivity
 from threat_models.audits.target import target_of
 from threat_models.audits.verdict import Report
 
 SCHEMA = SMALL
+PARTIES = plan_of(ps.PartySchema(2, 2), epsilon=8.0, unit="client", max_records_per_client=1)
 
 
 def plan(**change):
@@ -152,3 +159,24 @@ def test_a_report_is_a_table_for_people_and_json_for_machines(capsys):
     printed = capsys.readouterr().out
     for words in ("audit sample", "a note", "VIOLATED", "yes", "inf"):
         assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("audit", "counted"),
+    [
+        (lambda rng: audit_sensitivity(target_of(plan()), rng, starts=1), {"searching": 8}),
+        (lambda rng: audit_gradients(target_of(PARTIES), rng, starts=1, steps=2), {"searching": 4}),
+        (lambda rng: audit_canary(target_of(plan()), rng, trials=100), {"summing": 100, "releasing": 200}),
+    ],
+    ids=["records", "parties", "canaries"],
+)
+def test_what_takes_long_is_counted_for_whoever_waits(monkeypatch, audit, counted):
+    done = Counter()
+
+    @contextmanager
+    def bar(label, total):
+        yield lambda count: done.update({label: count})
+
+    monkeypatch.setattr("privstats.progress.progress_bar", bar)
+    audit(seeded(1))
+    assert done == counted
