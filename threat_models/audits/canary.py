@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from scipy.stats import beta
 
 from privstats.dp import gaussian_epsilon
+from privstats.progress import track
 from privstats.randomness import Generator
 from threat_models.audits.canary_unit import canary_shift
 from threat_models.audits.edges import edge_cases
@@ -135,7 +136,8 @@ def _play(target: Target, experiments: Sequence[_Experiment], trials: int, rng: 
     """
     directions = np.stack([experiment.direction for experiment in experiments], axis=1)
     chunk = max(1, _CHUNK_ENTRIES // target.layout.size)
-    return np.vstack([target.draw(min(chunk, trials - start), rng) @ directions for start in range(0, trials, chunk)])
+    starts = track("playing", range(0, trials, chunk))
+    return np.vstack([target.draw(min(chunk, trials - start), rng) @ directions for start in starts])
 
 
 def _row(target: Target, name: str, copies: int, noise: Scores, step: float, confidence: float) -> Row:
