@@ -134,6 +134,20 @@ def test_without_a_guarantee_there_is_no_ceiling_to_draw():
     assert axes.get_legend_handles_labels()[1] == ["guessing", "mean-ratio"]
 
 
+def test_what_is_shaded_is_above_every_ceiling_where_they_cross():
+    """A pure promise of a larger mu allows less at few false positives."""
+    roc = Roc((0.0, 1.0), (0.5, 1.0), (0.1, 0.1))
+    kept = Guarantee(0.6), Guarantee(0.7, pure=1.2)
+    assert kept[0].tpr(0.001) > kept[1].tpr(0.001)
+    assert kept[0].tpr(0.3) < kept[1].tpr(0.3)
+    (axes,) = figures(report(*(row(roc=roc, mu=each.mu, pure=each.pure) for each in kept)))["roc"].axes
+    (shade,) = axes.collections
+    lowest = {}
+    for rate, place in shade.get_paths()[0].vertices:
+        lowest[rate] = min(place, lowest.get(rate, 1.0))
+    assert all(place >= max(each.tpr(rate) for each in kept) - 1e-12 for rate, place in lowest.items())
+
+
 def test_vectors_that_are_no_square_are_not_drawn():
     flat = replace(EXAMPLE, truth=((1.0, 2.0),))
     assert "reconstruction" not in figures(report(row(example=flat)))
