@@ -11,7 +11,15 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["ERROR", "discrete_tail", "discrete_tails", "gaussian_delta_bounds", "gaussian_tail", "laplace_tail"]
+__all__ = [
+    "ERROR",
+    "discrete_tail",
+    "discrete_tails",
+    "gaussian_delta_bounds",
+    "gaussian_tail",
+    "gaussian_tail_and_density",
+    "laplace_tail",
+]
 
 ERROR = 4
 _GUARD = 64
@@ -24,8 +32,13 @@ _KNOT_BITS = 192 + _KNOT_GUARD
 
 def gaussian_tail(t: Fraction, bits: int) -> int:
     """Q(t) = P(Z > t) for t >= 0."""
+    return gaussian_tail_and_density(t, bits)[0]
+
+
+def gaussian_tail_and_density(t: Fraction, bits: int) -> tuple[int, int]:
+    """Q(t) and phi(t) for t >= 0."""
     found = _normal(t, bits)
-    return found.tail >> (found.work - bits)
+    return found.tail >> (found.work - bits), found.density >> (found.work - bits)
 
 
 def discrete_tail(t: Fraction, sigma: Fraction, bits: int) -> int:
