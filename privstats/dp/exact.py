@@ -163,11 +163,11 @@ def _beside(knot: int, h: int, work: int) -> tuple[int, int]:
     and the integral has h u_n / (n + 1). Each term carries a few units of error. With Cramer's bound as above, phi(t0)
     times the terms from the n-th on is below |h|^n / sqrt(n!); n is chosen to push that under one unit.
     """
-    square = h * h >> work
+    square, slope = h * h >> work, h * knot >> _STEP
     before, term = 0, 1 << work
     strip = ratio = term
     for degree in range(1, _terms_beside(work - h.bit_length(), work)):
-        before, term = term, -(((h * term >> work) * knot >> _STEP) + (square * before >> work)) // degree
+        before, term = term, -(slope * term + square * before >> work) // degree
         ratio += term
         strip += term // (degree + 1)
     return h * strip >> work, ratio

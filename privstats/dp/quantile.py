@@ -55,7 +55,7 @@ class Position(NamedTuple):
 
     def error(self, where: Integers) -> Floats:
         """A bound on the error of these entries, below 0.2 for every sigma up to 2**48."""
-        return self.errors.take(self.knots[where]) + _RELATIVE_ERROR * np.abs(self.rest[where])
+        return self.errors.take(self.knots.take(where)) + _RELATIVE_ERROR * np.abs(self.rest.take(where))
 
 
 class _Knots(NamedTuple):

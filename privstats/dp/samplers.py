@@ -177,8 +177,8 @@ class _Continuous:
         suspected = np.abs(nearest) > decided - position.usual_error
         suspected |= magnitude < USUAL
         near = np.flatnonzero(suspected)
-        doubt = np.abs(nearest[near]) + position.error(near) > decided
-        doubt |= magnitude[near] < _DEEP
+        doubt = np.abs(nearest.take(near)) + position.error(near) > decided
+        doubt |= magnitude.take(near) < _DEEP
         doubtful = near[doubt]
         m = magnitude[doubtful]
         floor = np.maximum(values[doubtful] - (nearest[doubtful] > 0), 0)
