@@ -130,7 +130,7 @@ class Streams:
 
     def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
         """Total and answers, added up; every answer is some element of the ring, so none is refused here."""
-        add_packed(total, *map(memoryview, answers.values()))
+        add_packed(total, *(memoryview(answer) for answer in answers.values()))
         reduce(total)
         return total
 
