@@ -17,23 +17,37 @@ _LARGE = "extrapolated to 100,000,000 records"
 def how_big_interactive() -> list[list[str]]:
     """Every size of the interactive protocol."""
     head = ["parties", "entries", "client", "server", "a client sends", "the server receives", "known"]
-    return [head, *([*_size(cost), *_sent(cost)] for cost in every_size(_measured(), "interactive"))]
+    return [head, *([*_size(cost), *_sent(cost)] for cost in every_size(_measured(), "interactive", _mask()))]
 
 
 def how_big_split() -> list[list[str]]:
     """Every size of the one upload, with one helper."""
     head = ["parties", "entries", "client", "leader", "helper", "a client sends", "the leader receives", "known"]
-    costs = every_size(_measured(), "split")
+    costs = every_size(_measured(), "split", _mask())
     return [head, *([*_size(cost), _seconds(cost.helper), *_sent(cost)] for cost in costs)]
 
 
 def how_big_rule() -> list[list[str]]:
     """How far the extrapolation is off where the run was made, too."""
     lines = [["protocol", "parties", "from entries", "to entries", "client", "server or leader", "bytes"]]
-    for row in (row for protocol in ("interactive", "split") for row in checked(_measured(), protocol)):
+    for row in (row for protocol in ("interactive", "split") for row in checked(_measured(), protocol, _mask())):
         errors = (f"{round(100 * row[name]) or 0:+d} %" for name in ("client", "server", "sent"))
         sizes = (row["clients"], row["from entries"], row["to entries"])
         lines.append([f"`{row['protocol']}`", *(f"{size:,}" for size in sizes), *errors])
+    return lines
+
+
+def peaks() -> list[list[str]]:
+    """The most that each machine allocates at a time."""
+    lines = [["protocol", "parties", "entries", "bits", "client", "server or leader", "helper"]]
+    for name, benchmark in (("interactive", "secagg.sessions"), ("split", "secagg.upload")):
+        tables = results(benchmark)
+        title = next(title for title in tables if title.startswith("peak memory"))
+        for row in tables[title]:
+            server = row["server_peak" if name == "interactive" else "leader_peak"]
+            helper = _bytes(row["helper_peak"]) if "helper_peak" in row else "-"
+            size = f"{row['clients']:,}", f"{row['size']:,}", row["bits"]
+            lines.append([f"`{name}`", *size, _bytes(row["client_peak"]), _bytes(server), helper])
     return lines
 
 
@@ -62,6 +76,10 @@ def _measured() -> Rows:
     return rows
 
 
+def _mask() -> float:
+    return 1e-9 * float(results("secagg.how_big")["one mask of one entry, nanoseconds"][0]["ns"])
+
+
 def _size(cost: Cost) -> list[str]:
     return [f"{cost.clients:,}", f"{cost.entries:,}", _seconds(cost.client), _seconds(cost.server)]
 
@@ -88,5 +106,5 @@ def _bytes(count: float) -> str:
     return f"{count:.0f} B"
 
 
-TABLES: Tables = by_name(how_big_interactive, how_big_split, how_big_rule, many_records)
+TABLES: Tables = by_name(how_big_interactive, how_big_split, how_big_rule, peaks, many_records)
 """By the name in the page's marker."""

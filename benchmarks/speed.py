@@ -17,10 +17,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.measuring import Row, Tables, command
+from benchmarks.measuring import Row, Tables, command, results
 from benchmarks.speed_works import WORKS
 
 ROOT = Path(__file__).parents[1]
+_TITLE = "processor seconds"
 _QUICK = ("2M x 40, ridge with 5 folds", "sparse 50k x 2000, NAB", "discrete noise, sigma 4")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -33,16 +34,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def tables(options: argparse.Namespace) -> Tables:
-    """One row per work."""
+    """One row per work; a run of some keeps the saved rows of the others."""
     trees = ({"before": options.before.resolve()} if options.before else {}) | {"after": ROOT}
     repeats = 1 if options.quick else options.repeats
     names = list(_QUICK) if options.quick else [name for name in WORKS if options.only in name]
-    load = f"load average {os.getloadavg()[0]:.1f} at the start"
-    yield f"processor seconds, {load}", [_row(name, trees, repeats, options.quick) for name in names]
+    kept = {} if options.quick else {row["work"]: row for row in results("speed")[_TITLE]}
+    rows = kept | {name: _row(name, trees, repeats, options.quick) for name in names}
+    yield _TITLE, [rows[name] for name in WORKS if name in rows]
 
 
 def _row(name: str, trees: dict[str, Path], repeats: int, quick: bool) -> Row:
-    row: dict[str, object] = {"work": name}
+    row: dict[str, object] = {"work": name, "load average": os.getloadavg()[0]}
     for when, tree in trees.items():
         found = _timed(name, tree, repeats, quick)
         least = {what: min(seconds) for what, seconds in found.items()}

@@ -1,10 +1,10 @@
 """From sessions that were run to sessions that were not: what further entries and further neighbours cost.
 
 Arithmetic on results, no machine. A session that was not run is the largest run of as many clients, and for each
-further entry one mask per neighbour (measured apart, by ``secagg.scale``) and what else an entry costs a client or a
+further entry one mask per neighbour (measured apart, in the same run) and what else an entry costs a client or a
 report: what is left between two runs of other cohorts, one pair up to a million entries and one beyond, where vectors
-no longer fit into caches. Thousands of clients were run over the sparse graph; over the robust one, which plans take,
-all that a neighbour costs grows with their number.
+no longer fit into caches. Of a cohort that was not run at all, it is the largest cohort's run of the interactive
+protocol: all of a client's cost grows with its neighbours, and all of the server's with clients times neighbours.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.measuring import Row, Rows, results
+from benchmarks.measuring import Rows, results
 
 __all__ = ["Cost", "checked", "every_size"]
 
 PARTIES, ENTRIES = (10, 100, 1_000, 10_000), (10_000, 1_000_000, 10_000_000)
 BEND = 1_000_000
-_SCALE = "sparse graph, 10 % colluders, 10 % dropouts after sharing"
 _GRAPHS = "10 % collude, 10 % drop"
 _ENTRY_BYTES = 4
 
@@ -88,23 +87,26 @@ class Rule:
         )
 
 
-def every_size(rows: Rows, protocol: str) -> list[Cost]:
-    """All numbers of parties and entries: what was measured, and for the rest the largest smaller run and the rule."""
+def every_size(rows: Rows, protocol: str, mask: float) -> list[Cost]:
+    """All numbers of parties and entries: what was measured, and for the rest the largest smaller run and the rule.
+
+    ``mask`` is what one mask of one entry takes, in processor seconds.
+    """
     runs = _runs(rows, protocol)
-    rule, known = _fitted(runs), [*runs, *(_thousands() if protocol == "interactive" else ())]
-    costs = []
+    rule, costs = _fitted(runs, mask), []
     for clients in PARTIES:
+        here = [cost for cost in runs if cost.clients == clients] or [_wider(max(runs, key=_parties), clients)]
         for entries in ENTRIES:
-            smaller = [cost for cost in known if cost.clients == clients and cost.entries <= entries]
+            smaller = [cost for cost in here if cost.entries <= entries]
             base = max(smaller, key=lambda cost: cost.entries)
             costs.append(base if base.entries == entries else rule.further(base, entries))
     return costs
 
 
-def checked(rows: Rows, protocol: str) -> Rows:
+def checked(rows: Rows, protocol: str, mask: float) -> Rows:
     """Every run that was made and could have been extrapolated from a smaller one, with the errors of that."""
     runs = _runs(rows, protocol)
-    rule, found = _fitted(runs), []
+    rule, found = _fitted(runs, mask), []
     for base, run in _pairs(runs):
         if not {base, run} <= rule.fitted:
             guess = rule.further(base, run.entries)
@@ -123,9 +125,8 @@ def _pairs(runs: Sequence[Cost]) -> list[tuple[Cost, Cost]]:
     return [(a, b) for a in runs for b in runs if a.clients == b.clients and a.entries < b.entries]
 
 
-def _fitted(runs: Sequence[Cost]) -> Rule:
+def _fitted(runs: Sequence[Cost], mask: float) -> Rule:
     """The rule from the pairs of neighbouring sizes with most clients, up to the bend and beyond it."""
-    mask = 1e-9 * float(results("secagg.scale")["cost per element, ns"][0]["mask"])
     low = [(a, b) for a, b in _pairs(runs) if b.entries <= BEND]
     high = [(a, b) for a, b in _pairs(runs) if a.entries >= BEND]
     below, above = (max(pairs, key=lambda pair: pair[0].clients) for pairs in (low, high))
@@ -160,13 +161,19 @@ def _robust() -> Mapping[int, int]:
     return {row["clients"]: row["k"] for row in rows if row["graph"] == "robust" and row["clients"] > 256}
 
 
-def _thousands() -> list[Cost]:
-    """The sessions of thousands of clients that were run over the sparse graph, as over the robust one."""
-    return [_over_robust(row, _robust()[row["clients"]] / row["k"]) for row in results("secagg.scale")[_SCALE]]
+def _parties(cost: Cost) -> int:
+    return cost.clients
 
 
-def _over_robust(row: Row, more: float) -> Cost:
-    vector = _ENTRY_BYTES * row["size run"]
-    sent = vector + more * (1024 * row["sent KiB"] - vector)
-    times = (more * row["client ms"] / 1e3, more * row["server s"], 0.0)
-    return Cost("interactive", row["clients"], row["size run"], *times, sent, "extrapolated")
+def _wider(run: Cost, clients: int) -> Cost:
+    """The session of ``run`` among more clients, over the robust graph as it is."""
+    more = _robust()[clients] / _robust()[run.clients]
+    vector = _ENTRY_BYTES * run.entries
+    return replace(
+        run,
+        clients=clients,
+        client=more * run.client,
+        server=more * run.server * clients / run.clients,
+        sent=vector + more * (run.sent - vector),
+        known="extrapolated",
+    )

@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from benchmarks.measuring import Row, Rows, Tables, command
-from benchmarks.secagg.sessions import bits_of, cohort, cpu, lane_bytes, mask_floor, own_ring
+from benchmarks.secagg.sessions import Meter, bits_of, cohort, cpu, lane_bytes, mask_floor, own_ring
 from privstats.encoding import Ring
 from privstats.engines.loopback import run
 from privstats.secagg import HelperKeys, Identity, Panel, Roster
@@ -173,23 +173,6 @@ class Clock:
         self.seconds.append(time.process_time() - began)
         if isinstance(result, list):
             self.most_bytes = max([self.most_bytes, *(len(message) for _, message in result)])
-        return result
-
-
-class Meter:
-    """The most that one machine has allocated at a time: what it keeps, and the peak of each call on top."""
-
-    def __init__(self) -> None:
-        self.kept = self.peak = 0
-
-    def __call__(self, action: Callable[[], T]) -> T:
-        """Do it, and count."""
-        before = tracemalloc.get_traced_memory()[0]
-        tracemalloc.reset_peak()
-        result = action()
-        after, peak = tracemalloc.get_traced_memory()
-        self.peak = max(self.peak, self.kept + peak - before)
-        self.kept += after - before
         return result
 
 

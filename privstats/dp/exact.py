@@ -11,7 +11,15 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["ERROR", "discrete_tail", "discrete_tails", "gaussian_delta_bounds", "gaussian_tail", "laplace_tail"]
+__all__ = [
+    "ERROR",
+    "discrete_tail",
+    "discrete_tails",
+    "gaussian_delta_bounds",
+    "gaussian_tail",
+    "gaussian_tail_and_density",
+    "laplace_tail",
+]
 
 ERROR = 4
 _GUARD = 64
@@ -24,8 +32,13 @@ _KNOT_BITS = 192 + _KNOT_GUARD
 
 def gaussian_tail(t: Fraction, bits: int) -> int:
     """Q(t) = P(Z > t) for t >= 0."""
+    return gaussian_tail_and_density(t, bits)[0]
+
+
+def gaussian_tail_and_density(t: Fraction, bits: int) -> tuple[int, int]:
+    """Q(t) and phi(t) for t >= 0."""
     found = _normal(t, bits)
-    return found.tail >> (found.work - bits)
+    return found.tail >> (found.work - bits), found.density >> (found.work - bits)
 
 
 def discrete_tail(t: Fraction, sigma: Fraction, bits: int) -> int:
@@ -150,11 +163,11 @@ def _beside(knot: int, h: int, work: int) -> tuple[int, int]:
     and the integral has h u_n / (n + 1). Each term carries a few units of error. With Cramer's bound as above, phi(t0)
     times the terms from the n-th on is below |h|^n / sqrt(n!); n is chosen to push that under one unit.
     """
-    square = h * h >> work
+    square, slope = h * h >> work, h * knot >> _STEP
     before, term = 0, 1 << work
     strip = ratio = term
     for degree in range(1, _terms_beside(work - h.bit_length(), work)):
-        before, term = term, -(((h * term >> work) * knot >> _STEP) + (square * before >> work)) // degree
+        before, term = term, -(slope * term + square * before >> work) // degree
         ratio += term
         strip += term // (degree + 1)
     return h * strip >> work, ratio

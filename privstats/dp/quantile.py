@@ -17,15 +17,19 @@ from scipy.special import ndtri
 
 from privstats.dp import exact
 
-__all__ = ["Position", "position_of"]
+__all__ = ["USUAL", "Position", "position_of"]
+
+USUAL = np.int64(1 << 57)
+"""All but one uniform in 64 have m of at least this many units of 2**-64, and a far smaller error than the others."""
 
 _KNOTS_PER_UNIT = 1 << 10
 _LAST = 4300  # t = 4.199; the uniforms that are decided here have z <= 4.174
 _LEAST = 48  # those uniforms have m >= 2**48
 _PREFIX = np.int64(52 - 12)  # bits of a float64 behind its exponent and the first twelve of its mantissa
-_RELATIVE_ERROR = 10 * 2.0**-53
+_REACH = 2.0**-10.57  # of w
+_RELATIVE_ERROR = 5.5 * 2.0**-53
 _SIGMA_ERROR = 2.0**-64
-_MOST_RELATIVE = 2.0**-60  # of |rest| below 2**-10.5 sigma + 1; the one is within the absolute error
+_MOST_RELATIVE = 2.0**-61  # of |rest| below 2**-10.5 sigma + 1; the one is within the absolute error
 _ABSOLUTE_ERROR = 2.0**-49
 _OPEN = 0.51
 
@@ -40,24 +44,25 @@ class Position(NamedTuple):
         whole, rest: see above.
         knots: number of the knot of each entry.
         errors: error at each knot; what the size of ``rest`` adds to it is left out.
-        most_error: a bound on all errors.
+        usual_error: a bound on the errors of all entries with m >= ``USUAL``.
     """
 
     whole: Integers
     rest: Floats
     knots: Integers
     errors: Floats
-    most_error: float
+    usual_error: float
 
     def error(self, where: Integers) -> Floats:
-        """A bound on the error of these entries."""
-        return self.errors.take(self.knots[where]) + _RELATIVE_ERROR * np.abs(self.rest[where])
+        """A bound on the error of these entries, below 0.2 for every sigma up to 2**48."""
+        return self.errors.take(self.knots.take(where)) + _RELATIVE_ERROR * np.abs(self.rest.take(where))
 
 
 class _Knots(NamedTuple):
     """P(Z > t) in units of 2**-64 as a whole number and a fraction less 1/2, and 2**-64 / phi(t), at t = 0, 2**-10, ...
 
-    ``series`` has the coefficients of w^6 to w^2 there, ``nearest`` the knot for a uniform's leading bits.
+    ``series`` has the coefficients of w^2 to w^5 there, ``sixth`` a 32nd of the largest sixth term, which
+    is added and may be missing, and ``nearest`` the knot for a uniform's leading bits.
     """
 
     t: Floats
@@ -65,46 +70,55 @@ class _Knots(NamedTuple):
     fraction: Floats
     inverse_density: Floats
     series: tuple[Floats, ...]
+    sixth: Floats
     nearest: NDArray[np.int16]
 
 
 class _Scaled(NamedTuple):
-    """sigma t of every knot as a whole number and a rest, the fraction of its tail in it, and the error near it."""
+    """sigma t of knot j as j times ``step`` and a rest, with the fraction of its tail in it, and the error near it.
 
-    whole: Integers
+    ``series`` has sigma times the coefficients of the difference of the integers, highest first.
+    """
+
+    step: int
     rest: Floats
+    series: tuple[Floats, ...]
     error: Floats
+    usual_error: float
 
 
 def position_of(magnitude: Integers, sigma: float) -> Position:
-    """sigma z with z = -Phi^-1(u), for the uniforms u in [m, m + 1) / 2**64 with 2**-16 <= u < 1/2.
+    """sigma z with z = -Phi^-1(u), for the uniforms u in [m, m + 1) / 2**64 with 2**-16 <= u < 1/2; 0 <= m < 2**63.
 
     With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ...; its
     n-th derivative is P_n(z) exp(n (z^2 - t^2) / 2). The knot is the nearest one to the middle of the uniforms of the
     same leading bits, which are within 2**-13 of it, relatively, so within 2**-12.6 in z (Q / phi <= 1.26). With
-    |z - t| <= 2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows is below 2**-64.1. The
-    difference of the integers Q(t) and m, below 2**53, is exact, so w has at most 5.2 relative errors of 2**-53 (4.2 of
-    the density), and sigma (z - t) 8.3. A knot times each half of sigma is exact, and so is splitting the whole number
-    off; the sum has one more. Beside these 9.3 relative errors, the seventh term and the roundings of small parts are
-    below 2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma / phi(t); the knot's
-    own rest holds that, to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma / phi(z) open.
+    |z - t| <= 2**-11 + 2**-12.6 < 2**-10.58 and z < 4.2 the seventh term and what follows is below 2**-64.1. As |w| is
+    below W = 2**-10.57, the sixth is Chebyshev's: w^6 = (48 W^2 w^4 - 18 W^4 w^2 + W^6) / 32, up to W^6 / 32.
+
+    The difference g of the integers Q(t) and m, below 2**53, is exact, and w = d g with d = 2**-64 / phi(t), correctly
+    rounded. Horner's rule has the coefficients sigma c_n d^n, of which the first, sigma d, has two relative errors of
+    2**-53. All later terms together are below 2**-9.4 of the first one (t |w| / 2 is 2**-9.5) and have fewer than 30
+    errors, 0.05 of the first; the sum of them and sigma d adds 1.01, its product with g one: 4.1 relative errors of
+    sigma (z - t). A knot times each half of sigma is exact, and the first of them whole; the last sum has one more.
+    Beside these 5.2 relative errors of ``rest``, the seventh term and the roundings of small parts, 2**-74 of sigma,
+    are below 2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma / phi(t); the
+    knot's own rest holds that, to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma / phi(z) open.
+
+    Below 2**-16 the entries are of no use; their knot is the last one.
     """
     knots, scaled = _knots(), _scaled(sigma)
-    at = knots.nearest.take(_leading(magnitude.astype(np.float64)) - _FIRST).astype(np.intp)
-    gap = knots.whole.take(at)
-    gap -= magnitude
-    w = gap.astype(np.float64)
-    w *= knots.inverse_density.take(at)
-    rest = knots.series[0].take(at)
-    for coefficient in knots.series[1:]:
-        rest *= w
+    at = knots.nearest.take(_leading(magnitude.astype(np.float64)) - _FIRST, mode="clip").astype(np.intp)
+    difference = knots.whole.take(at)
+    difference -= magnitude
+    gap = difference.astype(np.float64)
+    rest = scaled.series[0].take(at)
+    for coefficient in scaled.series[1:]:
+        rest *= gap
         rest += coefficient.take(at)
-    rest *= w
-    rest += 1.0
-    rest *= w
-    rest *= sigma
+    rest *= gap
     rest += scaled.rest.take(at)
-    return Position(scaled.whole.take(at), rest, at, scaled.error, float(scaled.error[-1]) + _MOST_RELATIVE * sigma)
+    return Position(at * scaled.step, rest, at, scaled.error, scaled.usual_error)
 
 
 def _leading(numbers: Floats) -> Integers:
@@ -116,39 +130,49 @@ _FIRST = int(_leading(np.array([2.0**_LEAST]))[0])
 
 
 def _halves(sigma: float) -> tuple[float, float]:
-    """sigma as a sum of its upper 26 bits and the rest: products with a knot, which has 13 bits, are exact."""
+    """sigma as a sum of its upper 26 bits and the rest: products with a knot, which has 13 bits, are exact.
+
+    From 2**35 on the upper part is a multiple of 2**10, and its products with knots are whole numbers.
+    """
     mantissa, exponent = math.frexp(sigma)
     upper = math.ldexp(math.floor(math.ldexp(mantissa, 26)), exponent - 26)
     return upper, sigma - upper
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _scaled(sigma: float) -> _Scaled:
     knots, (upper, lower) = _knots(), _halves(sigma)
-    head = upper * knots.t
-    whole = np.rint(head)
-    rest = (head - whole) + lower * knots.t + sigma * knots.inverse_density * knots.fraction
-    error = sigma * (_OPEN * knots.inverse_density + _SIGMA_ERROR) + _ABSOLUTE_ERROR
-    return _Scaled(whole.astype(np.int64), rest, error)
+    d = knots.inverse_density
+    error = sigma * (_OPEN * d + knots.sixth + _SIGMA_ERROR) + _ABSOLUTE_ERROR
+    usual = knots.nearest[_leading(np.array([float(USUAL)]))[0] - _FIRST]
+    series = [sigma * coefficient * d**n for n, coefficient in enumerate(knots.series, 2)]
+    return _Scaled(
+        step=int(upper) // _KNOTS_PER_UNIT,
+        rest=lower * knots.t + sigma * (d * knots.fraction + knots.sixth),
+        series=(*reversed(series), sigma * d),
+        error=error,
+        usual_error=float(error[usual]) + _MOST_RELATIVE * sigma,
+    )
 
 
 @lru_cache(maxsize=1)
 def _knots() -> _Knots:
-    tails = [exact.gaussian_tail(Fraction(j, _KNOTS_PER_UNIT), 128) for j in range(_LAST + 1)]
+    found = [exact.gaussian_tail_and_density(Fraction(j, _KNOTS_PER_UNIT), 128) for j in range(_LAST + 1)]
     t = np.arange(_LAST + 1) / _KNOTS_PER_UNIT
     square = t * t
+    sixth = t * ((120 * square + 326) * square + 127) / 720
     return _Knots(
         t=t,
-        whole=np.array([tail >> 64 for tail in tails], np.uint64).view(np.int64),  # 2**63 at 0; differences are modular
-        fraction=np.array([(tail & ((1 << 64) - 1)) * 2.0**-64 for tail in tails]) - 0.5,
-        inverse_density=np.exp(square / 2) * (math.sqrt(2 * math.pi) * 2.0**-64),
+        whole=np.array([tail >> 64 for tail, _ in found], np.uint64).view(np.int64),  # 2**63 at 0; differences wrap
+        fraction=np.array([(tail & ((1 << 64) - 1)) * 2.0**-64 for tail, _ in found]) - 0.5,
+        inverse_density=np.array([(1 << 64) / density for _, density in found]),
         series=(
-            t * ((120 * square + 326) * square + 127) / 720,
-            ((24 * square + 46) * square + 7) / 120,
-            t * (6 * square + 7) / 24,
+            t / 2 - sixth * (18 / 32 * _REACH**4),
             (2 * square + 1) / 6,
-            t / 2,
+            t * (6 * square + 7) / 24 + sixth * (48 / 32 * _REACH**2),
+            ((24 * square + 46) * square + 7) / 120,
         ),
+        sixth=sixth * (_REACH**6 / 32),
         nearest=_nearest(),
     )
 

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from privstats.dp import exact
 from privstats.dp.arguments import check_number
-from privstats.dp.quantile import position_of
+from privstats.dp.quantile import USUAL, position_of
 from privstats.errors import PlanError
 from privstats.randomness import Generator, checked
 
@@ -63,7 +63,7 @@ def rounded_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
         >>> noise.dtype, abs(noise.mean()) < 0.2, abs(noise.std() - 3.0) < 0.1
         (dtype('int64'), np.True_, np.True_)
     """
-    return _draw(_rounded(_checked(sigma)), size, rng)
+    return _draw(_Rounded(_checked(sigma)), size, rng)
 
 
 def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
@@ -116,11 +116,25 @@ def discrete_laplace(scale: float, size: int, rng: Generator) -> Integers:
     return _draw(_Laplace(scale), size, rng)
 
 
+class _Proposal(NamedTuple):
+    """|X| for some uniforms, as far as float64 knows it.
+
+    Attributes:
+        values: |X| of all but the doubtful entries.
+        doubtful: numbers of the entries whose value is only where a search for |X| begins.
+        halved: of those, whether |X| is the value or one more, so that one edge decides it.
+    """
+
+    values: Integers
+    doubtful: NDArray[np.intp]
+    halved: NDArray[np.bool_]
+
+
 class _Law(Protocol):
     """A symmetric law on the integers, as its upper tail and a float64 proposal."""
 
-    def propose(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-        """|X| for uniforms in [m, m + 1) / 2**64, and where that is not certain."""
+    def propose(self, magnitude: Integers) -> _Proposal:
+        """|X| for uniforms in [m, m + 1) / 2**64."""
 
     def tail(self, k: int, bits: int) -> int:
         """P(X > k) in units of 2**-bits, within ``exact.ERROR`` units."""
@@ -147,26 +161,31 @@ class _Continuous:
         """How far, in cells, the proposal may be off besides rounding errors."""
         return 0.0
 
-    def propose(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+    def propose(self, magnitude: Integers) -> _Proposal:
         return self._wide(magnitude) if self.sigma >= _WIDE else self._narrow(magnitude)
 
-    def _wide(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-        """Where float64 alone cannot decide the cell: sigma z in parts; no law's edges are 1 / sigma away from it."""
-        position = position_of(np.maximum(magnitude, _DEEP), self.sigma)
+    def _wide(self, magnitude: Integers) -> _Proposal:
+        """Where float64 alone cannot decide the cell: sigma z in parts; no law's edges are 1 / sigma away from it.
+
+        As the error of sigma z is below 1/2 less that, only the nearest edge, above its floor, can be in doubt.
+        """
+        position = position_of(magnitude, self.sigma)
         nearest, values = np.rint(position.rest), position.whole
         values += nearest.astype(np.int64)
         nearest -= position.rest
-        distance, decided = np.abs(nearest, out=nearest), 0.5 - 1 / self.sigma
-        near = np.flatnonzero(distance > decided - position.most_error)
-        uncertain = np.zeros(len(magnitude), np.bool_)
-        uncertain[near] = distance[near] + position.error(near) > decided
-        deep = np.flatnonzero(magnitude < _DEEP)
-        if len(deep):
-            uncertain[deep] = True
-            values[deep] = np.rint(-self.sigma * ndtri((magnitude[deep] + 0.5) * 2.0**-64))
-        return values, uncertain
+        decided = 0.5 - 1 / self.sigma
+        suspected = np.abs(nearest) > decided - position.usual_error
+        suspected |= magnitude < USUAL
+        near = np.flatnonzero(suspected)
+        doubt = np.abs(nearest.take(near)) + position.error(near) > decided
+        doubt |= magnitude.take(near) < _DEEP
+        doubtful = near[doubt]
+        m = magnitude[doubtful]
+        floor = np.maximum(values[doubtful] - (nearest[doubtful] > 0), 0)
+        values[doubtful] = np.where(m < _DEEP, np.rint(-self.sigma * ndtri((m + 0.5) * 2.0**-64)), floor)
+        return _Proposal(values, doubtful, m >= _DEEP)
 
-    def _narrow(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+    def _narrow(self, magnitude: Integers) -> _Proposal:
         position = magnitude.astype(np.float64)
         position += 0.5
         position *= 2.0**-64
@@ -178,7 +197,7 @@ class _Continuous:
         distance += position
         uncertain = distance > 0.5 - self.sigma * _ABSOLUTE_ERROR - self.slack
         uncertain |= magnitude < _DEEP
-        return nearest.astype(np.int64), uncertain
+        return _searched(nearest.astype(np.int64), np.flatnonzero(uncertain))
 
 
 @dataclass(frozen=True)
@@ -214,7 +233,7 @@ class _Laplace:
 
     scale: float
 
-    def propose(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+    def propose(self, magnitude: Integers) -> _Proposal:
         place = magnitude.astype(np.float64)
         place += 0.5
         np.log(place * 2.0**-64, out=place)
@@ -223,7 +242,7 @@ class _Laplace:
         nearest = np.rint(place)
         uncertain: NDArray[np.bool_] = np.abs(place - nearest) <= self.scale * _LOG_ERROR + place * 2.0**-50
         uncertain |= magnitude < _DEEP
-        return np.maximum(np.ceil(place), 1.0).astype(np.int64) - 1, uncertain
+        return _searched(np.maximum(np.ceil(place), 1.0).astype(np.int64) - 1, np.flatnonzero(uncertain))
 
     def tail(self, k: int, bits: int) -> int:
         return exact.laplace_tail(k, Fraction(self.scale), bits)
@@ -244,12 +263,11 @@ class _Tabled:
     outside: Integers
     prefixes: NDArray[np.int16]
 
-    def propose(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+    def propose(self, magnitude: Integers) -> _Proposal:
         guess = np.take(self.prefixes, magnitude >> _BEHIND_PREFIX).astype(np.int64)
         missed = np.flatnonzero(guess < 0)
-        uncertain = np.zeros(len(magnitude), np.bool_)
-        guess[missed], uncertain[missed] = self.searched(magnitude[missed])
-        return guess, uncertain
+        guess[missed], uncertain = self.searched(magnitude[missed])
+        return _searched(guess, missed[uncertain])
 
     def searched(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
         """The cell of each uniform by a search among the edges, and where an edge lies too near."""
@@ -267,7 +285,8 @@ class _Tabled:
         return tails[k] if k < len(tails) else 0
 
 
-_rounded = _Rounded
+def _searched(values: Integers, doubtful: NDArray[np.intp]) -> _Proposal:
+    return _Proposal(values, doubtful, np.zeros(len(doubtful), np.bool_))
 
 
 @lru_cache(maxsize=64)
@@ -307,16 +326,18 @@ def _draw(law: _Law, size: int, rng: Generator) -> Integers:
         raise PlanError(f"size must be a whole number of at least 0, got {size!r}")
     more = rng.spawn()
     out = np.empty(size, np.int64)
+    doubts: list[tuple[int, int, int, bool]] = []
     for start in range(0, size, _TILE):
         words = rng.uint64(min(_TILE, size - start)).view(np.int64)
         sign = words >> np.int64(63)
-        magnitude = words & _MAGNITUDE
-        values, uncertain = law.propose(magnitude)
-        for i in np.flatnonzero(uncertain):
-            uniform = _Uniform(int(magnitude[i]), more, start + int(i))
-            values[i] = _decide(law, uniform, int(values[i]))
+        values, doubtful, halved = law.propose(words & _MAGNITUDE)
+        columns = (doubtful + start, words[doubtful], values[doubtful], halved)
+        doubts.extend(zip(*(column.tolist() for column in columns), strict=True))
         values ^= sign
         np.subtract(values, sign, out=out[start : start + len(values)])
+    for place, word, value, one_edge in doubts:  # together: in turns with the tiles they would take twice as long
+        found = _decide(law, _Uniform(word & int(_MAGNITUDE), more, place), value, one_edge)
+        out[place] = -found if word < 0 else found
     return out
 
 
@@ -327,16 +348,20 @@ class _Uniform:
         self._value, self._bits, self._source, self._index = magnitude, 64, source, index
 
     def below(self, law: _Law, k: int) -> bool:
-        """Whether it is smaller than the law's P(X > k), however close."""
+        """Whether it is smaller than the law's P(X > k), however close.
+
+        The tail has 64 bits more than the uniform; they often decide after the uniform has taken its next 64.
+        """
         while True:
             bits = self._bits + 64
             edge = law.tail(k, bits)
-            low, high = self._value << 64, (self._value + 1) << 64
-            if high <= edge - exact.ERROR:
-                return True
-            if low >= edge + exact.ERROR:
-                return False
-            self._refine()
+            while self._bits <= bits:
+                shift = bits - self._bits
+                if (self._value + 1) << shift <= edge - exact.ERROR:
+                    return True
+                if self._value << shift >= edge + exact.ERROR:
+                    return False
+                self._refine()
 
     def _refine(self) -> None:
         length = self._bits // 8  # the substream is read again from its start: the first 64 bits came from elsewhere
@@ -345,10 +370,12 @@ class _Uniform:
         self._bits += 64
 
 
-def _decide(law: _Law, uniform: _Uniform, start: int) -> int:
+def _decide(law: _Law, uniform: _Uniform, start: int, halved: bool) -> int:
     """|X| = the least k >= 0 with U >= P(X > k): gallop away from the proposal, then halve the gap."""
-    step = 1
-    if uniform.below(law, start):
+    step, above = 1, uniform.below(law, start)
+    if halved:
+        return start + above
+    if above:
         low, high = start, start + 1
         while uniform.below(law, high):
             step *= 2

@@ -192,14 +192,18 @@ def _tiles(ring: Group) -> Iterator[_Tile]:
         start += packed_bytes(size, bits)
 
 
-def add_packed(total: RingVector, packed: memoryview) -> None:
-    """Add a vector of exactly ``ring.wire_bytes`` packed bytes to ``total``, in place."""
+def add_packed(total: RingVector, *packed: memoryview) -> None:
+    """Add vectors of exactly ``ring.wire_bytes`` packed bytes each to ``total``, in place.
+
+    Of all vectors one tile after another is added, while the total's stays in cache.
+    """
     start = 0
     for lane, (size, bits) in zip(total.lanes, total.ring.segments, strict=True):
         for first in range(0, size, PACKED_TILE):
             tile = lane[first : first + PACKED_TILE]
             end = start + packed_bytes(len(tile), bits)
-            np.add(tile, entries_of(packed[start:end], len(tile), bits), out=tile)
+            for each in packed:
+                np.add(tile, entries_of(each[start:end], len(tile), bits), out=tile)
             start = end
 
 

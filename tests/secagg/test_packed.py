@@ -6,11 +6,11 @@ import hashlib
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from privstats.encoding import Ring
-from privstats.secagg.prg import TILE, add_masks, add_masks_packed, masked_tiles
+from privstats.secagg.prg import TILE, add_masks, add_masks_packed, add_packed, masked_tiles
 
 SEEDS = [hashlib.sha256(bytes([i])).digest() for i in range(5)]
 LARGE = Ring(((TILE + 17, 32), (3, 64), (2 * TILE + 1, 20), (TILE, 33)))
@@ -49,3 +49,15 @@ def test_packed_sums_wrap_at_the_width_of_their_entries() -> None:
         add_masks_packed(ring, memoryview(packed), plus=SEEDS[:2])
         add_masks(total, plus=SEEDS[:2])
     assert bytes(packed) == total.pack()
+
+
+@given(segments.map(tuple).map(Ring), st.integers(0, 2**32))
+@example(LARGE, 0)
+def test_packed_vectors_added_together_are_their_sum(ring: Ring, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = [ring.encode(rng.integers(-(2**62), 2**62, ring.size)) for _ in range(4)]
+    total, expected = ring.encode(values(ring)), ring.encode(values(ring))
+    add_packed(total, *(memoryview(each.pack()) for each in vectors))
+    for each in vectors:
+        expected.add(each)
+    assert total.pack() == expected.pack()

@@ -6,7 +6,7 @@ client signs fix that share, its commitments fix the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -73,9 +73,10 @@ class FieldStreams:
         """The sum over no client."""
         return self._group.zeros()
 
-    def add(self, total: RingVector, body: memoryview) -> None:
-        """Add the vector's part of a body, in place."""
-        total.add(self._group.unpack(body[BLIND_BYTES : BLIND_BYTES + self._group.wire_bytes]))
+    def add(self, total: RingVector, bodies: Sequence[memoryview]) -> None:
+        """Add the vector's part of each body, in place."""
+        for body in bodies:
+            total.add(self._group.unpack(body[BLIND_BYTES : BLIND_BYTES + self._group.wire_bytes]))
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
         """The sum of the vectors' shares of these senders."""

@@ -166,12 +166,12 @@ class Leader(Serving):
                 state.faults.add((sender, "check", "bad_box", f"by the word of helper {place}"))
         if self._sum is None:
             self._sum = self._scheme.zeros()
-        for sender in self._proved(part, accepted_by_all(part)):
-            body = part.bodies.pop(sender)
-            self._scheme.add(self._sum, memoryview(body))
-            if state.step == "report":
-                self._spare.append(body)
-            state.listed[sender] = part.heads[sender].digest
+        summed = self._proved(part, accepted_by_all(part))
+        bodies = [part.bodies.pop(sender) for sender in summed]
+        self._scheme.add(self._sum, [memoryview(body) for body in bodies])
+        state.listed.update((sender, part.heads[sender].digest) for sender in summed)
+        if state.step == "report":
+            self._spare += bodies
 
     def _proved(self, part: Part, accepted: list[int]) -> list[int]:
         """Those whose proof holds; each other becomes a fault, which no message of one member alone shows to be its

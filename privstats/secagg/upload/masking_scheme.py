@@ -62,8 +62,8 @@ class MaskingScheme(Protocol):
         """A total over no client."""
         ...
 
-    def add(self, total: Any, body: memoryview) -> None:
-        """Add one body to a total, in place."""
+    def add(self, total: Any, bodies: Sequence[memoryview]) -> None:
+        """Add bodies to a total, in place."""
         ...
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
@@ -118,9 +118,9 @@ class Streams:
         """The sum over no client."""
         return self._ring.zeros()
 
-    def add(self, total: RingVector, body: memoryview) -> None:
-        """Add a packed body, in place."""
-        add_packed(total, body)
+    def add(self, total: RingVector, bodies: Sequence[memoryview]) -> None:
+        """Add packed bodies, in place."""
+        add_packed(total, *bodies)
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
         """The sum of the streams of these senders, added up in the message's buffer."""
@@ -130,8 +130,7 @@ class Streams:
 
     def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
         """Total and answers, added up; every answer is some element of the ring, so none is refused here."""
-        for answer in answers.values():
-            add_packed(total, memoryview(answer))
+        add_packed(total, *(memoryview(answer) for answer in answers.values()))
         reduce(total)
         return total
 
