@@ -20,13 +20,13 @@ from privstats.dp import exact
 __all__ = ["USUAL", "Position", "position_of"]
 
 USUAL = np.int64(1 << 57)
-"""All but one uniform in 64 have m of at least this many units of 2**-64, and a far smaller error than the others."""
+"""All but one uniform in 64 are at least this many units of 2**-64, and have a far smaller error than the others."""
 
 _KNOTS_PER_UNIT = 1 << 10
 _LAST = 4300  # t = 4.199; the uniforms that are decided here have z <= 4.174
 _LEAST = 48  # those uniforms have m >= 2**48
 _PREFIX = np.int64(52 - 12)  # bits of a float64 behind its exponent and the first twelve of its mantissa
-_REACH = 2.0**-10.57  # of w
+_REACH = 2.0**-10.57  # of w, as position_of derives it: to be tightened by proof alone, never by measurement
 _RELATIVE_ERROR = 5.5 * 2.0**-53
 _SIGMA_ERROR = 2.0**-64
 _MOST_RELATIVE = 2.0**-61  # of |rest| below 2**-10.5 sigma + 1; the one is within the absolute error
@@ -43,7 +43,7 @@ class Position(NamedTuple):
     Attributes:
         whole, rest: see above.
         knots: number of the knot of each entry.
-        errors: error at each knot; what the size of ``rest`` adds to it is left out.
+        errors: error at each knot, for m >= 2**48; what the size of ``rest`` adds to it is left out.
         usual_error: a bound on the errors of all entries with m >= ``USUAL``.
     """
 
@@ -54,15 +54,15 @@ class Position(NamedTuple):
     usual_error: float
 
     def error(self, where: Integers) -> Floats:
-        """A bound on the error of these entries, below 0.2 for every sigma up to 2**48."""
+        """A bound on the error of these entries, below 0.2 for every sigma up to 2**48; none where m < 2**48."""
         return self.errors.take(self.knots.take(where)) + _RELATIVE_ERROR * np.abs(self.rest.take(where))
 
 
 class _Knots(NamedTuple):
     """P(Z > t) in units of 2**-64 as a whole number and a fraction less 1/2, and 2**-64 / phi(t), at t = 0, 2**-10, ...
 
-    ``series`` has the coefficients of w^2 to w^5 there, ``sixth`` a 32nd of the largest sixth term, which
-    is added and may be missing, and ``nearest`` the knot for a uniform's leading bits.
+    ``series`` has the coefficients of w^2 to w^5 there, ``sixth`` the constant of Chebyshev's polynomial for the sixth
+    term, which is a bound on that polynomial's error too, and ``nearest`` the knot for a uniform's leading bits.
     """
 
     t: Floats
@@ -75,9 +75,10 @@ class _Knots(NamedTuple):
 
 
 class _Scaled(NamedTuple):
-    """sigma t of knot j as j times ``step`` and a rest, with the fraction of its tail in it, and the error near it.
+    """sigma t of knot j as j times ``step`` and a rest, and the error near it.
 
-    ``series`` has sigma times the coefficients of the difference of the integers, highest first.
+    The rest holds the fraction of the knot's tail and sigma times ``sixth`` as well. ``series`` has sigma times the
+    coefficients of the difference of the integers, highest first.
     """
 
     step: int
@@ -97,18 +98,18 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
     below W = 2**-10.57, the sixth is Chebyshev's: w^6 = (48 W^2 w^4 - 18 W^4 w^2 + W^6) / 32, up to W^6 / 32.
 
     The difference g of the integers Q(t) and m, below 2**53, is exact, and w = d g with d = 2**-64 / phi(t), correctly
-    rounded. Horner's rule has the coefficients sigma c_n d^n, of which the first, sigma d, has two relative errors of
-    2**-53. All later terms together are below 2**-9.4 of the first one (t |w| / 2 is 2**-9.5) and have fewer than 30
-    errors, 0.05 of the first; the sum of them and sigma d adds 1.01, its product with g one: 4.1 relative errors of
+    rounded. Horner's rule has the coefficients sigma c_n d^n, of which the lowest, sigma d, has two relative errors of
+    2**-53. All others together are below 2**-9.4 of its term (t |w| / 2 is 2**-9.5) and have fewer than 30 errors, 0.05
+    of its own; the sum of them and sigma d adds 1.01, its product with g one: 4.1 relative errors of
     sigma (z - t). A knot times each half of sigma is exact, and the first of them whole; the last sum has one more.
-    Beside these 5.2 relative errors of ``rest``, the seventh term and the roundings of small parts, 2**-74 of sigma,
+    Beside these 5.2 relative errors of ``rest``, the seventh term and the roundings of small parts, 2**-73 of sigma,
     are below 2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma / phi(t); the
     knot's own rest holds that, to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma / phi(z) open.
 
-    Below 2**-16 the entries are of no use; their knot is the last one.
+    Below 2**-16 the entries are of no use; their knot is the farthest that others have.
     """
     knots, scaled = _knots(), _scaled(sigma)
-    at = knots.nearest.take(_leading(magnitude.astype(np.float64)) - _FIRST, mode="clip").astype(np.intp)
+    at = knots.nearest.take(_leading(magnitude.astype(np.float64)) - _FIRST, mode="clip").astype(np.int64)
     difference = knots.whole.take(at)
     difference -= magnitude
     gap = difference.astype(np.float64)

@@ -167,7 +167,8 @@ class _Continuous:
     def _wide(self, magnitude: Integers) -> _Proposal:
         """Where float64 alone cannot decide the cell: sigma z in parts; no law's edges are 1 / sigma away from it.
 
-        As the error of sigma z is below 1/2 less that, only the nearest edge, above its floor, can be in doubt.
+        From 2**-16 on the error of sigma z is below 1/2 less that, so only the half-integer next to it can be in doubt:
+        |X| is the integer below that one or the integer above. Smaller uniforms are searched for.
         """
         position = position_of(magnitude, self.sigma)
         nearest, values = np.rint(position.rest), position.whole
@@ -181,7 +182,7 @@ class _Continuous:
         doubt |= magnitude.take(near) < _DEEP
         doubtful = near[doubt]
         m = magnitude[doubtful]
-        floor = np.maximum(values[doubtful] - (nearest[doubtful] > 0), 0)
+        floor = values[doubtful] - (nearest[doubtful] > 0)
         values[doubtful] = np.where(m < _DEEP, np.rint(-self.sigma * ndtri((m + 0.5) * 2.0**-64)), floor)
         return _Proposal(values, doubtful, m >= _DEEP)
 
