@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,10 @@ class Recipe(ABC):
         records: n, public.
         mu: Gaussian-DP parameter of the whole course, of one record.
         rounds: how many rounds share the budget that the first release leaves.
+        revision: a number that changes with what the recipe computes from the same releases.
     """
+
+    revision: ClassVar[int] = 1
 
     first: Any
     records: int
@@ -209,6 +212,8 @@ def public_draws(width: int, features: int) -> tuple[NDArray[np.float64], NDArra
 @dataclass(frozen=True)
 class RidgeRounds(Recipe):
     """After (G, h, q): rounds of a regression of one target."""
+
+    revision: ClassVar[int] = 2
 
     first: RidgeSchema
 

@@ -196,9 +196,11 @@ class Rounds:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the first plan's digest and the course's numbers."""
+        """SHA-256 of the first plan's digest, the course's numbers and its recipe's revision, where that is above 1."""
         numbers = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
         said = (*numbers, *["calibrated"] * self.calibrated, *([self.module] if self.module else []))
+        if self.recipe.revision > 1:
+            said = (*said, f"recipe {self.recipe.revision}")
         return hashlib.sha256(b"privstats/course/rounds\0" + msgspec.json.encode(said)).hexdigest()
 
     def _repr_html_(self) -> str:

@@ -112,9 +112,14 @@ class KalmanBank:
     (uniform), and the factor by which all curvatures exceed their estimates, with prior probabilities inverse to it:
     where noise hides G, its leading directions, which hold the signal, look like average ones.
 
+    The last L hypotheses say that one unknown direction alone is that much more curved. The first gradients settle it,
+    and the other directions, which they tell little of, go on moving: their variance falls by what a gradient tells of
+    an average direction, and no step is longer than the curved direction bears.
+
     Attributes:
         weights: posterior means, ``(H, k)``.
-        variance: posterior variances, ``(H, k)``.
+        variance: posterior variances, ``(H, k)``; of the last L the curved direction's.
+        others: posterior variances in the other directions under the last L hypotheses, ``(L, k)``.
         unexplained: mean square of a residual at the best weights, ``(H,)``.
         stretch: the factor on curvatures, ``(H,)``.
         evidence: log-probability of a hypothesis up to a constant, ``(H,)``.
@@ -128,13 +133,21 @@ class KalmanBank:
 
     weights: Array
     variance: Array
+    others: Array
     unexplained: Array
     stretch: Array
     evidence: Array
 
     @classmethod
     def of(
-        cls, curvature: Array, shape: Array, stretch: float, energy: tuple[float, float], bound: float
+        cls,
+        curvature: Array,
+        shape: Array,
+        stretch: float,
+        energy: tuple[float, float],
+        bound: float,
+        *,
+        single: bool = False,
     ) -> KalmanBank:
         """Before any gradient: weights have mean 0, and the variance that explains the targets.
 
@@ -144,6 +157,7 @@ class KalmanBank:
             stretch: how many times its mean an eigenvalue of G may be and still hide in the noise, at least 1.
             energy: the targets' mean square as it was released, and the standard deviation of the noise in it.
             bound: Y, the bound of targets, above 0.
+            single: whether one direction alone may be stretched, too, which is as likely as that all are.
         """
         stretches = min(stretch, len(curvature)) ** _STRETCHES  # no eigenvalue is above the trace
         energies, explained, stretched = (
@@ -154,7 +168,12 @@ class KalmanBank:
         spread = energy[1] ** 2 + np.square(_RESOLUTION * energies)
         evidence = prior - (np.square(energy[0] - energies) / spread + np.log(spread)) / 2
         variance = (energies * explained / stretched)[:, None] * (shape / float(curvature @ shape))
-        return cls(np.zeros_like(variance), variance, energies * (1 - explained), stretched, evidence)
+        again = np.flatnonzero(stretched > 1) if single else np.zeros(0, np.intp)
+        evidence[again] -= math.log(2)
+        every = np.concatenate([np.arange(len(evidence)), again])
+        variance, others = variance[every], variance[again] * stretched[again, None]
+        unexplained = (energies * (1 - explained))[every]
+        return cls(np.zeros_like(variance), variance, others, unexplained, stretched[every], evidence[every])
 
     @property
     def belief(self) -> Array:
@@ -210,7 +229,8 @@ class KalmanBank:
             attenuation: the share of a gradient that clipping leaves, a number or one per hypothesis ``(H,)``.
             curvature: as for :meth:`of`.
         """
-        factor = (np.broadcast_to(attenuation, self.stretch.shape) * self.stretch)[:, None]
+        attenuation = np.broadcast_to(attenuation, self.stretch.shape)
+        factor = (attenuation * self.stretch)[:, None]
         told, variance = point + way / factor - self.weights, np.square(noise / factor)
         total = self.variance + variance + _TINY
         # in units of the gradient, which hypotheses share, and not of the weights, which they do not
@@ -218,7 +238,17 @@ class KalmanBank:
         state = Filter(self.weights, self.variance, np.zeros(()))
         after = advanced(state, -told, variance + _TINY, np.ones(()), caution=_CAUTION)
         evidence = self.evidence - surprise.sum(axis=1) / 2
-        return replace(self, weights=after.weights, variance=after.variance, evidence=evidence)
+        weights, last = after.weights, slice(len(evidence) - len(self.others), None)
+        gain = self._gain(noise / attenuation[last, None])
+        weights[last] = self.weights[last] + gain * self.stretch[last, None] * told[last]
+        others = self.others * (1 - gain)
+        return replace(self, weights=weights, variance=after.variance, others=others, evidence=evidence)
+
+    def _gain(self, noise: Array) -> Array:
+        """The part of Newton's way that the other directions go, ``(L, k)``: Kalman's, or what the curved one bears."""
+        stretch = self.stretch[len(self.stretch) - len(self.others) :, None]
+        kalman = self.others / ((1 + _CAUTION) * self.others + np.square(noise) + _TINY)
+        return np.asarray(np.minimum(kalman, 1 / ((1 + _CAUTION) * stretch)))
 
 
 _SCALES = 4.0 ** np.arange(-8.0, 4.0)

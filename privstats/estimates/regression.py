@@ -25,6 +25,7 @@ RESIDUAL_SHARES: Mapping[str, float] = {"g": 0.95, "kappa": 0.05}
 _LEAST_EIGENVALUE = 1e-6
 _LEAST_CURVATURE = 0.1
 _MANY_ROUNDS = 12
+_LEAST_SIGNAL = 0.2
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,14 @@ class RidgeRecipe:
         directions have other curvatures than the first release tells, which many rounds find out and few do not.
         """
         return max(0.5, self.width / 2) if self.rounds >= _MANY_ROUNDS else 1.0
+
+    @property
+    def single(self) -> bool:
+        """Whether the filters consider that one direction alone is curved: of many rounds, from s = .2 on.
+
+        Below, the counts of residuals are so noisy that steps which go on for long can lose hold of their size.
+        """
+        return self.rounds >= _MANY_ROUNDS and self.signal >= _LEAST_SIGNAL
 
     def clip(self, deviation: float) -> float:
         """c = min(g deviation, 2 Y): the clip of residuals of this standard deviation."""
@@ -232,7 +241,7 @@ def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitenin
     curvature, n = whitening.curvature, recipe.records
     hidden = 1 + sums.sigma_G * math.sqrt(2 * recipe.features) / n / float(whitening.values.mean())
     energy = (sums.q / n, sums.sigma_q / n)
-    filters = KalmanBank.of(curvature, whitening.scale**-2.0, hidden, energy, recipe.target_bound)
+    filters = KalmanBank.of(curvature, whitening.scale**-2.0, hidden, energy, recipe.target_bound, single=recipe.single)
     scale = whitening.scale / (whitening.length * n)
     gradient = (whitening.vectors.T @ sums.h[:, 0]) * scale
     origin = np.zeros(recipe.features)

@@ -131,6 +131,15 @@ def test_a_course_that_is_written_down_keeps_its_digest() -> None:
     assert ps.Rounds(today.first, release_share=today.release_share).digest == today.digest
 
 
+def test_a_course_of_another_revision_of_its_recipe_has_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A party that paid for a course under an older recipe does not go on with it under this one."""
+    course, found = rounds(RIDGE, 4), set()
+    for revision in (1, 2, 3):
+        monkeypatch.setattr(type(course.recipe), "revision", revision)
+        found.add(replace(course).digest)
+    assert len(found) == 3
+
+
 def test_noise_of_a_round_is_the_papers() -> None:
     """sigma_G = c / sqrt(.99 mu_t^2), sigma_kappa = 1 / sqrt(.01 mu_t^2); replace-one twice the former at the most."""
     course = rounds(rounds=4)

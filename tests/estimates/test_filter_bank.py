@@ -72,6 +72,37 @@ def test_hidden_curvature_is_noticed_before_steps_run_away():
     assert off[1] < 0.1
 
 
+def test_one_curved_direction_does_not_stop_the_others():
+    """Gradients are long in one direction; all being as curved would mean that the others are known already."""
+    long, best = np.full(D, D**-0.5), np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    curvature = np.eye(D) + (D - 1) * np.outer(long, long)
+    left = []
+    for single in (False, True):
+        point = np.zeros(D)
+        told = KalmanBank.of(CURVATURE, np.ones(D), float(D), (1.0, 1e3), 2.0, single=single)
+        for _ in range(24):
+            told = told.pointed(point, curvature @ (best + 2 * long - point), np.full(D, 1.0), 1.0, CURVATURE)
+            point = told.mean
+        away = best + 2 * long - point
+        assert abs(away @ long) < 0.1
+        left.append(np.linalg.norm(away - (away @ long) * long))
+    assert left[1] < left[0] - 0.1
+
+
+def test_one_curved_direction_is_as_likely_as_that_all_are():
+    start, single = filters(6.0), KalmanBank.of(CURVATURE, np.ones(D), 6.0, (1.0, 1e3), 2.0, single=True)
+    assert len(single.others) == 3 * len(start.evidence) // 4
+    assert len(start.others) == 0
+    for stretch in set(start.stretch):
+        assert single.belief[single.stretch == stretch].sum() == pytest.approx(
+            start.belief[start.stretch == stretch].sum()
+        )
+    last = single.stretch[-len(single.others) :, None]
+    np.testing.assert_allclose(single.others, last * single.variance[-len(single.others) :])
+    exact = KalmanBank.of(CURVATURE, np.ones(D), 1.0, (1.0, 1e3), 2.0, single=True)
+    np.testing.assert_array_equal(exact.evidence, filters(1.0).evidence)  # nothing is hidden, and nothing is added
+
+
 def test_clipping_is_allowed_for():
     best, half = np.linspace(-1, 1, D), filters()
     half = half.pointed(np.zeros(D), 0.5 * best, np.full(D, 1e-3), 0.5, CURVATURE)
@@ -86,9 +117,10 @@ def test_clipping_is_allowed_for():
     st.floats(1, 1e6),
     st.floats(1e-6, 1e3),
     st.sampled_from([0.0, 1e-9, 1.0, 1e6]),
+    st.booleans(),
 )
-def test_whatever_a_round_says_beliefs_stay_numbers(energy, error, share, stretch, clip, noise):
-    told, point = filters(stretch, (energy, error)), np.ones(D)
+def test_whatever_a_round_says_beliefs_stay_numbers(energy, error, share, stretch, clip, noise, single):
+    told, point = KalmanBank.of(CURVATURE, np.ones(D), stretch, (energy, error), 2.0, single=single), np.ones(D)
     for _ in range(3):
         told = told.counted(point, (share, noise), clip, 100, CURVATURE)
         attenuation = told.within(point, clip, CURVATURE)

@@ -87,6 +87,14 @@ def test_under_strong_noise_rows_become_directions_and_without_noise_they_keep_t
     assert replace(drowned, rounds=6).kept == 1
 
 
+def test_one_curved_direction_is_considered_where_rounds_are_many_and_noise_is_not_too_strong():
+    recipe = RidgeRecipe(100, 8_000, 0.03, 1.0, 1.0, 24)
+    assert recipe.signal == pytest.approx(0.24)
+    assert recipe.single
+    assert not replace(recipe, rounds=6).single
+    assert not replace(recipe, mu=0.02).single
+
+
 def test_a_step_is_as_long_whatever_rows_of_one_length_keep():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 4))
