@@ -204,7 +204,7 @@ def test_a_killed_worker_is_replaced_and_nothing_is_counted_twice(cluster, tmp_p
     assert sum(counted) != WHOLE  # what a sum that every finished task adds itself to would have given
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_partition_that_kills_every_worker_is_one_sentence(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)

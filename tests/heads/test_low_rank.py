@@ -54,7 +54,7 @@ def test_rank_zero_is_lda_in_the_pooled_basis_and_naive_bayes_in_the_features(bl
     )
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.parametrize("residual", ["isotropic", "diagonal", "whole"])
 @pytest.mark.parametrize("basis", ["pooled", "features"])
 @given(seed=st.integers(0, 2**32 - 1), level=st.floats(-2, 5))

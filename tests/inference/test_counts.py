@@ -219,7 +219,7 @@ def test_confusion_is_accuracy_and_recall():
     )
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.parametrize(("n", "epsilon"), [(400, 1.0), (4_000, 0.5)])
 def test_shares_quantiles_and_independence_hold_under_noise(n, epsilon):
     missed, rejected, runs = {"sex": 0, "median": 0}, 0, 120

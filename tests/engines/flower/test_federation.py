@@ -64,10 +64,10 @@ def next_session(federation):
     federation.clear()
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.waits
 def test_five_processes_give_the_exact_sum(tmp_path):
-    """Where nothing fails: Flower takes minutes to notice a process that was killed, which waits for the night."""
+    """Where nothing fails: the first minute of the test below, to be run alone."""
     study = study_of(tmp_path, "split", **with_noise())
     open_accounts(study)
     app = hostile_app(tmp_path)

@@ -76,7 +76,7 @@ def test_skew_changes_what_a_limited_client_may_bring():
     assert skewed != even
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_the_same_seed_is_the_same_bytes_in_one_process_or_two(result):
     again, parallel, other = found(with_baselines=True), found(with_baselines=True, jobs=2), found(seed=2)
     assert result.to_json() == again.to_json() == parallel.to_json()
