@@ -122,12 +122,12 @@ class _Proposal(NamedTuple):
     Attributes:
         values: |X| of all but the doubtful entries.
         doubtful: numbers of the entries whose value is only where a search for |X| begins.
-        halved: of those, whether |X| is the value or one more, so that one edge decides it.
+        one_edge: of those, whether |X| is the value or one more, so that the edge between the two decides it.
     """
 
     values: Integers
     doubtful: NDArray[np.intp]
-    halved: NDArray[np.bool_]
+    one_edge: NDArray[np.bool_]
 
 
 class _Law(Protocol):
@@ -331,8 +331,8 @@ def _draw(law: _Law, size: int, rng: Generator) -> Integers:
     for start in range(0, size, _TILE):
         words = rng.uint64(min(_TILE, size - start)).view(np.int64)
         sign = words >> np.int64(63)
-        values, doubtful, halved = law.propose(words & _MAGNITUDE)
-        columns = (doubtful + start, words[doubtful], values[doubtful], halved)
+        values, doubtful, one_edges = law.propose(words & _MAGNITUDE)
+        columns = (doubtful + start, words[doubtful], values[doubtful], one_edges)
         doubts.extend(zip(*(column.tolist() for column in columns), strict=True))
         values ^= sign
         np.subtract(values, sign, out=out[start : start + len(values)])
@@ -371,10 +371,10 @@ class _Uniform:
         self._bits += 64
 
 
-def _decide(law: _Law, uniform: _Uniform, start: int, halved: bool) -> int:
+def _decide(law: _Law, uniform: _Uniform, start: int, one_edge: bool) -> int:
     """|X| = the least k >= 0 with U >= P(X > k): gallop away from the proposal, then halve the gap."""
     step, above = 1, uniform.below(law, start)
-    if halved:
+    if one_edge:
         return start + above
     if above:
         low, high = start, start + 1

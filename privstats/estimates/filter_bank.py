@@ -238,15 +238,20 @@ class KalmanBank:
         state = Filter(self.weights, self.variance, np.zeros(()))
         after = advanced(state, -told, variance + _TINY, np.ones(()), caution=_CAUTION)
         evidence = self.evidence - surprise.sum(axis=1) / 2
-        weights, last = after.weights, slice(len(evidence) - len(self.others), None)
+        weights, last = after.weights, self._single
         gain = self._gain(noise / attenuation[last, None])
         weights[last] = self.weights[last] + gain * self.stretch[last, None] * told[last]
         others = self.others * (1 - gain)
         return replace(self, weights=weights, variance=after.variance, others=others, evidence=evidence)
 
+    @property
+    def _single(self) -> slice:
+        """The hypotheses that one direction alone is curved."""
+        return slice(len(self.evidence) - len(self.others), None)
+
     def _gain(self, noise: Array) -> Array:
         """The part of Newton's way that the other directions go, ``(L, k)``: Kalman's, or what the curved one bears."""
-        stretch = self.stretch[len(self.stretch) - len(self.others) :, None]
+        stretch = self.stretch[self._single, None]
         kalman = self.others / ((1 + _CAUTION) * self.others + np.square(noise) + _TINY)
         return np.asarray(np.minimum(kalman, 1 / ((1 + _CAUTION) * stretch)))
 

@@ -299,8 +299,8 @@ def test_a_uniforms_first_bits_give_the_cell_that_a_search_finds(sigma):
     near = np.concatenate([*(edges + k for k in range(-2, 3)), prefixes.ravel(), drawn])
     magnitude = np.clip(near, 0, 2**63 - 1).astype(np.int64)
     found, unsure = table.searched(magnitude)
-    guess, doubtful, halved = table.propose(magnitude)
+    guess, doubtful, one_edge = table.propose(magnitude)
     assert np.array_equal(doubtful, np.flatnonzero(unsure))
     assert np.array_equal(guess, found)
-    assert not halved.any()
+    assert not one_edge.any()
     assert (table.prefixes >= 0).mean() > 0.97

@@ -70,8 +70,8 @@ def test_words_at_the_edge_of_a_wide_cell_are_placed_right_or_doubted(exponent, 
     width = int(2.0**64 * math.exp(-t * t / 2) / math.sqrt(2 * math.pi) / sigma)
     beside = sorted({side * far for side in (-1, 1) for far in (0, 1, 2, width // 50, width // 4, width // 2)})
     words = [(edge >> 64) + far for far in beside if 2**48 <= (edge >> 64) + far < 2**63]
-    values, doubtful, halved = law(sigma).propose(np.array(words, np.int64))
-    assert halved.all()
+    values, doubtful, one_edge = law(sigma).propose(np.array(words, np.int64))
+    assert one_edge.all()
     for i, word in enumerate(words):
         below = (word + 1) << 64 <= edge - exact.ERROR
         truth = {k + 1} if below else {k} if word << 64 >= edge + exact.ERROR else {k, k + 1}
@@ -82,9 +82,9 @@ def test_words_at_the_edge_of_a_wide_cell_are_placed_right_or_doubted(exponent, 
 @pytest.mark.parametrize("sigma", [2.0**35, 2.0**41 * 1.37, 2.0**48])
 def test_wide_samples_far_out_are_searched_for(sigma):
     words = np.concatenate([[1, 2**20, 2**40, 2**48 - 1], np.random.default_rng(0).integers(1, 2**48, 8)])
-    doubtful, halved = samplers._Rounded(sigma).propose(words)[1:]
+    doubtful, one_edge = samplers._Rounded(sigma).propose(words)[1:]
     assert np.array_equal(doubtful, np.arange(len(words)))
-    assert not halved.any()
+    assert not one_edge.any()
     with mpmath.workdps(60):
         z = [-mpmath.sqrt(2) * mpmath.erfinv(mpmath.mpf(2 * int(word)) / 2**64 - 1) for word in words]
         truth = [int(mpmath.nint(mpmath.mpf(sigma) * point)) for point in z]
@@ -108,6 +108,6 @@ def test_a_doubtful_wide_sample_asks_for_one_edge(sigma, monkeypatch):
 def test_wide_noise_leaves_few_samples_to_the_exact_path(sampler, sigma, monkeypatch):
     """At 20 grid bits and small epsilon float64 left half of all samples open, 27 to 60 microseconds for each."""
     decided = []
-    monkeypatch.setattr(samplers, "_decide", lambda law, uniform, start, halved: decided.append(start) or start)
+    monkeypatch.setattr(samplers, "_decide", lambda law, uniform, start, one_edge: decided.append(start) or start)
     sampler(sigma, 200_000, seeded(3))
     assert len(decided) < 200_000 / 2500

@@ -20,7 +20,7 @@ from privstats.engines import loopback
 from privstats.errors import DataError, PlanError
 from privstats.moments import Moments, measure
 from privstats.plan import Plan
-from privstats.progress import progress_bar
+from privstats.progress import progress_bar, track
 from privstats.randomness import Generator, uniform
 from privstats.session.vector import Contribution
 from privstats.stopwatch import Stopwatch
@@ -148,12 +148,10 @@ def measured(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
                 "ps.measure(plan.schema, columns) in place of (X, y)"
             )
     moments: list[Moments] = []
-    with progress_bar("measuring", len(shards)) as advance:
-        for shard in shards:
-            if not isinstance(shard, Moments):
-                shard = measure(plan.schema, *shard, published=plan.published)
-            moments.append(shard)
-            advance(1)
+    for shard in track("measuring", shards):
+        if not isinstance(shard, Moments):
+            shard = measure(plan.schema, *shard, published=plan.published)
+        moments.append(shard)
     records = sum(each.records or 0 for each in moments)
     if records > plan.cohort.max_records:
         raise DataError(
