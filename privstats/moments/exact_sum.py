@@ -22,7 +22,7 @@ _TILE = 1 << 16
 _STRIP = 1 << 21  # entries of a strip of a sparse product
 _STRIPS = 4  # at least where rows are long, so that much of the lower triangle is not formed
 _LONG = 8  # entries of a row from which on that pays for taking columns out
-_SQUARE = 32  # side of the squares that are transposed within the first-level cache
+_SIDE = 64  # rows that are cast and copied onto their columns while they are cached
 
 
 def exact_rows(bound: int) -> int:
@@ -77,20 +77,18 @@ class ExactSum:
         """The sum as int64; it takes over the accumulator's memory, so the accumulator cannot be used again.
 
         Args:
-            symmetric: the last two axes hold upper triangles; each is copied onto its lower one while it is cached.
+            symmetric: the last two axes hold lower triangles, and zeros above them, where each is copied to.
         """
         if self._total is not None:
             self._empty()
-        whole = self.partial.view(np.int64) if self._total is None else self._total
-        d = whole.shape[-1] if symmetric else 0
-        size = d * d if symmetric else _TILE
-        source, flat = self.partial.reshape(-1), whole.reshape(-1)
-        for start in range(0, flat.size, size):
-            part = slice(start, start + size)
-            if self._total is None:
-                _cast_in_place(source[part], flat[part])
-            if symmetric:
-                _mirror(flat[part].reshape(d, d))
+        source = self.partial if self._total is None else self._total
+        whole = source.view(np.int64)
+        if symmetric:
+            d = whole.shape[-1]
+            for lower, block in zip(source.reshape(-1, d, d), whole.reshape(-1, d, d), strict=True):
+                _mirror(lower, block)
+        elif self._total is None:
+            _cast_in_place(source.reshape(-1), whole.reshape(-1))
         return whole
 
     def _empty(self) -> None:
@@ -104,24 +102,28 @@ class ExactSum:
 
 
 def add_gram(rows: NDArray[np.float64] | csr_array, into: NDArray[np.float64]) -> None:
-    """Add the upper triangle of rows^T rows into the C-ordered ``(d, d)`` array ``into``, dense or sparse."""
+    """Add the lower triangle of rows^T rows into the C-ordered ``(d, d)`` array ``into``, dense or sparse.
+
+    That is the upper one to BLAS, for which OpenBLAS wakes no second thread where rows are short: that thread would
+    spin and save no time.
+    """
     if isinstance(rows, csr_array):
         _add_sparse_gram(rows, into)
         return
-    dsyrk(1.0, np.ascontiguousarray(rows).T, beta=1.0, c=into.T, lower=1, overwrite_c=1)
+    dsyrk(1.0, np.ascontiguousarray(rows).T, beta=1.0, c=into.T, overwrite_c=1)
 
 
 def _add_sparse_gram(rows: csr_array, into: NDArray[np.float64]) -> None:
-    """The same of sparse rows, by strips of the triangle: each leaves the columns before it out."""
+    """The same of sparse rows, by strips of the triangle: each leaves the columns behind it out."""
     d = len(into)
     turned = rows.T.tocsr()
     strips = _STRIPS if rows.nnz > _LONG * rows.shape[0] else 1
     step = max(1, min(_STRIP // d, -(-d // strips)))
     for start in range(0, d, step):
         end = min(start + step, d)
-        strip = (turned[start:end] @ rows[:, start:]).toarray()
-        into[start:end, start:end] += np.triu(strip[:, : end - start])
-        into[start:end, end:] += strip[:, end - start :]
+        strip = (turned[start:end] @ rows[:, :end]).toarray()
+        into[start:end, :start] += strip[:, :start]
+        into[start:end, start:end] += np.tril(strip[:, start:])
 
 
 def _cast_in_place(floats: NDArray[np.float64], whole: NDArray[np.int64]) -> None:
@@ -130,13 +132,14 @@ def _cast_in_place(floats: NDArray[np.float64], whole: NDArray[np.int64]) -> Non
         whole[start : start + _TILE] = floats[start : start + _TILE].copy()
 
 
-def _mirror(block: NDArray[np.int64]) -> None:
-    """Copy the upper triangle of ``(d, d)`` onto the lower one, which must be zero, in place."""
-    every = np.arange(len(block))
-    diagonal = block[every, every]
-    for start in range(0, len(block), _SQUARE):
-        end = start + _SQUARE
-        corner = block[start:end, start:end]
+def _mirror(lower: NDArray[np.generic], whole: NDArray[np.int64]) -> None:
+    """Write a lower triangle ``(d, d)`` with zeros above it into ``whole``, on both sides; both may be one memory."""
+    for start in range(0, len(lower), _SIDE):
+        end = start + _SIDE
+        strip = lower[start:end, :end].astype(np.int64)
+        whole[:start, start:end] = strip[:, :start].T
+        corner = strip[:, start:]
+        diagonal = corner.diagonal().copy()
         corner += corner.T  # numpy sees the overlap and works on a copy
-        block[end:, start:end] = block[start:end, end:].T
-    block[every, every] = diagonal
+        np.fill_diagonal(corner, diagonal)
+        whole[start:end, :end] = strip
