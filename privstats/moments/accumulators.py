@@ -258,7 +258,7 @@ def quantize_tensor(torch: Any, grid: Grid, rows: Any) -> tuple[Any, Any, int]:
     outside = torch.nonzero(squares > float(grid.radius) ** 2)[:, 0]
     if not len(outside):
         return out, norms, 0
-    out[outside], norms[outside] = grid.shrink(rows[outside])
+    out[outside], _, norms[outside] = grid.shrink(rows[outside])
     return out, norms, grid.longer(norms[outside])
 
 

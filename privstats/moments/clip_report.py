@@ -98,8 +98,11 @@ def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]
     A bin is found from a number's leading bits: exponent and six bits of the mantissa leave one edge at most open.
     """
     scaled = norms / radius
-    cell = np.clip(_cells(scaled) - _FIRST_CELL, 0, len(_BELOW) - 1)
-    return np.bincount(_BELOW[cell] + (scaled > _WITHIN[cell]), minlength=NORM_EDGES.size + 1)
+    cell = _cells(scaled)
+    cell -= _FIRST_CELL
+    found = _BELOW.take(cell, mode="clip")
+    found += scaled > _WITHIN.take(cell, mode="clip")
+    return np.bincount(found, minlength=NORM_EDGES.size + 1)
 
 
 def _cells(numbers: NDArray[np.float64]) -> NDArray[np.int64]:

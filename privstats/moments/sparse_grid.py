@@ -53,8 +53,8 @@ def quantized(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
     for members in _batches(rows, grid.outside(squares)):
         place, there = _places(rows, members)
         raw = np.where(there, np.asarray(rows.data, np.float64)[place], 0.0)
-        shrunk, norms[members] = grid.shrink(raw)
-        whole.data[place[there]], squares[members] = shrunk[there], np.vecdot(shrunk, shrunk)
+        shrunk, squares[members], norms[members] = grid.shrink(raw)
+        whole.data[place[there]] = shrunk[there]
         clipped += grid.longer(norms[members])
     return whole, Quantized(norms, clipped, int(squares.astype(np.int64).sum()))
 
