@@ -22,6 +22,8 @@ from privstats.schema import CLASS_STATISTICS, ClassSchema, Schema
 
 __all__ = ["ClassMoments", "ClassSums", "RealClassMoments"]
 
+_CACHED = 1 << 16  # entries of a pooled sum that stay cached while classes are added up
+
 
 @dataclass(frozen=True, eq=False)
 class RealClassMoments(RealMoments):
@@ -112,7 +114,12 @@ class ClassMoments(Moments):
 
 def _derived(S: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
     """The statistics that follow from second moments by class: pooled, and their diagonals."""
-    return {} if S is None else {"B": S.sum(axis=0), "D": np.diagonal(S, axis1=1, axis2=2).copy()}
+    if S is None:
+        return {}
+    pooled, step = np.empty_like(S[0]), max(1, _CACHED // S.shape[2])
+    for start in range(0, len(pooled), step):
+        S[:, start : start + step].sum(axis=0, out=pooled[start : start + step])
+    return {"B": pooled, "D": np.diagonal(S, axis1=1, axis2=2).copy()}
 
 
 Rows: TypeAlias = NDArray[np.float64] | csr_array

@@ -20,7 +20,7 @@ __all__ = ["ExactSum", "add_gram", "exact_rows", "require_known", "require_room"
 
 _TILE = 1 << 16
 _STRIP = 1 << 21  # entries of a strip of a sparse product
-_STRIPS = 4  # at least where rows are long, so that much of the lower triangle is not formed
+_STRIPS = 6  # at least where rows are long, so that much of the lower triangle is not formed
 _LONG = 8  # entries of a row from which on that pays for taking columns out
 _SIDE = 64  # rows that are cast and copied onto their columns while they are cached
 
@@ -88,7 +88,7 @@ class ExactSum:
             for lower, block in zip(source.reshape(-1, d, d), whole.reshape(-1, d, d), strict=True):
                 _mirror(lower, block)
         elif self._total is None:
-            _cast_in_place(source.reshape(-1), whole.reshape(-1))
+            _cast_in_place(self.partial.reshape(-1), whole.reshape(-1))
         return whole
 
     def _empty(self) -> None:

@@ -191,7 +191,7 @@ def _squares(whole: NDArray[np.float64]) -> NDArray[np.float64]:
     """Squared norms of whole-numbered rows ``(n, d)``, in the order of addition that takes the least time."""
     if whole.shape[1] == 1:
         return np.square(whole[:, 0])
-    return np.einsum("ij,ij->i", whole, whole) if whole.shape[1] < _SHORT else np.vecdot(whole, whole)
+    return np.asarray(np.einsum("ij,ij->i", whole, whole) if whole.shape[1] < _SHORT else np.vecdot(whole, whole))
 
 
 def feature_grid(schema: Schema) -> Grid:

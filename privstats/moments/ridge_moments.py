@@ -54,9 +54,9 @@ def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
     key = np.zeros(parts[0].shape[0], np.uint64)
     for shift in np.arange(0, 64, bits, dtype=np.uint64):
         cut = ((weights >> shift) & np.uint64((1 << bits) - 1)).astype(np.float64)
-        sums, start = 0.0, 0
+        sums, start = np.zeros(len(key)), 0
         for part in parts:
-            sums = part.dot(cut[start : start + part.shape[1]]) + sums  # of one column ten times faster than @
+            sums += part.dot(cut[start : start + part.shape[1]])  # of one column ten times faster than @
             start += part.shape[1]
         key += sums.astype(np.int64).view(np.uint64) << shift
     return key.view(np.int64)
