@@ -27,11 +27,13 @@ _LONG = (  # even in their quick forms: one paper is many tables, and an attack 
     "benchmarks.alignment.",
     "benchmarks.attacks.",
     "benchmarks.dp.noise",
+    "benchmarks.inference.peers",
     "benchmarks.moments.dask",
     "benchmarks.moments.sums",
     "benchmarks.mutation",
     "benchmarks.refinement.missing",
     "benchmarks.refinement.module_rounds",
+    "benchmarks.speed",
     "benchmarks.streams.audit",
 )
 PAGES = sorted((ROOT / "docs").glob("*.md"))

@@ -246,6 +246,7 @@ def test_a_summary_has_the_spread_over_seeds():
         summary([Outcome(90.0, 10, 1.0, 3), Outcome(92.0, 14, 2.0, 4)])
 
 
+@pytest.mark.nightly
 def test_opendps_noise_keeps_its_epsilon():
     pytest.importorskip("opendp")
     from benchmarks.peers import regression

@@ -69,7 +69,7 @@ def test_a_part_of_the_records_stands_for_all_with_the_noise_of_all(digits):
     assert few < exact - 0.1
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_full_batches_compose_as_gaussians_and_sampled_ones_need_less_noise():
     assert noise_multiplier(1.0, 1e-5, 1.0, 100) == pytest.approx(10 / gaussian_mu(1.0, 1e-5))

@@ -136,7 +136,7 @@ def test_attack_within_one_epoch_nothing_comes_and_goes_either(tmp_path: Path) -
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("mechanism", ["increments", "tree"])
+@pytest.mark.parametrize("mechanism", ["increments", pytest.param("tree", marks=pytest.mark.nightly)])
 def test_an_audit_of_the_whole_stream_stays_below_its_claim(mechanism: str) -> None:
     audited = audit.stream_of(mechanism, EPOCHS)
     assert 0.7 < audit.audited(audited, audit.OURS, 800)["ratio"] <= 1

@@ -91,7 +91,9 @@ def comparisons(source: str) -> list[int]:
 
     An argument is called panel too, so a table that has a key of that name and of no other model is one of arguments.
     """
-    found = []
+    found: list[int] = []
+    if not any(model in source for model in MODELS):
+        return found
     for node in ast.walk(ast.parse(source)):
         parts: list[ast.expr | None] = []
         if isinstance(node, ast.Compare):

@@ -243,6 +243,7 @@ def test_the_proposal_of_the_discrete_gaussian_errs_by_less_than_its_slack(sigma
         assert abs(placed - k - mpmath.mpf(1) / 2) <= mpmath.mpf(sigma) ** -3 / 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("sigma", [0.7, 5.0, 300.0])
 def test_an_exact_sampler_of_others_draws_from_the_same_law(sigma):
     """opendp's discrete Gaussian, by rejection with exact rationals, against ours: two samples, chi-square."""

@@ -22,7 +22,7 @@ def test_a_second_opinion_is_printed_beside_ours():
 @pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, *(pytest.param(each, marks=pytest.mark.nightly) for each in (0.1, 10.0))])
-@pytest.mark.parametrize("model", ["central", "distributed"])
+@pytest.mark.parametrize("model", [pytest.param("central", marks=pytest.mark.nightly), "distributed"])
 def test_the_joint_epsilon_is_that_of_googles_pld_accountant(epsilon, model):
     """Each statistic as its own Gaussian release, composed by dp-accounting: within 1e-3 of ours."""
     plan = made.plan(

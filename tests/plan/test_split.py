@@ -103,7 +103,7 @@ def test_clients_cannot_vanish_after_they_have_spoken() -> None:
     assert run(plan_of(), SHARDS, {"check": {0, 1, 2}, "reveal": {3}}).release.survivors == (0, 1, 2, 3, 4, 5)
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @given(st.data())
 def test_schedules_are_drawn_from_the_steps_of_split(data: st.DataObject) -> None:
     plan = plan_of()

@@ -168,7 +168,7 @@ def test_what_a_workflow_runs_is_there(name: str) -> None:
         elif "install" in words:
             assert words[words.index("-c") + 1] == "constraints.txt"
             for package in words[words.index("constraints.txt") + 1 :]:
-                assert package in ("-e", '".[dev]"') or f"\n{package}==" in pinned, command
+                assert package in ("-e", '".[nightly]"') or f"\n{package}==" in pinned, command
         else:
             assert command in ("python -m venv .venv", "reuse lint"), (
                 f"{name} runs {command!r}: a file of .ci is tried here"

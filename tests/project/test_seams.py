@@ -44,6 +44,8 @@ FILES = sorted(
 
 def leaks(source: str) -> Iterator[tuple[int, str]]:
     """Line and word of everything in ``source`` that only the interactive protocol's room may know."""
+    if not any(word in source for word in (*WORDS, *ATTRIBUTES, "interactive")):
+        return
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Constant(value=str(word)) if word in WORDS:
@@ -147,6 +149,8 @@ OF_A_PANEL = (
 
 def guesses(source: str) -> Iterator[tuple[int, str]]:
     """Line and text of everything in ``source`` that tells a protocol from a plan's panel, or by its name."""
+    if "panel" not in source and "protocol" not in source:
+        return
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.If(test=test) | ast.IfExp(test=test):

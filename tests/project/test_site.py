@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import runpy
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -16,6 +17,7 @@ from tests.project.test_examples import ROOMS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+EXAMPLES = sorted((DOCS / "gallery").glob("plot_*.py"))
 LARGEST = 700_000  # bytes of a page; the reference was one of 2.6 million
 
 
@@ -53,23 +55,25 @@ def test_a_link_to_nothing_is_found(tmp_path):
     assert dead_links(tmp_path) == {"a.html: b.html#no", "a.html: c.html"}
 
 
-def built(folder: Path, *options: str) -> None:
-    """Build the documentation as CONTRIBUTING.md says, with these options too; fails at the first warning."""
+def built(folder: Path) -> None:
+    """Build the documentation as CONTRIBUTING.md says; fails at the first warning."""
     needs("sphinx")
     page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     line = re.search(r"^python (-m sphinx .*) docs/_build$", page, re.MULTILINE)
-    command = [sys.executable, *line[1].split(), *options, str(folder)]
+    command = [sys.executable, *line[1].split(), str(folder)]
     assert "-W" in command
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.ci
-@pytest.mark.waits
-def test_every_page_is_read_and_every_example_of_the_gallery_runs_without_a_warning(tmp_path):
-    built(tmp_path, "-b", "dummy")  # nothing is written, which half of the time would go to
-    examples = {path.stem for path in (DOCS / "gallery").glob("plot_*.py")}
-    assert {path.stem for path in (DOCS / "auto_gallery").rglob("*.ipynb")} == examples
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_of_the_gallery_runs(example, tmp_path, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(example), run_name="__main__")
+    matplotlib.pyplot.close("all")
 
 
 @pytest.mark.nightly
@@ -78,8 +82,47 @@ def test_the_documentation_is_written_and_every_link_leads_somewhere(tmp_path):
     built(tmp_path)
     assert dead_links(tmp_path) == set()
     assert {path.name: size for path in tmp_path.rglob("*.html") if (size := path.stat().st_size) > LARGEST} == {}
-    examples = {path.stem for path in (DOCS / "gallery").glob("plot_*.py")}
+    examples = {path.stem for path in EXAMPLES}
     assert {path.stem for path in (tmp_path / "_downloads").rglob("*.ipynb")} == examples
+
+
+def slugs(heading: str) -> set[str]:
+    """The anchors of a heading: the one that Markdown gives it, and that of the page that is built."""
+    words = re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", heading).lower()
+    return {re.sub(r"[^\w -]", "", words).strip().replace(" ", "-"), re.sub(r"[^a-z0-9]+", "-", words).strip("-")}
+
+
+def anchors(page: Path) -> set[str]:
+    text = page.read_text("utf-8")
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    named = re.findall(r"^\(([\w-]+)\)=|<a (?:id|name)=\"([^\"]+)\"", prose, re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
+    return set().union(*map(slugs, headings), (first or second for first, second in named))
+
+
+def lost(page: Path) -> set[str]:
+    """Relative links of a page, as it is written, to a file or a heading that is not there."""
+    found = set()
+    prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+        file, place = urldefrag(link)
+        target = page.parent / file if file else page
+        if re.match(r"[a-z]+:", link):
+            continue
+        if not target.exists() or (place and target.suffix == ".md" and place not in anchors(target)):
+            found.add(link)
+    return found
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.stem)
+def test_what_a_page_links_to_is_there_before_it_is_built(page):
+    assert lost(page) == set()
+
+
+def test_a_link_of_a_page_to_nothing_is_found(tmp_path):
+    (tmp_path / "a.md").write_text("# On `b`\n[x](b.md#no) [y](#on-b) [z](c.md) [w](https://x.y#z)")
+    (tmp_path / "b.md").write_text("# Yes\n")
+    assert lost(tmp_path / "a.md") == {"b.md#no", "c.md"}
 
 
 def test_every_public_room_has_its_page():
@@ -98,6 +141,7 @@ NOT_SHOWN = {
 }
 
 
+@pytest.mark.nightly
 def test_the_notebooks_are_valid_and_one_runs(tmp_path, monkeypatch):
     pytest.importorskip("sphinx_gallery")
     matplotlib = pytest.importorskip("matplotlib")
@@ -106,7 +150,7 @@ def test_the_notebooks_are_valid_and_one_runs(tmp_path, monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     made = {path.stem: json.loads(path.read_text("utf-8")) for path in module.write(tmp_path)}
-    assert set(made) == {path.stem for path in (DOCS / "gallery").glob("plot_*.py")}
+    assert set(made) == {path.stem for path in EXAMPLES}
     for notebook in made.values():
         assert (notebook["nbformat"], notebook["metadata"]["kernelspec"]["language"]) == (4, "python")
         assert [cell["cell_type"] for cell in notebook["cells"]][:2] == ["markdown", "code"]

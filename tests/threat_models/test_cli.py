@@ -28,7 +28,7 @@ FAST = {
 SHOWN = FAST | {"canary": ["--trials", "100"]}  # for what a page says and not what it finds
 
 
-@pytest.fixture(params=PLANS)
+@pytest.fixture(params=["classes", pytest.param("ridge", marks=pytest.mark.nightly)])
 def plan_file(request, tmp_path):
     plan = made.plan(
         PLANS[request.param],

@@ -48,7 +48,7 @@ def test_the_informed_attacker_lands_on_the_ceiling(epsilon):
     lands_on_the_ceiling(row, 0.13)
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_colluders_of_a_distributed_plan_bring_the_attacker_to_the_ceiling():
     """Four survive, one of them colludes: the three shares that are left are just what the plan counts on."""
     lands_on_the_ceiling(informed(8.0, 200, "distributed", cohort=Cohort(5, 4, 100, 1)), 0.18)

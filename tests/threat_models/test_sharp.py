@@ -35,7 +35,7 @@ def test_a_lying_server_gets_nothing_out_of_sound_software():
     assert violations(PLANS["none"], trials=30, names=SHARP[-1:]) == ()
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_third_of_the_noise_is_seen_by_those_who_read_releases(monkeypatch):
     honest = world.session.release
 

@@ -25,7 +25,9 @@ def test_ten_percent_colluders_and_dropouts_need_the_table_of_the_design(clients
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(("clients", "k", "t"), [(100, 42, 32), (1000, 150, 108), (10_000, 192, 137)])
+@pytest.mark.parametrize(
+    ("clients", "k", "t"), [(100, 42, 32), (1000, 150, 108), pytest.param(10_000, 192, 137, marks=pytest.mark.nightly)]
+)
 def test_a_third_more_neighbours_carry_a_server_that_chooses_who_drops(clients: int, k: int, t: int) -> None:
     dropping = {"min_survivors": clients - clients // 10, "colluders": clients // 10}
     graph = solve_sparse(clients, robust=True, **dropping)

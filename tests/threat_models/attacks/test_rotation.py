@@ -30,7 +30,7 @@ def within(n, trials, constraints, **effort):
     return float(np.mean(shares))
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_hundred_half_zero_relu_records_in_512_dimensions_come_out_to_1e8():
     rows = np.maximum(np.random.default_rng(0).standard_normal((100, 512)), 0.0)
     found = attack(rows, NONNEGATIVE, starts=2)

@@ -102,7 +102,7 @@ def test_four_samples_are_recognised_unless_secure_aggregation_is_on():
     assert titles[1:4] == [f"secure aggregation\n{way}" for way in ("off", "partly off", "on")]
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_local_noise_hides_each_sample_from_a_server_that_does_not_mask():
     rows = played("four-samples", replace(BARE, privacy=promise("local", epsilon=1.0)))
     assert all(row.measured <= row.ceiling for row in rows)

@@ -47,14 +47,20 @@ def test_on_digits_at_epsilon_one_the_bound_is_nine_tenths_of_the_claim_and_neve
         pytest.param(
             ClassSchema(3, 8, "NAD", 2.0), {"model": "local", "adjacency": "replace-one"}, marks=pytest.mark.nightly
         ),
-        (ClassSchema(3, 8, "NABD", 1.0, nonnegative=True), {"adjacency": "replace-one", "epsilon": 8.0}),
+        pytest.param(
+            ClassSchema(3, 8, "NABD", 1.0, nonnegative=True),
+            {"adjacency": "replace-one", "epsilon": 8.0},
+            marks=pytest.mark.nightly,
+        ),
         (RidgeSchema(6, 2, clip_norm=1.5, target_bound=3.0, folds=3), {}),
         pytest.param(
             RidgeSchema(6, clip_norm=1.5, target_bound=3.0),
             {"adjacency": "replace-one", "epsilon": 0.3},
             marks=pytest.mark.nightly,
         ),
-        (ClassSchema(3, 8, "NAB", 1.0), {"unit": "client", "max_records_per_client": 30}),
+        pytest.param(
+            ClassSchema(3, 8, "NAB", 1.0), {"unit": "client", "max_records_per_client": 30}, marks=pytest.mark.nightly
+        ),
     ],
 )
 def test_every_statistic_of_every_model_is_bounded_close_to_its_claim(schema, change):

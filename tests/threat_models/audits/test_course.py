@@ -103,8 +103,8 @@ def test_retries_that_the_budget_holds_are_inside_the_claim() -> None:
 
 CLIENTS = [
     (SOFTMAX, {"max_records_per_client": 6}),
-    (RIDGE, {"max_records_per_client": 6}),
-    (SOFTMAX, {"max_records_per_client": 40, "client_clip": 3.0}),
+    pytest.param(RIDGE, {"max_records_per_client": 6}, marks=pytest.mark.nightly),
+    pytest.param(SOFTMAX, {"max_records_per_client": 40, "client_clip": 3.0}, marks=pytest.mark.nightly),
 ]
 
 
@@ -144,7 +144,7 @@ def test_helpers_of_the_servers_own_give_it_no_second_upload(terms: dict[str, An
     assert found["verdict"] == "no evidence"
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "terms",
     [

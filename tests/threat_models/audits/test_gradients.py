@@ -47,7 +47,7 @@ def test_the_claim_of_a_module_is_nearly_attained_and_never_beaten() -> None:
     assert all(ratio <= 1 and not violated for ratio, violated in ratios.values())
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_module_whose_gradients_are_not_shortened_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("opacus")
     right = module_map.shortened
@@ -128,7 +128,7 @@ def test_plans_of_records_have_another_search() -> None:
         audit_gradients(target_of(plan_of()), seeded(1))
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_the_command_searches_a_rounds_plan_and_the_others_say_what_they_take(tmp_path: Any, privstats: Any) -> None:
     course = rounds(model="distributed")
     plan = course.next(ps.simulate(course, shards())[:1])

@@ -48,7 +48,7 @@ def released(private, gone=(2,), rng=None):
 
 @pytest.mark.ci
 @pytest.mark.parametrize("model", made.MODELS)
-@pytest.mark.parametrize("schema", [SMALL, RIDGE])
+@pytest.mark.parametrize("schema", [SMALL, pytest.param(RIDGE, marks=pytest.mark.nightly)])
 def test_sound_noise_passes_with_the_power_that_was_asked_for(model, schema):
     report = audit_noise(target(schema, model=model, cohort=COHORT), seeded(3))
     assert not report.violated
@@ -297,7 +297,7 @@ ONE = {"unit": "client", "max_records_per_client": 1}
         (COUNTS, {}),
         (PARTIES, ONE),
         pytest.param(COUNTS, {"adjacency": "replace-one"}, marks=pytest.mark.ci),
-        pytest.param(PARTIES, {**ONE, "adjacency": "replace-one"}, marks=pytest.mark.ci),
+        pytest.param(PARTIES, {**ONE, "adjacency": "replace-one"}, marks=pytest.mark.nightly),
     ],
 )
 def test_tables_and_whole_parties_have_the_audits_of_noise_and_budget(monkeypatch, schema, change):

@@ -89,7 +89,7 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_an_entry_validates_against_the_registrys_schema(name):
     jsonschema = pytest.importorskip("jsonschema")

@@ -74,7 +74,7 @@ def test_epochs_with_parties_away_and_one_unlearned_are_measuring_afresh(
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("helpers", [0, 2], ids=["interactive", "split"])
+@pytest.mark.parametrize("helpers", [0, pytest.param(2, marks=pytest.mark.nightly)], ids=["interactive", "split"])
 def test_a_server_killed_at_any_message_loses_no_epoch_and_sends_none_twice(helpers: int, tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(3), helpers)
     ward.bring_all()
@@ -198,7 +198,7 @@ def upload_lost(ward: Ward, party: int = 4) -> None:
         assert ward.epoch() == (tuple(each for each in EVERYBODY if each != party),)
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_vector_lost_on_its_way_is_sent_again_by_the_words_of_those_who_were_in(tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(3))
     ward.bring_all()
@@ -326,7 +326,7 @@ def test_attack_another_roster_is_another_stream(tmp_path: Path) -> None:
     assert ward.releases()[0].survivors == (1, 2, 3, 4)  # type: ignore[union-attr]
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_records_that_were_moved_away_are_asked_for_and_nothing_is_marked(tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(2))
     ward.bring_all()
@@ -374,7 +374,7 @@ def test_attack_records_that_leave_hide_a_sum_of_more_records_than_the_ring_is_m
     assert np.array_equal(ward.total(), ward.afresh())
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_party_that_brought_more_than_an_epoch_has_room_for_sends_it_in_parts(tmp_path: Path) -> None:
     """Refused when the round is opened, it would be in no epoch any more, and one record would decide."""
     ward = Ward(tmp_path, exact(4))
@@ -420,7 +420,7 @@ def test_who_misses_the_end_keeps_no_answer_beyond_the_next_round(tmp_path: Path
     assert np.array_equal(ward.total(), ward.afresh())
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_records_of_a_round_that_every_helper_abandoned_go_with_the_next(tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(3), helpers=2)
     ward.bring_all()

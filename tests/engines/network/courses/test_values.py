@@ -71,7 +71,7 @@ def test_the_map_is_sent_once_in_a_course_and_the_head_is_that_of_the_releases(
     assert not any(net.logs.values())
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_one_that_answers_again_in_a_round_is_sent_no_values_again(tmp_path: Path) -> None:
     """A helper, and a client of a panel, are told of a round with each of several first messages."""
     study = course_study(tmp_path, helpers=2)
@@ -192,7 +192,7 @@ def first_version(path: Path) -> None:
     assert b'"version":"1"' in path.read_bytes()[: 8 + size]
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_course_that_an_earlier_version_began_goes_on_and_who_lost_the_map_is_sent_it(tmp_path: Path) -> None:
     """Its folders hold values of version 1; their digests, and the plans', are the same."""
     study = two_rounds(tmp_path)
