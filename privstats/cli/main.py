@@ -12,6 +12,7 @@ import pkgutil
 import sys
 import traceback
 from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +21,6 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from privstats.announced import Entry, entries
 from privstats.errors import PrivstatsError
 from privstats.tables import by_name
 from privstats.version import __version__
@@ -39,7 +39,7 @@ class _Commands(TyperGroup):
     """The commands by name, each loaded on request."""
 
     @cached_property
-    def _found(self) -> dict[str, Entry]:
+    def _found(self) -> dict[str, EntryPoint]:
         return _entries()
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
@@ -70,15 +70,15 @@ def _answer_to(command: Any, names: tuple[str, ...]) -> None:
         _answer_to(inner, names)
 
 
-def _entries() -> dict[str, Entry]:
+def _entries() -> dict[str, EntryPoint]:
     """The commands by name: each module of this package beside this one, then what other packages announce.
 
     Raises:
         PrivstatsError: two commands have one name.
     """
     modules = [room.name for room in pkgutil.iter_modules([str(Path(__file__).parent)]) if not room.ispkg]
-    own = [Entry(name, f"{_PACKAGE}.{name}:app") for name in modules if f"{_PACKAGE}.{name}" != __name__]
-    announced = sorted(set(entries(_GROUP)), key=lambda entry: (entry.name, entry.value))
+    own = [EntryPoint(name, f"{_PACKAGE}.{name}:app", _GROUP) for name in modules if f"{_PACKAGE}.{name}" != __name__]
+    announced = sorted(set(entry_points(group=_GROUP)), key=lambda entry: (entry.name, entry.value))
     return by_name([*own, *announced], lambda entry: entry.name, "command")
 
 

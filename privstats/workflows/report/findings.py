@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from typing import TypeAlias
 
-from privstats.announced import entries
 from privstats.errors import MissingExtraError
 from privstats.plan import Plan
 from privstats.tables import by_name
@@ -84,10 +84,9 @@ def finder(name: str) -> Finder:
         >>> callable(finder("audit"))  # the package threat_models brings it
         True
     """
-    announced = dict.fromkeys(entry for entry in entries(GROUP) if entry.name == name)
-    found_by = by_name(announced, lambda entry: entry.name, "finder")
-    if name in found_by:
-        found: Finder = found_by[name].load()
+    entries = by_name(dict.fromkeys(entry_points(group=GROUP, name=name)), lambda entry: entry.name, "finder")
+    if name in entries:
+        found: Finder = entries[name].load()
         return found
     raise MissingExtraError(
         f"--{name} needs a package that offers {name!r} under {GROUP}; privstats brings its own, so install it anew"

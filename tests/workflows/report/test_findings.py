@@ -1,8 +1,9 @@
 """Audits and attacks come to the page through an entry point, and a missing one is a sentence."""
 
+from importlib.metadata import EntryPoint
+
 import pytest
 
-from privstats.announced import Entry
 from privstats.errors import MissingExtraError
 from privstats.workflows.report import Finding, Search, finder, findings
 
@@ -13,8 +14,8 @@ def made_up(plan, search):
 
 
 def test_a_finder_is_loaded_by_its_name(monkeypatch):
-    entry = Entry("audit", f"{__name__}:made_up")
-    monkeypatch.setattr(findings, "entries", lambda group: [entry])
+    entry = EntryPoint("audit", f"{__name__}:made_up", findings.GROUP)
+    monkeypatch.setattr(findings, "entry_points", lambda group, name: [entry] if name == "audit" else [])
     assert finder("audit")("plan", Search())[0].summary == "plan"
     with pytest.raises(MissingExtraError, match="--attack needs a package that offers 'attack'"):
         finder("attack")
