@@ -139,7 +139,8 @@ def tables(options: argparse.Namespace) -> Tables:
     for problem in (problem for problem in PROBLEMS if problem.name in options.data):
         title = TITLE + problem.name
         rows = [*saved.get(title, ()), *compared(problem, options.epsilons, options.draws, options.models)]
-        yield title, list({row["model"]: row for row in rows}.values())
+        found = {row["model"]: row for row in rows}
+        yield title, [found[name] for name in (*MODELS, "without privacy") if name in found]
 
 
 def compared(problem: Problem, epsilons: Sequence[float], draws: int, models: Sequence[str]) -> Rows:
@@ -210,6 +211,7 @@ MODELS: Mapping[str, Method] = {
     "refined, T = 4": _refined(4, CENTRAL),
     "refined, T = 6": _refined(6, CENTRAL),
     "refined, T = 24": _refined(24, CENTRAL),
+    "refined, T = 48": _refined(48, CENTRAL),
     "refined, T = 6, distributed": _refined(6, DISTRIBUTED),
     "refined, T = 24, distributed": _refined(24, DISTRIBUTED),
 }
