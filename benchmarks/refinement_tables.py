@@ -236,6 +236,15 @@ _FEW: Mapping[str, Shown] = {
     "records": "{records:,}",
     **{name: f"{{{name}:.1f}} ± {{se {name}:.1f}}" for name in _FEW_MODELS},
 }
+_SMALL: Mapping[str, Shown] = {
+    "columns": "{columns}",
+    "spectrum falls by the power": "{power:g}",
+    "records": "{records:,}",
+    "n mu": "{n mu:.0f}",
+    "filters": "{filters:.3f}",
+    "fixed steps": "{fixed steps:.3f}",
+    "change, %": "{change, %:+.0f} ± {se:.0f}",
+}
 _BY_DATA = ("data", lambda name: DATA[name])
 
 
@@ -255,6 +264,7 @@ TABLES: Tables = {
     **by_name(refinement_standing, refinement_accuracy, refinement_regression, refinement_rounds),
     **by_name(heads_threads, heads_pooling),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
+    "refinement_small": Table("refinement.small_cohorts", "test MSE of regressions of small cohorts", _SMALL),
     "refinement_exactness": Table("refinement.exactness", "", _EXACTNESS),
     "refinement_loopback": Table(
         "refinement.loopback", "bytes and seconds of a course's nodes on the loopback: ", _LOOPBACK, _BY_DATA

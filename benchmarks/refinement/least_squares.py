@@ -19,13 +19,25 @@ from sklearn.model_selection import train_test_split
 from benchmarks.heads.peers import diffprivlib_models
 from privstats.workflows.sweep.private_descent import noise_multiplier
 
-__all__ = ["Bounds", "Recipe", "Split", "descended", "diffprivlib", "dp_gd", "dp_sgd", "mse"]
+__all__ = [
+    "TUNED_ON",
+    "Bounds",
+    "Recipe",
+    "Split",
+    "descended",
+    "diffprivlib",
+    "dp_gd",
+    "dp_sgd",
+    "held_out",
+    "mse",
+    "shared",
+]
 
 DELTA = 1e-5
 RATES, CLIPS, MOMENTA = (0.03, 0.1, 0.3, 1.0, 3.0), (0.01, 0.03, 0.1, 0.3, 1.0), (0.0, 0.9)
 FULL_BATCH = tuple((1.0, steps) for steps in (25, 50, 100, 200))
 SAMPLED = ((0.1, 100), (0.25, 100))
-_TUNED_ON = 5
+TUNED_ON = 5
 _DIVERGED = 1e9
 
 Split = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
@@ -63,15 +75,33 @@ def mse(w: NDArray[Any], X: NDArray[Any], y: NDArray[Any]) -> float:
     return error if error < _DIVERGED else _DIVERGED
 
 
-def dp_gd(bounds: Bounds, splits: Sequence[Split], epsilon: float) -> list[float]:
-    """Test errors of full-batch DP-GD at the best of 400 recipes."""
-    best = _tuned(bounds, splits, epsilon, [_grid(*schedule) for schedule in FULL_BATCH])
+def dp_gd(bounds: Bounds, splits: Sequence[Split], epsilon: float, recipe: Recipe | None = None) -> list[float]:
+    """Test errors of full-batch DP-GD by this recipe; None: the best of 400 on held-out fifths of these splits."""
+    best = recipe or shared([held_out(bounds, splits, epsilon)])
     return [_trained(bounds, split, [best], epsilon, 100 + seed)[best] for seed, split in enumerate(splits)]
+
+
+def held_out(
+    bounds: Bounds, splits: Sequence[Split], epsilon: float, schedules: Sequence[tuple[float, int]] = FULL_BATCH
+) -> Mapping[Recipe, float]:
+    """Error of every recipe of these schedules on held-out fifths of (at most five of) the training sets, summed."""
+    total: dict[Recipe, float] = {}
+    for seed, (X, _, y, _) in enumerate(splits[:TUNED_ON]):
+        fit, held, fit_y, held_y = train_test_split(X, y, test_size=0.2, random_state=0)
+        for schedule in schedules:
+            for recipe, error in _trained(bounds, (fit, held, fit_y, held_y), _grid(*schedule), epsilon, seed).items():
+                total[recipe] = total.get(recipe, 0.0) + error
+    return total
+
+
+def shared(problems: Sequence[Mapping[Recipe, float]]) -> Recipe:
+    """The recipe whose errors over these problems have the least geometric mean."""
+    return min(problems[0], key=lambda recipe: sum(math.log(errors[recipe]) for errors in problems))
 
 
 def dp_sgd(bounds: Bounds, splits: Sequence[Split], epsilon: float) -> list[float]:
     """Test errors of Opacus's DP-SGD at the best of 200 recipes."""
-    best = _tuned(bounds, splits, epsilon, [_grid(*schedule) for schedule in SAMPLED])
+    best = shared([held_out(bounds, splits, epsilon, SAMPLED)])
     return [_opacus(bounds, split, best, epsilon, seed) for seed, split in enumerate(splits)]
 
 
@@ -94,17 +124,6 @@ def diffprivlib(bounds: Bounds, splits: Sequence[Split], epsilon: float) -> list
 
 def _grid(sample: float, steps: int) -> list[Recipe]:
     return [Recipe(*chosen, sample, steps) for chosen in itertools.product(RATES, CLIPS, MOMENTA)]
-
-
-def _tuned(bounds: Bounds, splits: Sequence[Split], epsilon: float, grids: Sequence[Sequence[Recipe]]) -> Recipe:
-    """The recipe that is best on held-out fifths of (at most five of) the training sets."""
-    total: dict[Recipe, float] = {}
-    for seed, (X, _, y, _) in enumerate(splits[:_TUNED_ON]):
-        fit, held, fit_y, held_y = train_test_split(X, y, test_size=0.2, random_state=0)
-        for grid in grids:
-            for recipe, error in _trained(bounds, (fit, held, fit_y, held_y), grid, epsilon, seed).items():
-                total[recipe] = total.get(recipe, 0.0) + error
-    return min(total, key=total.__getitem__)
 
 
 def _trained(

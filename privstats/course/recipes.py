@@ -42,7 +42,8 @@ __all__ = [
     "whole_mu",
 ]
 
-_After: TypeAlias = tuple[Release, regression.RidgeWhitening, regression.RidgeState]
+_RidgeState: TypeAlias = regression.RidgeState | regression.DescentState
+_After: TypeAlias = tuple[Release, regression.RidgeWhitening, _RidgeState]
 _RIDGE_ROUNDS = 4
 _LEAST_DRAWS = 1_000
 
@@ -213,7 +214,7 @@ def public_draws(width: int, features: int) -> tuple[NDArray[np.float64], NDArra
 class RidgeRounds(Recipe):
     """After (G, h, q): rounds of a regression of one target."""
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     first: RidgeSchema
 
@@ -249,7 +250,7 @@ class RidgeRounds(Recipe):
             records=float(self.records),
         )
 
-    def states(self, releases: Sequence[Release]) -> tuple[regression.RidgeWhitening, list[regression.RidgeState]]:
+    def states(self, releases: Sequence[Release]) -> tuple[regression.RidgeWhitening, list[_RidgeState]]:
         """The map, and the state after the first release and after every round.
 
         The states of the previous call's releases are reused, because a course calls this once per round.
@@ -274,9 +275,7 @@ class RidgeRounds(Recipe):
         """A cache of one entry: the releases of the last call, and the state after each."""
         return [()]
 
-    def _refined(
-        self, whitening: regression.RidgeWhitening, state: regression.RidgeState, release: Release
-    ) -> regression.RidgeState:
+    def _refined(self, whitening: regression.RidgeWhitening, state: _RidgeState, release: Release) -> _RidgeState:
         real, clip = release.moments, state.clip
         sigma = (release.sigma["g"] * clip, release.sigma["k"])  # the round's gradient is in units of its clip
         return regression.ridge_refined(self.constants, whitening, state, real.g[0] * clip, real.k, sigma)
@@ -378,7 +377,8 @@ def whole_mu(first: Plan, records: int) -> float:
     """mu of one record over a whole course whose first release has this plan and the share that the recipe gives it.
 
     Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump (a softmax) there may be two
-    solutions, and the smaller is taken; where it rises (a regression) there is one.
+    solutions, and the smaller is taken; where it rises in a jump (a regression of n mu = 40) there may be none, and the
+    jump is taken.
     """
 
     def share(mu: float) -> float:

@@ -17,7 +17,15 @@ from scipy.special import ndtr
 from privstats.estimates.filter_bank import GradientHistory, KalmanBank
 from privstats.estimates.spectrum import Array, NoisyGram, denoise_spectrum, denoised_solve, positive_part
 
-__all__ = ["RESIDUAL_SHARES", "RidgeRecipe", "RidgeState", "RidgeWhitening", "ridge_refined", "ridge_started"]
+__all__ = [
+    "RESIDUAL_SHARES",
+    "DescentState",
+    "RidgeRecipe",
+    "RidgeState",
+    "RidgeWhitening",
+    "ridge_refined",
+    "ridge_started",
+]
 
 RESIDUAL_SHARES: Mapping[str, float] = {"g": 0.95, "kappa": 0.05}
 """Shares of a round's mu^2: the gradient's, and that of the count of residuals within the clip."""
@@ -26,6 +34,9 @@ _LEAST_EIGENVALUE = 1e-6
 _LEAST_CURVATURE = 0.1
 _MANY_ROUNDS = 12
 _LEAST_SIGNAL = 0.2
+_LEAST_CERTAINTY = 40.0  # n mu below which sizes are fixed, not learned
+_LEAST_SHARE = 1 / 64
+_SIGN_CLIP = 0.05
 
 
 @dataclass(frozen=True)
@@ -60,9 +71,27 @@ class RidgeRecipe:
         return float(self.records * self.mu / self.features**1.5)
 
     @property
+    def descends(self) -> bool:
+        """Whether steps of fixed size follow the rounds, and no filters: for n mu below 40.
+
+        All that a sum can tell of one number is known to 1 / (n mu) of its range then, and a round's part of it hides
+        how many residuals are within a clip, so filters would guess the size of everything that they need.
+        """
+        return self.records * self.mu < _LEAST_CERTAINTY
+
+    @property
     def release_share(self) -> float:
-        """f = min(.3, max(.08, .3 sqrt(s / 2))): the part of mu^2 that (G, h, q) gets."""
-        return min(0.3, max(0.08, 0.3 * math.sqrt(self.signal / 2)))
+        """f = min(.3, max(.08, .3 sqrt(s / 2))): the part of mu^2 that (G, h, q) gets; 1/64 where steps are fixed."""
+        return _LEAST_SHARE if self.descends else min(0.3, max(0.08, 0.3 * math.sqrt(self.signal / 2)))
+
+    def stride(self, taken: int) -> float:
+        """The step after so many, in units of ``Y d / R`` times the mean of ``sign(y - w'x) x / |x|`` and its noise.
+
+        It falls as the root of what is left of T, from ``min(3 n mu / (8 d T), 1 / d)``. All steps together add noise
+        of about a quarter of Y to a prediction, whatever T is, and none turns a prediction by more than Y.
+        """
+        first = min(0.375 * self.records * self.mu / (self.features * self.rounds), 1 / self.features)
+        return first * math.sqrt(max(0.0, 1 - taken / self.rounds))
 
     @property
     def release_shares(self) -> dict[str, float]:
@@ -99,10 +128,12 @@ class RidgeRecipe:
     def kept(self) -> float:
         """b = max(1/2, g / 2), and 1 of few rounds: the part of its length that a row of mean square length keeps.
 
-        The noise is that of the longest row. So under strong noise, where residuals become signs, rows become
+        Where steps are fixed it is 1/4, and the length is R. The noise is that of the longest row. So under strong noise, where residuals become signs, rows become
         directions: all but the shortest get norm 1. With little noise only outliers are shortened. Gradients of
         directions have other curvatures than the first release tells, which many rounds find out and few do not.
         """
+        if self.descends:
+            return 0.25
         return max(0.5, self.width / 2) if self.rounds >= _MANY_ROUNDS else 1.0
 
     @property
@@ -148,13 +179,15 @@ class RidgeWhitening:
 
     @classmethod
     def of(cls, recipe: RidgeRecipe, sums: NoisyGram) -> RidgeWhitening:
-        """From the first release.
+        """From the first release; where steps are fixed, from R alone: every direction alike.
 
         The mean eigenvalue is its posterior mean given that it is not negative, the trace and its noise, and is at most
         what clipped rows allow: where noise hides G, the map would otherwise stretch rows, and predictions with them.
         The denoised eigenvalues give the shape of the spectrum only.
         """
         n, d = recipe.records, recipe.features
+        if recipe.descends:
+            return cls(np.eye(d), np.full(d, recipe.clip_norm**2 / d), np.ones(d), recipe.kept)
         spectrum = denoise_spectrum(sums.G, sums.sigma_G, pull=True)
         values = spectrum.values / n
         trace = float(positive_part(np.trace(sums.G) / (n * d), sums.sigma_G / (n * math.sqrt(d))))
@@ -217,7 +250,26 @@ class RidgeState:
     clip: float
 
 
-def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState:
+@dataclass(frozen=True)
+class DescentState:
+    """Where steps are fixed: the weights and clip of the next round, and the number of rounds before it.
+
+    Attributes:
+        weights, clip: as in :class:`RidgeState`.
+        taken: rounds so far.
+
+    Example:
+        >>> from privstats.estimates.regression import DescentState
+        >>> DescentState(weights=np.zeros(2), clip=0.05).taken
+        0
+    """
+
+    weights: Array
+    clip: float
+    taken: int = 0
+
+
+def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState | DescentState:
     """The state after the first release.
 
     The first round is measured at the weights of :func:`~privstats.estimates.spectrum.denoised_solve`, ``W = B V'w /
@@ -239,6 +291,9 @@ def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitenin
         [0.5, 0.0]
     """
     curvature, n = whitening.curvature, recipe.records
+    first = whitening.length * (whitening.vectors.T @ denoised_solve(sums).weights[:, 0]) / whitening.scale
+    if recipe.descends:
+        return DescentState(first, _SIGN_CLIP * recipe.target_bound)
     hidden = 1 + sums.sigma_G * math.sqrt(2 * recipe.features) / n / float(whitening.values.mean())
     energy = (sums.q / n, sums.sigma_q / n)
     filters = KalmanBank.of(curvature, whitening.scale**-2.0, hidden, energy, recipe.target_bound, single=recipe.single)
@@ -246,22 +301,23 @@ def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitenin
     gradient = (whitening.vectors.T @ sums.h[:, 0]) * scale
     origin = np.zeros(recipe.features)
     filters = filters.pointed(origin, gradient / curvature, sums.sigma_h * scale / curvature, 1.0, curvature)
-    first = denoised_solve(sums).weights[:, 0]
-    weights = whitening.length * (whitening.vectors.T @ first) / whitening.scale
     return RidgeState(
-        filters, GradientHistory.empty(recipe.features), weights, recipe.clip(filters.deviation(weights, curvature))
+        filters, GradientHistory.empty(recipe.features), first, recipe.clip(filters.deviation(first, curvature))
     )
 
 
 def ridge_refined(
     recipe: RidgeRecipe,
     whitening: RidgeWhitening,
-    state: RidgeState,
+    state: RidgeState | DescentState,
     gradient: Array,
     within: float,
     sigma: tuple[float, float],
-) -> RidgeState:
+) -> RidgeState | DescentState:
     """The state after one gradient round.
+
+    Where steps are fixed: ``w <- w + stride Y d / R * gradient / (n c)``, normalised gradient descent in which noise
+    and residuals beyond the clip c weigh alike. Else the filters take it in.
 
     For Gaussian residuals clipping scales every gradient by the share within the clip, so a hypothesis about their size
     fixes the length of a step. Shortening the rows scales it by b.
@@ -284,6 +340,10 @@ def ridge_refined(
         >>> ridge_refined(recipe, whitening, state, np.zeros(2), within=95.0, sigma=(0.1, 0.1)).weights.shape
         (2,)
     """
+    if isinstance(state, DescentState):
+        way = whitening.vectors.T @ gradient / (recipe.records * state.clip)
+        step = recipe.stride(state.taken) * recipe.target_bound * recipe.features / recipe.clip_norm * whitening.length
+        return DescentState(state.weights + step * way / whitening.scale, state.clip, state.taken + 1)
     n, diagonal, point = recipe.records, whitening.curvature, state.weights
     filters = state.filters.counted(point, (within / n, sigma[1] / n), state.clip, n, diagonal)
     shares, whole = filters.within(point, state.clip, diagonal), n * whitening.kept
