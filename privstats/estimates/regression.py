@@ -128,9 +128,10 @@ class RidgeRecipe:
     def kept(self) -> float:
         """b = max(1/2, g / 2), and 1 of few rounds: the part of its length that a row of mean square length keeps.
 
-        Where steps are fixed it is 1/4, and the length is R. The noise is that of the longest row. So under strong noise, where residuals become signs, rows become
-        directions: all but the shortest get norm 1. With little noise only outliers are shortened. Gradients of
-        directions have other curvatures than the first release tells, which many rounds find out and few do not.
+        Where steps are fixed it is 1/4, and the length is R. The noise is that of the longest row. So under strong
+        noise, where residuals become signs, rows become directions: all but the shortest get norm 1. With little noise
+        only outliers are shortened. Gradients of directions have other curvatures than the first release tells, which
+        many rounds find out and few do not.
         """
         if self.descends:
             return 0.25

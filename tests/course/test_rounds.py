@@ -61,13 +61,28 @@ def test_of_two_courses_with_one_first_plan_the_cheaper_is_taken(between: float)
 
 
 @pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])
-@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0, 4.0, 30.0])
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0, 30.0])
 def test_the_whole_that_a_first_plan_speaks_of_gives_it_its_share(schema: Any, epsilon: float) -> None:
     plan = plan_of(schema, epsilon=epsilon)
     mu = whole_mu(plan, N)
     assert plan.noise is not None
     share = recipe_for(schema, N, mu, 4).constants.release_share
     assert mu * math.sqrt(share) == pytest.approx(plan.noise.mu, rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.03, 0.05])
+def test_of_a_first_plan_between_fixed_steps_and_filters_the_rounds_spend_what_is_left_to_the_filters(
+    epsilon: float,
+) -> None:
+    """Too much for a first release of 1/64, too little for one of .08: no course has it, and the cheaper is read."""
+    plan = plan_of(RIDGE, epsilon=epsilon)
+    assert plan.noise is not None
+    mu = whole_mu(plan, N)
+    constants = recipe_for(RIDGE, N, mu, 4).constants
+    assert mu == pytest.approx(40 / N, rel=1e-7)
+    assert not constants.descends
+    assert plan.noise.mu < constants.release_mu
+    assert ps.Rounds(plan, 4, expected_records=N).mu <= 40 / N
 
 
 @pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])
