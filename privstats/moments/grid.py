@@ -21,7 +21,6 @@ from privstats.transforms.exact import row_norms, unscaled
 __all__ = ["Grid", "GridChunk", "Quantized", "feature_grid", "target_grid"]
 
 _WAITING = 1 << 15  # entries of rows to shrink at once, which fit the second-level cache while they are shrunk
-
 _SHORT = 128  # columns below which one call of BLAS per row costs more than its products
 
 

@@ -183,7 +183,7 @@ class RidgeSums:
         """Add grid vectors ``(n, d)``, dense or sparse, and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``."""
         for total in (self._G, self._h, self._q):
             total.admit(len(targets))
-        size = len(targets) if isinstance(rows, csr_array) else self._step
+        size = max(1, len(targets)) if isinstance(rows, csr_array) else self._step
         for start in range(0, len(targets), size):
             part = slice(start, start + size)
             for fold, (a, b) in self._by_fold(rows[part], targets[part]):

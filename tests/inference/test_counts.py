@@ -219,8 +219,10 @@ def test_confusion_is_accuracy_and_recall():
     )
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(("n", "epsilon"), [(400, 1.0), (4_000, 0.5)])
+@pytest.mark.parametrize(
+    ("n", "epsilon"),
+    [pytest.param(400, 1.0, marks=pytest.mark.ci), pytest.param(4_000, 0.5, marks=pytest.mark.nightly)],
+)
 def test_shares_quantiles_and_independence_hold_under_noise(n, epsilon):
     missed, rejected, runs = {"sex": 0, "median": 0}, 0, 120
     median = 7.0 * scipy.stats.gamma(6.0).median()

@@ -49,7 +49,7 @@ def meet(program, way, folder):
 class TestShippedCode:
     """The attack of the bundle: it succeeds against Flower as it comes, and against neither guard."""
 
-    @pytest.mark.nightly
+    @pytest.mark.ci
     def test_it_runs_on_a_plain_node(self, tmp_path):
         _, ran = meet("clientapp", "plain", tmp_path)
         assert ran
@@ -61,7 +61,7 @@ class TestShippedCode:
         assert said == {"code": "failed"}, "our app answered, of a node without a folder"
         assert not (tmp_path / "flower" / "apps").exists()
 
-    @pytest.mark.nightly
+    @pytest.mark.ci
     def test_it_does_not_run_where_the_replacement_is_left_out(self, tmp_path):
         said, ran = meet("clientapp", "hook", tmp_path)
         assert not ran

@@ -98,7 +98,7 @@ def test_an_alignment_under_a_promise_is_carried_like_any_course(tmp_path: Path)
     assert [np.array_equal(a.vector, b.vector) for a, b in zip(found, beside, strict=True) if a and b] == [True, True]
 
 
-@pytest.mark.nightly
+@pytest.mark.ci
 def test_an_alignment_without_noise_is_over_the_clients_of_its_first_sum(tmp_path: Path) -> None:
     """Every party remembers which list it signed, and signs no other: who came late is in no round."""
     course = Alignment(made.plan(SHRUNK, NINE))

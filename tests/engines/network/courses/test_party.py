@@ -316,7 +316,7 @@ def test_what_check_and_join_do_before_anything_is_sent_spends_nothing(tmp_path:
     assert desk.study.account(0).entries == ()
 
 
-@pytest.mark.nightly
+@pytest.mark.ci
 def test_last_answers_are_given_up_with_the_next_round_and_after_a_month(tmp_path: Path) -> None:
     study = course_study(tmp_path)
     net = FolderNet(study)

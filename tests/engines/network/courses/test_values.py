@@ -192,7 +192,7 @@ def first_version(path: Path) -> None:
     assert b'"version":"1"' in path.read_bytes()[: 8 + size]
 
 
-@pytest.mark.nightly
+@pytest.mark.ci
 def test_a_course_that_an_earlier_version_began_goes_on_and_who_lost_the_map_is_sent_it(tmp_path: Path) -> None:
     """Its folders hold values of version 1; their digests, and the plans', are the same."""
     study = two_rounds(tmp_path)
