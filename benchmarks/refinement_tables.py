@@ -242,7 +242,7 @@ _SMALL: Mapping[str, Shown] = {
     "records": "{records:,}",
     "n mu": "{n mu:.0f}",
     "filters": "{filters:.3f}",
-    "fixed steps": "{fixed steps:.3f}",
+    "schedule": "{fixed steps:.3f}",
     "change, %": "{change, %:+.0f} ± {se:.0f}",
 }
 _BY_DATA = ("data", lambda name: DATA[name])

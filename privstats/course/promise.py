@@ -118,5 +118,6 @@ def _promised(privacy: Privacy, epsilon: float, shares: Mapping[str, float] | No
         return replace(privacy, epsilon=epsilon, shares=shares)
     except PlanError:
         raise PlanError(
-            f"a round would have epsilon {epsilon:.3g}, which no plan can promise: take fewer rounds, or more epsilon"
+            f"a round would have epsilon {epsilon:.3g}, which no plan can promise: take more epsilon, or a smaller "
+            "delta, or fewer rounds"
         ) from None

@@ -378,7 +378,7 @@ def whole_mu(first: Plan, records: int) -> float:
 
     Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump (a softmax) there may be two
     solutions, and the smaller is taken; where it rises in a jump (a regression of n mu = 40) there may be none, and the
-    jump is taken, from above: its share is larger, so the rounds spend less.
+    jump is taken: the first release then has another share than the recipe gives it.
     """
 
     def share(mu: float) -> float:
@@ -394,6 +394,4 @@ def whole_mu(first: Plan, records: int) -> float:
     for _ in range(80):
         middle = (low + high) / 2
         low, high = (middle, high) if middle * math.sqrt(share(middle)) < own else (low, middle)
-    below = rounded_down(high)
-    jumped = share(below) < share(high) / 2
-    return rounded_down(high * (1 + 2e-8)) if jumped else below  # nine digits round up then
+    return rounded_down(high)

@@ -72,7 +72,7 @@ class RidgeRecipe:
 
     @property
     def descends(self) -> bool:
-        """Whether steps of fixed size follow the rounds, and no filters: for n mu below 40.
+        """Whether a fixed schedule of steps follows the rounds, and no filters: for n mu below 40.
 
         All that a sum can tell of one number is known to 1 / (n mu) of its range then, and a round's part of it hides
         how many residuals are within a clip, so filters would guess the size of everything that they need.
@@ -81,17 +81,23 @@ class RidgeRecipe:
 
     @property
     def release_share(self) -> float:
-        """f = min(.3, max(.08, .3 sqrt(s / 2))): the part of mu^2 that (G, h, q) gets; 1/64 where steps are fixed."""
+        """f = min(.3, max(.08, .3 sqrt(s / 2))): the part of mu^2 that (G, h, q) gets; 1/64 of a fixed schedule."""
         return _LEAST_SHARE if self.descends else min(0.3, max(0.08, 0.3 * math.sqrt(self.signal / 2)))
 
-    def stride(self, taken: int) -> float:
-        """The step after so many, in units of ``Y d / R`` times the mean of ``sign(y - w'x) x / |x|`` and its noise.
+    def stride(self, taken: int, noise: float = 1.0) -> float:
+        """The factor of the step after so many, in units of ``Y d / R`` times the mean of ``clip(y - w'x) u / c``.
 
-        It falls as the root of what is left of T, from ``min(3 n mu / (8 d T), 1 / d)``. All steps together add noise
-        of about a quarter of Y to a prediction, whatever T is, and none turns a prediction by more than Y.
+        It falls as the root of what is left of T, from ``3 z / (8 d T) min(1, z / (2 sqrt d))``, at most 1 / d, with
+        z = n mu over ``noise``. All steps together add noise of .27 Y (of many) to .39 Y (of one) at most to the
+        prediction of a row of norm R, and less as z falls; without noise none turns a prediction by more than Y.
+
+        Args:
+            taken: rounds before.
+            noise: how many times the noise of a central release under add-remove this one holds, at least 1.
         """
-        first = min(0.375 * self.records * self.mu / (self.features * self.rounds), 1 / self.features)
-        return first * math.sqrt(max(0.0, 1 - taken / self.rounds))
+        certainty = self.records * self.mu / noise
+        first = 0.375 * certainty / (self.features * self.rounds) * min(1.0, certainty / (2 * math.sqrt(self.features)))
+        return min(first, 1 / self.features) * math.sqrt(max(0.0, 1 - taken / self.rounds))
 
     @property
     def release_shares(self) -> dict[str, float]:
@@ -128,7 +134,7 @@ class RidgeRecipe:
     def kept(self) -> float:
         """b = max(1/2, g / 2), and 1 of few rounds: the part of its length that a row of mean square length keeps.
 
-        Where steps are fixed it is 1/4, and the length is R. The noise is that of the longest row. So under strong
+        For a fixed schedule it is 1/4, and the length is R. The noise is that of the longest row. So under strong
         noise, where residuals become signs, rows become directions: all but the shortest get norm 1. With little noise
         only outliers are shortened. Gradients of directions have other curvatures than the first release tells, which
         many rounds find out and few do not.
@@ -180,7 +186,7 @@ class RidgeWhitening:
 
     @classmethod
     def of(cls, recipe: RidgeRecipe, sums: NoisyGram) -> RidgeWhitening:
-        """From the first release; where steps are fixed, from R alone: every direction alike.
+        """From the first release; for a fixed schedule, from R alone: every direction alike.
 
         The mean eigenvalue is its posterior mean given that it is not negative, the trace and its noise, and is at most
         what clipped rows allow: where noise hides G, the map would otherwise stretch rows, and predictions with them.
@@ -253,7 +259,7 @@ class RidgeState:
 
 @dataclass(frozen=True)
 class DescentState:
-    """Where steps are fixed: the weights and clip of the next round, and the number of rounds before it.
+    """Of a fixed schedule of steps: the weights and clip of the next round, and the number of rounds before it.
 
     Attributes:
         weights, clip: as in :class:`RidgeState`.
@@ -317,8 +323,8 @@ def ridge_refined(
 ) -> RidgeState | DescentState:
     """The state after one gradient round.
 
-    Where steps are fixed: ``w <- w + stride Y d / R * gradient / (n c)``, normalised gradient descent in which noise
-    and residuals beyond the clip c weigh alike. Else the filters take it in.
+    By a fixed schedule: ``w <- w + stride Y d / R * gradient / (n c)``, whatever size residuals have. Else the
+    filters take it in.
 
     For Gaussian residuals clipping scales every gradient by the share within the clip, so a hypothesis about their size
     fixes the length of a step. Shortening the rows scales it by b.
@@ -343,8 +349,9 @@ def ridge_refined(
     """
     if isinstance(state, DescentState):
         way = whitening.vectors.T @ gradient / (recipe.records * state.clip)
-        step = recipe.stride(state.taken) * recipe.target_bound * recipe.features / recipe.clip_norm * whitening.length
-        return DescentState(state.weights + step * way / whitening.scale, state.clip, state.taken + 1)
+        noise = max(1.0, sigma[0] * recipe.round_mu * math.sqrt(RESIDUAL_SHARES["g"]) / state.clip)
+        unit = recipe.target_bound * recipe.features / recipe.clip_norm * whitening.length / whitening.scale
+        return DescentState(state.weights + recipe.stride(state.taken, noise) * unit * way, state.clip, state.taken + 1)
     n, diagonal, point = recipe.records, whitening.curvature, state.weights
     filters = state.filters.counted(point, (within / n, sigma[1] / n), state.clip, n, diagonal)
     shares, whole = filters.within(point, state.clip, diagonal), n * whitening.kept

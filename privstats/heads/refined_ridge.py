@@ -49,7 +49,7 @@ class RefinedRidge(LinearRegressor):
         coef_: ``(d,)``.
         intercept_: a float.
         rounds_: gradient rounds used.
-        clip_: the clip of a next round's residuals, about their size.
+        clip_: the clip of a next round's residuals: about their size, or Y / 20 where n mu is below 40.
 
     Example:
         >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (4_000, 2))

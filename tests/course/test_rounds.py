@@ -70,19 +70,17 @@ def test_the_whole_that_a_first_plan_speaks_of_gives_it_its_share(schema: Any, e
     assert mu * math.sqrt(share) == pytest.approx(plan.noise.mu, rel=1e-6)
 
 
-@pytest.mark.parametrize("epsilon", [0.03, 0.05])
-def test_of_a_first_plan_between_fixed_steps_and_filters_the_rounds_spend_what_is_left_to_the_filters(
-    epsilon: float,
-) -> None:
-    """Too much for a first release of 1/64, too little for one of .08: no course has it, and the cheaper is read."""
-    plan = plan_of(RIDGE, epsilon=epsilon)
-    assert plan.noise is not None
-    mu = whole_mu(plan, N)
-    constants = recipe_for(RIDGE, N, mu, 4).constants
-    assert mu == pytest.approx(40 / N, rel=1e-7)
-    assert not constants.descends
-    assert plan.noise.mu < constants.release_mu
-    assert ps.Rounds(plan, 4, expected_records=N).mu <= 40 / N
+@pytest.mark.parametrize("certainty", [5.7, 10.8, 17.3, 20.3])
+@pytest.mark.parametrize("many", [4, 24])
+def test_of_a_first_plan_between_two_recipes_rounds_and_releases_say_the_same(certainty: float, many: int) -> None:
+    """Too much for a first release of 1/64, too little for one of .08: no recipe gives it, and n mu is 40."""
+    privacy = promise(epsilon=ps.dp.gaussian_epsilon(certainty / N, 1e-5))
+    course = ps.Rounds(made.plan(RIDGE, plan_of().cohort, privacy), many, expected_records=N)
+    assert course.recipe.mu == pytest.approx(40 / N, rel=1e-7)
+    assert course.mu == pytest.approx(course.recipe.mu, rel=1e-6)
+    releases = [release for release in ps.simulate(course, shards(RIDGE))[:3] if release is not None]
+    assert recipe_of(releases).rounds == many
+    assert recipe_of(releases).mu == course.recipe.mu
 
 
 @pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])

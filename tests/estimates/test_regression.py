@@ -156,7 +156,7 @@ def test_a_q_that_noise_took_below_zero_does_not_clip_residuals_to_nothing():
 
 def test_where_noise_hides_the_second_moments_rows_are_not_stretched():
     """A trace below 0 would leave a mean eigenvalue of next to nothing, and a map that is its root's inverse."""
-    d, n, sigma = 5, 100, 500.0
+    d, n, sigma = 5, 4_000, 20_000.0
     recipe = RidgeRecipe(d, n, 0.01, 1.0, 1.0, 4)
     hidden = NoisyGram(-200 * np.eye(d), np.zeros((d, 1)), 0.0, sigma, sigma, sigma, float(n))
     noise = sigma / (n * math.sqrt(d))  # standard deviation of the mean eigenvalue
@@ -180,8 +180,8 @@ def test_any_round_leaves_finite_weights_and_a_clip_above_zero(size, within, see
 
 def test_noise_that_hides_everything_leaves_a_course_near_where_it_began():
     """Size of residuals, G and h are all under the noise: nothing is learnt, and nothing is made up."""
-    X, y = data(60, 5, 3)
-    recipe, sums = RidgeRecipe(5, 60, 0.02, 6.0, 9.0, 8), sums_of(X, y, 5e3, 3)
+    X, y = data(2_000, 5, 3)
+    recipe, sums = RidgeRecipe(5, 2_000, 0.02, 6.0, 9.0, 8), sums_of(X, y, 2e5, 3)
     whitening = RidgeWhitening.of(recipe, sums)
     state, rng = ridge_started(recipe, sums, whitening), np.random.default_rng(0)
     U = whitening.rows(X)
@@ -207,7 +207,7 @@ def played(recipe: RidgeRecipe, X: np.ndarray, y: np.ndarray, sums: NoisyGram) -
     return whitening.published(state.weights)
 
 
-@pytest.mark.parametrize("mu", [0.05, 1.0])
+@pytest.mark.parametrize("mu", [0.05, 0.11, 1.0])
 def test_what_machines_round_differently_stays_far_below_what_parties_refuse(mu):
     """Parties refuse weights that are off by 2^-16; other kernels move G by some 1e-15 of its size."""
     X, y = data(400, 12, 5)
