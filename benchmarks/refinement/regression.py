@@ -141,13 +141,13 @@ def tables(options: argparse.Namespace) -> Tables:
         options.data = ["diabetes"]
     saved = results("refinement.regression") if options.keep else {}
     for problem in PROBLEMS:
-        title, chosen = TITLE + problem.name, problem.name in options.data
-        if not chosen and title not in saved:
-            continue
-        models = options.models if chosen else ()
-        rows = [*saved.get(title, ()), *compared(problem, options.epsilons, options.draws, models)]
+        title = TITLE + problem.name
+        rows = list(saved.get(title, ()))
+        if problem.name in options.data:
+            rows += compared(problem, options.epsilons, options.draws, options.models)
         found = {row["model"]: row for row in rows}
-        yield title, [found[name] for name in (*MODELS, "without privacy") if name in found]
+        if found:
+            yield title, [found[name] for name in (*MODELS, "without privacy") if name in found]
 
 
 def compared(problem: Problem, epsilons: Sequence[float], draws: int, models: Sequence[str]) -> Rows:

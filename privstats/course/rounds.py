@@ -235,9 +235,10 @@ class Rounds:
     @property
     def _share(self) -> float:
         """The first release's part of mu^2: as it is written, or the recipe's; what it is where no recipe gives it."""
-        recipe = self.recipe
-        share, own = recipe.constants.release_share, (record_mu(self.first) / recipe.mu) ** 2
-        return self.release_share or (share if math.isclose(share, own, rel_tol=1e-6) else own)
+        if self.release_share is not None:
+            return self.release_share
+        share, own = self.recipe.constants.release_share, (record_mu(self.first) / self.recipe.mu) ** 2
+        return share if math.isclose(share, own, rel_tol=1e-6) else own
 
     def _check(self, releases: list[Release]) -> None:
         template = self.template

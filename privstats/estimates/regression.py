@@ -262,7 +262,8 @@ class DescentState:
     """Of a fixed schedule of steps: the weights and clip of the next round, and the number of rounds before it.
 
     Attributes:
-        weights, clip: as in :class:`RidgeState`.
+        weights: ``(d,)``, in the coordinates of M, a multiple of the identity.
+        clip: c, the bound of residuals, the same in every round.
         taken: rounds so far.
 
     Example:
@@ -348,10 +349,12 @@ def ridge_refined(
         (2,)
     """
     if isinstance(state, DescentState):
-        way = whitening.vectors.T @ gradient / (recipe.records * state.clip)
         noise = max(1.0, sigma[0] * recipe.round_mu * math.sqrt(RESIDUAL_SHARES["g"]) / state.clip)
-        unit = recipe.target_bound * recipe.features / recipe.clip_norm * whitening.length / whitening.scale
-        return DescentState(state.weights + recipe.stride(state.taken, noise) * unit * way, state.clip, state.taken + 1)
+        unit = (
+            recipe.target_bound * recipe.features / recipe.clip_norm * whitening.length
+        )  # M is a multiple of the identity
+        step = recipe.stride(state.taken, noise) * unit * gradient / (recipe.records * state.clip)
+        return DescentState(state.weights + step, state.clip, state.taken + 1)
     n, diagonal, point = recipe.records, whitening.curvature, state.weights
     filters = state.filters.counted(point, (within / n, sigma[1] / n), state.clip, n, diagonal)
     shares, whole = filters.within(point, state.clip, diagonal), n * whitening.kept
