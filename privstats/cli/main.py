@@ -32,6 +32,7 @@ _GROUP = "privstats.commands"
 _COMPLETION = ("install_completion", "show_completion")
 _PACKAGE = "privstats.cli"
 _HELP = ("-h", "--help")
+_LONGEST = 1_000
 _LISTED = f"{__name__}.listed"
 
 
@@ -55,19 +56,23 @@ class _Commands(TyperGroup):
         if entry is None:
             return None
         if ctx is not None and ctx.meta.get(_LISTED):
-            return click.Command(cmd_name, help=_sentence(entry.load()))
+            return click.Command(cmd_name, short_help=_sentence(entry.load()))
         command = typer.main.get_command(entry.load())
         command.name = cmd_name
-        _answer_to(command, _HELP)
+        _fit_in(command)
         command.params = [each for each in command.params if each.name not in _COMPLETION]  # once, for all commands
         return command
 
 
-def _answer_to(command: Any, names: tuple[str, ...]) -> None:
-    """Let a command, and every command in it, take all of these names as its help option."""
-    command.context_settings["help_option_names"] = list(names)
-    for inner in getattr(command, "commands", {}).values():
-        _answer_to(inner, names)
+def _fit_in(command: Any) -> None:
+    """Let a command, and every command in it, answer to all words for help; list commands as the first list does."""
+    command.context_settings["help_option_names"] = list(_HELP)
+    inner = getattr(command, "commands", {}).values()
+    if inner:
+        command.rich_markup_mode = None
+    for each in inner:
+        each.short_help = _first_sentence(each)
+        _fit_in(each)
 
 
 def _entries() -> dict[str, EntryPoint]:
@@ -84,7 +89,12 @@ def _entries() -> dict[str, EntryPoint]:
 
 def _sentence(command: typer.Typer) -> str | None:
     """The sentence of a command in a list; a group that holds its sentence is not built for it."""
-    return command.info.help or typer.main.get_command(command).help
+    return command.info.help or _first_sentence(typer.main.get_command(command))
+
+
+def _first_sentence(command: click.Command) -> str:
+    """All of it, over several lines: click by itself cuts a sentence that is longer than a line of the list."""
+    return command.get_short_help_str(_LONGEST)
 
 
 app = typer.Typer(
@@ -92,7 +102,8 @@ app = typer.Typer(
     cls=_Commands,
     help="One-shot private learning from sufficient statistics.",
     no_args_is_help=True,
-    context_settings={"help_option_names": list(_HELP)},
+    context_settings={"help_option_names": list(_HELP), "max_content_width": 120},
+    rich_markup_mode=None,  # lists are plain: typer loads a parser of Markdown for its boxes, for a third of the time
     pretty_exceptions_enable=False,
 )
 

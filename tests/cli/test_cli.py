@@ -27,6 +27,20 @@ def test_help_names_every_command(privstats, tmp_path):
     assert "--install-completion" not in privstats("stream", "--help", cwd=tmp_path).stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--help",), "report Write one page in plain words: what is collected, promised and not promised, spent"),
+        (("plan", "--help"), "certify Write what the promise rests on as exact numbers, for a checker that does not"),
+    ],
+)
+def test_a_list_of_commands_has_their_whole_sentences(privstats, tmp_path, monkeypatch, words, sentence):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = " ".join(privstats(*words, cwd=tmp_path).stdout.split())
+    assert sentence in text
+    assert "..." not in text.replace("[ARGS]...", "")
+
+
 def test_the_version_is_the_package_version(privstats, tmp_path):
     assert privstats("--version", cwd=tmp_path).stdout.strip() == f"privstats {ps.__version__}"
 

@@ -43,8 +43,18 @@ def test_help_of_every_command_is_built_without_what_computes() -> None:
     )
 
 
-@pytest.mark.parametrize("words", [("--help",), ("demo", "--help"), ("plan", "check", "--help")])
-def test_help_is_printed_without_what_computes(words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("words", "boxes"),
+    [
+        (("--help",), False),
+        (("plan", "--help"), False),
+        (("demo", "--help"), True),
+        (("plan", "check", "--help"), True),
+    ],
+)
+def test_help_is_printed_without_what_computes_and_a_list_without_what_draws_boxes(
+    words: tuple[str, ...], boxes: bool
+) -> None:
     modules = loaded(RUN.format(["privstats", *words]))
-    assert "typer.rich_utils" in modules
+    assert ("typer.rich_utils" in modules) is boxes
     assert not {name.partition(".")[0] for name in modules} & COMPUTES
