@@ -1,0 +1,98 @@
+"""The script of every change, with commands of a moment in the README's place: nothing that fails goes unsaid."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = """
+<!-- command: demo -->
+```bash
+{demo}
+```
+<!-- command: test -->
+```bash
+{test}
+```
+"""
+PYTHON = """#!/bin/sh
+echo "$* in $(basename "$PWD")"
+case "$*" in *{fails}*) exit 1;; esac
+"""
+INSTALL = "mkdir -p .venv/bin && cp python .venv/bin && .venv/bin/python -m pytest"
+
+pytestmark = [
+    pytest.mark.ci,
+    pytest.mark.skipif(
+        any(shutil.which(tool) is None for tool in ("bash", "git", "tar")), reason="the script needs them"
+    ),
+]
+
+
+def run(
+    folder: Path, demo: str = "echo shown", test: str = INSTALL, fails: str = "nothing"
+) -> subprocess.CompletedProcess[str]:
+    """The script in a checkout with these two commands; a word after ``python`` fails."""
+    checkout = folder / "checkout"
+    (checkout / ".ci").mkdir(parents=True)
+    (folder / "tmp").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", checkout / ".ci")
+    for name, text in {"README.md": README.format(demo=demo, test=test), ".gitignore": "ignored\n.venv\n"}.items():
+        (checkout / name).write_text(text)
+    (checkout / "python").write_text(PYTHON.format(fails=fails))
+    (checkout / "python").chmod(0o755)
+    (checkout / "deleted").touch()
+    for words in (["init", "-q"], ["add", "."]):
+        subprocess.run(["git", *words], cwd=checkout, check=True)
+    (checkout / "deleted").unlink()
+    (checkout / "a new file").touch()
+    (checkout / "ignored").touch()
+    environment = {**os.environ, "TMPDIR": str(folder / "tmp")}
+    return subprocess.run([".ci/run"], cwd=checkout, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def test_each_command_starts_from_nothing_and_every_part_is_shown(tmp_path: Path) -> None:
+    demo = "test ! -e .venv && test -e 'a new file' && test ! -e ignored && touch left && mkdir .venv && echo all of it"
+    done = run(tmp_path, demo, f"test ! -e .venv && {INSTALL}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = [line for line in done.stdout.splitlines() if line and not line.startswith("$")]
+    tests, shown, coverage, ci = said
+    assert (tests, shown) == ("-m pytest in checkout", "all of it")
+    assert "-m slipcover --merge" in coverage
+    assert "--fail-under 98" in coverage
+    assert ci == "-m pytest -n auto -m ci and not nightly in checkout"
+    assert not (tmp_path / "checkout" / "left").exists()
+    assert not list((tmp_path / "tmp").iterdir()), "what the run made for itself is gone with it"
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        {"demo": "echo shown; false"},
+        {"test": f"{INSTALL} tests", "fails": "tests"},
+        {"fails": "merge"},
+        {"fails": "ci"},
+    ],
+    ids=["demo", "tests", "coverage", "ci"],
+)
+def test_a_part_that_fails_fails_the_run_and_stops_no_other(tmp_path: Path, commands: dict[str, str]) -> None:
+    done = run(tmp_path, **commands)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "\nshown\n" in done.stdout
+    assert done.stdout.endswith("-m pytest -n auto -m ci and not nightly in checkout\n")
+
+
+def test_the_demo_ends_with_a_run_that_is_ended(tmp_path: Path) -> None:
+    """The second command ends the script, as an interrupt would, while the first still runs."""
+    late = tmp_path / "late"
+    done = run(tmp_path, f"sleep .5; touch {late}", "while ! kill -TERM $PPID; do :; done")
+    assert done.returncode != 0
+    time.sleep(0.8)
+    assert not late.exists()
+    assert not list((tmp_path / "tmp").iterdir())
