@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -69,6 +70,18 @@ def test_each_command_starts_from_nothing_and_every_part_is_shown(tmp_path: Path
     assert ci == "-m pytest -n auto -m ci and not nightly in checkout"
     assert not (tmp_path / "checkout" / "left").exists()
     assert not list((tmp_path / "tmp").iterdir()), "what the run made for itself is gone with it"
+
+
+def test_pip_does_not_compile_what_nobody_imports(tmp_path: Path) -> None:
+    """Pip takes a false value of this variable for the option, and a true one for its opposite."""
+    from pip._internal.commands import create_command
+
+    done = run(tmp_path, "echo compile: $PIP_NO_COMPILE")
+    (value,) = re.findall(r"^compile: (\w+)$", done.stdout, re.MULTILINE)
+    for given, compiles in ((value, False), ("1", True)):
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("PIP_NO_COMPILE", given)
+            assert create_command("install").parse_args([])[0].compile == compiles
 
 
 @pytest.mark.parametrize(
