@@ -1,5 +1,6 @@
 """Every snippet in the README and the docs runs, top to bottom, one namespace per page."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -31,7 +32,9 @@ def commands(body: str) -> list[list[str]]:
 
 
 def python(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], cwd=cwd, capture_output=True, text=True)
+    """A program's own process; one of pytest finds its tests, which run in the suite itself."""
+    found = {**os.environ, "PYTEST_ADDOPTS": "--collect-only"}
+    return subprocess.run([sys.executable, *words], cwd=cwd, env=found, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
