@@ -38,6 +38,7 @@ class Rounds:
     The first plan is round 0 and is released as it stands: its promise is a part of the course's. If the promise of the
     whole is given, :meth:`within` divides it. The rounds' cohort, model, unit, adjacency, protocol and panel are the
     first plan's. Where that has a ``validity``, every later session proves the norm of its sums, for as many records.
+    A regression whose Gram matrix noise would hide has one more session after the first release, :attr:`mean`.
 
     Args:
         first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or of a ``RidgeSchema`` of one target. End the
@@ -162,9 +163,10 @@ class Rounds:
 
     @cached_property
     def mean(self) -> Plan | None:
-        """The plan of the mean that follows the first release; None where the recipe has none.
+        """The plan of the sum of the rows' directions that follows the first release; None where the recipe has none.
 
-        Its noise is sized as that of any plan, and nothing in it depends on the first release.
+        Its noise is sized as that of any plan, and nothing in it depends on the first release
+        (:attr:`~privstats.estimates.regression.RidgeRecipe.mean_share`).
         """
         schema, share = self.recipe.mean, self.recipe.mean_share
         if schema is None or not share:
