@@ -4,8 +4,8 @@
 
 Test MSE of central courses of 24 rounds at epsilon .1, in real numbers with the noise of the library's plans; both
 recipes of a row get the same records. The spectrum of a design falls as a power of the eigenvalue's number. Of the
-recipe's numbers only the bound of 40, what shortens the steps of the smallest cohorts, and how far a mean must be above
-its noise were looked for on these designs.
+recipe's numbers only the bound of 40, and what shortens the steps of the smallest cohorts, were looked for on these
+designs.
 """
 
 from __future__ import annotations

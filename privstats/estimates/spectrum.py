@@ -186,15 +186,14 @@ class NoisyMean:
         """Orthonormal columns ``(d, d)``, the first along the mean, and the rows' eigenvalues ``(d,)`` of sum 1.
 
         The first is larger than the others by ``L^2 / |m|^2``, with ``L = |m|^2 - d noise^2``, between 0 and .98, for
-        the squared length of the mean without noise; ``L / |m|^2`` of that lies along the noisy one. About their mean
-        rows are taken to vary in all directions alike, and in all alike where ``L`` is less than twice the standard
-        deviation that it has if there is no mean: a direction that noise chose would make the others' steps too long.
+        the squared length of the mean without noise; ``L / |m|^2`` of that lies along the noisy one. So where noise
+        explains nearly all of it, hardly anything is left. About their mean rows are taken to vary in all directions
+        alike.
         """
-        d, square, noise = len(self.mean), float(self.mean @ self.mean), self.noise**2
-        beyond = square - d * noise
-        if beyond <= 2 * math.sqrt(2 * d) * noise:
+        d, square = len(self.mean), float(self.mean @ self.mean)
+        seen = min(square - d * self.noise**2, _MOST_SEEN)
+        if seen <= 0:
             return np.eye(d), np.full(d, 1 / d)
-        seen = min(beyond, _MOST_SEEN)
         turn = self.mean / math.sqrt(square)
         turn[0] += math.copysign(1.0, turn[0])
         ahead = seen * (seen / square)
