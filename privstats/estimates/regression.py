@@ -235,7 +235,7 @@ class RidgeWhitening:
             vectors, values = np.eye(d), np.ones(d)
         else:
             spectrum = denoise_spectrum(sums.G, sums.sigma_G, pull=True)
-            vectors, values = spectrum.vectors, spectrum.values if spectrum.values.any() else np.ones(d)
+            vectors, values = spectrum.vectors, spectrum.values / n if spectrum.values.any() else np.ones(d)
         level = most
         if not recipe.descends:
             trace = float(positive_part(np.trace(sums.G) / (n * d), sums.sigma_G / (n * math.sqrt(d))))
