@@ -102,18 +102,18 @@ def test_of_two_budgets_the_larger_never_gives_the_first_release_less(d, n, T, m
     assert (np.diff(first) > 0).all()
 
 
-@pytest.mark.parametrize(("d", "n", "rounds", "gain"), [(30, 1_150, 24, 0.9), (60, 4_000, 24, 0.95)])
-def test_records_with_a_mean_are_learned_better(d, n, rounds, gain):
-    """Designs that were made up, entries with a sign: the errors of ten courses at epsilon .1, with and without."""
+@pytest.mark.parametrize(("d", "n", "gain"), [(30, 1_150, 0.9), (40, 2_000, 0.95)])
+def test_records_with_a_mean_are_learned_better(d, n, gain):
+    """Designs that were made up, entries with a sign: the errors of six courses at epsilon .1, with and without."""
     errors: dict[bool, list[float]] = {True: [], False: []}
-    for seed in range(10):
+    for seed in range(6):
         rng = np.random.default_rng([seed, d])
         X = rng.standard_normal((n + 1_000, d)) * 0.3 + 0.6
         X /= math.sqrt(d)
         y = X @ rng.standard_normal(d)
         y = np.clip((y - y.mean()) / y.std() + 0.3 * rng.standard_normal(len(y)), -3, 3)
         for mean, found in errors.items():
-            recipe = RidgeRecipe(d, n, 0.0325, 1.0, 3.0, rounds, mean=mean)
+            recipe = RidgeRecipe(d, n, 0.0325, 1.0, 3.0, 24, mean=mean)
             assert bool(recipe.mean_share) is mean
             *_, weights = play_ridge(recipe, X[:n], y[:n], np.random.default_rng(seed))
             found.append(float(np.square(y[n:] - X[n:] @ weights).mean()))
