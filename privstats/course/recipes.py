@@ -50,6 +50,7 @@ _AnyRecipe: TypeAlias = "SoftmaxRounds | ModuleRounds | RidgeRounds"
 _RIDGE_ROUNDS = 4
 _LEAST_DRAWS = 1_000
 _MOST_LOST = 127  # of 64 rounds and 64 retries
+_SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off a whole number
 
 
 @dataclass(frozen=True)
@@ -418,7 +419,8 @@ def recipe_of(releases: Sequence[Release]) -> _AnyRecipe:
         rest.pop()
     if any(each.plan.schema != recipe.schema for each in rest) or (mean and mean.plan.schema != recipe.mean):
         raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
-    if rest and (mean or recipe.mean_share) and not _follows(rest[0], [first, mean]):
+    behind = rest and (mean or recipe.mean_share)
+    if behind and not (_pays(recipe, first.plan, rest[0].plan) and _follows(rest[0], [first, mean])):
         raise ReleaseError(
             "the rounds were not measured behind this first release and mean: give all releases of one course, in "
             "order, and None for one without a sum; a course of an older version is read by that version"
@@ -431,6 +433,12 @@ def _follows(release: Release, before: Releases) -> bool:
     said = release.plan.published
     lost = range(_MOST_LOST + 1)
     return said is not None and any(said.after == history([*before, *[None] * k]).hex() for k in lost)
+
+
+def _pays(recipe: _AnyRecipe, first: Plan, each: Plan) -> bool:
+    """Whether a round has the noise of this recipe's: a course of an older version left no part for a mean."""
+    left = recipe.mu**2 * (1 - recipe.mean_share) - record_mu(first) ** 2
+    return math.isclose(left, recipe.rounds * record_mu(each) ** 2, rel_tol=_SAME_SHARE)
 
 
 def _divided(first: Plan, records: int, mu: float, rest: Sequence[Release], module: str | None) -> _AnyRecipe:

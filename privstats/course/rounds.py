@@ -269,7 +269,11 @@ class Rounds:
         for place, release in enumerate(releases):
             if release is None:
                 continue
-            own = named[place] if place < len(named) else replace(self.template, published=release.plan.published)
+            own, said = self.template, release.plan.published
+            if place < len(named):
+                own = named[place]
+            elif said is not None:
+                own = replace(own, published=said)
             if release.plan != own:
                 raise PlanError(f"release {place} is not of this course; give the releases of its own rounds, in order")
 

@@ -116,10 +116,11 @@ class RidgeRecipe:
         """The factor of the step after so many, in units of ``Y d / R`` times the mean of ``clip(y - w'x) u / c``.
 
         It falls as the root of what is left of T, from ``3 z / (8 d T) min(1, z / (2 sqrt d))``, at most 1 / d, with
-        z = n mu over ``noise``. All steps together add noise of .27 Y (of many) to .39 Y (of one) at most to the
+        z = n mu over ``noise``. All steps together add noise of .28 Y (of 24) to .39 Y (of one) at most to the
         prediction of a row of norm R, and less as z falls; without noise none turns a prediction by more than Y. Behind
-        a mean both hold of a row for which ``|M'x| = B / b``, the map's root mean square; across the mean a row of norm
-        R has up to ``1 / sqrt(1 - L^2 / |m|^2)`` times as much (:class:`~privstats.estimates.spectrum.NoisyMean`).
+        a mean, whose price makes it .29 Y of 24, both hold of a row for which ``|M'x| = B / b``, the map's root mean
+        square; across the mean a row of norm R has up to ``1 / sqrt(1 - L^2 / |m|^2)`` times as much
+        (:class:`~privstats.estimates.spectrum.NoisyMean`).
 
         Args:
             taken: rounds before.

@@ -15,6 +15,7 @@ from privstats.course import read, spend, verify_next, write
 from privstats.course.recipes import recipe_of
 from privstats.dp import Ledger, gaussian_epsilon
 from privstats.errors import PlanError, ReleaseError
+from privstats.estimates.regression import RidgeRecipe
 from privstats.plan import Validity
 from privstats.randomness import seeded
 from privstats.transforms import ConstantFeature, UnitNorm
@@ -113,6 +114,26 @@ def test_rounds_behind_another_mean_than_is_given_are_refused() -> None:
         recipe_of([plain[0], releases[1], *plain[1:]])
 
 
+@pytest.mark.parametrize(("d", "many", "n"), [(6, 3, 12), (30, 14, 27)], ids=["schedule", "filters"])
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_course_of_an_older_version_that_lost_rounds_is_not_taken_for_one_that_lost_its_mean(
+    d: int, many: int, n: int, lost: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first round was lost, so the later ones name the same history; what each spent tells them apart."""
+    monkeypatch.setattr(RidgeRecipe, "mean_share", 0.0)
+    schema = ps.RidgeSchema(d, clip_norm=2.0, target_bound=3.0)
+    course = rounds(schema, many, retries=2, epsilon=8.0, expected_records=n)
+    assert course.recipe.constants.descends is (d == 6)  # type: ignore[union-attr]
+    step, rng = course.first.masking.upload_step, np.random.default_rng(0)
+    records = [(rng.normal(size=(20, d)), rng.normal(size=20)) for _ in range(5)]
+    releases = ps.simulate(course, records, dropouts=[{}, *[{step: {0, 1}}] * lost], rng=seeded(1))
+    assert [each is None for each in releases[1 : lost + 2]] == [*[True] * lost, False]
+    monkeypatch.undo()
+    assert replace(course).mean is not None
+    with pytest.raises(ReleaseError, match="not measured behind this first release"):
+        ps.heads.RefinedRidge().fit_releases(releases)
+
+
 def test_a_party_admits_each_plan_at_its_own_place_alone() -> None:
     course = with_mean()
     releases = ps.simulate(course, shards(RIDGE), rng=seeded(1))
@@ -125,6 +146,8 @@ def test_a_party_admits_each_plan_at_its_own_place_alone() -> None:
         course.next([releases[0], releases[2]])
     with pytest.raises(PlanError, match="not of this course"):
         course.next([ps.simulate(with_mean(epsilon=8.1), shards(RIDGE), rng=seeded(1))[0]])
+    with pytest.raises(PlanError, match="release 2 is not of this course"):
+        course.next([releases[0], None, releases[1]])
     assert course.next([None]) is None
 
 

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.refinement.prototype import play_ridge
-from privstats.estimates.regression import MEAN_SHARE, RidgeRecipe, RidgeWhitening
+from privstats.estimates.regression import (
+    MEAN_SHARE,
+    RESIDUAL_SHARES,
+    DescentState,
+    RidgeRecipe,
+    RidgeWhitening,
+    ridge_refined,
+)
 from privstats.estimates.spectrum import NoisyGram, NoisyMean
 
 sizes = st.integers(1, 40)
@@ -100,6 +107,28 @@ def test_of_two_budgets_the_larger_never_gives_the_first_release_less(d, n, T, m
     mus = np.geomspace(1e-4, 10, 80)
     first = [RidgeRecipe(d, n, float(mu), 1.0, 1.0, T, mean=mean).release_mu for mu in mus]
     assert (np.diff(first) > 0).all()
+
+
+@given(st.integers(2, 60), st.integers(1, 64), st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.1), st.integers(0, 99))
+def test_behind_a_mean_steps_turn_and_blur_a_row_as_far_as_the_map_stretches_it(d, rounds, part, length, noise, seed):
+    """And it stretches no row of norm R further than those across the mean; with it all noise together is .39 Y."""
+    certainty, rng = 5 * math.sqrt(d) + part * (39.9 - 5 * math.sqrt(d)), np.random.default_rng(seed)
+    recipe = RidgeRecipe(d, 1_000_000, certainty / 1e6, 2.0, 3.0, rounds)
+    assert recipe.descends
+    assert recipe.mean_share
+    way, row = (each / np.linalg.norm(each) for each in rng.standard_normal((2, d)))
+    mean = NoisyMean(length * way, noise)
+    whitening, values = of(recipe, mean), mean.spectrum[1]
+    stretched = np.linalg.norm(whitening.matrix @ (recipe.clip_norm * row)) * whitening.kept
+    assert stretched <= (1 - (values[0] - values[-1])) ** -0.5 * (1 + 1e-9)
+    sigma = 0.15 / (recipe.round_mu * math.sqrt(RESIDUAL_SHARES["g"]))
+    start, gradient = DescentState(np.zeros(d), 0.15), 0.15e6 * rng.standard_normal(d) / math.sqrt(d)
+    gradient /= max(1, np.linalg.norm(gradient) / 0.15e6)
+    after = ridge_refined(recipe, whitening, start, gradient, 0.0, (sigma, 1.0))
+    turned = abs(recipe.clip_norm * row @ whitening.published(after.weights))
+    assert turned <= recipe.target_bound * stretched * (1 + 1e-9)
+    blurred = sigma * math.hypot(*(recipe.stride(taken) for taken in range(rounds))) * d / (1e6 * 0.15)
+    assert blurred <= (0.29 if rounds >= 24 else 0.39)
 
 
 @pytest.mark.parametrize(("d", "n", "gain"), [(30, 1_150, 0.9), (40, 2_000, 0.95)])
