@@ -16,9 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import Releases, history
 from privstats.course.promise import record_mu, rounded_down
-from privstats.errors import PlanError, ReleaseError
+from privstats.errors import PlanError
 from privstats.estimates import calibration, hidden_layer, regression, softmax
 from privstats.estimates.filter_bank import Filter
 from privstats.estimates.spectrum import NoisyGram, NoisyMean
@@ -32,6 +31,7 @@ from privstats.transforms import UnitNorm
 from privstats.transforms.expand import GAUSSIAN_SCALE, gaussian_matrix
 
 __all__ = [
+    "AnyRecipe",
     "ClassRounds",
     "ModuleRounds",
     "Recipe",
@@ -40,17 +40,14 @@ __all__ = [
     "advised_rounds",
     "public_draws",
     "recipe_for",
-    "recipe_of",
     "whole_mu",
 ]
 
 _RidgeState: TypeAlias = regression.RidgeState | regression.DescentState
 _After: TypeAlias = tuple[Release, regression.RidgeWhitening, _RidgeState]
-_AnyRecipe: TypeAlias = "SoftmaxRounds | ModuleRounds | RidgeRounds"
+AnyRecipe: TypeAlias = "SoftmaxRounds | ModuleRounds | RidgeRounds"
 _RIDGE_ROUNDS = 4
 _LEAST_DRAWS = 1_000
-_MOST_LOST = 127  # of 64 rounds and 64 retries
-_SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off a whole number
 
 
 @dataclass(frozen=True)
@@ -347,7 +344,7 @@ class RidgeRounds(Recipe):
         }
 
 
-def recipe_for(first: Plan, records: int, mu: float, rounds: int, module: str | None = None) -> _AnyRecipe:
+def recipe_for(first: Plan, records: int, mu: float, rounds: int, module: str | None = None) -> AnyRecipe:
     """The recipe after a first release of this plan's schema, for a module where one is named.
 
     Args:
@@ -394,71 +391,6 @@ def advised_rounds(schema: Schema, mu: float) -> int:
         case RidgeSchema():
             return _RIDGE_ROUNDS
     raise _unrefined(schema)
-
-
-def recipe_of(releases: Sequence[Release]) -> _AnyRecipe:
-    """The recipe by which these releases were made, read from their plans.
-
-    Args:
-        releases: the first one and those of rounds after it, in order; at least the first.
-
-    Raises:
-        ReleaseError: not releases of one course, or a first one that no recipe refines.
-    """
-    first, *rest = releases
-    kinds = GradientSchema | CalibrationSchema
-    said = next((each.plan.schema for each in rest if isinstance(each.plan.schema, kinds)), None)
-    records = said.expected_records if said else first.plan.cohort.max_records
-    mean = rest.pop(0) if rest and isinstance(rest[0].plan.schema, MeanSchema) else None
-    try:
-        mu = said.course_mu if said else _alone_mu(first.plan, records)
-        recipe = _divided(first.plan, records, mu, rest, getattr(said, "module", None))
-    except PlanError as error:
-        raise ReleaseError(f"no rounds follow on this first release: {error}") from None
-    if rest and isinstance(recipe, SoftmaxRounds) and rest[-1].plan.schema == recipe.calibration:
-        rest.pop()
-    if any(each.plan.schema != recipe.schema for each in rest) or (mean and mean.plan.schema != recipe.mean):
-        raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
-    behind = rest and (mean or recipe.mean_share)
-    if behind and not (_pays(recipe, first.plan, rest[0].plan) and _follows(rest[0], [first, mean])):
-        raise ReleaseError(
-            "the rounds were not measured behind this first release and mean: give all releases of one course, in "
-            "order, and None for one without a sum; a course of an older version is read by that version"
-        )
-    return recipe
-
-
-def _follows(release: Release, before: Releases) -> bool:
-    """Whether the values that a release was measured at were chosen after these, and rounds without a sum."""
-    said = release.plan.published
-    lost = range(_MOST_LOST + 1)
-    return said is not None and any(said.after == history([*before, *[None] * k]).hex() for k in lost)
-
-
-def _pays(recipe: _AnyRecipe, first: Plan, each: Plan) -> bool:
-    """Whether a round has the noise of this recipe's: a course of an older version left no part for a mean."""
-    left = recipe.mu**2 * (1 - recipe.mean_share) - record_mu(first) ** 2
-    return math.isclose(left, recipe.rounds * record_mu(each) ** 2, rel_tol=_SAME_SHARE)
-
-
-def _divided(first: Plan, records: int, mu: float, rest: Sequence[Release], module: str | None) -> _AnyRecipe:
-    """The recipe of as many rounds as share what the first release leaves, by the noise of one; of one, where none is.
-
-    With a mean before them there are fewer rounds of that noise than without, and one recipe alone says the same.
-    """
-    if not rest:
-        return recipe_for(first, records, mu, 1, module)
-    left, each = mu**2 - record_mu(first) ** 2, record_mu(rest[0].plan) ** 2
-    for share in (regression.MEAN_SHARE, 0.0):
-        recipe = recipe_for(first, records, mu, max(1, round((left - share * mu**2) / each)), module)
-        if recipe.mean_share == share:
-            break
-    return recipe
-
-
-def _alone_mu(first: Plan, records: int) -> float:
-    """mu by which a first release alone is read; exact sums are read as those of an infinite budget."""
-    return math.inf if first.noise is None else whole_mu(first, records, 1)
 
 
 def whole_mu(first: Plan, records: int, rounds: int) -> float:

@@ -12,7 +12,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import read, spend, verify_next, write
-from privstats.course.recipes import recipe_of
+from privstats.course.recipe_reading import recipe_of
 from privstats.dp import Ledger, gaussian_epsilon
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.regression import RidgeRecipe
