@@ -245,6 +245,13 @@ _SMALL: Mapping[str, Shown] = {
     "schedule": "{fixed steps:.3f}",
     "change, %": "{change, %:+.0f} ± {se:.0f}",
 }
+_MEANS: Mapping[str, Shown] = {
+    **{name: _SMALL[name] for name in ("columns", "spectrum falls by the power", "records", "n mu")},
+    "the mean's part of squares": "{mean's part:.1f}",
+    "without a mean": "{without a mean:.3f}",
+    "with a mean": "{with a mean:.3f}",
+    "change, %": _SMALL["change, %"],
+}
 _BY_DATA = ("data", lambda name: DATA[name])
 
 
@@ -265,6 +272,7 @@ TABLES: Tables = {
     **by_name(heads_threads, heads_pooling),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_small": Table("refinement.small_cohorts", "test MSE of regressions of small cohorts", _SMALL),
+    "refinement_means": Table("refinement.small_cohorts", "test MSE of regressions of records with a mean", _MEANS),
     "refinement_exactness": Table("refinement.exactness", "", _EXACTNESS),
     "refinement_loopback": Table(
         "refinement.loopback", "bytes and seconds of a course's nodes on the loopback: ", _LOOPBACK, _BY_DATA

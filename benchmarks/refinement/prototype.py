@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privstats import heads
 from privstats.estimates import regression, softmax
-from privstats.estimates.spectrum import Array, NoisyGram
+from privstats.estimates.spectrum import Array, NoisyGram, NoisyMean
 from privstats.heads.evidence import ClassEvidence
 
 __all__ = ["Played", "class_release", "gradient", "play", "play_ridge"]
@@ -118,7 +118,12 @@ def play_ridge(recipe: regression.RidgeRecipe, X: Array, y: Array, rng: np.rando
         sigma_q=sigma["q"],
         records=float(recipe.records),
     )
-    whitening = regression.RidgeWhitening.of(recipe, sums)
+    mean = None
+    if recipe.mean_share:
+        told = 1 / (len(X) * recipe.mu * math.sqrt(recipe.mean_share))
+        norms = np.linalg.norm(X, axis=1)[:, None]
+        mean = NoisyMean((X / np.where(norms == 0, 1, norms)).mean(axis=0) + told * rng.standard_normal(d), told)
+    whitening = regression.RidgeWhitening.of(recipe, sums, mean)
     state = regression.ridge_started(recipe, sums, whitening)
     U, shares, mu = whitening.rows(X), regression.RESIDUAL_SHARES, recipe.round_mu
     for done in range(recipe.rounds + 1):

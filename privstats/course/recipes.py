@@ -11,25 +11,27 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.course.promise import record_mu, rounded_down
-from privstats.errors import PlanError, ReleaseError
+from privstats.errors import PlanError
 from privstats.estimates import calibration, hidden_layer, regression, softmax
 from privstats.estimates.filter_bank import Filter
-from privstats.estimates.spectrum import NoisyGram
+from privstats.estimates.spectrum import NoisyGram, NoisyMean
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, RidgeSchema, Schema
+from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, RidgeSchema, Schema
 from privstats.schema.calibration import FACTORS
 from privstats.schema.modules import Module
 from privstats.schema.public_values import Values
+from privstats.transforms import UnitNorm
 from privstats.transforms.expand import GAUSSIAN_SCALE, gaussian_matrix
 
 __all__ = [
+    "AnyRecipe",
     "ClassRounds",
     "ModuleRounds",
     "Recipe",
@@ -38,12 +40,12 @@ __all__ = [
     "advised_rounds",
     "public_draws",
     "recipe_for",
-    "recipe_of",
     "whole_mu",
 ]
 
 _RidgeState: TypeAlias = regression.RidgeState | regression.DescentState
 _After: TypeAlias = tuple[Release, regression.RidgeWhitening, _RidgeState]
+AnyRecipe: TypeAlias = "SoftmaxRounds | ModuleRounds | RidgeRounds"
 _RIDGE_ROUNDS = 4
 _LEAST_DRAWS = 1_000
 
@@ -57,10 +59,7 @@ class Recipe(ABC):
         records: n, public.
         mu: Gaussian-DP parameter of the whole course, of one record.
         rounds: how many rounds share the budget that the first release leaves.
-        revision: a number that changes with what the recipe computes from the same releases.
     """
-
-    revision: ClassVar[int] = 1
 
     first: Any
     records: int
@@ -82,9 +81,24 @@ class Recipe(ABC):
     def shares(self) -> Mapping[str, float]:
         """A round's part of mu^2 per statistic."""
 
+    @property
+    def mean(self) -> MeanSchema | None:
+        """The schema of a mean between the first release and the rounds; None where no recipe of this kind has one."""
+        return None
+
+    @property
+    def mean_share(self) -> float:
+        """The part of mu^2 that the mean gets; 0 where there is none."""
+        return 0.0
+
     @abstractmethod
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
         """The values that the round after these releases publishes."""
+
+    @property
+    def revision(self) -> int:
+        """A number that changes with what the recipe computes from the same releases."""
+        return 1
 
     @property
     def _common(self) -> dict[str, Any]:
@@ -212,18 +226,32 @@ def public_draws(width: int, features: int) -> tuple[NDArray[np.float64], NDArra
 
 @dataclass(frozen=True)
 class RidgeRounds(Recipe):
-    """After (G, h, q): rounds of a regression of one target."""
+    """After (G, h, q), and a mean where the recipe has one: rounds of a regression of one target.
 
-    revision: ClassVar[int] = 3
+    Attributes:
+        proved: whether parties prove their sums; no statement reads that of a mean, so there is none then.
+    """
 
     first: RidgeSchema
+    proved: bool
+
+    @property
+    def revision(self) -> int:
+        """4 with a mean, and 3 without, where nothing has changed since."""
+        return 4 if self.mean_share else 3
 
     @cached_property
     def constants(self) -> regression.RidgeRecipe:
         """The recipe's numbers."""
         schema = self.first
         return regression.RidgeRecipe(
-            schema.features, self.records, self.mu, schema.clip_norm, schema.target_bound, self.rounds
+            schema.features,
+            self.records,
+            self.mu,
+            schema.clip_norm,
+            schema.target_bound,
+            self.rounds,
+            mean=not self.proved,
         )
 
     @property
@@ -235,6 +263,23 @@ class RidgeRounds(Recipe):
     def shares(self) -> Mapping[str, float]:
         """A round's part of mu^2 per statistic."""
         return {"g": regression.RESIDUAL_SHARES["g"], "k": regression.RESIDUAL_SHARES["kappa"]}
+
+    @property
+    def mean(self) -> MeanSchema:
+        """The schema of the mean of the rows' directions."""
+        schema = self.first
+        return MeanSchema(
+            schema.features,
+            clip_norm=1.0,
+            nonnegative=schema.nonnegative,
+            transform=(*schema.transform, UnitNorm()),
+            feature_names=schema.feature_names,
+        )
+
+    @property
+    def mean_share(self) -> float:
+        """The part of mu^2 that the mean gets; 0 where there is none."""
+        return self.constants.mean_share
 
     def sums(self, release: Release) -> NoisyGram:
         """(G, h, q) of the first release, with the noise in them."""
@@ -251,7 +296,7 @@ class RidgeRounds(Recipe):
         )
 
     def states(self, releases: Sequence[Release]) -> tuple[regression.RidgeWhitening, list[_RidgeState]]:
-        """The map, and the state after the first release and after every round.
+        """The map, and the state after the first release (and the mean) and after every round.
 
         The states of the previous call's releases are reused, because a course calls this once per round.
         """
@@ -260,25 +305,34 @@ class RidgeRounds(Recipe):
             if known[0] is not release:
                 break
             kept.append(known)
-        if not kept:
-            sums = self.sums(releases[0])
-            whitening = regression.RidgeWhitening.of(self.constants, sums)
-            kept.append((releases[0], whitening, regression.ridge_started(self.constants, sums, whitening)))
         for release in releases[len(kept) :]:
-            _, whitening, state = kept[-1]
-            kept.append((release, whitening, self._refined(whitening, state, release)))
+            kept.append((release, *self._after(release, kept)))
         self._cache[0] = tuple(kept)  # replaced whole, so that threads may call at once
-        return kept[0][1], [state for _, _, state in kept]
+        begun = sum(isinstance(release.plan.schema, MeanSchema) for release in releases)
+        return kept[-1][1], [state for _, _, state in kept[begun:]]
 
     @cached_property
     def _cache(self) -> list[tuple[_After, ...]]:
         """A cache of one entry: the releases of the last call, and the state after each."""
         return [()]
 
-    def _refined(self, whitening: regression.RidgeWhitening, state: _RidgeState, release: Release) -> _RidgeState:
-        real, clip = release.moments, state.clip
-        sigma = (release.sigma["g"] * clip, release.sigma["k"])  # the round's gradient is in units of its clip
-        return regression.ridge_refined(self.constants, whitening, state, real.g[0] * clip, real.k, sigma)
+    def _after(self, release: Release, before: Sequence[_After]) -> tuple[regression.RidgeWhitening, _RidgeState]:
+        """The map and the state after a release; a mean begins anew."""
+        real, sigma = release.moments, release.sigma
+        if not before:
+            return self._started(release, None)
+        if isinstance(release.plan.schema, MeanSchema):
+            mean = NoisyMean(np.asarray(real.x, np.float64) / self.records, float(sigma["x"]) / self.records)
+            return self._started(before[0][0], mean)
+        _, whitening, state = before[-1]
+        levels = (sigma["g"] * state.clip, sigma["k"])  # the round's gradient is in units of its clip
+        gradient = real.g[0] * state.clip
+        return whitening, regression.ridge_refined(self.constants, whitening, state, gradient, real.k, levels)
+
+    def _started(self, first: Release, mean: NoisyMean | None) -> tuple[regression.RidgeWhitening, _RidgeState]:
+        sums = self.sums(first)
+        whitening = regression.RidgeWhitening.of(self.constants, sums, mean)
+        return whitening, regression.ridge_started(self.constants, sums, whitening)
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
         """M, w and c of the next round."""
@@ -290,15 +344,19 @@ class RidgeRounds(Recipe):
         }
 
 
-def recipe_for(
-    schema: Schema, records: int, mu: float, rounds: int, module: str | None = None
-) -> SoftmaxRounds | ModuleRounds | RidgeRounds:
-    """The recipe after a first release of this schema, for a module where one is named.
+def recipe_for(first: Plan, records: int, mu: float, rounds: int, module: str | None = None) -> AnyRecipe:
+    """The recipe after a first release of this plan's schema, for a module where one is named.
+
+    Args:
+        first: the plan of the first release; no matter how much it spends.
+        records, mu, rounds: as for :class:`Recipe`.
+        module: the module's word; None for a linear model.
 
     Raises:
         PlanError: no recipe refines such a release.
         SchemaError: no module has that name.
     """
+    schema = first.schema
     if isinstance(schema, ClassSchema):
         if schema.statistics != "NAB" or schema.clip_norm != 1.0:
             raise PlanError(
@@ -313,7 +371,7 @@ def recipe_for(
     if isinstance(schema, RidgeSchema):
         if (schema.targets, schema.folds) != (1, 1):
             raise PlanError("rounds refine a regression of one target without folds: give targets=1 and folds=1")
-        return RidgeRounds(schema, records, mu, rounds)
+        return RidgeRounds(schema, records, mu, rounds, proved=first.validity is not None)
     raise _unrefined(schema)
 
 
@@ -335,54 +393,16 @@ def advised_rounds(schema: Schema, mu: float) -> int:
     raise _unrefined(schema)
 
 
-def recipe_of(releases: Sequence[Release]) -> SoftmaxRounds | ModuleRounds | RidgeRounds:
-    """The recipe by which these releases were made, read from their plans.
-
-    Args:
-        releases: the first one and those of rounds after it, in order; at least the first.
-
-    Raises:
-        ReleaseError: not releases of one course, or a first one that no recipe refines.
-    """
-    first, *rest = releases
-    kinds = GradientSchema | CalibrationSchema
-    said = next((each.plan.schema for each in rest if isinstance(each.plan.schema, kinds)), None)
-    records = said.expected_records if said else first.plan.cohort.max_records
-    try:
-        mu = said.course_mu if said else _alone_mu(first.plan, records)
-        module = getattr(said, "module", None)
-        recipe = recipe_for(first.plan.schema, records, mu, _rounds_of(mu, first.plan, rest), module)
-    except PlanError as error:
-        raise ReleaseError(f"no rounds follow on this first release: {error}") from None
-    if rest and isinstance(recipe, SoftmaxRounds) and rest[-1].plan.schema == recipe.calibration:
-        rest.pop()
-    if any(each.plan.schema != recipe.schema for each in rest):
-        raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
-    return recipe
-
-
-def _rounds_of(mu: float, first: Plan, rest: Sequence[Release]) -> int:
-    """Over how many rounds a course of this mu divides what its first release leaves, from the noise of one of them."""
-    if not rest:
-        return 1
-    return max(1, round((mu**2 - record_mu(first) ** 2) / record_mu(rest[0].plan) ** 2))
-
-
-def _alone_mu(first: Plan, records: int) -> float:
-    """mu by which a first release alone is read; exact sums are read as those of an infinite budget."""
-    return math.inf if first.noise is None else whole_mu(first, records)
-
-
-def whole_mu(first: Plan, records: int) -> float:
+def whole_mu(first: Plan, records: int, rounds: int) -> float:
     """mu of one record over a whole course whose first release has this plan and the share that the recipe gives it.
 
-    Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump (a softmax) there may be two
-    solutions, and the smaller is taken; where it rises in a jump (a regression of n mu = 40) there may be none, and the
-    jump is taken: the first release then has another share than the recipe gives it.
+    Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump there may be two solutions, and
+    the smaller is taken; where it rises in a jump (a regression, where G tells more than a mean) there may be none, and
+    the jump is taken: the first release then has another share than the recipe gives it.
     """
 
     def share(mu: float) -> float:
-        return recipe_for(first.schema, records, mu, 1).constants.release_share
+        return recipe_for(first, records, mu, rounds).constants.release_share
 
     own = mu = record_mu(first)
     for _ in range(2):

@@ -21,7 +21,6 @@ from privstats.dp import Privacy, gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.plain import plain, plain_fields
 from privstats.plan import Plan
-from privstats.release import Release
 from privstats.schema import Schema
 from privstats.schema.public_values import Published
 
@@ -39,6 +38,7 @@ class Rounds:
     The first plan is round 0 and is released as it stands: its promise is a part of the course's. If the promise of the
     whole is given, :meth:`within` divides it. The rounds' cohort, model, unit, adjacency, protocol and panel are the
     first plan's. Where that has a ``validity``, every later session proves the norm of its sums, for as many records.
+    A regression whose Gram matrix noise would hide has one more session after the first release, :attr:`mean`.
 
     Args:
         first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or of a ``RidgeSchema`` of one target. End the
@@ -126,9 +126,11 @@ class Rounds:
             PlanError: as for the class.
         """
         mu, records = record_mu(whole), plain(expected_records) or whole.cohort.max_records
-        rounds = advised_rounds(whole.schema, mu) if rounds is None else plain(rounds)
+        rounds, retries = advised_rounds(whole.schema, mu) if rounds is None else plain(rounds), plain(retries)
+        _check_number("rounds", rounds, 1)
+        _check_number("retries", retries, 0)
         left = 1 - _CALIBRATION_SHARE if calibrated else 1.0
-        constants = recipe_for(whole.schema, records, mu * math.sqrt(left), rounds, module).constants
+        constants = recipe_for(whole, records, mu * math.sqrt(left), rounds + retries, module).constants
         share = rounded_down(constants.release_share)  # one number for both parts, which add up to 1 then
         privacy = part_of(whole, share * left, constants.release_shares)
         first = replace(whole, privacy=privacy)
@@ -141,23 +143,35 @@ class Rounds:
 
     @property
     def most(self) -> int:
-        """The first release, the rounds, the retries, the calibration."""
-        return 1 + self.rounds + self.retries + self.calibrated
+        """The first release, the mean, the rounds, the retries, the calibration."""
+        return len(self.priced)
 
     @cached_property
     def recipe(self) -> Recipe:
         """What is measured and published, and how the weights follow."""
         if self.release_share is None:
-            mu = whole_mu(self.first, self.records)
+            mu = whole_mu(self.first, self.records, self._divided)
         else:
             mu = rounded_down(record_mu(self.first) / math.sqrt(self.release_share))
-        return recipe_for(self.first.schema, self.records, mu, self.rounds + self.retries, self.module)
+        return recipe_for(self.first, self.records, mu, self._divided, self.module)
 
     @cached_property
     def template(self) -> Plan:
         """A round's plan, at placeholder weights: all but the published values of every round."""
-        privacy = part_of(self.first, (1 / self._share - 1) / (self.rounds + self.retries), self.recipe.shares)
-        return self._after(self.recipe.schema, privacy)
+        part = ((1 - self.recipe.mean_share) / self._share - 1) / self._divided
+        return self._after(self.recipe.schema, part_of(self.first, part, self.recipe.shares))
+
+    @cached_property
+    def mean(self) -> Plan | None:
+        """The plan of the sum of the rows' directions that follows the first release; None where the recipe has none.
+
+        Its noise is sized as that of any plan, and nothing in it depends on the first release
+        (:attr:`~privstats.estimates.regression.RidgeRecipe.mean_share`).
+        """
+        schema, share = self.recipe.mean, self.recipe.mean_share
+        if schema is None or not share:
+            return None
+        return replace(self.first, schema=schema, privacy=part_of(self.first, share / self._share, None))
 
     @cached_property
     def calibration(self) -> Plan | None:
@@ -190,9 +204,9 @@ class Rounds:
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """The first plan, a round for every round and retry, and the calibration."""
-        last = () if self.calibration is None else (self.calibration,)
-        return (self.first, *[self.template] * (self.rounds + self.retries), *last)
+        """The first plan, the mean, a round for every round and retry, and the calibration."""
+        plans = (self.first, self.mean, *[self.template] * self._divided, self.calibration)
+        return tuple(plan for plan in plans if plan is not None)
 
     @cached_property
     def digest(self) -> str:
@@ -210,27 +224,37 @@ class Rounds:
         """The plan of round ``len(releases)``; a round that ended without a sum changes nothing but the count.
 
         None once T rounds have been released, or the budget is spent, and the calibration has been tried; and where the
-        first release is missing.
+        first release is missing. A mean is tried once; where it is missing, the rounds follow without it.
         """
         if not releases:
             return self.first
-        end = self._end(releases)
-        plan = self.template if end is None else self.calibration if end == len(releases) else None
+        begun = 1 if self.mean is None else 2
+        end = self._end(releases[begun:])
+        plan = self.template if end is None else self.calibration if end == len(releases) - begun else None
+        if len(releases) < begun:
+            plan = self.mean
         if releases[0] is None or plan is None:
             return None
+        self._check(releases)
+        if plan is self.mean:
+            return plan
         have = [each for each in releases if each is not None]
-        self._check(have)
         return replace(plan, published=Published.of(self.recipe.values(have), history(releases)))
 
     def epsilon(self, delta: float) -> float:
         """epsilon of the whole course at this delta."""
         return gaussian_epsilon(self.mu, delta)
 
-    def _end(self, releases: Releases) -> int | None:
-        """How many places the first release and the rounds take; None while rounds follow."""
-        released = accumulate(each is not None for each in releases)
-        ends = (k for k, have in enumerate(released, 1) if have > self.rounds or k > self.rounds + self.retries)
+    def _end(self, rounds: Releases) -> int | None:
+        """How many of the releases after the first (and the mean) are of rounds; None while rounds follow."""
+        released = accumulate((each is not None for each in rounds), initial=0)
+        ends = (k for k, have in enumerate(released) if have == self.rounds or k == self._divided)
         return next(ends, None)
+
+    @property
+    def _divided(self) -> int:
+        """Over how many rounds the budget is divided: those that are released, and the retries."""
+        return self.rounds + self.retries
 
     @property
     def _share(self) -> float:
@@ -240,10 +264,16 @@ class Rounds:
         share, own = self.recipe.constants.release_share, (record_mu(self.first) / self.recipe.mu) ** 2
         return share if math.isclose(share, own, rel_tol=1e-6) else own
 
-    def _check(self, releases: list[Release]) -> None:
-        template = self.template
+    def _check(self, releases: Releases) -> None:
+        named = (self.first,) if self.mean is None else (self.first, self.mean)
         for place, release in enumerate(releases):
-            own = self.first if place == 0 else replace(template, published=release.plan.published)
+            if release is None:
+                continue
+            own, said = self.template, release.plan.published
+            if place < len(named):
+                own = named[place]
+            elif said is not None:
+                own = replace(own, published=said)
             if release.plan != own:
                 raise PlanError(f"release {place} is not of this course; give the releases of its own rounds, in order")
 

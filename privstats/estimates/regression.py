@@ -15,9 +15,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from privstats.estimates.filter_bank import GradientHistory, KalmanBank
-from privstats.estimates.spectrum import Array, NoisyGram, denoise_spectrum, denoised_solve, positive_part
+from privstats.estimates.spectrum import Array, NoisyGram, NoisyMean, denoise_spectrum, denoised_solve, positive_part
 
 __all__ = [
+    "MEAN_SHARE",
     "RESIDUAL_SHARES",
     "DescentState",
     "RidgeRecipe",
@@ -30,10 +31,15 @@ __all__ = [
 RESIDUAL_SHARES: Mapping[str, float] = {"g": 0.95, "kappa": 0.05}
 """Shares of a round's mu^2: the gradient's, and that of the count of residuals within the clip."""
 
+MEAN_SHARE = 0.05
+"""a: the part of a course's mu^2 that a noisy mean of the rows' directions gets, where there is one."""
+
 _LEAST_EIGENVALUE = 1e-6
 _LEAST_CURVATURE = 0.1
 _MANY_ROUNDS = 12
 _LEAST_SIGNAL = 0.2
+_GRAM_SIGNAL = 0.3  # s from which G tells more than a mean
+_MEAN_CERTAINTY = 5.0  # n mu over sqrt d from which a schedule gains by a mean
 _LEAST_CERTAINTY = 40.0  # n mu below which sizes are fixed, not learned
 _LEAST_SHARE = 1 / 64
 _SIGN_CLIP = 0.05
@@ -50,6 +56,7 @@ class RidgeRecipe:
         clip_norm: R, the norm that rows are clipped to.
         target_bound: Y, the bound that targets are clipped to.
         rounds: T.
+        mean: whether a session for a mean may follow the first release; not where parties prove their sums.
 
     Example:
         >>> from privstats.estimates.regression import RidgeRecipe
@@ -64,11 +71,12 @@ class RidgeRecipe:
     clip_norm: float
     target_bound: float
     rounds: int
+    mean: bool = True
 
     @property
     def signal(self) -> float:
         """s = n mu / d^1.5: how well the Gram matrix can be known."""
-        return float(self.records * self.mu / self.features**1.5)
+        return self.records * self.mu / (self.features * math.sqrt(self.features))
 
     @property
     def descends(self) -> bool:
@@ -80,16 +88,39 @@ class RidgeRecipe:
         return self.records * self.mu < _LEAST_CERTAINTY
 
     @property
+    def mean_share(self) -> float:
+        """a = 1/20 where a mean of the rows' directions is measured before the rounds, or 0.
+
+        It stands in for G where noise hides that matrix: in a fixed schedule from n mu = 5 sqrt d on, where a mean of d
+        numbers can be known, and of many rounds below s = .3, where both together cost less than G alone. Most of what
+        G would tell is one curved direction, and where entries have a sign or there is a constant, the mean points
+        along it.
+        """
+        if self.descends:
+            hidden = self.records * self.mu >= _MEAN_CERTAINTY * math.sqrt(self.features)
+        else:
+            hidden = self.rounds >= _MANY_ROUNDS and self.signal < _GRAM_SIGNAL
+        return MEAN_SHARE if self.mean and hidden else 0.0
+
+    @property
     def release_share(self) -> float:
-        """f = min(.3, max(.08, .3 sqrt(s / 2))): the part of mu^2 that (G, h, q) gets; 1/64 of a fixed schedule."""
-        return _LEAST_SHARE if self.descends else min(0.3, max(0.08, 0.3 * math.sqrt(self.signal / 2)))
+        """f = min(.3, max(.08, .3 sqrt(s / 2))): the part of mu^2 that (G, h, q) gets.
+
+        It is 1/64 of a fixed schedule, and where a mean follows: G then tells little beside its trace.
+        """
+        if self.descends or self.mean_share:
+            return _LEAST_SHARE
+        return min(0.3, max(0.08, 0.3 * math.sqrt(self.signal / 2)))
 
     def stride(self, taken: int, noise: float = 1.0) -> float:
         """The factor of the step after so many, in units of ``Y d / R`` times the mean of ``clip(y - w'x) u / c``.
 
         It falls as the root of what is left of T, from ``3 z / (8 d T) min(1, z / (2 sqrt d))``, at most 1 / d, with
-        z = n mu over ``noise``. All steps together add noise of .27 Y (of many) to .39 Y (of one) at most to the
-        prediction of a row of norm R, and less as z falls; without noise none turns a prediction by more than Y.
+        z = n mu over ``noise``. All steps together add noise of .28 Y (of 24) to .39 Y (of one) at most to the
+        prediction of a row of norm R, and less as z falls; without noise none turns a prediction by more than Y. Behind
+        a mean, whose price makes it .29 Y of 24, both hold of a row for which ``|M'x| = B / b``, the map's root mean
+        square; across the mean a row of norm R has up to ``1 / sqrt(1 - L^2 / |m|^2)`` times as much
+        (:class:`~privstats.estimates.spectrum.NoisyMean`).
 
         Args:
             taken: rounds before.
@@ -111,8 +142,8 @@ class RidgeRecipe:
 
     @property
     def round_mu(self) -> float:
-        """mu of one gradient round: T mu_t^2 = mu^2 - mu_1^2."""
-        return self.mu * math.sqrt((1 - self.release_share) / self.rounds)
+        """mu of one gradient round: T mu_t^2 = (1 - f - a) mu^2."""
+        return self.mu * math.sqrt((1 - self.release_share - self.mean_share) / self.rounds)
 
     @cached_property
     def width(self) -> float:
@@ -185,22 +216,33 @@ class RidgeWhitening:
     kept: float
 
     @classmethod
-    def of(cls, recipe: RidgeRecipe, sums: NoisyGram) -> RidgeWhitening:
-        """From the first release; for a fixed schedule, from R alone: every direction alike.
+    def of(cls, recipe: RidgeRecipe, sums: NoisyGram, mean: NoisyMean | None = None) -> RidgeWhitening:
+        """From the first release, or from its trace and a mean.
 
         The mean eigenvalue is its posterior mean given that it is not negative, the trace and its noise, and is at most
         what clipped rows allow: where noise hides G, the map would otherwise stretch rows, and predictions with them.
-        The denoised eigenvalues give the shape of the spectrum only.
+        A fixed schedule takes it from R alone. The denoised eigenvalues, or the mean, give the shape of the spectrum
+        only; a mean that is missing gives none.
+
+        Args:
+            recipe: the course's.
+            sums: the first release.
+            mean: of the rows' directions; None where there is no release of it.
         """
-        n, d = recipe.records, recipe.features
-        if recipe.descends:
-            return cls(np.eye(d), np.full(d, recipe.clip_norm**2 / d), np.ones(d), recipe.kept)
-        spectrum = denoise_spectrum(sums.G, sums.sigma_G, pull=True)
-        values = spectrum.values / n
-        trace = float(positive_part(np.trace(sums.G) / (n * d), sums.sigma_G / (n * math.sqrt(d))))
-        mean = min(max(trace, _LEAST_EIGENVALUE * recipe.clip_norm**2), recipe.clip_norm**2 / d)
-        values = values * (mean / values.mean()) if values.any() else np.full(d, mean)
-        return cls(spectrum.vectors, values, (values + 0.3 * mean) ** -0.5, recipe.kept)
+        n, d, most = recipe.records, recipe.features, recipe.clip_norm**2 / recipe.features
+        if mean is not None:
+            vectors, values = mean.spectrum
+        elif recipe.descends or recipe.mean_share:
+            vectors, values = np.eye(d), np.ones(d)
+        else:
+            spectrum = denoise_spectrum(sums.G, sums.sigma_G, pull=True)
+            vectors, values = spectrum.vectors, spectrum.values / n if spectrum.values.any() else np.ones(d)
+        level = most
+        if not recipe.descends:
+            trace = float(positive_part(np.trace(sums.G) / (n * d), sums.sigma_G / (n * math.sqrt(d))))
+            level = min(max(trace, _LEAST_EIGENVALUE * recipe.clip_norm**2), most)
+        values = values * (level / values.mean())
+        return cls(vectors, values, (values + 0.3 * level) ** -0.5, recipe.kept)
 
     @property
     def length(self) -> float:
@@ -262,7 +304,7 @@ class DescentState:
     """Of a fixed schedule of steps: the weights and clip of the next round, and the number of rounds before it.
 
     Attributes:
-        weights: ``(d,)``, in the coordinates of M, a multiple of the identity.
+        weights: ``(d,)``, in the coordinates of M.
         clip: c, the bound of residuals, the same in every round.
         taken: rounds so far.
 
@@ -324,8 +366,8 @@ def ridge_refined(
 ) -> RidgeState | DescentState:
     """The state after one gradient round.
 
-    By a fixed schedule: ``w <- w + stride Y d / R * gradient / (n c)``, whatever size residuals have. Else the
-    filters take it in.
+    By a fixed schedule: ``W <- W + stride Y d b * V'gradient / (n c)``, whatever size residuals have. Else the filters
+    take it in.
 
     For Gaussian residuals clipping scales every gradient by the share within the clip, so a hypothesis about their size
     fixes the length of a step. Shortening the rows scales it by b.
@@ -350,10 +392,8 @@ def ridge_refined(
     """
     if isinstance(state, DescentState):
         noise = max(1.0, sigma[0] * recipe.round_mu * math.sqrt(RESIDUAL_SHARES["g"]) / state.clip)
-        unit = (
-            recipe.target_bound * recipe.features / recipe.clip_norm * whitening.length
-        )  # M is a multiple of the identity
-        step = recipe.stride(state.taken, noise) * unit * gradient / (recipe.records * state.clip)
+        told = whitening.vectors.T @ gradient / (recipe.records * state.clip)
+        step = recipe.stride(state.taken, noise) * recipe.target_bound * recipe.features * whitening.kept * told
         return DescentState(state.weights + step, state.clip, state.taken + 1)
     n, diagonal, point = recipe.records, whitening.curvature, state.weights
     filters = state.filters.counted(point, (within / n, sigma[1] / n), state.clip, n, diagonal)

@@ -17,6 +17,7 @@ from scipy.special import log_ndtr
 __all__ = [
     "Array",
     "NoisyGram",
+    "NoisyMean",
     "Spectrum",
     "WienerFit",
     "adassp_penalty",
@@ -28,6 +29,7 @@ __all__ = [
 Array: TypeAlias = NDArray[np.float64]
 
 _FAR_BELOW = 30.0
+_MOST_SEEN = 0.98  # a mean of rows of norm 1 is no longer
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -160,6 +162,44 @@ class NoisyGram:
     sigma_h: float
     sigma_q: float
     records: float | None
+
+
+@dataclass(frozen=True)
+class NoisyMean:
+    """The mean of rows of norm 1, and the noise in it: what it tells of the rows' second moments.
+
+    Attributes:
+        mean: ``(d,)``.
+        noise: standard deviation of the noise in every entry.
+
+    Example:
+        >>> from privstats.estimates.spectrum import NoisyMean
+        >>> NoisyMean(np.array([0.0, 0.8, 0.0, 0.0]), noise=0.0).spectrum[1].round(2).tolist()
+        [0.73, 0.09, 0.09, 0.09]
+    """
+
+    mean: Array
+    noise: float
+
+    @property
+    def spectrum(self) -> tuple[Array, Array]:
+        """Orthonormal columns ``(d, d)``, the first along the mean, and the rows' eigenvalues ``(d,)`` of sum 1.
+
+        The first is larger than the others by ``L^2 / |m|^2``, with ``L = |m|^2 - d noise^2``, between 0 and .98, for
+        the squared length of the mean without noise; ``L / |m|^2`` of that lies along the noisy one. So where noise
+        explains nearly all of it, hardly anything is left. About their mean rows are taken to vary in all directions
+        alike.
+        """
+        d, square = len(self.mean), float(self.mean @ self.mean)
+        seen = min(square - d * self.noise**2, _MOST_SEEN)
+        if seen <= 0:
+            return np.eye(d), np.full(d, 1 / d)
+        turn = self.mean / math.sqrt(square)
+        turn[0] += math.copysign(1.0, turn[0])
+        ahead = seen * (seen / square)
+        values = np.full(d, (1 - ahead) / d)
+        values[0] += ahead
+        return np.eye(d) - np.outer(turn, turn) * (2 / (turn @ turn)), values
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases, Rounds
 from privstats.course.alone import Paid, alone, private_releases
-from privstats.course.recipes import RidgeRounds, recipe_of
+from privstats.course.recipe_reading import recipe_of
+from privstats.course.recipes import RidgeRounds
 from privstats.dp.privacy import Adjacency
 from privstats.errors import ReleaseError
 from privstats.estimates import regression

@@ -21,7 +21,8 @@ from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases, Rounds
 from privstats.course.alone import Paid, alone, private_releases
-from privstats.course.recipes import ClassRounds, ModuleRounds, public_draws, recipe_of
+from privstats.course.recipe_reading import recipe_of
+from privstats.course.recipes import ClassRounds, ModuleRounds, public_draws
 from privstats.dp.privacy import Adjacency
 from privstats.errors import HeadError, ReleaseError
 from privstats.estimates import hidden_layer, softmax

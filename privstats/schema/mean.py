@@ -1,6 +1,7 @@
 """The schema of a mean: the sum of all feature vectors, whatever their labels.
 
-The first round of a course that centres rows (``course.Centred``). Bounds and shapes only.
+The first round of a course that centres rows (``course.Centred``), and where G would be hidden the second of a
+regression's (``course.Rounds``). Bounds and shapes only.
 """
 
 from __future__ import annotations

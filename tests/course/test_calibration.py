@@ -11,7 +11,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import read, verify_next, write
-from privstats.course.recipes import recipe_of
+from privstats.course.recipe_reading import recipe_of
 from privstats.dp import sensitivity
 from privstats.errors import PlanError, ReleaseError
 from privstats.randomness import seeded

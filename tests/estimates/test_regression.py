@@ -47,11 +47,12 @@ def sums_of(X: np.ndarray, y: np.ndarray, sigma: float = 0.0, seed: int = 0) -> 
 
 @given(recipes)
 def test_a_course_spends_its_mu_and_no_more(recipe):
-    spent = recipe.release_mu**2 + recipe.rounds * recipe.round_mu**2
+    spent = recipe.release_mu**2 + recipe.mean_share * recipe.mu**2 + recipe.rounds * recipe.round_mu**2
     assert math.isclose(spent, recipe.mu**2, rel_tol=1e-12)
     assert math.isclose(math.fsum(recipe.release_shares.values()), 1.0)
     assert math.isclose(math.fsum(RESIDUAL_SHARES.values()), 1.0)
-    assert recipe.release_share == 1 / 64 if recipe.descends else 0.08 <= recipe.release_share <= 0.3
+    least = recipe.descends or recipe.mean_share
+    assert recipe.release_share == 1 / 64 if least else 0.08 <= recipe.release_share <= 0.3
     assert 0.25 <= recipe.width <= 2.001
     assert recipe.clip(1e9) == 2 * recipe.target_bound
 

@@ -86,7 +86,7 @@ def course_scores(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], 
         PlanError: no recipe refines what the plan measures.
     """
     if plan.noise is None:
-        recipe_for(plan.schema, 1, 1.0, head.rounds or 1)
+        recipe_for(plan, 1, 1.0, head.rounds or 1)
         rows = np.concatenate([np.asarray(X, np.float64) for X, _ in shards])
         behind, others = (apply(plan.schema.transform, each) for each in (rows, np.asarray(test[0], np.float64)))
         return Scores.of(

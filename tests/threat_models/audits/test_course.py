@@ -67,6 +67,20 @@ def test_a_mean_first_is_inside_the_claim(adjacency: Any) -> None:
     assert 0.6 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_mean_before_the_rounds_is_inside_the_claim(adjacency: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server invents it too, every other time, so that the rounds' map follows from what it says."""
+    course = rounds(RIDGE, 2, epsilon=EPSILON, adjacency=adjacency, expected_records=30)
+    assert course.mean is not None
+    told: list[bool] = []
+    right = type(course).next
+    monkeypatch.setattr(type(course), "next", lambda self, have: told.append(any(have[1:])) or right(self, have))
+    found = row(audit_course(course, seeded(1), asks=3, trials=200))
+    assert (found["sessions"], found["refused"]) == (4, 8)
+    assert 0.6 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
+    assert any(told)
+
+
 @pytest.mark.parametrize(("part", "violated"), [(1.0, False), (0.99, True)])
 def test_nodes_that_cost_more_than_was_promised_as_a_whole_violate_it(part: float, violated: bool) -> None:
     """What a canary shows of the nodes is within their own promises either way."""

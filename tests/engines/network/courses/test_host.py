@@ -84,6 +84,29 @@ def test_a_mean_first_is_carried_like_any_course(tmp_path: Path) -> None:
     assert [study.account(peer).mu for peer in range(CLIENTS)] == pytest.approx([study.course.mu] * CLIENTS)
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.usefixtures("silent")
+def test_a_mean_before_rounds_is_carried_and_they_go_on_where_it_is_lost(
+    lost: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course = rounds(RIDGE, 2, model="distributed", expected_records=20)
+    assert course.mean is not None
+    study, real = course_study(tmp_path, course, schema=RIDGE), server.unmask
+
+    def unmask(*arguments: Any, **named: Any) -> Any:
+        if lost and Host.open(study.host).folder.rounds == (0, 1):
+            raise AggregationError("unmask", "implausible", "not today")
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(server, "unmask", unmask)
+    found = FolderNet(study).ended()
+    assert exact(study, found.releases) == [EVERYBODY, None if lost else EVERYBODY, EVERYBODY, EVERYBODY]
+    assert ps.heads.RefinedRidge().fit_releases(found.releases).rounds_ == 2
+    assert study.account(0).entries[0].begun == (0, 1, 2, 3)
+    assert study.account(0).mu == pytest.approx(course.mu)
+
+
 SHRUNK = ps.GaussianSchema(6, 4.0, shrinkage=0.1, rounds=1)
 NINE = ps.Cohort(9, 8, 600)
 

@@ -1,0 +1,89 @@
+"""The recipe by which releases were made, read from their plans: what heads compute weights by.
+
+Releases carry no course. What tells one recipe from another is the noise of a round, and whether a mean belongs to the
+rounds is told by the digest of earlier releases that every round's plan holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from privstats.course.base import Releases, history
+from privstats.course.promise import record_mu
+from privstats.course.recipes import AnyRecipe, SoftmaxRounds, recipe_for, whole_mu
+from privstats.errors import PlanError, ReleaseError
+from privstats.estimates import regression
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.schema import CalibrationSchema, GradientSchema, MeanSchema
+
+__all__ = ["recipe_of"]
+
+_MOST_LOST = 127  # of 64 rounds and 64 retries
+_SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off a whole number
+
+
+def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
+    """The recipe by which these releases were made, read from their plans.
+
+    Args:
+        releases: the first one and those of rounds after it, in order; at least the first.
+
+    Raises:
+        ReleaseError: not releases of one course, or a first one that no recipe refines.
+    """
+    first, *rest = releases
+    kinds = GradientSchema | CalibrationSchema
+    said = next((each.plan.schema for each in rest if isinstance(each.plan.schema, kinds)), None)
+    records = said.expected_records if said else first.plan.cohort.max_records
+    mean = rest.pop(0) if rest and isinstance(rest[0].plan.schema, MeanSchema) else None
+    try:
+        mu = said.course_mu if said else _alone_mu(first.plan, records)
+        recipe = _divided(first.plan, records, mu, rest, getattr(said, "module", None))
+    except PlanError as error:
+        raise ReleaseError(f"no rounds follow on this first release: {error}") from None
+    if rest and isinstance(recipe, SoftmaxRounds) and rest[-1].plan.schema == recipe.calibration:
+        rest.pop()
+    if any(each.plan.schema != recipe.schema for each in rest) or (mean and mean.plan.schema != recipe.mean):
+        raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
+    behind = rest and (mean or recipe.mean_share)
+    if behind and not (_pays(recipe, first.plan, rest[0].plan) and _follows(rest[0], [first, mean])):
+        raise ReleaseError(
+            "the rounds were not measured behind this first release and mean: give all releases of one course, in "
+            "order, and None for one without a sum; a course of an older version is read by that version"
+        )
+    return recipe
+
+
+def _follows(release: Release, before: Releases) -> bool:
+    """Whether the values that a release was measured at were chosen after these, and rounds without a sum."""
+    said = release.plan.published
+    lost = range(_MOST_LOST + 1)
+    return said is not None and any(said.after == history([*before, *[None] * k]).hex() for k in lost)
+
+
+def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
+    """Whether a round has the noise of this recipe's: a course of an older version left no part for a mean."""
+    left = recipe.mu**2 * (1 - recipe.mean_share) - record_mu(first) ** 2
+    return math.isclose(left, recipe.rounds * record_mu(each) ** 2, rel_tol=_SAME_SHARE)
+
+
+def _divided(first: Plan, records: int, mu: float, rest: Sequence[Release], module: str | None) -> AnyRecipe:
+    """The recipe of as many rounds as share what the first release leaves, by the noise of one; of one, where none is.
+
+    With a mean before them there are fewer rounds of that noise than without, and one recipe alone says the same.
+    """
+    if not rest:
+        return recipe_for(first, records, mu, 1, module)
+    left, each = mu**2 - record_mu(first) ** 2, record_mu(rest[0].plan) ** 2
+    for share in (regression.MEAN_SHARE, 0.0):
+        recipe = recipe_for(first, records, mu, max(1, round((left - share * mu**2) / each)), module)
+        if recipe.mean_share == share:
+            break
+    return recipe
+
+
+def _alone_mu(first: Plan, records: int) -> float:
+    """mu by which a first release alone is read; exact sums are read as those of an infinite budget."""
+    return math.inf if first.noise is None else whole_mu(first, records, 1)
