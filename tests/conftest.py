@@ -45,8 +45,15 @@ class Finished:
 
 
 def pytest_collection_modifyitems(items):
-    """What waits for other processes for minutes begins first, so that it does not end last."""
+    """What waits for other processes for minutes begins first, so that it does not end last.
+
+    Raises:
+        UsageError: a test is marked ci by another module than its own, where ``.ci/run`` would not find it.
+    """
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
+    for path in {item.path for item in items if item.get_closest_marker("ci")}:
+        if "mark.ci" not in path.read_text():
+            raise pytest.UsageError(f"{path} has tests that are marked ci, and does not say mark.ci: write it there")
 
 
 @pytest.hookimpl(wrapper=True)

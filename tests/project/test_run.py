@@ -26,6 +26,7 @@ PYTHON = """#!/bin/sh
 echo "$* in $(basename "$PWD")"
 case "$*" in *{fails}*) exit 1;; esac
 """
+CI = "-m pytest -n auto -m ci and not nightly tests/test_marked.py in checkout"
 INSTALL = "mkdir -p .venv/bin && cp python .venv/bin && .venv/bin/python -m pytest"
 
 pytestmark = [
@@ -49,6 +50,9 @@ def run(
     (checkout / "python").write_text(PYTHON.format(fails=fails))
     (checkout / "python").chmod(0o755)
     (checkout / "deleted").touch()
+    (checkout / "tests").mkdir()
+    for name, mark in (("marked", "ci"), ("plain", "slow")):
+        (checkout / "tests" / f"test_{name}.py").write_text(f"@pytest.mark.{mark}\n")
     for words in (["init", "-q"], ["add", "."]):
         subprocess.run(["git", *words], cwd=checkout, check=True)
     (checkout / "deleted").unlink()
@@ -67,7 +71,7 @@ def test_each_command_starts_from_nothing_and_every_part_is_shown(tmp_path: Path
     assert (tests, shown) == ("-m pytest in checkout", "all of it")
     assert "-m slipcover --merge" in coverage
     assert "--fail-under 98" in coverage
-    assert ci == "-m pytest -n auto -m ci and not nightly in checkout"
+    assert ci == CI
     assert not (tmp_path / "checkout" / "left").exists()
     assert not list((tmp_path / "tmp").iterdir()), "what the run made for itself is gone with it"
 
@@ -98,7 +102,7 @@ def test_a_part_that_fails_fails_the_run_and_stops_no_other(tmp_path: Path, comm
     done = run(tmp_path, **commands)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "\nshown\n" in done.stdout
-    assert done.stdout.endswith("-m pytest -n auto -m ci and not nightly in checkout\n")
+    assert done.stdout.endswith(f"{CI}\n")
 
 
 def test_the_demo_ends_with_a_run_that_is_ended(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_mean_first_is_carried_like_any_course(tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("lost", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.usefixtures("silent")
 def test_a_mean_before_rounds_is_carried_and_they_go_on_where_it_is_lost(
     lost: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
