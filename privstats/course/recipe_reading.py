@@ -1,4 +1,4 @@
-"""The recipe by which releases were made, read from their plans: what heads compute weights by.
+"""What plans tell of a course: the recipe by which releases were made, and the whole that a first plan is a part of.
 
 Releases carry no course. What tells one recipe from another is the noise of a round, and whether a mean belongs to the
 rounds is told by the digest of earlier releases that every round's plan holds.
@@ -10,15 +10,15 @@ import math
 from collections.abc import Sequence
 
 from privstats.course.base import Releases, history
-from privstats.course.promise import record_mu
-from privstats.course.recipes import AnyRecipe, SoftmaxRounds, recipe_for, whole_mu
+from privstats.course.promise import record_mu, rounded_down
+from privstats.course.recipes import AnyRecipe, SoftmaxRounds, recipe_for
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates import regression
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import CalibrationSchema, GradientSchema, MeanSchema
 
-__all__ = ["recipe_of"]
+__all__ = ["recipe_of", "whole_mu"]
 
 _MOST_LOST = 127  # of 64 rounds and 64 retries
 _SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off a whole number
@@ -87,3 +87,27 @@ def _divided(first: Plan, records: int, mu: float, rest: Sequence[Release], modu
 def _alone_mu(first: Plan, records: int) -> float:
     """mu by which a first release alone is read; exact sums are read as those of an infinite budget."""
     return math.inf if first.noise is None else whole_mu(first, records, 1)
+
+
+def whole_mu(first: Plan, records: int, rounds: int) -> float:
+    """mu of one record over a whole course whose first release has this plan and the share that the recipe gives it.
+
+    Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump there may be two solutions, and
+    the smaller is taken; where it rises in a jump (a regression, where G tells more than a mean) there may be none, and
+    the jump is taken: the first release then has another share than the recipe gives it.
+    """
+
+    def share(mu: float) -> float:
+        return recipe_for(first, records, mu, rounds).constants.release_share
+
+    own = mu = record_mu(first)
+    for _ in range(2):
+        assumed = share(mu)
+        mu = own / math.sqrt(assumed)
+        if share(mu) == assumed:
+            return rounded_down(mu)
+    low, high = own, 8 * own  # no share is below 1/64
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle * math.sqrt(share(middle)) < own else (low, middle)
+    return rounded_down(high)

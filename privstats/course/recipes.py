@@ -6,7 +6,6 @@ is in ``estimates``. Pure functions of releases: server, clients and heads compu
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.promise import record_mu, rounded_down
 from privstats.errors import PlanError
 from privstats.estimates import calibration, hidden_layer, regression, softmax
 from privstats.estimates.filter_bank import Filter
@@ -40,7 +38,6 @@ __all__ = [
     "advised_rounds",
     "public_draws",
     "recipe_for",
-    "whole_mu",
 ]
 
 _RidgeState: TypeAlias = regression.RidgeState | regression.DescentState
@@ -391,27 +388,3 @@ def advised_rounds(schema: Schema, mu: float) -> int:
         case RidgeSchema():
             return _RIDGE_ROUNDS
     raise _unrefined(schema)
-
-
-def whole_mu(first: Plan, records: int, rounds: int) -> float:
-    """mu of one record over a whole course whose first release has this plan and the share that the recipe gives it.
-
-    Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump there may be two solutions, and
-    the smaller is taken; where it rises in a jump (a regression, where G tells more than a mean) there may be none, and
-    the jump is taken: the first release then has another share than the recipe gives it.
-    """
-
-    def share(mu: float) -> float:
-        return recipe_for(first, records, mu, rounds).constants.release_share
-
-    own = mu = record_mu(first)
-    for _ in range(2):
-        assumed = share(mu)
-        mu = own / math.sqrt(assumed)
-        if share(mu) == assumed:
-            return rounded_down(mu)
-    low, high = own, 8 * own  # no share is below 1/64
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if middle * math.sqrt(share(middle)) < own else (low, middle)
-    return rounded_down(high)

@@ -16,7 +16,8 @@ import msgspec
 
 from privstats.course.base import Releases, course_html, history
 from privstats.course.promise import Promise, part_of, record_mu, rounded_down
-from privstats.course.recipes import Recipe, SoftmaxRounds, advised_rounds, recipe_for, whole_mu
+from privstats.course.recipe_reading import whole_mu
+from privstats.course.recipes import Recipe, SoftmaxRounds, advised_rounds, recipe_for
 from privstats.dp import Privacy, gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.plain import plain, plain_fields
@@ -205,8 +206,8 @@ class Rounds:
     @property
     def priced(self) -> tuple[Plan, ...]:
         """The first plan, the mean, a round for every round and retry, and the calibration."""
-        plans = (self.first, self.mean, *[self.template] * self._divided, self.calibration)
-        return tuple(plan for plan in plans if plan is not None)
+        last = () if self.calibration is None else (self.calibration,)
+        return (*self._begun, *[self.template] * self._divided, *last)
 
     @cached_property
     def digest(self) -> str:
@@ -228,11 +229,7 @@ class Rounds:
         """
         if not releases:
             return self.first
-        begun = 1 if self.mean is None else 2
-        end = self._end(releases[begun:])
-        plan = self.template if end is None else self.calibration if end == len(releases) - begun else None
-        if len(releases) < begun:
-            plan = self.mean
+        plan = self._following(releases)
         if releases[0] is None or plan is None:
             return None
         self._check(releases)
@@ -245,11 +242,20 @@ class Rounds:
         """epsilon of the whole course at this delta."""
         return gaussian_epsilon(self.mu, delta)
 
-    def _end(self, rounds: Releases) -> int | None:
-        """How many of the releases after the first (and the mean) are of rounds; None while rounds follow."""
+    def _following(self, releases: Releases) -> Plan | None:
+        """The plan of the next place, at placeholder weights; None where the course ends."""
+        if len(releases) < len(self._begun):
+            return self.mean
+        rounds = releases[len(self._begun) :]
         released = accumulate((each is not None for each in rounds), initial=0)
-        ends = (k for k, have in enumerate(released) if have == self.rounds or k == self._divided)
-        return next(ends, None)
+        ends = (place for place, have in enumerate(released) if have == self.rounds or place == self._divided)
+        end = next(ends, None)
+        return self.template if end is None else self.calibration if end == len(rounds) else None
+
+    @property
+    def _begun(self) -> tuple[Plan, ...]:
+        """The plans before the rounds: the first one and that of the mean, if there is one."""
+        return (self.first,) if self.mean is None else (self.first, self.mean)
 
     @property
     def _divided(self) -> int:
@@ -265,13 +271,12 @@ class Rounds:
         return share if math.isclose(share, own, rel_tol=1e-6) else own
 
     def _check(self, releases: Releases) -> None:
-        named = (self.first,) if self.mean is None else (self.first, self.mean)
         for place, release in enumerate(releases):
             if release is None:
                 continue
             own, said = self.template, release.plan.published
-            if place < len(named):
-                own = named[place]
+            if place < len(self._begun):
+                own = self._begun[place]
             elif said is not None:
                 own = replace(own, published=said)
             if release.plan != own:
