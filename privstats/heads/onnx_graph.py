@@ -224,6 +224,8 @@ class _Operations:
     def vecdot(self, left: Symbol, right: Symbol) -> Symbol:
         return (left * right).sum(1)
 
+    whole_dots = vecdot
+
     def sqrt(self, values: Symbol) -> Symbol:
         return values.mapped("Sqrt")
 

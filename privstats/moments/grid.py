@@ -21,7 +21,6 @@ from privstats.transforms.exact import row_norms, unscaled
 __all__ = ["Grid", "GridChunk", "Quantized", "feature_grid", "target_grid"]
 
 _WAITING = 1 << 15  # entries of rows to shrink at once, which fit the second-level cache while they are shrunk
-_SHORT = 128  # columns below which one call of BLAS per row costs more than its products
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Grid:
                 self.require_finite(out)  # before the maximum, which would hide minus infinity
                 kept = np.maximum(out, 0.0, out=out)
             np.rint(np.multiply(kept, self.scale, out=out, dtype=np.float64), out=out)
-            squares = _squares(out)
+            squares = arrays_of(out).whole_dots(out, out)
         if not np.isfinite(squares).all():
             self.require_finite(rows)
         return squares
@@ -111,7 +110,7 @@ class Grid:
         grid = measured.rows
         grid *= factor[:, None]  # in memory that is cached
         grid = xp.rint(grid)
-        squares = xp.vecdot(grid, grid)
+        squares = xp.whole_dots(grid, grid)
         if not (squares <= float(self.radius) ** 2).all():
             raise PrivstatsError("a grid vector left the clip ball after the clip: this is a bug, please report it")
         with np.errstate(over="ignore"):
@@ -184,13 +183,6 @@ class GridChunk:
         self._shrunk.append((where, norms))
         self._clipped += self._grid.longer(norms)
         self._waiting, self._entries = [], 0
-
-
-def _squares(whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Squared norms of whole-numbered rows ``(n, d)``, in the order of addition that takes the least time."""
-    if whole.shape[1] == 1:
-        return np.square(whole[:, 0])
-    return np.asarray(np.einsum("ij,ij->i", whole, whole) if whole.shape[1] < _SHORT else np.vecdot(whole, whole))
 
 
 def feature_grid(schema: Schema) -> Grid:

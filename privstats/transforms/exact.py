@@ -81,8 +81,8 @@ def row_norms(rows: Rows, columns: int | None = None) -> RowNorms:
     low = scaled - high
     low *= math.ldexp(1.0, bits)  # in memory that is cached
     low = xp.rint(low)
-    rest = xp.vecdot(high, low) * math.ldexp(1.0, 1 - bits) + xp.vecdot(low, low) * math.ldexp(1.0, -2 * bits)
-    norms = xp.sqrt(xp.vecdot(high, high) + rest)
+    rest = xp.whole_dots(high, low) * math.ldexp(1.0, 1 - bits) + xp.whole_dots(low, low) * math.ldexp(1.0, -2 * bits)
+    norms = xp.sqrt(xp.whole_dots(high, high) + rest)
     dropped, rounding = math.ldexp(math.sqrt(columns), -(bits + 1)), math.ldexp(math.sqrt(columns), bits - 48)
     return RowNorms(scaled, norms, dropped + rounding, exponents)
 
