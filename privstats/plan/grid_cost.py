@@ -84,7 +84,10 @@ def grid_sentences(plan: Plan) -> list[str]:
         f"upload, {own.mask_bytes:,} bytes of keystream in a mask, which takes {_time(own.mask_bytes)} here"
     ]
     if coarser and coarser[0].upload_bytes < own.upload_bytes:
-        out.append(f"one grid bit less {_saved(own, coarser[0])}, and rounds entries twice as coarsely")
+        out.append(
+            f"one grid bit less {_saved(own, coarser[0])}, and rounds entries to 1/{1 << coarser[0].grid_bits:,} of "
+            f"the clip norm instead of 1/{1 << own.grid_bits:,}"
+        )
     narrow = [] if own.fits else [each for each in coarser if each.fits]
     if narrow:
         fits = f"with grid_bits = {narrow[0].grid_bits} every entry but counts fits 32 bits"
@@ -94,8 +97,8 @@ def grid_sentences(plan: Plan) -> list[str]:
 
 def _saved(own: GridCost, other: GridCost) -> str:
     upload, mask = own.upload_bytes - other.upload_bytes, own.mask_bytes - other.mask_bytes
-    keystream = f" and {mask / own.mask_bytes:.0%} of the keystream ({_time(mask)} a mask)" if mask else ""
-    return f"saves {upload:,} bytes of an upload ({upload / own.upload_bytes:.1%}){keystream}"
+    keystream = f"{mask / own.mask_bytes:.0%} of the keystream ({_time(mask)} a mask)" if mask else "no time of a mask"
+    return f"saves {upload:,} bytes of an upload ({upload / own.upload_bytes:.1%}) and {keystream}"
 
 
 def _time(mask_bytes: int) -> str:

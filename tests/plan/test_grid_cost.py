@@ -31,6 +31,17 @@ def test_the_time_of_a_mask_is_its_bytes_at_the_pace_of_this_machine(monkeypatch
     assert f"of the keystream ({saved / 1e3:.2g} ms a mask)" in narrow
 
 
+def test_one_bit_less_saves_bytes_and_time_and_rounds_more_coarsely():
+    _, same_lanes, _ = grid_sentences(plan_of())
+    assert same_lanes.endswith(
+        "and no time of a mask, and rounds entries to 1/2,048 of the clip norm instead of 1/4,096"
+    )
+    widest = next(bits for bits in range(12, 2, -1) if grid_cost(plan_of(bits)).fits) + 1
+    narrower = grid_sentences(plan_of(widest))[1]
+    assert "of the keystream (" in narrower
+    assert narrower.endswith(f"to 1/{2 ** (widest - 1):,} of the clip norm instead of 1/{2**widest:,}")
+
+
 @pytest.mark.parametrize("statistics", ["NA", "NAB", "NAS"])
 def test_what_a_bit_saves_is_what_the_two_plans_differ_by(statistics):
     plan, less = plan_of(12, statistics=statistics), plan_of(11, statistics=statistics)
