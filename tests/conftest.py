@@ -24,7 +24,7 @@ from tests.lacking import absent, skipped_where_lacking
 
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors]
 
-settings.register_profile("dev", max_examples=25, deadline=None, suppress_health_check=_SLOW_IS_FINE)
+settings.register_profile("dev", max_examples=15, deadline=None, suppress_health_check=_SLOW_IS_FINE)
 settings.register_profile("ci", max_examples=30, deadline=None, suppress_health_check=_SLOW_IS_FINE, derandomize=True)
 settings.register_profile("nightly", max_examples=300, deadline=None, suppress_health_check=_SLOW_IS_FINE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))

@@ -27,7 +27,10 @@ def accuracy(privacy, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["central", "distributed"])
-@pytest.mark.parametrize(("epsilon", "least"), [(0.3, 0.6), (1.0, 0.86), (3.0, 0.9)])
+@pytest.mark.parametrize(
+    ("epsilon", "least"),
+    [pytest.param(0.3, 0.6, marks=pytest.mark.ci), (1.0, 0.86), pytest.param(3.0, 0.9, marks=pytest.mark.ci)],
+)
 def test_digits_with_noise(model, epsilon, least):
     privacy = ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-5)
     assert mean(accuracy(privacy, seed) for seed in range(5)) >= least

@@ -215,6 +215,7 @@ def test_noise_that_is_used_again_is_seen_in_999_cases_of_1000(again, seen):
     assert np.mean(found) == 0.0 if not seen else np.mean(found) > 0.999
 
 
+@pytest.mark.ci
 def test_every_place_that_draws_noise_is_reached_here():
     """A new place needs a door through which two releases are drawn, and its line in PLACES."""
     assert called() == set(PLACES)

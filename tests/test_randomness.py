@@ -112,6 +112,7 @@ def test_two_children_of_a_fork_do_not_draw_the_same_noise(use):
     assert in_a_fork(lambda: len(secure().bytes(8))) == "8"
 
 
+@pytest.mark.ci
 def test_threads_that_share_a_generator_draw_in_turn_and_never_the_same():
     rng, drawn, faults = secure(), [], []
 

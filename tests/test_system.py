@@ -33,6 +33,7 @@ def test_every_module_is_imported_everywhere():
     assert ended.stdout == "all imported\n", ended.stderr
 
 
+@pytest.mark.ci
 def test_a_session_with_journals_runs_under_windowss_locks_and_the_help_is_shown(tmp_path):
     ended = elsewhere("session", tmp_path)
     assert ended.stdout.startswith("exact over 6\n"), ended.stderr

@@ -41,6 +41,7 @@ def test_masked_is_plaintext_up_to_the_grid(step):
     np.testing.assert_allclose(course.reference(releases).mean.real, mean, atol=2 / SCHEMA.scale)
 
 
+@pytest.mark.ci
 def test_two_vanish_in_a_round_and_what_was_reached_is_used():
     course = ps.Alignment(first())
     releases = ps.simulate(course, shards(), [{}, {}, {"mask": {2, 9}}])
@@ -54,6 +55,7 @@ def test_two_vanish_in_a_round_and_what_was_reached_is_used():
         course.reference([None])
 
 
+@pytest.mark.ci
 def test_under_a_promise_two_vanish_and_the_weights_renormalise():
     course = ps.Alignment(first(PUBLIC, PROMISE, replace(COHORT, min_survivors=10)))
     releases = ps.simulate(course, shards(), [{}, {"mask": {2, 9}}, {"mask": {0}}])
@@ -187,6 +189,7 @@ def test_a_second_plan_names_the_transport_and_clients_measure_with_their_own():
         heads.with_local_transform(heads.LDA(), own[0])
 
 
+@pytest.mark.ci
 def test_a_transport_is_refused_where_one_record_is_promised():
     course = ps.Alignment(first())
     _, transport, plan = second(course, ps.simulate(course, shards()))
@@ -196,6 +199,7 @@ def test_a_transport_is_refused_where_one_record_is_promised():
     assert replace(plan, privacy=replace(PROMISE, client_clip=None)).schema.transform == (transport,)
 
 
+@pytest.mark.ci
 def test_an_account_of_records_takes_neither_an_alignment_nor_a_transport(tmp_path):
     """What one record moves is not known for either, so no conversion may name a price."""
     ledger = made.ledger(tmp_path / "spent.db", epsilon=50.0)

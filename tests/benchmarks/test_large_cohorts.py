@@ -20,6 +20,7 @@ def test_a_sparse_session_of_more_clients_than_a_byte_can_name_is_exact() -> Non
     assert report.server_state_bytes > 280 * 200
 
 
+@pytest.mark.ci
 def test_extrapolation_adds_the_element_cost_of_each_partys_masks() -> None:
     report = measure_scale(60, size=10, dropouts=2, colluders=1)
     cost = ElementCost(mask=1e-9, upload=2e-9, lane_bytes=4)
@@ -37,6 +38,7 @@ def test_element_costs_are_positive_and_nanoseconds() -> None:
     assert cost.lane_bytes == 4
 
 
+@pytest.mark.ci
 def test_a_wrong_sum_would_not_go_unnoticed(monkeypatch) -> None:
     monkeypatch.setattr("benchmarks.secagg.large_cohorts.np.array_equal", lambda *_: False)
     with pytest.raises(AggregationError, match="differs from the plaintext sum"):

@@ -103,6 +103,7 @@ def test_rows_hold_what_was_printed_and_what_came_out():
     assert points([row], "time") == []
 
 
+@pytest.mark.ci
 def test_figures_are_drawn_from_the_rows_of_the_run(tmp_path, monkeypatch, capsys):
     seen = {}
 

@@ -74,6 +74,7 @@ def test_scaffold_with_one_party_is_sgd(digits):
     np.testing.assert_allclose(W, sgd(shards, 6, 16.0, 10), atol=1e-4)
 
 
+@pytest.mark.ci
 def test_scaffold_takes_away_the_drift_that_fedavg_keeps(digits):
     """Many local steps on parties of few classes: with control variates the pooled loss gets lower."""
     drifted, _ = flower.train(Federated(30, 16.0, 50).strategy(5), digits, Federated(30, 16.0, 50))
@@ -162,6 +163,7 @@ def test_fedpft_sends_as_many_numbers_as_fedcgs_counts():
     assert fedpft.numbers(3, 2, "spherical") == 2 * (1 + 3 + 1)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("shape", "records"), [("full", 4_000), ("diag", 4_000), ("spherical", 4_000), ("full", 3)])
 def test_fedpfts_single_gaussians_have_the_moments_of_the_records(shape, records):
     rng = np.random.default_rng(0)
@@ -256,6 +258,7 @@ def test_opendps_noise_keeps_its_epsilon():
         assert regression._model(scale, runs).measurement.map(1) == pytest.approx(0.5, rel=1e-6)
 
 
+@pytest.mark.ci
 def test_the_picture_has_every_system_and_both_pages(tmp_path):
     pytest.importorskip("matplotlib")
     row = {"sd accuracy": 1.0, "epsilon": None, "unit": "", "bytes": 1e5}

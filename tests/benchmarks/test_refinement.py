@@ -143,6 +143,7 @@ def test_opacus_takes_the_step_that_recipes_are_searched_with(digits, momentum):
     np.testing.assert_allclose(np.hstack([weight, bias[:, None]]), descended(X, y, recipe), atol=2e-4)
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 def test_opacus_adds_the_noise_that_recipes_are_searched_with(digits):
     """noise times clip over the records, on every weight."""

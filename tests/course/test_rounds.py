@@ -71,6 +71,7 @@ def test_the_whole_that_a_first_plan_speaks_of_gives_it_its_share(schema: Any, e
     assert mu * math.sqrt(share) == pytest.approx(plan.noise.mu, rel=1e-6)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("certainty", "many"), [(5.7, 4), (10.8, 24), (17.3, 4), (20.3, 4)])
 def test_of_a_first_plan_between_two_recipes_rounds_and_releases_say_the_same(certainty: float, many: int) -> None:
     """Too much for a first release of 1/64, too little for one of .08: no recipe gives it, and n mu is 40."""

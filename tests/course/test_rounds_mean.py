@@ -114,6 +114,7 @@ def test_rounds_behind_another_mean_than_is_given_are_refused() -> None:
         recipe_of([plain[0], releases[1], *plain[1:]])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("d", "many", "n"), [(6, 3, 12), (30, 14, 27)], ids=["schedule", "filters"])
 @pytest.mark.parametrize("lost", [1, 2])
 def test_a_course_of_an_older_version_that_lost_rounds_is_not_taken_for_one_that_lost_its_mean(

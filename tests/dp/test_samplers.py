@@ -220,6 +220,7 @@ def test_the_normal_tail_and_density_are_within_their_error(t, bits):
         assert abs(exact.gaussian_tail_and_density(t, bits)[1] - density) <= exact.ERROR
 
 
+@pytest.mark.ci
 def test_the_float_inverse_is_as_accurate_as_the_band_assumes():
     """The band allows 32 |z| + 8 units of 2**-53 for everything; ndtri itself needs a quarter of that at most."""
     rng = np.random.default_rng(0)

@@ -178,6 +178,7 @@ def dying(folder: str, place: int, deaths: int):
     return X[place::9], Y[place::9]
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 def test_a_cluster_of_processes_gives_the_whole(cluster, capsys):
     rows, labels = da.from_array(X, chunks=(100, 5)), da.from_array(Y, chunks=100)

@@ -83,6 +83,7 @@ def asked_again(helper: JournaledHelper, run: Proved, batch: bytes) -> None:
             helper.receive(signed_batch(run, 1, msgspec.structs.replace(message, rho=b"r" * 32, part=part)))
 
 
+@pytest.mark.ci
 def test_a_helper_killed_at_every_wait_for_the_disk_answers_one_query(tmp_path: Path, fuse: Fuse) -> None:
     led: dict[Path, tuple[Journals, Leader, bytes]] = {}
     left: dict[Path, set[bytes]] = {}

@@ -115,6 +115,7 @@ def test_a_handful_of_records_stays_where_it_began():
     assert sigma * 20 * math.hypot(*(recipe.stride(taken) for taken in range(24))) < 0.05
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("d", "n", "decay"), [(5, 300, 0.0), (20, 1_000, 1.0), (60, 600, 2.0)])
 def test_a_small_cohort_learns_more_by_a_schedule_than_by_filters(d, n, decay, monkeypatch):
     """Designs that were made up: the errors of eight courses at epsilon .1, against those of the filters."""

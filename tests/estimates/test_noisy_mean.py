@@ -131,6 +131,7 @@ def test_behind_a_mean_steps_turn_and_blur_a_row_as_far_as_the_map_stretches_it(
     assert blurred <= (0.29 if rounds >= 24 else 0.39)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("d", "n", "gain"), [(30, 1_150, 0.9), (40, 2_000, 0.95)])
 def test_records_with_a_mean_are_learned_better(d, n, gain):
     """Designs that were made up, entries with a sign: the errors of six courses at epsilon .1, with and without."""

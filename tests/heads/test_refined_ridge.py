@@ -28,6 +28,7 @@ def releases() -> list[ps.Release]:
     return ps.simulate(rounds(RIDGE, 4, epsilon=2.0), shards(RIDGE), rng=seeded(1))
 
 
+@pytest.mark.ci
 def test_rounds_improve_on_the_release_they_start_from(records: Records) -> None:
     X, y = records
     course, scores = rounds(RIDGE, 4, epsilon=2.0), []

@@ -26,6 +26,7 @@ def test_the_same_seed_gives_the_same_bytes(pool):
     assert evaluate(plan, chosen, pool, replace(QUICK, seed=5)).to_json() != first
 
 
+@pytest.mark.ci
 def test_a_row_does_not_depend_on_what_else_runs(pool):
     plan = plan_of(promise())
     all_of_them = evaluate(plan, attacks_named(NAMES), pool, QUICK).rows
@@ -101,6 +102,7 @@ def test_an_effort_that_says_nothing_is_refused(change, message):
         replace(QUICK, **change)
 
 
+@pytest.mark.ci
 def test_a_sweep_names_its_value_in_every_row(pool):
     plan, chosen = plan_of(promise()), attacks_named(["mean-ratio"])
     for axis, values in (("epsilon", [1, 8]), ("records", [3, 12]), ("dropouts", [0, 1])):

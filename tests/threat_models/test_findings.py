@@ -21,6 +21,7 @@ def test_they_are_plugged_in():
     }
 
 
+@pytest.mark.ci
 def test_every_audit_of_a_plan_is_a_section(tmp_path):
     ticks = []
     found = findings.audits(plan_of(promise()), Search(seed=1, trials=100, tick=lambda: ticks.append(1)))

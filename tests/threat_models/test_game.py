@@ -68,6 +68,7 @@ def test_replace_one_stays_under_its_ceiling():
     assert row.measured < row.ceiling + 0.05
 
 
+@pytest.mark.ci
 def test_a_mechanism_with_a_third_of_the_noise_violates_its_ceiling(monkeypatch):
     """The same harness on a broken double: what lands on the ceiling with our noise is far above it with less."""
     from threat_models import world

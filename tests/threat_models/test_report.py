@@ -97,6 +97,7 @@ def full_report():
     )
 
 
+@pytest.mark.ci
 def test_every_picture_that_the_rows_allow_is_drawn(tmp_path):
     assert set(figures(full_report())) == {"matrix", "roc", "reconstruction"}
     axes = figures(full_report())["roc"].axes[0]

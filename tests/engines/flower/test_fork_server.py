@@ -97,6 +97,7 @@ def test_each_task_is_a_child_of_one_process_that_was_loaded_once(here):
         programs.close()
 
 
+@pytest.mark.ci
 def test_a_server_that_was_killed_is_started_again_and_ends_with_its_executor(here):
     programs = ForkedPrograms("forked")
     programs.Popen(["forked", "before"])
@@ -126,6 +127,7 @@ def test_what_a_task_registered_for_its_end_is_done(here):
     assert not folder.exists()
 
 
+@pytest.mark.ci
 def test_a_task_that_outlives_its_server_does_not_take_the_next_words(here):
     """It holds no end of the socket, on which words would otherwise wait for ever."""
     programs = ForkedPrograms("forked")

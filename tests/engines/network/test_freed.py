@@ -57,6 +57,7 @@ def test_a_party_that_is_left_out_after_its_upload_frees_itself_when_it_is_back(
     assert not any(net.logs.values())
 
 
+@pytest.mark.ci
 @PROTOCOLS
 def test_what_others_signed_of_another_session_frees_nobody(tmp_path: Path, protocol: str) -> None:
     net = without_the_last(tmp_path / "one", protocol)

@@ -217,6 +217,7 @@ def test_central_noise_is_charged_at_the_server_and_the_session_waits_for_the_ac
     assert not np.array_equal(found.releases[0].vector, study.exact(range(5)))
 
 
+@pytest.mark.ci
 def test_distributed_noise_is_charged_at_the_parties_and_at_the_server_where_it_keeps_an_account(
     tmp_path: Path,
 ) -> None:

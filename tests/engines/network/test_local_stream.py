@@ -97,6 +97,7 @@ def test_parties_come_and_go_and_the_total_is_measuring_afresh(tmp_path: Path, r
         run_epoch(study, records.epoch(3))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mechanism", ["tree", "square-root"])
 def test_noisy_streams_run_in_a_folder_and_are_spent_before_they_begin(
     tmp_path: Path, records: Records, mechanism: Any
@@ -141,6 +142,7 @@ def counts_of(changes: Path, party: int) -> np.ndarray:
     return np.asarray(ps.measure(CLASSES, batch["X"], batch["y"]).real().N)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("mechanism", ["increments", "square-root"])
 def test_attack_a_copied_folder_run_with_and_without_a_party(
     tmp_path: Path, records: Records, monkeypatch: pytest.MonkeyPatch, mechanism: Any

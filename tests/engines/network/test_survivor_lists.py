@@ -56,6 +56,7 @@ def next_round(study: Study, releases: list[Any], **schema: Any) -> FolderNet:
     return FolderNet(study.renewed())
 
 
+@pytest.mark.ci
 def test_a_round_over_the_clients_of_the_first_sum_is_released(tmp_path: Path) -> None:
     net, found = first_sum(tmp_path)
     assert isinstance(found, Ended), (net.lines, net.logs)
@@ -100,6 +101,7 @@ def test_attack_a_round_under_a_roster_with_two_clients_in_each_others_places(
     assert survivor_lists.kept(tmp_path, following, swapped) == tuple(range(8))
 
 
+@pytest.mark.ci
 def test_a_party_killed_before_it_wrote_the_list_down_writes_it_when_it_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -219,6 +219,7 @@ def test_17_a_part_that_comes_again_after_the_next_one_gets_the_same_answer(monk
 # --- zero knowledge, of what really travels ---
 
 
+@pytest.mark.ci
 def test_what_members_say_of_honest_reports_is_what_a_simulator_says_that_has_seen_none() -> None:
     """The answers in the messages of sessions: two cohorts whose records differ, and the simulator's for both."""
     found: dict[str, list[Field]] = {"a helper": [], "all, 0": [], "all, 1": [], "simulated": []}

@@ -36,6 +36,7 @@ def examined(plan, trials=8):
     return {row.metric: row for row in PoisonedSums().examine(plan, seeded(1), trials=trials, confidence=0.95)}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("validity", "schema"),
     [

@@ -51,6 +51,7 @@ def test_on_the_pixels_own_grid_all_digits_are_exact_and_certified(n):
         assert {tuple(row) for row in found.rows} == {tuple(row) for row in rows}
 
 
+@pytest.mark.ci
 def test_the_range_of_pixels_alone_recovers_ten_digits():
     assert within(10, range(3), PIXELS) == 1.0
 

@@ -59,6 +59,7 @@ def test_counting_the_constant_s_row_matters():
     assert max(rebuilt(2, (4.0, 30.0), 3, seed) for seed in range(2)) == 1.0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("features", "pulls", "sites"), [(5, (4.0, 30.0), 9)])
 def test_at_the_edge_of_the_rule_they_do_not(features, pulls, sites):
     plan = ps.Plan(schema=schema(features, *pulls), cohort=ps.Cohort(sites, sites, 9_000), privacy=ps.NoPrivacy())

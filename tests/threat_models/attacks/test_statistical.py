@@ -33,6 +33,7 @@ def play(field, name, n, trials=30):
     return Game(field, Setting(field.plan, n, min(n, 25)), trials, 1).play([attack], attack.needs)[0]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("n", [4, 16, 100])
 def test_the_likelihood_ratio_on_sums_is_at_its_theory(gaussian, n):
     row = play(gaussian, "mean-ratio", n)
@@ -40,6 +41,7 @@ def test_the_likelihood_ratio_on_sums_is_at_its_theory(gaussian, n):
     assert row.baseline == pytest.approx(0.5, abs=0.06)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("n", [60, 400])
 def test_the_quadratic_attack_is_at_its_theory(gaussian, n):
     assert play(gaussian, "quadratic", n).measured == pytest.approx(

@@ -50,6 +50,7 @@ def test_a_canary_over_a_whole_course_ends_at_or_below_the_claim(schema: Any, te
     assert found["verdict"] == "no evidence"
 
 
+@pytest.mark.ci
 def test_a_calibration_is_inside_the_claim() -> None:
     """It is one more session, which the canary is in too."""
     course = rounds(SOFTMAX, 2, epsilon=EPSILON, calibrated=True)
@@ -67,6 +68,7 @@ def test_a_mean_first_is_inside_the_claim(adjacency: Any) -> None:
     assert 0.6 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_a_mean_before_the_rounds_is_inside_the_claim(adjacency: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server invents it too, every other time, so that the rounds' map follows from what it says."""

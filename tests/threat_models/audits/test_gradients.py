@@ -56,6 +56,7 @@ def test_a_module_whose_gradients_are_not_shortened_is_found(monkeypatch: pytest
     assert found(rounds(module="mlp/3"))["g", "add-remove"][1]
 
 
+@pytest.mark.ci
 def test_a_claim_that_forgets_that_two_records_oppose_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     formulas = importlib.import_module("privstats.dp.sensitivity")
     right = formulas._gradient_square
@@ -75,6 +76,7 @@ def test_the_claim_of_a_calibration_is_never_beaten() -> None:
     assert 0.5 < ratios["t", "replace-one"][0] <= 1
 
 
+@pytest.mark.ci
 def test_a_calibration_that_sends_confidences_instead_of_gains_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = calibration_moments.calibration_map
     monkeypatch.setattr(calibration_moments, "calibration_map", lambda *given: right(*given).cumsum(axis=1))

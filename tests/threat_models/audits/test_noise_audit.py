@@ -295,7 +295,7 @@ ONE = {"unit": "client", "max_records_per_client": 1}
     ("schema", "change"),
     [
         (COUNTS, {}),
-        (PARTIES, ONE),
+        pytest.param(PARTIES, ONE, marks=pytest.mark.ci),
         pytest.param(COUNTS, {"adjacency": "replace-one"}, marks=pytest.mark.ci),
         pytest.param(PARTIES, {**ONE, "adjacency": "replace-one"}, marks=pytest.mark.nightly),
     ],

@@ -75,6 +75,7 @@ def test_a_sensitivity_that_forgets_the_square_root_is_contradicted(monkeypatch)
     assert {row[0] for row in report.rows if row[-1]} == {"A", "promise"}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("adjacency", ["add-remove", pytest.param("replace-one", marks=pytest.mark.nightly)])
 def test_epsilon_is_bounded_close_to_the_claim_where_one_entry_shows_it_all(adjacency):
     report = audit_epsilon(pure_target(adjacency=adjacency), seeded(2), trials=3000)

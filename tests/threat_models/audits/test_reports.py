@@ -161,6 +161,7 @@ def test_a_report_is_a_table_for_people_and_json_for_machines(capsys):
         assert words in printed
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("audit", "counted"),
     [

@@ -40,6 +40,7 @@ def test_the_claim_is_nearly_attained_and_never_beaten(pull: float, n_max: int) 
     assert ratios["A", "replace-one"][0] > (0.9 if pull == 1000.0 else 0.4)  # loose where offsets are free
 
 
+@pytest.mark.ci
 def test_a_claim_that_takes_a_promise_about_n_max_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every client had at most n_max records, this smaller one would do; the rule for larger ones costs more."""
     formulas = importlib.import_module("privstats.dp.sensitivity")

@@ -111,6 +111,7 @@ SHRUNK = ps.GaussianSchema(6, 4.0, shrinkage=0.1, rounds=1)
 NINE = ps.Cohort(9, 8, 600)
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("silent")
 def test_an_alignment_under_a_promise_is_carried_like_any_course(tmp_path: Path) -> None:
     """One client's Gaussians: the epsilon is beyond use, so that a small cohort gets past the plan's checks."""
@@ -144,6 +145,7 @@ def test_an_alignment_without_noise_is_over_the_clients_of_its_first_sum(tmp_pat
         assert folder.agreed
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("silent")
 def test_with_helpers_it_is_the_same_course(tmp_path: Path) -> None:
     study = course_study(tmp_path, helpers=2)

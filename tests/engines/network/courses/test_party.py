@@ -42,6 +42,7 @@ def lying(monkeypatch: pytest.MonkeyPatch, change: Callable[[ps.Plan], ps.Plan],
     monkeypatch.setattr(Folder, "keep", keep)
 
 
+@pytest.mark.ci
 def test_a_server_that_sends_another_weight_is_refused_by_each_party_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,6 +65,7 @@ def test_a_server_that_sends_another_weight_is_refused_by_each_party_by_name(
         assert study.account(peer).entries[0].begun == (0,)
 
 
+@pytest.mark.ci
 def test_a_party_that_does_not_work_the_plan_out_would_take_part_at_any_weight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

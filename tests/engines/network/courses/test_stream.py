@@ -212,6 +212,7 @@ def test_a_vector_lost_on_its_way_is_sent_again_by_the_words_of_those_who_were_i
     assert "round 0: our upload is in no sum, by proof: its records go with the next round" in ward.net.logs[104]
 
 
+@pytest.mark.ci
 def test_without_anybodys_words_what_left_stays_out(tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(2))
     ward.bring_all()
@@ -222,6 +223,7 @@ def test_without_anybodys_words_what_left_stays_out(tmp_path: Path) -> None:
     assert np.array_equal(ward.total() + mine, ward.afresh())
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("silent")
 def test_the_list_of_a_central_server_is_proof_enough(tmp_path: Path) -> None:
     ward = Ward(tmp_path, Stream(plan_of(promise(epsilon=20.0)), 2))
@@ -398,6 +400,7 @@ def test_what_waits_for_the_next_epoch_is_counted_before_and_after_the_first(tmp
     assert waiting(ward.party(0).folder) == 3
 
 
+@pytest.mark.ci
 def test_who_misses_the_end_keeps_no_answer_beyond_the_next_round(tmp_path: Path) -> None:
     ward = Ward(tmp_path, exact(2), helpers=2)
     ward.party(5).prepare()  # a helper brings nothing

@@ -131,6 +131,7 @@ def desk(under_way: CourseStudy, tmp_path: Path) -> Desk:
     return Desk(replace(under_way, place=tmp_path))
 
 
+@pytest.mark.ci
 def test_a_party_without_the_named_map_asks_for_it_and_takes_part_in_nothing_before(desk: Desk) -> None:
     values_of(desk.home, 1).unlink()
     assert desk.ask(desk.outgoing.signed(whole=False)) == "behind"

@@ -85,6 +85,7 @@ def test_what_follows_from_the_drawn_places_follows_as_the_simulator_says(kind: 
         assert simulated(statement, proof.transcript, query, b"").tolist() == total.tolist()
 
 
+@pytest.mark.ci
 def test_the_drawn_places_of_real_answers_are_uniform_and_like_the_simulators() -> None:
     cases = [nab(np.random.default_rng(seed), classes=2, features=2, n=9) for seed in (1, 2)]
     found = [totals(case, f"input {number}") for number, case in enumerate(cases)]
