@@ -62,10 +62,11 @@ def session_growth() -> Cells:
 
 def large_upload() -> Cells:
     """docs/between_machines.md: how fast large vectors travel."""
-    lines = [["parties", "entries", "MB of a party", "s of the step", "MB a second", "s of the other steps"]]
+    lines = [["parties", "entries", "bits", "MB of a party", "s of the step", "MB a second", "s of the other steps"]]
     for row in results("engines.scale").get("a large upload", []):
         numbers = ("MB of a party", "seconds", "MB a second", "seconds of the other steps")
-        lines.append([str(row["parties"]), f"{row['entries']:,}", *(f"{row[name]:.1f}" for name in numbers)])
+        size = f"{row['entries']:,}", row["bits"]
+        lines.append([str(row["parties"]), *size, *(f"{row[name]:.1f}" for name in numbers)])
     return lines
 
 

@@ -59,6 +59,7 @@ TABLES: Tables = {
         {
             "plan": "{statement}",
             "entries": "{m:,}",
+            "bits": "{bits}",
             "client, ms": _beside("client ms"),
             "before the spend, ms": _beside("before ms"),
             "helper, ms": _beside("helper ms"),

@@ -187,6 +187,7 @@ _LOOPBACK: Mapping[str, Shown] = {
     "protocol": "{protocol}",
     "session": lambda row: (row["node"] if row["nodes"] == 1 else "round, mean of {nodes}").format_map(row),
     "entries": "{entries:,}",
+    "bits": "{bits}",
     **{f"kB {way}": _kilobytes(way) for way in ("up", "down", "told")},
     "ms of a party": lambda row: f"{1e3 * row['seconds of a party']:.1f}",
     "s of all": "{seconds:.2f}",

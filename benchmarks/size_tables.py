@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from benchmarks.measuring import Row, Rows, results
 from benchmarks.secagg.growth import Cost, checked, every_size
-from benchmarks.table import Tables, by_name
+from benchmarks.table import Tables, by_name, titled
 
 __all__ = ["TABLES"]
 
@@ -23,7 +23,8 @@ def how_big_interactive() -> list[list[str]]:
 def how_big_split() -> list[list[str]]:
     """Every size of the one upload, with one helper."""
     head = ["parties", "entries", "client", "leader", "helper", "a client sends", "the leader receives", "known"]
-    costs = every_size(_measured(), "split", _mask())
+    whole = {(cost.clients, cost.entries): cost for cost in _streamed()}
+    costs = (whole.get((cost.clients, cost.entries), cost) for cost in every_size(_measured(), "split", _mask()))
     return [head, *([*_size(cost), _seconds(cost.helper), *_sent(cost)] for cost in costs)]
 
 
@@ -74,6 +75,24 @@ def many_records() -> list[list[str]]:
 def _measured() -> Rows:
     rows: Rows = results("secagg.how_big")["measured here"]
     return rows
+
+
+def _streamed() -> list[Cost]:
+    """The runs of many clients in ``benchmarks.secagg.upload``, of 32-bit entries."""
+    _, rows = next(iter(titled("secagg.upload", "many clients, one helper")))
+    return [
+        Cost(
+            "split",
+            row["clients"],
+            row["size"],
+            row["client_ms"] / 1e3,
+            row["server_s"],
+            row["helper_s"],
+            row["upload_bytes"],
+        )
+        for row in rows
+        if row["bits"] == "32"
+    ]
 
 
 def _mask() -> float:

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.measuring import Row, Tables, command, results
-from benchmarks.speed_works import WORKS
+from benchmarks.speed_works import GOALS, WORKS
 
 ROOT = Path(__file__).parents[1]
 _TITLE = "processor seconds"
@@ -44,7 +44,7 @@ def tables(options: argparse.Namespace) -> Tables:
 
 
 def _row(name: str, trees: dict[str, Path], repeats: int, quick: bool) -> Row:
-    row: dict[str, object] = {"work": name, "load average": os.getloadavg()[0]}
+    row: dict[str, object] = {"work": name, "goal": GOALS.get(name), "load average": os.getloadavg()[0]}
     for when, tree in trees.items():
         found = _timed(name, tree, repeats, quick)
         least = {what: min(seconds) for what, seconds in found.items()}

@@ -22,7 +22,7 @@ from scipy.special import ndtri
 import privstats as ps
 from privstats.randomness import seeded
 
-__all__ = ["WORKS"]
+__all__ = ["GOALS", "WORKS"]
 
 Pair: TypeAlias = tuple[Callable[[], object], Callable[[], object]]
 """A floor and the work, both ready to be timed."""
@@ -105,6 +105,18 @@ WORKS: dict[str, Callable[[int], Pair]] = {
     "rounded noise, sigma 2^48": _noise("rounded_gaussian", 2.0**48),
 }
 """Floor and work by name; the number is how many times less there shall be of it."""
+
+
+GOALS: dict[str, float] = {
+    "2M x 40, NAB": 2.5,
+    "2M x 40, ridge with 5 folds": 3.5,
+    "50k x 512, NAB": 1.3,
+    "5k x 2048, NAB": 1.15,
+    "50k x 512, NAS, 100 classes": 2.0,
+    **{name: 2.0 for name in WORKS if name.startswith("sparse")},
+    **{name: 2.0 for name in WORKS if name.endswith(("2^36", "2^42", "2^48"))},
+}
+"""What was asked of work over floor, where something was."""
 
 
 def timed(name: str, repeats: int, part: int) -> dict[str, list[float]]:

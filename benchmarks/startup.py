@@ -64,7 +64,7 @@ def start(arguments: tuple[str, ...], tree: Path) -> None:
 
 
 def _row(name: str, columns: list[str], found: Mapping[str, Sequence[float]]) -> Row:
-    row: dict[str, object] = {"start": name}
+    row: dict[str, object] = {"start": name, "load average": os.getloadavg()[0]}
     for column in columns:
         times, floors = found[f"{column} {name}"], found[f"seconds {FLOOR}"]
         row |= {column: min(times), column.replace("seconds", "median"): statistics.median(times)}

@@ -27,6 +27,7 @@ from benchmarks import (
     refinement_tables,
     sentences,
     size_tables,
+    speed_tables,
     stream_tables,
 )
 from benchmarks.measuring import Row, results
@@ -292,6 +293,7 @@ TABLES: Tables = {
     **peer_tables.TABLES,
     **proof_tables.TABLES,
     **size_tables.TABLES,
+    **speed_tables.TABLES,
     **paper_tables.TABLES,
 }
 """By the name in a page's marker."""

@@ -22,6 +22,7 @@ from flwr.supercore.task_identity import TaskIdentity
 import privstats as ps
 from benchmarks.engines.federation import over_flower, steps
 from benchmarks.measuring import Row, Rows, Tables, command
+from benchmarks.secagg.sessions import bits_of
 from privstats.engines.flower.grid import GridTransport
 from privstats.engines.network.retry import RequestQueue
 from tests.engines.flower.simulated import simulation, study_of_many
@@ -112,6 +113,7 @@ def upload() -> Rows:
         {
             "parties": UPLOADERS,
             "entries": study.plan.layout.size,
+            "bits": bits_of(study.plan.ring),
             "MB of a party": megabytes / UPLOADERS,
             **named,
             "MB a second": megabytes / largest["seconds"],

@@ -23,6 +23,7 @@ import privstats as ps
 from benchmarks.data import Split, private_tasks
 from benchmarks.measuring import Row, Rows, Tables, command
 from benchmarks.refinement.models import DELTA
+from benchmarks.secagg.sessions import bits_of
 from privstats import session
 from privstats.course import Node, run
 from privstats.engines import loopback
@@ -43,6 +44,7 @@ class Cost:
 
     Attributes:
         entries: whole numbers in a party's vector.
+        bits: of the narrowest and the widest of them in the plan's ring.
         up, down: bytes of a party that stayed to the end, the mean over these.
         told: bytes that a party is told of the node beforehand: its plan, the fresh values, the last release.
         fresh: bytes of the values among these: those that no earlier node has published.
@@ -54,6 +56,7 @@ class Cost:
     """
 
     entries: int
+    bits: str
     up: float
     down: float
     told: int
@@ -157,6 +160,7 @@ def one_node(node: Node, shards: list[tuple[Any, Any]], last: list[Release], kno
     fresh = fresh_values(plan, known)
     cost = Cost(
         entries=plan.layout.size,
+        bits=bits_of(plan.ring),
         up=fmean(outcome.bytes_sent[party] for party in stayed),
         down=fmean(outcome.bytes_received[party] for party in stayed),
         told=len(fresh) + told(plan, last),
@@ -196,6 +200,7 @@ def _row(protocol: str, node: str, found: list[Cost], parties: int) -> Row:
         "parties": parties,
         "in the sum": min(cost.survivors for cost in found),
         "entries": found[0].entries,
+        "bits": found[0].bits,
         "bytes up": fmean(cost.up for cost in found),
         "bytes down": fmean(cost.down for cost in found),
         "bytes told": fmean(cost.told for cost in found),

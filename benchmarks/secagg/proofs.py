@@ -20,6 +20,7 @@ import numpy as np
 
 import privstats as ps
 from benchmarks.measuring import Row, Tables, command, least_seconds
+from benchmarks.secagg.sessions import bits_of
 from privstats.engines import loopback
 from privstats.plan import Validity
 from privstats.plan.validity import Level
@@ -110,7 +111,8 @@ def sessions(*, quick: bool) -> Iterator[Row]:
                 for key, value in work.session(parts, proved=proved).items():
                     named = key if proved else f"{key}, none"
                     found[named] = min(value, found.get(named, value))
-        yield {"statement": name, "m": work.plan(proved=False).layout.size, **found}
+        plain = work.plan(proved=False)
+        yield {"statement": name, "m": plain.layout.size, "bits": bits_of(plain.ring), **found}
 
 
 def kernels(size: int, repeats: int) -> list[Row]:

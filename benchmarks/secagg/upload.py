@@ -183,14 +183,16 @@ def memory(clients: int, ring: Ring) -> Row:
     uploads.run(client, leader, [helper])
     tracemalloc.stop()
     vector = ring.wire_bytes
-    in_flight = min(clients * vector, (64 << 20) + vector)
+    limit = lane_bytes(ring) + min(clients * vector, (64 << 20) + vector) + (1 << 20)
+    if leader.peak > limit:
+        raise SystemExit(f"the leader held {leader.peak:,} bytes, more than the {limit:,} that the pages say")
     return {
         "clients": clients,
         "size": ring.size,
         "bits": bits_of(ring),
         "client_peak": client.peak,
         "leader_peak": leader.peak,
-        "leader_limit": lane_bytes(ring) + in_flight,
+        "leader_limit": limit,
         "helper_peak": helper.peak,
         "helper_vectors": helper.peak / vector,
     }

@@ -1,0 +1,50 @@
+"""The tables of what people wait for: exact sums, noise, and the first second of a process, beside floors and goals.
+
+Cells only; ``tables`` finds the pages that they stand in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchmarks.measuring import Row
+from benchmarks.table import Shown, Table, Tables
+
+__all__ = ["TABLES"]
+
+
+def _beside(row: Row, when: str) -> str:
+    return f"{row[f'{when} / floor']:.2f} / {row[f'median {when}']:.2f}" if f"{when} / floor" in row else "-"
+
+
+def _goal(row: Row) -> str:
+    """The goal; bold where the least of the repeats misses it."""
+    if row["goal"] is None:
+        return "-"
+    return f"{row['goal']:g}" if row["after / floor"] <= row["goal"] else f"**{row['goal']:g}**"
+
+
+def _started(row: Row, when: str) -> str:
+    least, median = row[f"seconds{when}"], row[f"median{when}"]
+    return f"{least:.2f} / {median:.2f} s, {row[f'times numpy{when}']:.2f}"
+
+
+_WORKS: Mapping[str, Shown] = {
+    "least / median of five": "{work}",
+    "floor": "{floor after s:.3f} s",
+    "today": "{after s:.3f} s",
+    "before, over its floor": lambda row: _beside(row, "before"),
+    "today, over its floor": lambda row: _beside(row, "after"),
+    "goal": _goal,
+}
+_STARTS: Mapping[str, Shown] = {
+    "processor time: least / median, times numpy": "{start}",
+    "before": lambda row: _started(row, " before"),
+    "today": lambda row: _started(row, ""),
+}
+
+TABLES: Tables = {
+    "speeds": Table("speed", "processor seconds", _WORKS),
+    "starts": Table("startup", "processor seconds of a fresh process", _STARTS),
+}
+"""By the name in a page's marker."""
