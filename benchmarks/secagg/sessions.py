@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 import privstats as ps
 from benchmarks.measuring import Row, Rows, Tables, command, least_seconds
 from privstats.encoding import Ring
+from privstats.encoding.ring import Group
 from privstats.engines.loopback import Outcome, run
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive.state import STEPS
@@ -51,7 +52,7 @@ def own_ring(entries: int, clients: int) -> Ring:
     return Ring(tuple(ring.segments))
 
 
-def bits_of(ring: Ring) -> str:
+def bits_of(ring: Group) -> str:
     """Bits of the narrowest and the widest entry."""
     bits = [each for _, each in ring.segments]
     return str(bits[0]) if len(set(bits)) == 1 else f"{min(bits)} to {max(bits)}"

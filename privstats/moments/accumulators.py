@@ -18,6 +18,7 @@ from privstats.errors import DataError
 from privstats.moments.arrays import is_tensor
 from privstats.moments.class_moments import ClassMoments, ClassSums
 from privstats.moments.clip_report import NORM_EDGES, ClipReport, no_records, norm_histogram
+from privstats.moments.device_gram import gram, prefers_limbs
 from privstats.moments.exact_sum import exact_rows, require_known, require_room
 from privstats.moments.grid import Grid, GridChunk, feature_grid, target_grid
 from privstats.moments.input_validation import count_of, tiles, tiles_of_batches
@@ -190,6 +191,7 @@ class DeviceAccumulator:
         self._totals = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name, shape in shapes.items()}
         self._edges = torch.as_tensor(NORM_EDGES, device=device)
         self._norm_counts = torch.zeros(NORM_EDGES.size + 1, dtype=torch.int64, device=device)
+        self._limbs = prefers_limbs(torch, device, self._schema.grid_bits)
         self._device, self._started = device, True
 
     def _add(self, torch: Any, rows: Any, targets: Any) -> None:
@@ -216,13 +218,12 @@ class DeviceAccumulator:
             if letter in totals:
                 totals[letter].index_add_(0, labels, whole**power)
         if "B" in totals:
-            totals["B"] += (grid.T @ grid).to(torch.int64)
+            totals["B"] += gram(torch, grid, limbs=self._limbs)
         if "S" in totals:
             order = torch.argsort(labels, stable=True)
             present, counts = torch.unique_consecutive(labels[order], return_counts=True)
             for label, members in zip(present.tolist(), order.split(counts.tolist()), strict=True):
-                block = grid[members]
-                totals["S"][label] += (block.T @ block).to(torch.int64)
+                totals["S"][label] += gram(torch, grid[members], limbs=self._limbs)
 
     def _add_folds(self, torch: Any, schema: RidgeSchema, grid: Any, targets: Any) -> None:
         wide = targets.to(torch.float64)
@@ -232,7 +233,7 @@ class DeviceAccumulator:
         for fold in torch.unique(folds).tolist():
             members = folds == fold
             rows, values = grid[members], b[members]
-            self._totals["G"][fold] += (rows.T @ rows).to(torch.int64)
+            self._totals["G"][fold] += gram(torch, rows, limbs=self._limbs)
             self._totals["h"][fold] += (rows.T @ values).to(torch.int64)
             self._totals["q"][fold] += values.square().sum().to(torch.int64)
 

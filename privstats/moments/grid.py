@@ -83,7 +83,7 @@ class Grid:
                 self.require_finite(out)  # before the maximum, which would hide minus infinity
                 kept = np.maximum(out, 0.0, out=out)
             np.rint(np.multiply(kept, self.scale, out=out, dtype=np.float64), out=out)
-            squares = arrays_of(out).whole_dots(out, out)
+            squares: NDArray[np.float64] = arrays_of(out).whole_dots(out, out)
         if not np.isfinite(squares).all():
             self.require_finite(rows)
         return squares

@@ -1,0 +1,100 @@
+"""Exact moments on a device: the host's integers, seconds beside a float64 product there, and how often the host waits.
+
+    python -m benchmarks.moments.device --save
+
+On the first CUDA device, or on the host's processor where there is none, which tells of equality and of nothing else.
+How often the host waits for the device is counted by torch's own debug mode.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+import privstats as ps
+from benchmarks.measuring import Row, Tables, command
+from privstats.moments.accumulators import DeviceAccumulator
+from privstats.moments.device_gram import gram, prefers_limbs
+
+SHAPES = ((2_000_000, 40, 10, "NAB"), (50_000, 512, 10, "NAB"), (50_000, 512, 100, "NAS"), (20_000, 2_048, 10, "NAB"))
+QUICK = ((2_000, 16, 3, "NAS"),)
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """How often."""
+    parser.add_argument("--repeats", type=int, default=5)
+
+
+def tables(chosen: argparse.Namespace) -> Tables:
+    """A row per shape."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    shapes, repeats = (QUICK, 1) if chosen.quick else (SHAPES, chosen.repeats)
+    yield "exact moments on a device", [_row(device, *shape, repeats) for shape in shapes]
+
+
+def _row(device: Any, n: int, d: int, classes: int, statistics: str, repeats: int) -> Row:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((n, d)), rng.integers(0, classes, n)
+    radius = float(np.quantile(np.linalg.norm(X[:10_000], axis=1), 0.95))
+    schema = ps.ClassSchema(classes, d, statistics, clip_norm=radius)
+    rows, labels = torch.as_tensor(X, device=device), torch.as_tensor(y, device=device)
+    if _measured(schema, rows, labels) != ps.measure(schema, X, y):
+        raise SystemExit("the device gave other integers than the host")
+    whole = torch.round(rows * (schema.steps / float(rows.norm(dim=1).max())))
+    found = {
+        "float64 product s": _least(device, lambda: rows.T @ rows, repeats),
+        "measure s": _least(device, lambda: _measured(schema, rows, labels), repeats),
+        "second moments by float64 s": _least(device, lambda: gram(torch, whole, limbs=False), repeats),
+        "by limbs s": _least(device, lambda: gram(torch, whole, limbs=True), repeats),
+    }
+    return {
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "the host's processor",
+        "rows": n,
+        "features": d,
+        "statistics": statistics,
+        "limbs": prefers_limbs(torch, device, schema.grid_bits),
+        **found,
+        "measure / product": found["measure s"] / found["float64 product s"],
+        "waits of the host": _waits(lambda: _measured(schema, rows, labels)) if device.type == "cuda" else None,
+    }
+
+
+def _measured(schema: ps.ClassSchema, rows: Any, labels: Any) -> Any:
+    meter = DeviceAccumulator(schema)
+    meter.add(rows, labels)
+    return meter.moments()
+
+
+def _least(device: Any, task: Callable[[], object], repeats: int) -> float:
+    """Seconds until the device has done it."""
+    wait: Callable[[], object] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    taken = []
+    for _ in range(repeats + 1):
+        wait()
+        began = time.perf_counter()
+        task()
+        wait()
+        taken.append(time.perf_counter() - began)
+    return min(taken[1:])
+
+
+def _waits(task: Callable[[], object]) -> int:
+    cuda: Any = torch.cuda
+    cuda.set_sync_debug_mode("warn")
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            task()
+    finally:
+        cuda.set_sync_debug_mode("default")
+    return sum("synchroniz" in str(each.message) for each in said)
+
+
+if __name__ == "__main__":
+    command("moments.device", __doc__, tables, options)

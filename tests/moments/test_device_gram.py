@@ -1,0 +1,73 @@
+"""Products of 8-bit limbs are the integers that float64 products are, and are taken where they are faster."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privstats as ps
+from privstats.moments import accumulators, device_gram
+from privstats.moments.accumulators import DeviceAccumulator
+from privstats.moments.device_gram import gram, prefers_limbs
+from privstats.testing import class_schemas, records, ridge_schemas
+
+torch = pytest.importorskip("torch", reason="torch is an extra")
+DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@given(
+    rows=st.integers(0, 40),
+    columns=st.integers(1, 40),
+    most=st.sampled_from([1, 63, 64, 65, 127, 128, 8128, 8191, 8192]),
+    seed=st.integers(0, 2**16),
+)
+def test_limbs_give_the_integers_of_float64(device, rows, columns, most, seed):
+    rng = np.random.default_rng(seed)
+    whole = rng.choice([-most, most, 0, int(rng.integers(-most, most + 1))], size=(rows, columns)).astype(float)
+    found = gram(torch, torch.as_tensor(whole, device=device), limbs=True)
+    assert found.dtype == torch.int64
+    assert np.array_equal(found.cpu().numpy(), whole.astype(np.int64).T @ whole.astype(np.int64))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_rows_beyond_one_product_are_cut(monkeypatch, device):
+    """At the largest entries a product of two limbs holds 2**18 rows below 2**31."""
+    assert device_gram._ROWS * 64 * 64 < 2**31
+    monkeypatch.setattr(device_gram, "_ROWS", 16)
+    rows = torch.as_tensor(np.random.default_rng(0).integers(-8192, 8193, (100, 5)).astype(float), device=device)
+    assert torch.equal(gram(torch, rows, limbs=True), gram(torch, rows, limbs=False))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@given(data=st.data())
+def test_measuring_by_limbs_is_measuring(device, data):
+    schema = data.draw(st.one_of(class_schemas(statistics="NABSDTF"), ridge_schemas()))
+    X, y = data.draw(records(schema, min_records=1, max_records=40))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(accumulators, "prefers_limbs", lambda _, __, grid_bits: grid_bits <= device_gram._FINEST)
+        meter = DeviceAccumulator(schema)
+        meter.add(torch.as_tensor(X, device=device), torch.as_tensor(y, device=device))
+    assert meter.moments() == ps.measure(schema, X, y)
+
+
+@pytest.mark.parametrize(
+    ("capability", "grid_bits", "kind", "prefers"),
+    [
+        ((8, 6), 12, "cuda", True),
+        ((12, 0), 13, "cuda", True),
+        ((8, 6), 14, "cuda", False),  # h would not fit 8 bits
+        ((9, 0), 12, "cuda", False),  # float64 is fast
+        ((7, 0), 12, "cuda", False),
+        ((6, 1), 12, "cuda", False),  # no 8-bit products
+        ((8, 6), 12, "cpu", False),
+        ((8, 6), 12, "xpu", False),
+    ],
+)
+def test_limbs_are_for_devices_of_slow_float64(capability, grid_bits, kind, prefers):
+    fake = SimpleNamespace(_int_mm=None, cuda=SimpleNamespace(get_device_capability=lambda _: capability))
+    assert prefers_limbs(fake, SimpleNamespace(type=kind), grid_bits) is prefers
+    del fake._int_mm
+    assert not prefers_limbs(fake, SimpleNamespace(type=kind), grid_bits)
