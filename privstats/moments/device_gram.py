@@ -6,11 +6,17 @@ than either. A grid entry is x = 128 h + l with h and l in 8 bits, so
     X'X = 2^14 H'H + 2^7 (H'L + L'H) + L'L,
 
 three products, summed in int32. Each is exact for up to 2^18 rows, since |h| and |l| are at most 64.
+
+Libraries have had releases whose 8-bit products were wrong for some shapes and devices (pytorch/pytorch#106840). So
+each sum is held against the rows by one vector v of signs, for two float64 products of a matrix with a vector
+(Freivalds 1977): X'X v = X'(X v).
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from privstats.errors import PrivstatsError
 
 __all__ = ["gram", "prefers_limbs"]
 
@@ -50,6 +56,9 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
             most 2**13.
         limbs: whether by products of 8-bit numbers.
 
+    Raises:
+        PrivstatsError: the device's products of 8-bit numbers are wrong.
+
     Example:
         >>> import torch
         >>> from privstats.moments.device_gram import gram
@@ -64,10 +73,24 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
     for part in rows.split(_ROWS):
         high, low = _limbs(torch, part)
         mixed = torch._int_mm(high, low.T)[:d, :d].to(torch.int64)
-        total += torch._int_mm(high, high.T)[:d, :d].to(torch.int64) << 14
-        total += (mixed + mixed.T) << 7
-        total += torch._int_mm(low, low.T)[:d, :d]
+        found = torch._int_mm(high, high.T)[:d, :d].to(torch.int64) << 14
+        found += (mixed + mixed.T) << 7
+        found += torch._int_mm(low, low.T)[:d, :d]
+        _require_right(torch, part, found)
+        total += found
     return total
+
+
+def _require_right(torch: Any, rows: Any, found: Any) -> None:
+    """Raise where X'X v is not X'(X v); its entries are below 2**44 sqrt(d), exact in float64 up to 2**18 columns."""
+    places = torch.arange(rows.shape[1], device=rows.device)
+    signs = 1 - 2 * ((places * places * 40_503 + places * 30_011 >> 7) & 1)
+    told = rows.T @ (rows @ signs.to(torch.float64))
+    if not torch.equal((found * signs).sum(dim=1), told.to(torch.int64)):
+        raise PrivstatsError(
+            "this device gave a wrong product of 8-bit numbers, so nothing was measured; measure on the host, with "
+            "X.cpu(), and report the device and torch's version"
+        )
 
 
 def _limbs(torch: Any, rows: Any) -> tuple[Any, Any]:

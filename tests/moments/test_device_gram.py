@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
+from privstats.errors import PrivstatsError
 from privstats.moments import accumulators, device_gram
 from privstats.moments.accumulators import DeviceAccumulator
 from privstats.moments.device_gram import gram, prefers_limbs
@@ -39,6 +40,27 @@ def test_rows_beyond_one_product_are_cut(monkeypatch, device):
     monkeypatch.setattr(device_gram, "_ROWS", 16)
     rows = torch.as_tensor(np.random.default_rng(0).integers(-8192, 8193, (100, 5)).astype(float), device=device)
     assert torch.equal(gram(torch, rows, limbs=True), gram(torch, rows, limbs=False))
+
+
+@pytest.mark.parametrize("wrong", ["one entry", "two products exchanged", "int32 in 24 bits"])
+def test_a_device_that_multiplies_wrongly_is_found(monkeypatch, wrong):
+    """pytorch/pytorch#106840 tells of such devices."""
+    product = torch._int_mm
+
+    def off(a, b):
+        right = product(a, b)
+        if wrong == "one entry":
+            right[3, 2] += 1
+        elif wrong == "two products exchanged":
+            right[[0, 1]] = right[[1, 0]]
+        else:
+            right = right & 0xFFFFFF
+        return right
+
+    monkeypatch.setattr(torch, "_int_mm", off)
+    rows = torch.as_tensor(np.random.default_rng(0).integers(-4000, 4000, (60, 9)).astype(float))
+    with pytest.raises(PrivstatsError, match="measure on the host"):
+        gram(torch, rows, limbs=True)
 
 
 @pytest.mark.parametrize("device", DEVICES)
