@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 import privstats as ps
+from privstats.cli.parts.terminal import new_table, terminal
 from privstats.errors import DataError
 from threat_models.axes import AXES
 
@@ -47,12 +45,12 @@ def list_(json: Json = False) -> None:
     if json:
         typer.echo(jsons.dumps([{"name": a.name, "number": a.number, "goal": a.goal} for a in attacks()], indent=2))
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     for heading in ("#", "attack", "goal", "somebody who"):
         table.add_column(heading)
     for each in attacks():
         table.add_row(str(each.number), each.name, each.goal, each.needs.describe())
-    Console().print(table)
+    terminal().print(table)
 
 
 @attack.command()

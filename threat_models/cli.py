@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 import privstats as ps
+from privstats.cli.parts.terminal import terminal
 
 if TYPE_CHECKING:
     from privstats.randomness import Generator
@@ -187,7 +187,7 @@ def _finish(reports: list[Report], json: bool) -> None:
     if json:
         typer.echo("[" + ",\n".join(report.to_json() for report in reports) + "]")
     else:
-        console = Console()
+        console = terminal()
         for report in reports:
             console.print(report, highlight=False)
     if any(report.violated for report in reports):

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 import privstats as ps
+from privstats.cli.parts.terminal import new_table, terminal
 from privstats.cli.parts.writing import Force, writable
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from privstats.course.document import Written
     from privstats.course.promise import Promise
 
@@ -96,7 +96,7 @@ def check(path: CourseFile, as_json: Json = False) -> None:
 
 
 def _print_check(path: Path, course: Written) -> None:
-    console = Console()
+    console = terminal()
     console.print(_table(course))
     delta = course.first.budget().delta
     whole = f"mu {course.mu:.4g}, epsilon {_epsilon(course):.4g} at delta {delta:g}; spent before the first round"
@@ -208,7 +208,7 @@ def _rows(course: ps.course.Course) -> list[dict[str, Any]]:
 def _table(course: ps.course.Course) -> Table:
     from privstats.course.kinds import kind_of
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     for heading in ("round", "measures", "statistics", "mu", "epsilon", "bytes up"):
         table.add_column(heading, justify="left" if heading in ("measures", "statistics") else "right")
     for label, row in zip(kind_of(course).labels(course), _rows(course), strict=True):

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from privstats.cli.parts.terminal import terminal
 from privstats.files.atomic import atomic_write
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def demo(
     settings = Settings(clients=clients, alpha=alpha, drop=drop, seed=seed, repeats=repeats)
     if out is not None:
         prepare(out)
-    console = Console()
+    console = terminal()
     chosen = TASKS[task.value]
     with progress_bar("aggregating", ticks(chosen, settings)) as advance, threadpool_limits(1):  # products are small
         found = run_demo(chosen, settings, lambda: advance(1))

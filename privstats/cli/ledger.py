@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 import privstats as ps
+from privstats.cli.parts.terminal import escape, new_table, terminal
 from privstats.errors import LedgerError
 from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from privstats.dp import Account, Cap, Spend
 
 __all__ = ["app", "history", "standing"]
@@ -91,7 +90,7 @@ def show(
     if as_json:
         typer.echo(json_text({"head": ledger.head, "accounts": [_document(account) for account in accounts]}))
         return
-    console = Console()
+    console = terminal()
     if not accounts:
         console.print(f"no account yet: privstats ledger cap {path} DATASET opens one", highlight=False, markup=False)
     for account in accounts:
@@ -119,7 +118,7 @@ def skip(
 
 def history(account: Account) -> Table:
     """Every cap and spend, in the order of their records and not of the clock; times are in the JSON."""
-    table = Table(title=escape(account.dataset), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table(escape(account.dataset))
     for name in ("date", "event", "plan", "run", "epsilon", "sent on"):
         table.add_column(name, no_wrap=name != "event")
     events: list[Cap | Spend] = sorted((*account.caps, *account.entries), key=lambda event: event.id)

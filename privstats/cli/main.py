@@ -18,9 +18,9 @@ from typing import Annotated, Any
 
 import click
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
+from privstats.cli.parts.terminal import terminal
 from privstats.errors import PrivstatsError
 from privstats.tables import by_name
 from privstats.version import __version__
@@ -155,7 +155,7 @@ def _code(ending: SystemExit) -> int:
 
 
 def _failed(why: str) -> int:
-    Console(stderr=True).print(
+    terminal(errors=True).print(
         f"[bold red]error:[/] {why.replace('[', chr(92) + '[')}", highlight=False, soft_wrap=True
     )
     return _FAILED

@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 import privstats as ps
 from privstats.cli.parts.options import Target
 from privstats.cli.parts.suggest import suggest
+from privstats.cli.parts.terminal import escape, new_table, terminal
 from privstats.cli.parts.writing import Force, writable
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from privstats.plan import Difference
     from privstats.workflows.unread import Unread
 
@@ -120,7 +119,7 @@ def check(
     if as_json:
         typer.echo(json_text(_checked(plan, plan.budget(crosscheck=crosscheck), found)))  # type: ignore[arg-type]
         return
-    console = Console()
+    console = terminal()
     console.print(plan.budget(crosscheck=crosscheck))  # type: ignore[arg-type]  # an unknown name is refused by name
     console.print()
     facts = _facts(plan, found)
@@ -169,7 +168,7 @@ def diff(
     if as_json:
         typer.echo(json_text(asdict(found)))
         return
-    console = Console()
+    console = terminal()
     if found.changes:
         console.print(_table("changed", [(each.key, each.before, each.after) for each in found.changes]))
     console.print(_effects(found))
@@ -183,7 +182,7 @@ def _effects(found: Difference) -> Table:
 
 
 def _table(title: str, rows: list[Any], *more: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     for heading in (title, "A", "B", *more):
         table.add_column(heading, overflow="fold")
     for row in rows:

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 import privstats as ps
 from privstats.cli.parts.options import Json, SignedBy
+from privstats.cli.parts.terminal import new_table, terminal
 from privstats.cli.parts.verifying import NO, in_words, is_signed, key_of, show_verdicts, unasked
 from privstats.errors import ReleaseError
 from privstats.files.jsonable import json_text
@@ -35,11 +33,11 @@ def show(path: ReleaseFile, as_json: Json = False) -> None:
     if as_json:
         typer.echo(json_text(facts))
         return
-    console = Console()
+    console = terminal()
     for name, value in facts.items():
         if name != "sigma":
             console.print(f"{name.replace('_', ' '):<14} {in_words(value)}", highlight=False, markup=False)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     table.add_column("statistic")
     table.add_column("noise, standard deviation in real units", justify="right")
     for statistic, sigma in release.sigma.items():

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 import privstats as ps
 from privstats.cli.parts.passphrases import PassphraseFile, identity_of
+from privstats.cli.parts.terminal import terminal
 from privstats.cli.parts.writing import Force, writable
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write
@@ -92,7 +92,7 @@ def _write(
         texts.append((registry, json_text(registry_entry(statement)), said))
     if out is not None:
         texts.append((out / PAGE, page_of(statement), f"wrote {PAGE} to {out}"))
-    console = Console()
+    console = terminal()
     for path, text, said in texts:
         earlier = signature_path(path)
         if signer is None and earlier.exists():

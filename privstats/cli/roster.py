@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 import privstats as ps
+from privstats.cli.parts.terminal import escape, new_table, terminal
 from privstats.cli.parts.writing import Force, writable
 from privstats.errors import LocalProtocolError
 from privstats.files.jsonable import json_text
@@ -61,8 +58,8 @@ def show(
     if as_json:
         typer.echo(json_text(_document(roster)))
         return
-    console = Console()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    console = terminal()
+    table = new_table()
     for name in ("client", "name", "public key"):
         table.add_column(name, overflow="fold")
     for place, key in enumerate(roster.publics):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 import privstats as ps
+from privstats.cli.parts.terminal import new_table, terminal
 from privstats.cli.parts.writing import Force, writable
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text, json_value
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["app"]
 
@@ -107,7 +108,7 @@ def epoch(
     if as_json:
         typer.echo(json_text({"nodes": rows}))
         return
-    Console().print(_table(rows))
+    terminal().print(_table(rows))
 
 
 @app.command()
@@ -123,7 +124,7 @@ def show(path: StreamFolder, as_json: Json = False) -> None:
         facts = {"digest": stream.digest, "mechanism": stream.mechanism, "epochs": stream.epochs, "nodes": rows}
         typer.echo(json_text({**facts, "mu": json_value(stream.mu), "sigma": noise}))
         return
-    console = Console()
+    console = terminal()
     console.print(_table(rows))
     place = f"{stream.mechanism}, {len(releases)} of {stream.most} nodes"
     console.print(f"{place}; {_cost(stream)}", highlight=False, soft_wrap=True)
@@ -152,7 +153,7 @@ def _node(stream: ps.Stream, place: int, release: ps.Release | None) -> dict[str
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     for heading in ("node", "epochs", "level", "clients in the sum"):
         table.add_column(heading, justify="right")
     for row in rows:

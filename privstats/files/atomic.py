@@ -1,7 +1,6 @@
 """Atomic file writes, and bounded, validated reads.
 
-A write goes to a file beside the target, which is then renamed; a read has bounds on size and kind. The module also
-parses the header of a safetensors file.
+A write goes to a file beside the target, which is then renamed; a read has bounds on size and kind.
 """
 
 from __future__ import annotations
@@ -13,19 +12,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
 from privstats.errors import PrivstatsError
 from privstats.system import open_private
 
-__all__ = ["atomic_write", "read_whole", "safetensors_metadata", "write_new"]
+__all__ = ["atomic_write", "read_whole", "write_new"]
 
 _MOST_BYTES = 16 << 30
-_MOST_HEADER = 16 << 20
-
-
-class _Header(msgspec.Struct):
-    metadata: dict[str, str] = msgspec.field(name="__metadata__")
 
 
 def read_whole(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str) -> bytes:
@@ -57,25 +49,6 @@ def read_whole(path: str | os.PathLike[str], error: type[PrivstatsError], writer
         if isinstance(failure, PrivstatsError):
             raise
         raise error("the path must not hold a null character; check it") from None
-
-
-def safetensors_metadata(data: bytes) -> dict[str, str]:
-    """The metadata in the header of a safetensors file, or nothing where the bytes are no such file.
-
-    Example:
-        >>> from privstats.files.atomic import safetensors_metadata
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
-        >>> ps.Release.exact(schema, ps.measure(schema, [[0.5, 0.0]], [0])).save("study.release")
-        >>> safetensors_metadata(open("study.release", "rb").read())["format"]
-        'privstats-release'
-    """
-    length = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or length > min(len(data) - 8, _MOST_HEADER):
-        return {}
-    try:
-        return msgspec.json.decode(data[8 : 8 + length], type=_Header).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {}
 
 
 def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = False, durable: bool = True) -> None:

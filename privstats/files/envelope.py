@@ -22,7 +22,8 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from privstats.errors import DataError, PrivstatsError
-from privstats.files.atomic import atomic_write, read_whole, safetensors_metadata
+from privstats.files.atomic import atomic_write, read_whole
+from privstats.files.safetensors_header import safetensors_metadata
 from privstats.files.signing import Signer, Verifier, public_key, signing_key
 
 __all__ = ["FORMATS", "Content", "Format", "PathLike", "Version", "little_endian", "whole_content"]

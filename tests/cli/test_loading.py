@@ -57,4 +57,7 @@ def test_help_is_printed_without_what_computes_and_a_list_without_what_draws_box
 ) -> None:
     modules = loaded(RUN.format(["privstats", *words]))
     assert ("typer.rich_utils" in modules) is boxes
+    assert ("rich.console" in modules) is boxes, (
+        "print by privstats.cli.parts.terminal, which loads rich when it prints"
+    )
     assert not {name.partition(".")[0] for name in modules} & COMPUTES

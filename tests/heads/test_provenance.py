@@ -17,8 +17,8 @@ import privstats as ps
 from privstats import heads
 from privstats.course.alone import alone
 from privstats.errors import HeadError, MissingStatisticError, ReleaseError
-from privstats.files.atomic import safetensors_metadata
 from privstats.files.envelope import Content
+from privstats.files.safetensors_header import safetensors_metadata
 from privstats.heads.persistence import FORMAT
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import HEADS

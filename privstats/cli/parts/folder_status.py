@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from privstats.cli.parts.terminal import escape, new_table, terminal
 from privstats.files.jsonable import json_text
 
 __all__ = ["show"]
@@ -21,13 +18,13 @@ def show(facts: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         typer.echo(json_text(facts))
         return
-    table = Table(box=box.SIMPLE_HEAD, show_header=False, pad_edge=False)
+    table = new_table(header=False)
     table.add_column()
     table.add_column(overflow="fold")
     for name, value in facts.items():
         if value not in ("", [], {}):
             table.add_row(name.replace("_", " "), escape(_text(value)))
-    Console().print(table)
+    terminal().print(table)
 
 
 def _text(value: Any) -> str:

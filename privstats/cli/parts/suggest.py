@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 import privstats as ps
 from privstats.cli.parts.options import Target
+from privstats.cli.parts.terminal import new_table, terminal
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from privstats.workflows.suggest import Choice, Suggestion
 
 __all__ = ["suggest"]
@@ -71,7 +72,7 @@ def _show_found(found: Suggestion, shares: dict[str, float], costs: list[str], a
     if as_json:
         typer.echo(json_text({**asdict(found), **({"shares": shares} if shares else {}), "plan_grid": costs}))
         return
-    console = Console()
+    console = terminal()
     console.print(_table("Clipping, on a grid of 16 bits", found.clips, found))
     console.print(_table(f"Grid, at clip_norm = {found.clip_norm:g}", found.grids, found))
     if found.reference is not None:
@@ -111,7 +112,7 @@ def _show_shares(plan: ps.Plan, reader: str | None, as_json: bool) -> None:
     if as_json:
         typer.echo(json_text({"shares": shares}))
         return
-    console = Console()
+    console = terminal()
     if names and set(shares) != set(sent(plan.schema)):
         console.print(f'\\[schema]\nstatistics = "{"".join(shares)}"', highlight=False)
     _print_shares(console, shares)
@@ -134,12 +135,12 @@ def _show_widths(path: Path | None, variance: float, as_json: bool) -> None:
     if as_json:
         typer.echo(json_text({"half_widths": [asdict(width) for width in widths]}))
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     for name in ("records", "half width", "without noise"):
         table.add_column(name, justify="right")
     for width in widths:
         table.add_row(f"{width.records:,}", f"{width.noisy:.3g}", f"{width.exact:.3g}")
-    console = Console()
+    console = terminal()
     console.print(table)
     console.print(
         "95 % intervals of a slope, per unit of a column behind the transform; residuals of half the target bound. "
@@ -149,7 +150,7 @@ def _show_widths(path: Path | None, variance: float, as_json: bool) -> None:
 
 
 def _table(title: str, choices: tuple[Choice, ...], found: Suggestion) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table(title)
     for name in ("clip norm", "bits", "clipped", "steps", "cov. error", "noise"):
         table.add_column(name, justify="right", no_wrap=True)
     if found.reference is not None:

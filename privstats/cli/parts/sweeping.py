@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from privstats.cli.parts.heads import spelled
 from privstats.cli.parts.output import prepare
+from privstats.cli.parts.terminal import terminal
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
 from privstats.heads.registry import head_class, named
@@ -115,7 +114,7 @@ def _refuse_overwriting(out: Path) -> None:
 
 
 def _show(found: Study) -> None:
-    console = Console()
+    console = terminal()
     result = _over_epsilon(found)
     console.print(means(found) if result is None else table(result))
     for name, score in found.baselines.items():
@@ -166,10 +165,10 @@ def _write(found: Study, out: Path, data: Path) -> None:
     atomic_write(out / _DONE, found.to_json().encode(), shared=True)
     (out / KEPT).unlink(missing_ok=True)
     names = "sweep.json, sweep.csv, draws.csv, figures" + ("" if result is None else " and report.html")
-    Console().print(f"\nwrote {names} to {os.fspath(out)}", highlight=False, soft_wrap=True)
+    terminal().print(f"\nwrote {names} to {os.fspath(out)}", highlight=False, soft_wrap=True)
     if beside := [name for name in found.axes.varied if name != "epsilon"]:
         why = f"no report.html: a page has the axis epsilon alone, and {', '.join(beside)} varied too"
-        Console().print(why, highlight=False, soft_wrap=True)
+        terminal().print(why, highlight=False, soft_wrap=True)
 
 
 def _page(found: Study, result: Sweep, data: Path) -> report.Page:
