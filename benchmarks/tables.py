@@ -52,16 +52,28 @@ def grid_private() -> Cells:
     return _by_grid("LDA accuracy (%) by grid_bits at epsilon 1")
 
 
-def _by_grid(title: str, *first: str) -> Cells:
+def grid_ridge() -> Cells:
+    """docs/moments.md: what the grid costs a regression."""
+    return _by_grid("ridge's test MSE by grid_bits, over that on the finest grid", digits=4)
+
+
+def grid_ridge_private() -> Cells:
+    """docs/moments.md: what the grid costs a regression under privacy."""
+    return _by_grid("ridge's test MSE by grid_bits, over that on the finest grid, at epsilon 1", digits=4)
+
+
+def _by_grid(title: str, *first: str, digits: int = 2) -> Cells:
     rows = results("moments.grid")[title]
+    what = next(iter(rows[0]))
     steps = (*first, *(key for key in rows[0] if key.endswith("bits")))
     columns = (*steps, "standard error")
-    lines = ([NAMES.get(row["features"], "AG News"), *(_cell(row[key]) for key in columns)] for row in rows)
-    return [["features", *steps, "one standard error"], *lines]
+    names = {**NAMES, "mnist5k": "MNIST", "letter": "Letter", "agnews": "AG News"}
+    lines = ([names.get(row[what], row[what]), *(_cell(row[key], digits) for key in columns)] for row in rows)
+    return [[what, *steps, "one standard error"], *lines]
 
 
-def _cell(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.2f}"
+def _cell(value: float | str, digits: int) -> str:
+    return value if isinstance(value, str) else f"{value:.{digits}f}"
 
 
 def sums() -> Cells:
@@ -272,7 +284,7 @@ _MANY_UPLOADS: dict[str, Shown] = {
 }
 
 TABLES: Tables = {
-    **by_name(grid, grid_private, sums, names, graphs, sessions, heads_without_noise, heads_under_privacy),
+    **by_name(grid, grid_private, grid_ridge, grid_ridge_private, sums, names, graphs, sessions, heads_without_noise, heads_under_privacy),
     **by_name(deliberate_bugs),
     **engine_tables.TABLES,
     "heads_public": Table("heads.public", "accuracy, %: ", _PUBLIC, ("data, public records", _with_public)),
