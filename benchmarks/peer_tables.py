@@ -7,12 +7,13 @@ the same kind of promise: behind by more than twice the standard error of the di
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.measuring import Row, Rows, results
 from benchmarks.table import Cells, Tables, by_name, titled
 
-__all__ = ["ALPHAS", "DATA", "TABLES", "lost", "rows_of"]
+__all__ = ["ALPHAS", "DATA", "TABLES", "choice_gains", "lost", "party_leads", "rows_of"]
 
 DATA: Mapping[str, str] = {
     "digits": "digits",
@@ -21,6 +22,7 @@ DATA: Mapping[str, str] = {
     "fmnist": "Fashion-MNIST",
 }
 PARTY_DATA: Mapping[str, str] = {**DATA, "agnews": "AG News"}
+PARTY_EPSILONS = ("1", "3", "8")
 ALPHAS = ("0.1", "0.5")
 _EXACT, _PRIVATE = "without differential privacy: ", "under differential privacy: "
 _OURS, _POOLED = "privstats", "pooled"
@@ -64,28 +66,70 @@ def peers_private_parties() -> Cells:
 
 def peers_parties() -> Cells:
     """Whole parties by one direction of each and by DP-FedAvg, with a site's rows and without; bold is a loss."""
-    epsilons = ("1", "3", "8")
-    lines = [["data", "parties", "alpha", "system", *epsilons]]
-    for title, rows in titled("peers.parties", "whole parties protected, accuracy in %: "):
-        name, parties, alpha = title.split(", ")
-        lead = [PARTY_DATA[name], parties.split()[0], _short(alpha.split()[1])]
+    lines = [["data", "parties", "alpha", "system", *PARTY_EPSILONS]]
+    for (name, parties, alpha), rows in _of_parties():
+        lead = [PARTY_DATA[name], str(parties), _short(alpha)]
         for place, row in enumerate(rows):
             rivals = [each for each in rows if _rivals(row["system"], each["system"])]
-            cells = [_party_cell(row, rivals, each) for each in epsilons]
+            cells = [_party_cell(row, rivals, each) for each in PARTY_EPSILONS]
             lines.append([*(lead if not place else [""] * 3), row["system"], *cells])
     return lines
 
 
+def party_leads(system: str, rivals: str) -> Iterator[tuple[str, float, float]]:
+    """For each cell of whole parties the data, and by how much a system leads the better of some others: in points, and
+    in standard errors of the difference from the one that is nearest in these.
+
+    Args:
+        system: of ours.
+        rivals: a regular expression that matches the whole name of each of the others.
+    """
+    for (name, _, _), rows in _of_parties():
+        own = next(row for row in rows if row["system"] == system)
+        others = [row for row in rows if re.fullmatch(rivals, row["system"])]
+        for epsilon in PARTY_EPSILONS:
+            points, errors = zip(*(_lead(own, other, epsilon) for other in others), strict=True)
+            yield PARTY_DATA[name], min(points), min(errors)
+
+
+def choice_gains(choice: str) -> Iterator[tuple[str, float, float]]:
+    """For each cell of what else parties could send the data, and what a choice gains over one direction: in points,
+    and in standard errors of the gain."""
+    for (name, _, _), rows in _of_parties("party_choices", "what else whole parties could send"):
+        row = next(row for row in rows if row["choice"] == choice)
+        for epsilon in PARTY_EPSILONS:
+            gain = row[f"eps {epsilon}"]
+            yield PARTY_DATA[name], gain, gain / row[f"se {epsilon}"] if gain else 0.0
+
+
+def _of_parties(
+    benchmark: str = "parties", about: str = "whole parties protected"
+) -> list[tuple[tuple[str, int, str], Rows]]:
+    """Data, parties and alpha with the rows of whole parties, in the order of the page."""
+
+    def key(title: str) -> tuple[str, int, str]:
+        name, parties, alpha = title.split(", ")
+        return name, int(parties.split()[0]), alpha.split()[1]
+
+    found = [(key(title), rows) for title, rows in titled(f"peers.{benchmark}", f"{about}, accuracy in %: ")]
+    return sorted(found, key=lambda each: (list(PARTY_DATA).index(each[0][0]), *each[0][1:]))
+
+
+def _lead(row: Row, other: Row, epsilon: str) -> tuple[float, float]:
+    """By how much a row is ahead of another, in points and in standard errors of the difference."""
+    points = row[f"eps {epsilon}"] - other[f"eps {epsilon}"]
+    return points, points / math.hypot(row[f"se {epsilon}"], other[f"se {epsilon}"])
+
+
 def peers_party_choices() -> Cells:
-    """What else whole parties could send: a row per data set, partition and choice, a column per epsilon."""
-    epsilons = ("1", "3", "8", "20")
-    lines = [["data", "alpha", "sent", *epsilons]]
-    for title, rows in titled("peers.party_choices", "what else whole parties could send, accuracy in %: "):
-        name, alpha = title.split(", ")
-        lead = [PARTY_DATA[name], _short(alpha.split()[1])]
+    """What else whole parties could send: accuracy of one direction, and what each other choice gains over it."""
+    lines = [["data", "parties", "alpha", "sent", *PARTY_EPSILONS]]
+    for (name, parties, alpha), rows in _of_parties("party_choices", "what else whole parties could send"):
+        lead = [PARTY_DATA[name], str(parties), _short(alpha)]
         for place, row in enumerate(rows):
-            cells = [f"{row[f'eps {each}']:.1f}" for each in epsilons]
-            lines.append([*(lead if not place else [""] * 2), row["choice"], *cells])
+            shown = "{:+.1f} ± {:.1f}" if place else "{:.1f} ± {:.1f}"
+            cells = [shown.format(row[f"eps {each}"], row[f"se {each}"]) for each in PARTY_EPSILONS]
+            lines.append([*(lead if not place else [""] * 3), row["choice"], *cells])
     return lines
 
 
@@ -198,16 +242,15 @@ def _accuracy(rows: Rows, name: str, rivals: Rows) -> str:
 def _rivals(system: str, other: str) -> bool:
     """Whether the other is another's, and both know a site's rows or neither does."""
     return (
-        not other.startswith(_OURS)
+        other.startswith("DP-FedAvg")
         and len({each.endswith(("centred", "site's rows")) for each in (system, other)}) == 1
     )
 
 
 def _party_cell(row: Row, rivals: Rows, epsilon: str) -> str:
     """Bold where ours is behind by more than twice the standard error of the difference."""
-    name, error = f"eps {epsilon}", f"se {epsilon}"
-    shown = f"{row[name]:.1f} ± {row[error]:.1f}"
-    behind = any(each[name] - row[name] > 2 * math.hypot(row[error], each[error]) for each in rivals)
+    shown = f"{row[f'eps {epsilon}']:.1f} ± {row[f'se {epsilon}']:.1f}"
+    behind = any(_lead(row, each, epsilon)[1] < -2 for each in rivals)
     return f"**{shown}**" if row["system"].startswith(_OURS) and behind else shown
 
 

@@ -109,13 +109,14 @@ def canary(
     json: Json = False,
 ) -> None:
     """Prove a lower bound on mu and epsilon from releases with and without a group of canaries."""
-    from privstats.schema import of_records
+    from privstats.schema import PartySchema, of_records
     from threat_models.audits.canary import audit_canary
     from threat_models.audits.pure import audit_epsilon
 
     target, bounded = _target(path), audit_epsilon
     if not target.privacy.pure:
-        of_records(target.schema)
+        if not isinstance(target.schema, PartySchema):
+            of_records(target.schema)
         bounded = audit_canary
     _finish([bounded(target, _rng(seed), trials=trials, confidence=confidence)], json)
 

@@ -104,7 +104,7 @@ def _audits(target: Target, rng: Generator, trials: int | None) -> list[Callable
         *dropouts,
         *search,
         lambda: audit_noise(target, rng, trials=trials or _SESSIONS),
-        *(canary if isinstance(target.schema, ClassSchema | RidgeSchema) else ()),
+        *(canary if isinstance(target.schema, ClassSchema | RidgeSchema | PartySchema) else ()),
     ]
 
 

@@ -8,8 +8,9 @@ nothing to tune. "Centred": scores of ``x - m`` without an intercept, m the mean
 reads; a site that serves a model has its rows. "Site's rows": what our head does with them, for DP-FedAvg at the recipe
 that is best where it is centred. Ours is the library's own measurement, noise and release (central noise, which the
 server would add after unmasking); masks are left out, because they cancel. `se` is the standard error over the draws,
-of the partition and of all that is drawn. With ``--ours`` the saved rows of DP-FedAvg stay, and its saved recipes are
-used.
+of the partition and of all that is drawn. FedAvg without noise or clip, of as many rounds as DP-FedAvg has at most,
+says what could be reached without a promise. With ``--ours`` the saved recipes of DP-FedAvg are used, and its saved
+rows stay where they have as many draws.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ TITLE = "whole parties protected, accuracy in %: "
 PARTIES, ALPHAS, EPSILONS, DRAWS = (20, 100), (0.1, 0.5), (1.0, 3.0, 8.0), 10
 _CLIPS, _ROUNDS, _RATES, _LOCAL, _MANY = (0.3, 1.0, 3.0, 10.0), (1, 3), (4.0, 16.0, 64.0, 256.0), (5, 20, 80), 8
 _ONE, _CENTRED, _SITE = "DP-FedAvg, one round", ", centred", ", site's rows"
+_PLAIN = "FedAvg, no promise"
 
 Array = NDArray[np.float32]
 
@@ -65,13 +67,13 @@ class Descent:
     def weights(self, peer: DPFedAvg, noise: np.random.Generator | None) -> Array:
         """The weights after all rounds, ``(d + 1, C)``; without noise where there is no generator."""
         W = softmax.blank(self.shards.features, self.shards.classes)
-        spread = peer.multiplier * peer.clip / len(self.shards.parts)
         for turn in range(1, peer.rounds + 1):
             moved = self._from_zero(peer) if turn == 1 else self._locally(W, peer.rate, peer.local, turn)
             lengths = np.sqrt(np.square(moved).sum(axis=(1, 2)))
             clipped = moved * np.minimum(1.0, peer.clip / np.maximum(lengths, 1e-30))[:, None, None]
             W = np.asarray(W + clipped.mean(axis=0), np.float32)
             if noise is not None:
+                spread = peer.multiplier * peer.clip / len(self.shards.parts)
                 W += np.float32(spread) * noise.standard_normal(W.shape, np.float32)
         return W
 
@@ -132,10 +134,13 @@ class Draw:
         return 100 * float(head.score(shards.X_test.astype(np.float64), shards.y_test))
 
     def theirs(self, peer: DPFedAvg, view: str, draw: int = 0) -> float:
-        """The score of DP-FedAvg, whose weights are the same however the site's rows are used."""
-        shards, key = self.shards, (peer, draw)
+        """The score of DP-FedAvg, whose weights are the same however the site's rows are used; without noise where it
+        promises nothing."""
+        shards, promised = self.shards, math.isfinite(peer.epsilon)
+        key = (peer, draw if promised else 0)
         if key not in self._weights:
-            self._weights[key] = self.descent.weights(peer, np.random.default_rng((shards.seed, draw, 7)))
+            noise = np.random.default_rng((shards.seed, draw, 7)) if promised else None
+            self._weights[key] = self.descent.weights(peer, noise)
         W = self._weights[key]
         if not view:
             return shards.accuracy(softmax.scores(W, shards.X_test))
@@ -159,21 +164,39 @@ GRID: Sequence[Recipe] = tuple(itertools.product(_CLIPS, _ROUNDS, _RATES, _LOCAL
 def rows_of(draws: Sequence[Draw], grid: Sequence[Recipe], saved: Iterable[Row] = ()) -> Iterator[Row]:
     """A row per system, with and without the site's rows; DP-FedAvg once more with one round, as ours has.
 
-    Rows of DP-FedAvg are those of ``saved`` where it has them.
+    Rows of DP-FedAvg are those of ``saved`` where it has them with as many draws, and have its recipes where it has
+    others.
     """
     kept = {row["system"]: row for row in saved}
     for view in (_CENTRED, ""):
         theirs = [
-            kept.get(f"{name}{view}") or {"system": f"{name}{view}", **_descended(draws, grid, view, rounds)}
+            _kept(draws, view, kept.get(f"{name}{view}"))
+            or {"system": f"{name}{view}", **_descended(draws, grid, view, rounds)}
             for name, rounds in ((_ONE, 1), ("DP-FedAvg", _MANY))
         ]
         site = _SITE if view else ""
         ours = {e: [draw.ours(e, site) for draw in draws] for e in EPSILONS}
         yield {"system": f"privstats, one direction{site}", **_summed(ours)}
         if site:
-            peers = {e: DPFedAvg(e, *_recipe(theirs[0][f"recipe {e:g}"])) for e in EPSILONS}
-            yield {"system": f"{_ONE}{site}", **_scored(draws, peers, site)}
+            yield {"system": f"{_ONE}{site}", **_scored(draws, _recipes(theirs[0]), site)}
         yield from theirs
+        if site:
+            plain = kept.get(f"{_PLAIN}{view}", {"draws": 0})
+            yield plain if plain["draws"] == len(draws) else _unprotected(draws, grid, view)
+
+
+def _kept(draws: Sequence[Draw], view: str, row: Row | None) -> Row | None:
+    """A saved row of DP-FedAvg, or one of its recipes where it has another number of draws."""
+    if row is None or row["draws"] == len(draws):
+        return row
+    return {"system": row["system"], **_scored(draws, _recipes(row), view)}
+
+
+def _unprotected(draws: Sequence[Draw], grid: Sequence[Recipe], view: str) -> Row:
+    """FedAvg without clip and noise, tuned on the first draw: one number, whatever the epsilon."""
+    tried = dict.fromkeys(DPFedAvg(math.inf, math.inf, _MANY, rate, local) for _, _, rate, local in grid)
+    peer = max(tried, key=lambda peer: draws[0].theirs(peer, view))
+    return {"system": f"{_PLAIN}{view}", **_scored(draws, dict.fromkeys(EPSILONS, peer), view)}
 
 
 def _descended(draws: Sequence[Draw], grid: Sequence[Recipe], view: str, rounds: int) -> Row:
@@ -188,6 +211,11 @@ def _scored(draws: Sequence[Draw], peers: Mapping[float, DPFedAvg], view: str) -
     """The scores of DP-FedAvg, and its recipes."""
     scores = {e: [draw.theirs(peer, view) for draw in draws] for e, peer in peers.items()}
     return {**_summed(scores), **{f"recipe {e:g}": str(peer) for e, peer in peers.items()}}
+
+
+def _recipes(row: Row) -> Mapping[float, DPFedAvg]:
+    """What a row was scored with, by epsilon."""
+    return {epsilon: DPFedAvg(epsilon, *_recipe(row[f"recipe {epsilon:g}"])) for epsilon in EPSILONS}
 
 
 def _recipe(text: str) -> Recipe:
@@ -216,16 +244,17 @@ def options(parser: argparse.ArgumentParser) -> None:
     """What to compare."""
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="all if omitted")
     parser.add_argument("--parties", nargs="+", type=int, choices=PARTIES, default=list(PARTIES))
+    parser.add_argument("--alphas", nargs="+", type=float, choices=ALPHAS, default=list(ALPHAS))
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--keep", action="store_true", help="keep saved tables that this run does not measure")
-    parser.add_argument("--ours", action="store_true", help="keep the saved rows and recipes of DP-FedAvg")
+    parser.add_argument("--ours", action="store_true", help="keep the saved recipes of DP-FedAvg, and its rows")
 
 
 def tables(options: argparse.Namespace) -> Tables:
     """A table per data set, number of parties and partition."""
     found = dict(results("peers.parties")) if options.keep or options.ours else {}
     kept, few = dict(found) if options.keep else {}, options.quick
-    for (name, split), parties, alpha in itertools.product(_splits(options), options.parties, ALPHAS):
+    for (name, split), parties, alpha in itertools.product(_splits(options), options.parties, options.alphas):
         draws = [Draw(dealt(split, parties, alpha, seed)) for seed in range(2 if few else options.draws)]
         title = f"{TITLE}{name}, {parties} parties, alpha {alpha:g}"
         kept.pop(title, None)

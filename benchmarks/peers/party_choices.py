@@ -1,11 +1,12 @@
 """What else whole parties could send at the same promise: another direction, several, or a second round.
 
-    python -m benchmarks.peers.party_choices [--quick] --save [--tasks digits agnews cifar10]
+    python -m benchmarks.peers.party_choices [--quick] --save [--keep] [--tasks digits agnews cifar10]
 
-In floats, without grid and masks: twenty parties, central noise, add-remove. Every choice is read as the head reads it,
-with the site's rows (the test rows without labels), but for the row that says so. Several directions of one party have
-lengths whose squares add up to 1, and the head adds them. Two rounds have half of mu^2 each: the second descends from
-the first's sum at a length that is **the best on the test rows**, and its moves are added.
+In floats, without grid and masks: central noise, add-remove. Every choice is read as the head reads it, with the site's
+rows (the test rows without labels), but for the row that says so. Several directions of one party have lengths whose
+squares add up to 1, and the head adds them. Two rounds have half of mu^2 each: the second descends from the first's sum
+at a fixed length, and its moves are added. All choices of a draw have the same noise, so what one gains over one
+direction is known better than either; `se` is the standard error of that gain, or of the accuracy of one direction.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data import agnews, private_tasks
-from benchmarks.measuring import Row, Tables, command
+from benchmarks.measuring import Row, Tables, command, results, standard_error
 from benchmarks.peers.interface import DELTA, Part, Shards, dealt
 from privstats.dp.gaussian import gaussian_mu
 from privstats.heads.estimates.site import site_weights
 
-__all__ = ["rows_of"]
+__all__ = ["PARTIES", "TITLE", "rows_of"]
 
-TASKS, ALPHAS, EPSILONS = ("digits", "cifar10", "agnews"), (0.1, 0.5), (1.0, 3.0, 8.0, 20.0)
+TASKS, PARTIES, ALPHAS, EPSILONS = ("digits", "cifar10", "agnews"), (20, 100), (0.1, 0.5), (1.0, 3.0, 8.0)
 TITLE = "what else whole parties could send, accuracy in %: "
-_PARTIES, _DRAWS, _STEPS, _LENGTHS = 20, 2, 30, (4.0, 16.0)
+_DRAWS, _STEPS, _LENGTHS = 10, 30, (16.0, 32.0)
 _SENT, _CENTRED = "one direction", "one direction, the site's mean alone"
 
 Array: TypeAlias = NDArray[np.floating[Any]]
@@ -80,7 +81,8 @@ def scores_of(shards: Shards) -> Iterator[tuple[str, float, float]]:
     """Choice, epsilon and score."""
     C, centred = shards.classes, shards.X_test.astype(np.float64)
     centred = centred - centred.mean(axis=0)
-    noise = np.random.default_rng(shards.seed).standard_normal((2, C, shards.features))
+    drawn = np.random.default_rng(shards.seed).standard_normal((2, C, shards.features))
+    noise = drawn.sum(axis=0) / math.sqrt(2)
 
     def score(weights: Array) -> float:
         return shards.accuracy(centred @ weights.T)
@@ -91,14 +93,14 @@ def scores_of(shards: Shards) -> Iterator[tuple[str, float, float]]:
         summed = sum(_unit(each) for each in itertools.chain(*sent)) / count
         for epsilon in EPSILONS:
             sigma = count / gaussian_mu(epsilon, DELTA)
-            noisy = summed + sigma * noise[0]
+            noisy = summed + sigma * noise
             yield name, epsilon, score(site_weights(noisy, sigma, centred))
             if name == _SENT:
                 yield _CENTRED, epsilon, score(noisy)
-                first = summed + math.sqrt(2) * sigma * noise[0]
-                moved = [_moves(shards, length * _unit(first)) for length in _LENGTHS]
-                both = [first + each + math.sqrt(2) * sigma * noise[1] for each in moved]
-                yield "two rounds", epsilon, max(score(site_weights(each, 2 * sigma, centred)) for each in both)
+                first = summed + math.sqrt(2) * sigma * drawn[0]
+                for length in _LENGTHS:
+                    both = first + _moves(shards, length * _unit(first)) + math.sqrt(2) * sigma * drawn[1]
+                    yield f"two rounds, length {length:g}", epsilon, score(site_weights(both, 2 * sigma, centred))
 
 
 def _moves(shards: Shards, start: Array) -> Array:
@@ -110,28 +112,39 @@ def _unit(V: Array) -> Array:
 
 
 def rows_of(draws: Sequence[Shards]) -> list[Row]:
-    """The mean score of every choice."""
+    """The mean score of one direction, and what every other choice gains over it, draw by draw."""
     found: dict[str, dict[float, list[float]]] = {}
     for name, epsilon, score in itertools.chain.from_iterable(map(scores_of, draws)):
         found.setdefault(name, {}).setdefault(epsilon, []).append(score)
-    return [
-        {"choice": name, **{f"eps {epsilon:g}": float(np.mean(each)) for epsilon, each in by.items()}}
-        for name, by in found.items()
-    ]
+    rows = []
+    for name, by in found.items():
+        row: dict[str, Any] = {"choice": name, "draws": len(draws)}
+        for epsilon, scores in by.items():
+            values = np.array(scores) - (0.0 if name == _SENT else np.array(found[_SENT][epsilon]))
+            row |= {f"eps {epsilon:g}": float(values.mean()), f"se {epsilon:g}": standard_error(values)}
+        rows.append(row)
+    return rows
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """What to compare."""
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), help="all if omitted")
+    parser.add_argument("--parties", nargs="+", type=int, choices=PARTIES, default=list(PARTIES))
+    parser.add_argument("--keep", action="store_true", help="keep saved tables that this run does not measure")
 
 
 def tables(options: argparse.Namespace) -> Tables:
-    """A table per data set and partition."""
+    """A table per data set, number of parties and partition."""
     few, names = options.quick, ("digits",) if options.quick else options.tasks
+    kept = dict(results("peers.party_choices")) if options.keep else {}
     for task in (*private_tasks(bundled_only=few), *(() if few else agnews())):
-        for alpha in (ALPHAS[1:] if few else ALPHAS) if task.name in names else ():
-            draws = [dealt(task.transformed(), _PARTIES, alpha, seed) for seed in range(1 if few else _DRAWS)]
-            yield f"{TITLE}{task.name}, alpha {alpha:g}", rows_of(draws)
+        cells = itertools.product(options.parties, ALPHAS) if task.name in names else ()
+        for parties, alpha in itertools.islice(cells, 1) if few else cells:
+            draws = [dealt(task.transformed(), parties, alpha, seed) for seed in range(2 if few else _DRAWS)]
+            title = f"{TITLE}{task.name}, {parties} parties, alpha {alpha:g}"
+            kept.pop(title, None)
+            yield title, rows_of(draws)
+    yield from ((title, rows) for title, rows in kept.items() if title != "machine")
 
 
 if __name__ == "__main__":

@@ -141,6 +141,39 @@ def test_a_recipe_is_read_as_it_was_printed():
     assert DPFedAvg(8.0, *parties._recipe(str(peer))) == peer
 
 
+def test_rows_of_as_many_draws_stay_and_others_are_scored_at_their_recipes(digits):
+    """A longer run of ours searches no recipe anew, and compares draws of one number alone."""
+    draws = [parties.Draw(replace(digits, seed=seed)) for seed in range(2)]
+    saved = list(parties.rows_of(draws, parties.GRID[:2]))
+    again = {row["system"]: row for row in parties.rows_of(draws, (), saved)}
+    assert again == {row["system"]: row for row in saved}
+    few = [{**row, "eps 8": -1.0, "draws": 1} for row in saved if row["system"].startswith("DP-")]
+    plain = next(row for row in saved if row["system"] == "FedAvg, no promise, centred")
+    scored = {row["system"]: row for row in parties.rows_of(draws, (), [*few, plain])}
+    assert scored == again
+    assert len({plain[f"eps {epsilon:g}"] for epsilon in parties.EPSILONS}) == 1
+    assert all(plain["eps 8"] > row["eps 1"] for row in saved if row != plain)
+
+
+def test_cells_of_whole_parties_are_counted_by_the_nearest_rival(monkeypatch):
+    def row(system, *accuracies):
+        cells = {f"eps {e}": a for e, a in zip(("1", "3", "8"), accuracies, strict=True)}
+        return {"system": system, **cells, **{f"se {e}": 1.0 for e in ("1", "3", "8")}}
+
+    rows = [
+        row("ours", 10, 20, 30),
+        row("DP, centred", 9, 25, 20),
+        row("DP, one, centred", 2, 21, 29),
+        row("DP", *[99] * 3),
+    ]
+    found = {f"{parties.TITLE}fmnist, {count} parties, alpha 0.1": rows for count in (100, 20)}
+    monkeypatch.setattr("benchmarks.table.results", lambda name: found)
+    leads = list(peer_tables.party_leads("ours", "DP(, one)?, centred"))
+    assert [points for _, points, _ in leads] == [1, -5, 1] * 2
+    assert [errors for _, _, errors in leads] == pytest.approx([each / math.sqrt(2) for each in (1, -5, 1)] * 2)
+    assert [line[1] for line in peer_tables.peers_parties()[1::4]] == ["20", "100"]
+
+
 @pytest.mark.parametrize("epsilon", [0.3, 8.0])
 def test_flowers_own_accountant_agrees_with_the_noise_of_dp_fedavg(epsilon):
     """Its Renyi accountant is an upper bound of the exact composition that the noise is sized by."""

@@ -1,5 +1,6 @@
 """What refinement is compared with is what it says: clipped gradients, and the same course in real numbers."""
 
+import argparse
 import dataclasses
 import math
 import statistics
@@ -175,6 +176,16 @@ def test_without_noise_descent_on_squares_ends_at_least_squares(sample):
     least = np.linalg.lstsq(X, y, rcond=None)[0]
     for weights in (last[0], tail[0]):
         assert np.square(y - X @ weights).mean() < 1.03 * np.square(y - X @ least).mean()
+
+
+def test_every_run_keeps_what_was_measured_before(monkeypatch):
+    """No code of today measures that row again."""
+    before, today = ({"model": name, "eps 3": 0.1} for name in ("refined, T = 24, before", "refined, T = 24"))
+    title = regression.TITLE + "diabetes"
+    monkeypatch.setattr(regression, "results", lambda _: {title: [today, before]})
+    run = partial(argparse.Namespace, quick=False, data=[], epsilons=[3.0], draws=1, models=[])
+    assert dict(regression.tables(run(keep=False))) == {title: [before]}
+    assert dict(regression.tables(run(keep=True))) == {title: [before, today]}
 
 
 @pytest.mark.parametrize("problem", regression.PROBLEMS, ids=lambda problem: problem.name)

@@ -343,9 +343,9 @@ MUTANTS: dict[str, Mutant] = {
     "parties replaced as if added": Mutant(
         "the exchange of two parties is calibrated as if one had come",
         name_in("privstats.dp.sensitivity", "_party_square", bugs.parties_as_added),
-        "shares",
+        "parties",
         (_PARTIES + "test_the_noise_is_one_over_mu_for_a_party_that_comes_and_twice_that_for_an_exchange",),
-        (),
+        (*_SEARCH, "canary"),
     ),
     "directions rounded and not shortened": Mutant(
         "a party's direction is rounded to the nearest steps, and nothing bounds the whole numbers",

@@ -20,7 +20,7 @@ from tests.mutation.planting import planted
 from threat_models.audits.budget import audit_budget
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.noise import audit_noise
-from threat_models.audits.sensitivity import audit_sensitivity
+from threat_models.audits.searches import search_of
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
 from threat_models.sharp import SHARP, violations
@@ -35,7 +35,7 @@ _ATTACK_TRIALS = 1000
 
 AUDITS: Mapping[str, Callable[[Target, Generator], Report]] = {
     "budget": lambda target, rng: audit_budget(target),
-    "sensitivity": lambda target, rng: audit_sensitivity(target, rng, starts=4),
+    "sensitivity": lambda target, rng: search_of(target.schema)(target, rng, starts=4),
     "noise": lambda target, rng: audit_noise(target, rng),
     "canary": lambda target, rng: audit_canary(target, rng, trials=_CANARY_TRIALS),
 }

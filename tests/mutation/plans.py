@@ -10,9 +10,11 @@ from privstats.randomness import seeded
 __all__ = ["plan_of"]
 
 _CLASSES = ps.ClassSchema(3, 8, "NAB", 1.0)
+_PARTIES = ps.PartySchema(3, 8)
 _FOLDS = ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=2.0, folds=3)
 _RECORD = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
 _CLIENT = {**_RECORD, "unit": "client", "max_records_per_client": 50}
+_PARTY = {**_CLIENT, "max_records_per_client": 1, "adjacency": "replace-one"}
 _PANEL = tuple(ps.secagg.Identity.generate(seeded(place).bytes).public.hex() for place in range(3))
 _Q = {"G": 0.1, "h": 0.1, "q": 0.8}
 
@@ -28,6 +30,7 @@ def plan_of(name: str) -> Plan:
         "local": (_CLASSES, 0, {"model": "local", **_RECORD}),
         "clip": (_CLASSES, 0, {"model": "distributed", **_CLIENT, "client_clip": 5.0}),
         "client": (_CLASSES, 0, {"model": "central", **_CLIENT}),
+        "parties": (_PARTIES, 0, {"model": "distributed", **_PARTY}),
         "ridge": (_FOLDS, 0, {"model": "central", **_RECORD}),
         "ridge swap": (_FOLDS, 0, {"model": "central", **_RECORD, "adjacency": "replace-one", "shares": _Q}),
     }[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -9,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from privstats import session
+from privstats.course import Rounds
+from privstats.course.recipes import RidgeRounds
 from privstats.dp import mechanisms
 from privstats.dp.calibration import Noise, calibrate
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import GradientSchema
+from privstats.schema import GradientSchema, MeanSchema
 
-right_draw = mechanisms._draw
+right_draw, right_priced, right_mean = mechanisms._draw, Rounds.priced, RidgeRounds.mean
 
 
 def of_the_first_epoch(right: Any) -> Any:
@@ -70,3 +73,13 @@ def anybody_begins(right: Any) -> Any:
 
 class NeverApart:
     """In the place of ``Apart``: no course is one."""
+
+
+def without_the_mean(course: Rounds) -> tuple[Plan, ...]:
+    """The price of a course whose second session is not on its bill."""
+    return tuple(plan for plan in right_priced.__get__(course) if plan is not course.mean)
+
+
+def mean_of_rows(recipe: RidgeRounds) -> MeanSchema:
+    """The mean of the rows behind the first plan's transform, whatever their lengths are."""
+    return replace(right_mean.__get__(recipe), transform=recipe.first.transform)

@@ -5,6 +5,8 @@ The audits of one plan see none of them; those of a course and of a stream do, i
 
 from __future__ import annotations
 
+from privstats.course import Rounds
+from privstats.course.recipes import RidgeRounds
 from privstats.plan import Plan
 from tests.mutation import stream_bugs
 from tests.mutation.mutant import Mutant
@@ -14,6 +16,7 @@ __all__ = ["STREAM_MUTANTS"]
 
 _WEIGHING = "tests/course/test_weighing.py::"
 _ROUNDS = "tests/course/test_rounds.py::"
+_ROUNDS_MEAN = "tests/course/test_rounds_mean.py::"
 _REGISTRY = "tests/course/test_registry.py::"
 _ALONE = "tests/course/test_alone.py::"
 _FOUND = "tests/threat_models/audits/test_stream.py::"
@@ -72,6 +75,20 @@ STREAM_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.dp.ledger", "check_mark", stream_bugs.anybody_begins),
         "central",
         (_REGISTRY + "test_a_charge_that_somebody_makes_by_hand_is_refused_by_the_ledger",),
+        (),
+    ),
+    "mean of a course not charged": Mutant(
+        "a regression's course is priced without the mean of its rows' directions",
+        member(Rounds, "priced", property(stream_bugs.without_the_mean)),
+        "",
+        (_ROUNDS_MEAN + "test_the_mean_takes_a_twentieth_and_the_whole_keeps_its_promise",),
+        (),
+    ),
+    "mean of rows and not of directions": Mutant(
+        "the mean of a regression sums rows as they are, without UnitNorm before them",
+        member(RidgeRounds, "mean", property(stream_bugs.mean_of_rows)),
+        "",
+        (_ROUNDS_MEAN + "test_what_it_sums_are_the_rows_directions",),
         (),
     ),
 }

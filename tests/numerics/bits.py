@@ -83,6 +83,15 @@ def within_sums() -> Iterable[bytes]:
     yield flatten(ps.measure(ps.WithinSchema(_C, _D, 8.0, pull=0.1, n_max=500), X, y)).tobytes()
 
 
+def directions_of_parties() -> Iterable[bytes]:
+    X, y = _records(400)
+    order = np.random.default_rng(5).permutation(len(X))
+    for chain in ((), *_CHAINS):
+        schema = ps.PartySchema(_C, T.output_features(chain, _D), transform=chain)
+        yield from _batched(schema, X, y)
+        yield flatten(ps.measure(schema, np.asfortranarray(X[order]), y[order])).tobytes()
+
+
 def _said(c: int, *, softmax: bool) -> Published:
     rng = np.random.default_rng(3)
     M, W = rng.integers(-(2**19), 2**19, (_D, _D)) / 2**18, rng.integers(-(2**19), 2**19, (c, _D + 1)) / 2**16
@@ -153,6 +162,7 @@ CLAIMS: tuple[Callable[[], Iterable[bytes]], ...] = (
     class_sums,
     ridge_sums,
     within_sums,
+    directions_of_parties,
     rounds_of_a_refinement,
     published_values,
     noise_of_a_seed,

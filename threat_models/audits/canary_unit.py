@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, RidgeSchema
+from privstats.schema import ClassSchema, PartySchema, RidgeSchema, bare
+from threat_models.audits.gradients import worst_attempt
 from threat_models.audits.records import copies_of, known_records
 from threat_models.audits.sensitivity import WorstPair, worst_pair
 from threat_models.audits.target import Moments, Target, moments_of, upload
@@ -23,6 +24,7 @@ __all__ = ["canary_shift"]
 _BYSTANDERS = 12
 _STRETCHES = (1.0, 4.0)
 _STARTS = 4
+_STEPS = 20  # of a search for a party: its direction is about as long wherever the search begins
 
 
 def canary_shift(target: Target, sigmas: Mapping[str, float], rng: Generator) -> NDArray[np.int64]:
@@ -31,17 +33,36 @@ def canary_shift(target: Target, sigmas: Mapping[str, float], rng: Generator) ->
     The record comes from the adversarial search, not from the closed form that is under audit. It is tried at the
     schema's bounds and four times beyond them, where a clip has to act. Under the record unit it stands in front of
     bystanders, who must not move; under the client unit a whole client is copies of it, more of them than the plan
-    admits if no check refuses.
+    admits if no check refuses. A party of a ``PartySchema`` is one record of it, and comes from its own search.
     """
-    pair = worst_pair(target.schema, sigmas, target.privacy.adjacency, rng, starts=_STARTS)
-    attempts = [
-        _difference(target, *worlds, rng)
-        for turned in _turned(target, pair)
-        for stretch in _STRETCHES
-        for worlds in [_worlds(target, turned, stretch, rng)]
-    ]
+    match target.schema:
+        case PartySchema() as schema:
+            worlds = _worlds_of_parties(target, schema, rng)
+        case _:
+            worlds = _worlds_of_records(target, sigmas, rng)
+    attempts = [_difference(target, *each, rng) for each in worlds]
     levels = target.levels()
     return max(attempts, key=lambda shift: float(np.linalg.norm(np.where(_named(target, sigmas), shift / levels, 0))))
+
+
+def _worlds_of_records(
+    target: Target, sigmas: Mapping[str, float], rng: Generator
+) -> Iterator[tuple[Moments, Moments]]:
+    pair = worst_pair(target.schema, sigmas, target.privacy.adjacency, rng, starts=_STARTS)
+    for turned in _turned(target, pair):
+        for stretch in _STRETCHES:
+            yield _worlds(target, turned, stretch, rng)
+
+
+def _worlds_of_parties(target: Target, schema: PartySchema, rng: Generator) -> Iterator[tuple[Moments, Moments]]:
+    """A party of one record against none, or against the one that it is exchanged for."""
+    found = worst_attempt(bare(schema), target.sigma, target.privacy.adjacency, rng, _STEPS)[1]
+    for stretch in _STRETCHES:
+        one, *other = (
+            moments_of(schema, stretch * found.X[at : at + 1], found.y[at : at + 1].astype(np.int64))
+            for at in range(len(found.X))
+        )
+        yield _whole_client(target, one, rng), other[0] if other else target.empty
 
 
 def _named(target: Target, sigmas: Mapping[str, float]) -> NDArray[np.bool_]:

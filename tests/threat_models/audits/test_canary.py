@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from privstats import ClassSchema, Cohort, RidgeSchema, session
+from privstats import ClassSchema, Cohort, PartySchema, RidgeSchema, session
 from privstats.dp import gaussian_epsilon, gaussian_mu, joint_mu
 from privstats.dp.models import MODELS
 from privstats.encoding import flatten
@@ -22,6 +22,9 @@ from threat_models.audits.canary import GROUP_MU, audit_canary, lower_bounds
 from threat_models.audits.canary_unit import canary_shift
 from threat_models.audits.edges import edge_cases
 from threat_models.audits.records import copies_of
+
+PARTIES = PartySchema(3, 8)
+PARTY = {"unit": "client", "max_records_per_client": 1}
 
 
 def column(report, name):
@@ -61,6 +64,8 @@ def test_on_digits_at_epsilon_one_the_bound_is_nine_tenths_of_the_claim_and_neve
         pytest.param(
             ClassSchema(3, 8, "NAB", 1.0), {"unit": "client", "max_records_per_client": 30}, marks=pytest.mark.nightly
         ),
+        (PARTIES, {**PARTY, "model": "distributed", "adjacency": "replace-one"}),
+        pytest.param(PARTIES, PARTY, marks=pytest.mark.nightly),
     ],
 )
 def test_every_statistic_of_every_model_is_bounded_close_to_its_claim(schema, change):
@@ -105,9 +110,13 @@ def test_noise_that_is_too_small_where_it_is_calibrated_is_flagged(factor, monke
     assert column(report, "ratio")["joint"] == pytest.approx(0.95 / factor, rel=0.05)
 
 
-def test_a_client_that_may_hold_more_than_it_should_is_flagged(monkeypatch):
+@pytest.mark.parametrize(
+    ("schema", "promise"),
+    [(ClassSchema(3, 4, "NA", 1.0), {"unit": "client", "max_records_per_client": 30}), (PARTIES, PARTY)],
+)
+def test_a_client_that_may_hold_more_than_it_should_is_flagged(schema, promise, monkeypatch):
     """The canary asks for twice the limit, and takes it where nobody refuses."""
-    private = target(ClassSchema(3, 4, "NA", 1.0), unit="client", max_records_per_client=30)
+    private = target(schema, **promise)
     monkeypatch.setattr("privstats.session.machines.require_moments", lambda plan, moments: None)
     report = audit_canary(private, seeded(1), trials=500)
     assert column(report, "ratio")["joint"] > 1.5
@@ -252,6 +261,15 @@ def test_a_canary_moves_the_release_by_the_promised_mu():
         shift = canary_shift(private, private.sigma, seeded(2))
         distance = float(np.linalg.norm(shift / private.levels()))
         assert 0.998 * private.promise.mu < distance <= private.promise.mu
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_party_moves_the_release_by_the_promised_mu(adjacency):
+    """One party in or out, or exchanged, whatever its rows: short of the promise only by the grid's cut."""
+    private = target(PartySchema(3, 8, 1.3, grid_bits=16), **{**PARTY, "adjacency": adjacency})
+    shift = canary_shift(private, private.sigma, seeded(2))
+    distance = float(np.linalg.norm(shift / private.levels()))
+    assert 0.998 * private.promise.mu < distance <= private.promise.mu
 
 
 def test_copies_are_made_by_doubling():
