@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 import privstats as ps
 from benchmarks.data import Split, agnews, private_tasks
@@ -52,7 +53,7 @@ def compared(split: Split, epsilons: Sequence[float], draws: int) -> Rows:
     records, rows = Records(X, y, CENTRAL.clients), []
     for epsilon in epsilons:
         whole = one_shot_plan(split, "NAB", epsilon, None)
-        courses = {
+        courses: dict[str, Single | ps.Centred] = {
             "LDA": Single(whole),
             "LDA, centred": ps.Centred.within(whole),
             "LDA, centred and calibrated": ps.Centred.within(whole, calibrated=True),
@@ -64,8 +65,11 @@ def compared(split: Split, epsilons: Sequence[float], draws: int) -> Rows:
     return rows
 
 
-def played(course: Single | ps.Centred, split: Split, records: Records, seed: int) -> list[Release | None] | Release:
-    """What the head of a course reads; a round's noise depends on its kind of sums and the draw alone."""
+def played(course: Single | ps.Centred, split: Split, records: Records, seed: int) -> Any:
+    """What the head of a course reads: the release of one, and of more their list.
+
+    A round's noise depends on its kind of sums and the draw alone.
+    """
     X, _, y, _ = split
 
     def release(node: Node) -> Release:
