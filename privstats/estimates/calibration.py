@@ -40,7 +40,7 @@ def temperature(sums: Array, sigma: float, factors: Sequence[float], spread: flo
         >>> from privstats.estimates.calibration import temperature
         >>> sums = np.array([20.0, 10.0, 30.0])  # the gaps are 20, 10 and -20
         >>> [round(temperature(sums, sigma, (0.5, 1.0, 4.0)), 2) for sigma in (0.0, 1.0, 1000.0)]
-        [0.63, 0.64, 1.02]
+        [0.63, 0.64, 1.03]
     """
     logs, gaps = np.log(factors), sums[0] - np.append(0.0, sums[1:].cumsum())
     if sigma == 0:
