@@ -228,9 +228,9 @@ _MISSING: Mapping[str, Shown] = {
 }
 _TAIL: Mapping[str, Shown] = {
     "model": "{model}",
-    **{_short(float(e)): partial(_cell, epsilon=e) for e in EPSILONS[1:]},
+    **{_short(float(e)): partial(_cell, epsilon=e) for e in EPSILONS},
 }
-_FEW_MODELS = ("refined softmax", "LDA", "RDA", "logistic regression")
+_FEW_MODELS = ("refined softmax", "without its ridge", "LDA", "RDA", "logistic regression")
 _FEW: Mapping[str, Shown] = {
     "data": lambda row: DATA[row["data"]],
     "features": "{features}",
@@ -286,6 +286,7 @@ TABLES: Tables = {
     ),
     "refinement_told": Table("refinement.loopback", "bytes of the published values that a party is told", _TOLD),
     "refinement_calibration": Table("refinement.calibration", "calibration: ", _CALIBRATION, _BY_DATA),
+    "heads_calibration": Table("heads.calibration", "calibration: ", _CALIBRATION, _BY_DATA),
     "refinement_missing": Table("refinement.missing", "accuracy with missing records, %: ", _MISSING, _BY_DATA),
     "refinement_tail": Table("refinement.probabilities", "balanced accuracy under a long tail, %: ", _TAIL, _BY_DATA),
 }

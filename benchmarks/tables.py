@@ -258,8 +258,10 @@ _LOST: dict[str, Shown] = {
     "head": "{head}",
     "draws": "{draws}",
     "that lost a class": "{lost}",
+    "before": "{lost before}",
     "balanced accuracy": "{balanced accuracy:.1f}",
     "worst draw": "{worst draw:.1f}",
+    "change": lambda row: "" if row["head"] == "LDA" else f"{row['change']:+.2f} ± {row['change se']:.2f}",
 }
 _UPLOADS: dict[str, Shown] = {
     "100 clients": "{protocol}",

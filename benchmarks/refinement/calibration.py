@@ -32,7 +32,7 @@ from privstats import heads
 from privstats.randomness import seeded
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
-TASKS = ("digits", "banking77", "cifar10", "mnist5k", "letter", "agnews")
+TASKS = ("digits", "banking77", "banking77 whole", "cifar10", "fmnist", "mnist5k", "letter", "agnews")
 BEFORE, AFTER = "refined", "refined, calibrated"
 SHOWN, BINS = 1.0, 15
 TITLE, DIAGRAM = "calibration: ", "reliability: "
@@ -74,7 +74,7 @@ def measured(name: str, split: Split, epsilons: Sequence[float], draws: int) -> 
                 found.setdefault(model, []).append(scores(head, X_test, y_test))
                 if epsilon == SHOWN and seed == 0 and model != "LDA":
                     diagram += [{"model": model, **row} for row in reliability(head, X_test, y_test)]
-        rows += [{"epsilon": epsilon, "model": model, **_mean(each)} for model, each in found.items()]
+        rows += [{"epsilon": epsilon, "model": model, **averaged(each)} for model, each in found.items()]
     yield TITLE + name, rows
     yield DIAGRAM + name, diagram
 
@@ -114,7 +114,8 @@ def reliability(head: Any, X: NDArray[Any], y: NDArray[Any]) -> Rows:
     ]
 
 
-def _mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def averaged(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Means of :func:`scores` over draws, and the standard error of the calibration error."""
     means = {name: float(np.mean([each[name] for each in found])) for name in found[0]}
     errors = [each["calibration error"] for each in found]
     return {**means, "se": float(np.std(errors, ddof=1) / math.sqrt(len(errors))) if len(errors) > 1 else math.nan}

@@ -23,14 +23,14 @@ from benchmarks.refinement.models import DELTA, one_shot_plan
 from privstats import heads
 from privstats.randomness import seeded
 
-EPSILONS = (0.3, 1.0, 3.0, 8.0)
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
 TAILED = ("cifar10", "fmnist")
 LEAST_SHARE = 0.01
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """How often."""
-    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--draws", type=int, default=10)
 
 
 def tables(options: argparse.Namespace) -> Tables:

@@ -69,12 +69,10 @@ def init(
         course = ps.Rounds.within(
             whole, rounds, expected_records=expected_records, retries=retries, calibrated=calibrated, module=module
         )
-    elif rounds is not None or retries or calibrated or module:
-        raise PlanError(
-            "a centred course has no gradient rounds: leave --rounds, --retries, --calibrated, --module out"
-        )
+    elif rounds is not None or retries or module:
+        raise PlanError("a centred course has no gradient rounds: leave --rounds, --retries, --module out")
     else:
-        course = ps.Centred.within(whole, expected_records=expected_records)
+        course = ps.Centred.within(whole, expected_records=expected_records, calibrated=calibrated)
     from privstats.course.document import texts
 
     writable([path.with_name(name) for name in texts(path.name, course)], force)

@@ -1,7 +1,8 @@
 """A release behind a noisy mean: the mean of all rows first, then the plan's own sums of rows centred by it.
 
-Two sessions under one promise. Every head reads the second release as any other, and the mean is a public map in its
-plan; how far it is trusted follows from its own noise (:func:`shrunk_mean`).
+Two sessions under one promise, or three where the discriminant of the sums is calibrated. Every head reads the second
+release as any other, and the mean is a public map in its plan; how far it is trusted follows from its own noise
+(:func:`shrunk_mean`).
 """
 
 from __future__ import annotations
@@ -16,20 +17,28 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import Releases, course_html
-from privstats.course.promise import Promise, part_of, record_mu
+from privstats.course.base import Releases, course_html, history
+from privstats.course.promise import Promise, part_of, record_mu, rounded_down
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
+from privstats.estimates import denoise
+from privstats.estimates.discriminant import Discriminant, published
+from privstats.estimates.shrinkage import log_priors
+from privstats.estimates.softmax import ClassSums
 from privstats.moments import measure
 from privstats.plain import plain, plain_fields
 from privstats.plan import Plan
-from privstats.schema import ClassSchema, MeanSchema
+from privstats.release import Release
+from privstats.schema import CalibrationSchema, ClassSchema, MeanSchema
+from privstats.schema.public_values import Published, Values
 from privstats.transforms import Centre, UnitNorm
 
 __all__ = ["Centred", "centred_by", "require_centrable", "shrunk_mean"]
 
-_MEAN_SHARE = 0.01
+_MEAN_SHARE, _CALIBRATION_SHARE = 0.01, 0.01
 _MOST_FEATURES = 40_000
+_MOST_CALIBRATED = 8_192  # features: published values hold 2**26 entries
+_PLACEHOLDER = Published("0" * 64)
 _PLACES = 1 << 16  # the centre in the second plan is a multiple of 1 / this, on every machine
 
 
@@ -46,15 +55,19 @@ class Centred:
             of both sessions is given, :meth:`within` divides it.
         expected_records: n, which its owners state; never counted from the records. None: ``cohort.max_records``. If it
             is too large by some factor, the mean is too short by the same.
-        promise: the owners' promise for both sessions together, for files and audits.
+        promise: the owners' promise for all sessions together, for files and audits.
+        calibrated: whether a masked sum of eleven numbers follows, from which the temperature of the probabilities of
+            ``LDA`` follows (``LDA.temperature_``). It takes 1 % of the course's mu^2, and the plan must be of N, A and
+            B.
 
     Raises:
         PlanError: another schema, rows of another norm, entries declared nonnegative, proofs, no DP, or a number out of
             range.
 
     Guarantee:
-        Both sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the noise of each is
-        sized for its own mu whatever the centre is, because rows are clipped behind it, and the two compose
+        All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the noise of each is
+        sized for its own mu whatever the centre and the published scores are, because rows are clipped behind the one
+        and no scores make a record count for more (:class:`~privstats.CalibrationSchema`), and they compose
         (:class:`Course`). The mean takes 1 % of mu^2.
 
     Example:
@@ -69,6 +82,7 @@ class Centred:
     plan: Plan
     expected_records: int | None = None
     promise: Promise | None = field(default=None, compare=False)
+    calibrated: bool = field(default=False, metadata={"usual": False})
 
     def __post_init__(self) -> None:
         plain_fields(self)
@@ -77,24 +91,27 @@ class Centred:
         n = self.expected_records
         if n is not None and (type(n) is not int or not 1 <= n <= 1 << 40):
             raise PlanError(f"expected_records must be a whole number from 1 to {1 << 40}, got {n!r}; choose one")
+        if type(self.calibrated) is not bool:
+            raise PlanError(f"calibrated must be True or False, got {self.calibrated!r}")
         require_centrable(self.plan)
         _ = self.first  # forces the noise of the mean
+        _ = self.calibration
 
     @classmethod
-    def within(cls, whole: Plan, *, expected_records: int | None = None) -> Centred:
+    def within(cls, whole: Plan, *, expected_records: int | None = None, calibrated: bool = False) -> Centred:
         """The course that keeps a plan's promise as a whole.
 
         Args:
-            whole: the plan but for its epsilon: its promise is what both sessions may spend together.
-            expected_records: as for the class.
+            whole: the plan but for its epsilon: its promise is what all sessions may spend together.
+            expected_records, calibrated: as for the class.
 
         Raises:
             PlanError: as for the class.
         """
         record_mu(whole)  # refuses a plan without DP
         shares = getattr(whole.privacy, "shares", None)
-        rest = replace(whole, privacy=part_of(whole, 1 - _MEAN_SHARE, shares))
-        return cls(rest, plain(expected_records), Promise.of(whole))
+        rest = replace(whole, privacy=part_of(whole, _rest(calibrated), shares))
+        return cls(rest, plain(expected_records), Promise.of(whole), calibrated)
 
     @property
     def records(self) -> int:
@@ -103,8 +120,8 @@ class Centred:
 
     @property
     def most(self) -> int:
-        """Two."""
-        return 2
+        """Two, and three with a calibration."""
+        return len(self.priced)
 
     @cached_property
     def first(self) -> Plan:
@@ -117,60 +134,105 @@ class Centred:
             transform=schema.transform,
             feature_names=schema.feature_names,
         )
-        privacy = part_of(self.plan, _MEAN_SHARE / (1 - _MEAN_SHARE), None)
+        privacy = part_of(self.plan, _MEAN_SHARE / _rest(self.calibrated), None)
         return replace(self.plan, schema=mean, privacy=privacy, min_count=0, merge={})
 
     @cached_property
+    def calibration(self) -> Plan | None:
+        """The plan of the calibration, without a centre and at placeholder values; None where there is none.
+
+        Raises:
+            PlanError: sums from which no linear discriminant of all classes follows, or too many features.
+        """
+        if not self.calibrated:
+            return None
+        schema: Any = self.plan.schema
+        if not _calibrable(self.plan):
+            raise PlanError(
+                "a calibration is of LDA with all classes: give its plan statistics='NAB', no min_count and at most "
+                f"{_MOST_CALIBRATED:,} features, or leave calibrated out"
+            )
+        scores = CalibrationSchema(
+            schema.features,
+            schema.classes,
+            expected_records=self.records,
+            course_mu=rounded_down(record_mu(self.plan) / math.sqrt(_rest(calibrated=True))),
+            transform=schema.transform,
+            class_names=schema.class_names,
+            feature_names=schema.feature_names,
+        )
+        privacy = part_of(self.plan, _CALIBRATION_SHARE / _rest(calibrated=True), None)
+        return replace(self.plan, schema=scores, privacy=privacy, published=_PLACEHOLDER)
+
+    @cached_property
     def mu(self) -> float:
-        """mu of both releases together."""
+        """mu of all releases together."""
         return math.hypot(*(each.noise.mu for each in self.priced if each.noise is not None))
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """Both plans; the second costs the same behind any centre."""
-        return (self.first, self.plan)
+        """All plans; those after the mean cost the same behind any centre."""
+        return (self.first, self.plan, *([] if self.calibration is None else [self.calibration]))
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the plan's digest and the number of records."""
-        said = msgspec.json.encode((self.plan.digest, self.expected_records))
+        """SHA-256 of the plan's digest, the number of records, and whether there is a calibration."""
+        said = msgspec.json.encode((self.plan.digest, self.expected_records, *["calibrated"] * self.calibrated))
         return hashlib.sha256(b"privstats/course/centred\0" + said).hexdigest()
 
     def _repr_html_(self) -> str:
         return course_html(self)
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of the mean, the plan of the sums behind it, then None.
+        """The plan of the mean, that of the sums behind it, that of the calibration if there is one, then None.
+
+        There is no calibration of sums that are missing.
 
         Raises:
-            PlanError: the release is of another plan than :attr:`first`.
+            PlanError: a release is of another plan than this course's.
         """
         if not releases:
             return self.first
-        if len(releases) > 1:
+        sums = self._sums(releases[0])
+        if len(releases) == 1:
+            return sums
+        have = releases[1]
+        if len(releases) > 2 or self.calibration is None or have is None:
             return None
-        (first,) = releases
+        if have.plan != sums:
+            raise PlanError("release 1 is not of this course; give the release of the sums behind its mean")
+        return _behind(self.calibration, sums, Published.of(_scores(have), history(releases)))
+
+    def _sums(self, first: Release | None) -> Plan:
+        """The plan of the sums after this release of the mean."""
         if first is None:
             return self.plan
         if first.plan != self.first:
             raise PlanError("release 0 is not of this course; give the release of its mean")
-        centre = shrunk_mean(np.asarray(first.moments.x), float(first.sigma["x"]), self.records)
-        return centred_by(self.plan, centre)
+        return centred_by(self.plan, shrunk_mean(np.asarray(first.moments.x), float(first.sigma["x"]), self.records))
 
     @classmethod
-    def of(cls, mean: Plan, sums: Plan) -> Centred:
-        """The course that has these two plans, whatever the centre is.
+    def of(cls, mean: Plan | None, sums: Plan, calibration: Plan | None = None) -> Centred:
+        """The course that has these plans, whatever the centre is; None for a session without a sum.
 
         Raises:
-            PlanError: no course has both: their promises, cohorts, or transforms do not belong together.
+            PlanError: no course has all: their promises, cohorts, or transforms do not belong together.
         """
-        steps = mean.schema.transform
+        steps = sums.schema.transform if mean is None else mean.schema.transform
         given, added = sums.schema.transform[: len(steps)], sums.schema.transform[len(steps) :]
         if given == steps and [type(step) for step in added] in ([], [Centre, UnitNorm]):
-            found = cls(replace(sums, schema=replace(sums.schema, transform=steps)))  # type: ignore[type-var]
-            if found.first == mean:
-                return found
-        raise PlanError("these are not the plans of a mean and of the sums behind it: no Centred course has both")
+            plan = replace(sums, schema=replace(sums.schema, transform=steps))  # type: ignore[type-var]
+            records = getattr(calibration and calibration.schema, "expected_records", None)
+            for calibrated in [False] * (calibration is None) + [True] * _calibrable(plan):
+                found = cls(plan, records, calibrated=calibrated)
+                if mean in (None, found.first) and found._ends_in(calibration, sums):
+                    return found
+        raise PlanError("these are not the plans of a mean and of what follows it: no Centred course has all of them")
+
+    def _ends_in(self, calibration: Plan | None, sums: Plan) -> bool:
+        """Whether this is the plan of the calibration after these sums, at any published values; None is no plan."""
+        own = self.calibration
+        return calibration is None or (own is not None and _behind(own, sums, calibration.published) == calibration)
 
     def admits(self, X: Any, y: Any) -> None:
         """Refuse records before the first session that the second would refuse: the mean reads no labels.
@@ -181,8 +243,35 @@ class Centred:
         measure(replace(self.plan.schema, statistics="NA"), X, y)  # type: ignore[type-var]
 
     def epsilon(self, delta: float) -> float:
-        """epsilon of both sessions at this delta."""
+        """epsilon of all sessions at this delta."""
         return gaussian_epsilon(self.mu, delta)
+
+
+def _rest(calibrated: bool) -> float:
+    """The part of mu^2 that the mean, and the calibration if there is one, leave to the sums."""
+    return 1 - _MEAN_SHARE - (_CALIBRATION_SHARE if calibrated else 0)
+
+
+def _calibrable(plan: Plan) -> bool:
+    """Whether a linear discriminant of all classes follows from the sums, and its map can be published."""
+    schema = plan.schema
+    return schema.statistics == "NAB" and not plan.min_count and schema.features <= _MOST_CALIBRATED
+
+
+def _behind(calibration: Plan, sums: Plan, values: Published | None) -> Plan:
+    """The plan of a calibration of rows as these sums have them."""
+    schema = replace(calibration.schema, transform=sums.schema.transform)  # type: ignore[type-var]
+    return replace(calibration, schema=schema, published=values)
+
+
+def _scores(sums: Release) -> dict[str, Values]:
+    """M and W of the scores that ``LDA()`` gives: M is the identity, since rows have norm 1."""
+    real = sums.moments
+    N, A, B = (np.asarray(getattr(real, letter), np.float64) for letter in "NAB")
+    found = ClassSums(N, A, B, dict(sums.sigma))
+    n = denoise.counts(N, found.noise("N"))
+    W = published(*Discriminant.of(found, n).scores(log_priors("counts", n)))
+    return {"M": Values.rounded(np.eye(len(B))), "W": Values.rounded(W)}
 
 
 def shrunk_mean(total: NDArray[np.float64], sigma: float, records: int) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -152,6 +153,11 @@ class ClassSums:
     A: Array
     B: Array
     sigma: Mapping[str, float]
+    public: ClassVar[None] = None
+
+    def noise(self, statistic: str) -> float:
+        """sigma of one statistic."""
+        return float(self.sigma[statistic])
 
     @property
     def records(self) -> float:

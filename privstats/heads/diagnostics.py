@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, MissingStatisticError
-from privstats.heads.estimates import denoise
+from privstats.estimates import denoise
 from privstats.heads.estimates.class_covariance import class_covariances
 from privstats.heads.evidence import Array, Released, class_evidence, class_sums, require_release
 

@@ -23,10 +23,10 @@ from privstats.course import Centred, Releases
 from privstats.course.alone import Paid, alone, private_releases
 from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, HeadError, ReleaseError
+from privstats.estimates import denoise
+from privstats.estimates.shrinkage import log_priors
 from privstats.heads.card import Described
 from privstats.heads.diagnostics import warn_of_unlike_columns
-from privstats.heads.estimates import denoise
-from privstats.heads.estimates.shrinkage import log_priors
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
 from privstats.heads.evidence import (
     Array,
@@ -44,6 +44,7 @@ from privstats.heads.registry import Bounds, Entry, check_dimension, check_param
 from privstats.heads.release_list import OfOneRelease, sources
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
 from privstats.moments.labels import named_numbers
+from privstats.release import Release
 from privstats.schema import Schema
 from privstats.transforms import Transform, UnitNorm, steps_of
 
@@ -159,8 +160,9 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         """Fit on a release, using its noise levels; post-processing, so it costs no privacy.
 
         Args:
-            release: a ``Release`` of class moments; or both releases of a ``Centred`` course, in order, of which the
-                second is read and the promise is that of both.
+            release: a ``Release`` of class moments; or the releases of a ``Centred`` course, in order, of which the
+                second is read and the promise is that of all. Of a calibrated one the third gives ``LDA`` its
+                temperature.
             labels: names of all C classes of the schema, in order; the plan's ``class_names`` if omitted, and 0..C-1
                 where it has none. ``classes_`` holds those of the classes that were not suppressed.
             public: ``(X, y)``, records that are public, a few per class or of some classes: class means are pulled to
@@ -176,7 +178,10 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         """
         check_parameters(self, self.bounds)
         self._check_public(public)
-        *_, release = made_from = sources(release)
+        made_from = sources(release)
+        release = made_from.sums
+        if made_from.calibration is not None:
+            self._check_calibration(public)
         evidence, keep = class_evidence(release)
         classes = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
         preprocessing = Preprocessing.of_release(release)
@@ -185,7 +190,9 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         if self.preprocessing_.inputs is not None:
             self.n_features_in_ = self.preprocessing_.inputs
         self._build(evidence if known is None else replace(evidence, public=known.directions))
-        made = Provenance.of(made_from)  # last: where no rule follows, an earlier one is still there
+        if made_from.calibration is not None:
+            self._calibrate(made_from.calibration)
+        made = Provenance.of(made_from.releases)  # last: where no rule follows, an earlier one is still there
         self.provenance_ = made if known is None else msgspec.structs.replace(made, public=known.digest)
         return self
 
@@ -263,6 +270,15 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
     def _check_public(self, public: object) -> None:
         if public is not None and not self.uses_public:
             raise HeadError(f"{type(self).__name__} does not use public records; give them to LDA, or leave them out")
+
+    def _check_calibration(self, public: object) -> None:  # noqa: ARG002
+        raise HeadError(
+            f"{type(self).__name__} has no calibration, and the last release is LDA's: give None in its place"
+        )
+
+    def _calibrate(self, release: Release) -> None:
+        """Divide the scores by the temperature that this release says."""
+        raise NotImplementedError(f"{type(self).__name__} has no calibration; see _check_calibration")
 
     @abstractmethod
     def _solve(self, evidence: ClassEvidence) -> Rule:

@@ -6,20 +6,22 @@ The pooled covariance (or the total one, as in FedCGS) and the class means give 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.estimates.spectrum import denoise_spectrum
+from privstats.errors import HeadError
+from privstats.estimates import denoise
+from privstats.estimates.discriminant import Discriminant, temperature
+from privstats.estimates.shrinkage import Priors, Shrinkage, log_priors
 from privstats.heads.diagnostics import warn_of_few_records
-from privstats.heads.estimates import denoise
-from privstats.heads.estimates.shrinkage import Priors, Shrinkage, conditioned, log_priors, shrink_values
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
-from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.evidence import ClassEvidence
 from privstats.heads.registry import PRIORS, SHRINKAGE, SUBSPACE, Bounds, Entry, Text
 from privstats.heads.rules import LinearRule
+from privstats.release import Release
+from privstats.schema.calibration import FACTORS
 
 __all__ = ["LDA"]
 
@@ -33,7 +35,7 @@ class LDA(ClassHead):
     Args:
         covariance: ``"pooled"``, the within-class covariance (GH-OFL section 3.3), or ``"total"``, the covariance of
             all records about the grand mean (FedCGS's head).
-        shrinkage: ``"auto"`` (:func:`~privstats.heads.estimates.shrinkage.round_prior`), ``"oas"``, a number in [0, 1],
+        shrinkage: ``"auto"`` (:func:`~privstats.estimates.shrinkage.round_prior`), ``"oas"``, a number in [0, 1],
             or None. It is toward a round covariance, so columns must have like scales: put ``transforms.Centre`` and
             ``Scale`` by public ranges into the transform, or a ``StandardScaler`` in front of an exact ``fit``, or set
             None. Where the release carries noise, its known level is removed first in every case.
@@ -46,6 +48,8 @@ class LDA(ClassHead):
         covariance_: the covariance used, ``(d, d)``.
         means_: class means used, ``(C, d)``.
         shrinkage_: the shrinkage used.
+        temperature_: what all scores are divided by, so that confidence is the share of hits; 1 without the calibration
+            of a course (``Centred``). It is that of ``priors="counts"`` and changes no prediction.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]]), np.array([0, 0, 1, 1])
@@ -74,23 +78,20 @@ class LDA(ClassHead):
         warn_of_few_records(
             "LDA", float(n.sum()), evidence.features, "use NaiveBayes, or fewer features by a public map"
         )
-        means = denoise.class_means(evidence, n)
-        spectrum = denoise_spectrum(_scatter(self.covariance, evidence, n), evidence.noise("B"))
-        values, self.shrinkage_ = shrink_values(spectrum.values / n.sum(), n.sum(), self.shrinkage)
-        values = conditioned(values)
-        prior = log_priors(self.priors, n)
-        self.means_ = means.values + evidence.origin
-        self.covariance_ = (spectrum.vectors * values) @ spectrum.vectors.T
-        return linear_rule(means.values, spectrum.vectors, values, prior, evidence.origin)
+        found = Discriminant.of(evidence, n, self.covariance, self.shrinkage)
+        self.temperature_ = 1.0
+        self.means_, self.shrinkage_ = found.means + evidence.origin, found.shrinkage
+        self.covariance_ = (found.vectors * found.values) @ found.vectors.T
+        coef, intercept = found.scores(log_priors(self.priors, n))
+        return LinearRule(coef, intercept - coef @ evidence.origin)
 
+    def _check_calibration(self, public: Any) -> None:
+        if (self.covariance, self.shrinkage, self.subspace, public) != ("pooled", "auto", None, None):
+            raise HeadError(
+                "the last release calibrates LDA() as the course computed it: leave covariance, shrinkage, subspace "
+                "and public out, or give None in the place of that release"
+            )
 
-def linear_rule(means: Array, vectors: Array, values: Array, prior: Array, origin: Array) -> LinearRule:
-    """The linear rule of Gaussians with means ``(C, d)`` and covariance V diag(values) V^T, for rows not centred."""
-    rotated = means @ vectors
-    weighted = rotated / values
-    coef = weighted @ vectors.T
-    return LinearRule(coef, prior - np.einsum("cd,cd->c", rotated, weighted) / 2 - coef @ origin)
-
-
-def _scatter(kind: str, evidence: ClassEvidence, n: Array) -> Array:
-    return denoise.within_scatter(evidence, n) if kind == "pooled" else denoise.total_scatter(evidence, n)
+    def _calibrate(self, release: Release) -> None:
+        self.temperature_ = temperature(release.moments.t, float(release.sigma["t"]), FACTORS)
+        self._adopt(LinearRule(self.coef_ / self.temperature_, self.intercept_ / self.temperature_))

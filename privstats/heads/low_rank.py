@@ -11,10 +11,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privstats.heads.estimates import denoise
+from privstats.estimates import denoise
+from privstats.estimates.shrinkage import Priors, Shrinkage, log_priors
 from privstats.heads.estimates.blas import one_blas_thread
 from privstats.heads.estimates.class_covariance import class_covariances
-from privstats.heads.estimates.shrinkage import Priors, Shrinkage, log_priors
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence

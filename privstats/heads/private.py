@@ -24,7 +24,7 @@ from privstats.course.alone import Paid, private_release
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import AssumedPublicWarning, DataError, HeadError
-from privstats.heads.estimates.denoise import public_directions
+from privstats.estimates.denoise import public_directions
 from privstats.heads.evidence import Array
 from privstats.heads.rules import Preprocessing, as_numpy
 from privstats.moments.arrays import columns_of

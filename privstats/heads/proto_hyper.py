@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privstats import optional_dependencies
+from privstats.estimates.shrinkage import Priors, Shrinkage
 from privstats.heads.estimates.class_covariance import ClassCovariances
-from privstats.heads.estimates.shrinkage import Priors, Shrinkage
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence

@@ -12,11 +12,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privstats.estimates import denoise
+from privstats.estimates.shrinkage import Priors, Shrinkage, log_priors
 from privstats.heads.diagnostics import warn_of_few_records
-from privstats.heads.estimates import denoise
 from privstats.heads.estimates.blas import one_blas_thread
 from privstats.heads.estimates.class_covariance import class_covariances, real_share
-from privstats.heads.estimates.shrinkage import Priors, Shrinkage, log_priors
 from privstats.heads.estimates.subspace import Subspace, discriminant_directions
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
@@ -80,7 +80,7 @@ class QDA(_Quadratic):
 
     Args:
         shrinkage: of each class covariance toward ``tr / d I``: ``"auto"``
-            (:func:`~privstats.heads.estimates.shrinkage.round_prior` by the class's own count), ``"oas"``, a number, or
+            (:func:`~privstats.estimates.shrinkage.round_prior` by the class's own count), ``"oas"``, a number, or
             None. Columns must have like scales for it, as in ``LDA``.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
         subspace: as in ``LDA``.

@@ -25,11 +25,10 @@ from privstats.course.recipe_reading import recipe_of
 from privstats.course.recipes import ClassRounds, ModuleRounds, public_draws
 from privstats.dp.privacy import Adjacency
 from privstats.errors import HeadError, ReleaseError
-from privstats.estimates import hidden_layer, softmax
+from privstats.estimates import denoise, hidden_layer, softmax
 from privstats.estimates.calibration import temperature
+from privstats.estimates.shrinkage import Priors, log_priors
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
-from privstats.heads.estimates import denoise
-from privstats.heads.estimates.shrinkage import Priors, log_priors
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.private import Labels, arrays, central, owners_terms, row_count

@@ -1,17 +1,18 @@
-"""What heads read: one release, the two of a mean first, or those of a whole course, in a list."""
+"""What heads read: one release, those of a mean first, or those of a whole course, in a list."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from privstats.course import Centred, Releases
+from privstats.course import Centred, Releases, history
 from privstats.errors import DataError
 from privstats.heads.evidence import Released, require_release
 from privstats.release import Release
-from privstats.schema import MeanSchema
+from privstats.schema import CalibrationSchema, MeanSchema, Schema
 
-__all__ = ["OfOneRelease", "present", "sources"]
+__all__ = ["OfOneRelease", "Sources", "present", "sources"]
 
 
 def present(releases: Releases) -> list[Release]:
@@ -44,24 +45,51 @@ class OfOneRelease:
         )
 
 
-def sources(release: Released | Releases) -> list[Released]:
-    """A release alone, or those of a ``Centred`` course without a missing mean; the class sums are the last.
+@dataclass(frozen=True)
+class Sources:
+    """What a head of one release is made from.
+
+    Attributes:
+        releases: all of it, in order.
+        sums: the release of class sums.
+        calibration: of the discriminant of these sums; None without one.
+    """
+
+    releases: tuple[Released, ...]
+    sums: Released
+    calibration: Release | None = None
+
+
+def sources(release: Released | Releases) -> Sources:
+    """A release alone, or those of a ``Centred`` course without the missing ones.
 
     Raises:
         HeadError: not a release at all.
         DataError: a list that is not of such a course, or without its class sums.
-        PlanError: a mean and class sums that no such course has together.
+        PlanError: releases that no such course has together.
     """
     if not isinstance(release, list | tuple):
-        return [require_release(release)]
-    means = [each.plan.schema for each in release[:-1] if isinstance(each, Release)]
-    if len(release) != 2 or release[1] is None or not all(isinstance(each, MeanSchema) for each in means):
-        raise DataError(
-            "a list must hold the releases of a Centred course, its mean (or None) and its class sums, in order; give "
-            "other releases one at a time"
-        )
-    found = [require_release(each) for each in release if each is not None]
-    match found:
-        case [Release() as mean, Release() as sums]:
-            Centred.of(mean.plan, sums.plan)
-    return found
+        alone = require_release(release)
+        return Sources((alone,), alone)
+    match [*release, None] if len(release) == 2 else release:
+        case [mean, sums, calibration] if (
+            _is(MeanSchema, mean)
+            and _is(CalibrationSchema, calibration)
+            and (sums is not None if calibration is None else isinstance(sums, Release))
+        ):
+            made = tuple(require_release(each) for each in (mean, sums, calibration) if each is not None)
+        case _:
+            raise DataError(
+                "a list must hold the releases of a Centred course: its mean (or None), its class sums, and of a "
+                "calibrated one its calibration (or None), in order; give other releases one at a time"
+            )
+    if isinstance(sums, Release) and (mean is not None or calibration is not None):
+        Centred.of(mean and mean.plan, sums.plan, calibration and calibration.plan)
+    if calibration is not None and calibration.plan.published.after != history([mean, sums]).hex():
+        raise DataError("the calibration was measured after other releases: give all those of one course, in order")
+    return Sources(made, require_release(sums), calibration)
+
+
+def _is(kind: type[Schema], release: Any) -> bool:
+    """Whether it is missing, or a release of this kind of schema."""
+    return release is None or (isinstance(release, Release) and isinstance(release.plan.schema, kind))

@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 from privstats.course.alone import Paid
 from privstats.dp.privacy import Adjacency
 from privstats.errors import ReleaseError
-from privstats.heads.estimates import denoise
+from privstats.estimates import denoise
 from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram

@@ -85,24 +85,29 @@ def test_a_course_is_run_node_by_node_from_files(run: Any, tmp_path: Path) -> No
     run("next", "study.toml", names[0], "none", "--out", "1.toml", "--force")  # after a node without a sum
 
 
-def test_a_mean_first_is_written_and_run_from_files(run: Any, privstats: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [[], ["--calibrated"]])
+def test_a_mean_first_is_written_and_run_from_files(more: list[str], run: Any, privstats: Any, tmp_path: Path) -> None:
     said = run("init", "study.toml", "--plan", "whole.toml", "--centred", "--rounds", "2", "--force", code=2).stderr
-    assert "leave --rounds, --retries, --calibrated, --module out" in said.replace("\n", " ")
-    run("init", "mean.toml", "--plan", "whole.toml", "--centred", "--expected-records", "600")
+    assert "leave --rounds, --retries, --module out" in said.replace("\n", " ")
+    run("init", "mean.toml", "--plan", "whole.toml", "--centred", "--expected-records", "600", *more)
     assert "exists" in run("init", "mean.toml", "--plan", "whole.toml", "--centred", code=2).stderr
     course = read(tmp_path / "mean.toml")
-    assert course == ps.Centred.within(plan_of(epsilon=4.0), expected_records=600)
-    assert [row["statistics"] for row in json.loads(run("show", "mean.toml").stdout)["nodes"]] == ["x", "NAB"]
+    assert course == ps.Centred.within(plan_of(epsilon=4.0), expected_records=600, calibrated=bool(more))
+    assert [row["statistics"] for row in json.loads(run("show", "mean.toml").stdout)["nodes"]] == [
+        "x",
+        "NAB",
+        *["t"] * len(more),
+    ]
     names: list[str] = []
-    for place in range(2):
+    for place in range(2 + len(more)):
         run("next", "mean.toml", *names, "--out", f"{place}.toml")
         assert "is the plan of round" in run("admit", "mean.toml", f"{place}.toml", *names).stdout
         plan = ps.Plan.read(tmp_path / f"{place}.toml")
         ps.simulate(plan, shards()).save(tmp_path / f"{place}.release")
         names.append(f"{place}.release")
     ps.heads.LDA().fit_release([ps.Release.load(tmp_path / name) for name in names]).save(tmp_path / "head")
-    both = [word for name in names for word in ("--release", name)]
-    checked = privstats("head", "verify", "head", "--plan", "0.toml", *both, cwd=tmp_path)
+    every = [word for name in names for word in ("--release", name)]
+    checked = privstats("head", "verify", "head", "--plan", "0.toml", *every, cwd=tmp_path)
     assert checked.returncode == 0, checked.stdout
     assert "fitted again, it scores the same" in checked.stdout
     assert privstats("head", "verify", "head", "--release", names[1], cwd=tmp_path).returncode == 1

@@ -57,7 +57,7 @@ CHANGED = {
         "repeats": 1,
     },
     "newton": {"first": _newton(ps.Cohort(2, 2, 2_001)).first, "rounds": 2, "retries": 1},
-    "centred": {"plan": plan_of(epsilon=4.1), "expected_records": 9_999},
+    "centred": {"plan": plan_of(epsilon=4.1), "expected_records": 9_999, "calibrated": True},
 }
 """Of each kind every field that is its own, with another value."""
 IMPLIED = {"stream": {"allow_disclosing_leavers"}}

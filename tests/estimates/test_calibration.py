@@ -47,18 +47,34 @@ def test_noise_that_explains_the_gap_leaves_the_temperature_near_one() -> None:
     assert np.square(logs[:, 0]).mean() < 0.15 * np.square(logs[:, 1]).mean()
 
 
-def test_the_posterior_is_that_of_the_definition() -> None:
-    """By a sum over a grid of its own: prior N(0, .3^2) of log s, and the gap is N(0, i sigma^2) there."""
-    t, sigma, factors = np.array([12.0, 7.0, 9.0, 4.0]), 5.0, (0.5, 0.9, 1.4, 2.6)
+@pytest.mark.parametrize("first", [12.0, -30.0])
+def test_the_posterior_is_that_of_the_definition(first: float) -> None:
+    """By a sum over a grid of its own: prior N(0, .3^2) of log s, and the gap is N(0, i sigma^2) there.
+
+    Beyond the outermost factors is as at them, where a gap below 0 at the first explains itself, and one above 0 at the
+    last.
+    """
+    t, sigma, factors = np.array([first, 7.0, 9.0, 4.0]), 5.0, (0.5, 0.9, 1.4, 2.6)
+    low, high = math.log(0.5), math.log(2.6)
     top = bottom = 0.0
-    for place in np.linspace(math.log(0.5), math.log(2.6), 20_001):
+    for s in np.linspace(-2.0, 2.0, 40_001):
+        place = min(max(s, low), high)
         i = min(np.searchsorted(np.log(factors), place, side="right") - 1, 2)
         part = (place - math.log(factors[i])) / math.log(factors[i + 1] / factors[i])
         gap = t[0] - t[1 : i + 1].sum() - part * t[i + 1]
+        gap = max(gap, 0.0) if s < low else min(gap, 0.0) if s > high else gap
         variance = sigma**2 * (i + 1 + part)
-        weight = math.exp(-(gap**2) / (2 * variance) - place**2 / 0.18) / math.sqrt(variance)
+        weight = math.exp(-(gap**2) / (2 * variance) - s**2 / 0.18) / math.sqrt(variance)
         top, bottom = top + weight * place, bottom + weight
     assert temperature(t, sigma, factors) == pytest.approx(math.exp(-top / bottom), rel=1e-3)
+
+
+def test_confidence_that_is_too_high_at_every_factor_takes_the_first_one() -> None:
+    """However little noise there is: the variance of the gap rises with the factor, and would favour the last."""
+    t = np.array([-2_000.0, *[100.0] * 10])
+    for sigma in (1.0, 10.0, 50.0):
+        assert temperature(t, sigma, FACTORS) == pytest.approx(1 / FACTORS[0])
+    assert temperature(np.array([2_000.0, *[100.0] * 10]), 10.0, FACTORS) == pytest.approx(1 / FACTORS[-1])
 
 
 def test_sums_that_say_nothing_leave_the_temperature_at_one():

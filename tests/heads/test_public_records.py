@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.cli.parts.head_files import HeadFile, against_releases, facts_of
 from privstats.errors import DataError, HeadError
+from privstats.estimates import denoise
 from privstats.heads import LDA, QDA, NaiveBayes
-from privstats.heads.estimates import denoise
 from privstats.heads.evidence import ClassEvidence
 from privstats.heads.registry import named
 from tests.heads.conftest import class_release, quick, record_noise

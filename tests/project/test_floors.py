@@ -20,8 +20,8 @@ PLANTED = {
         "privstats.workflows.score -> privstats.workflows.simulate",
     ),
     "privstats/heads/rules/rule.py": (
-        "privstats.heads.estimates.denoise",
-        "privstats.heads.rules.rule -> privstats.heads.estimates.denoise",
+        "privstats.heads.estimates.subspace",
+        "privstats.heads.rules.rule -> privstats.heads.estimates.subspace",
     ),
     "privstats/heads/synthetic/world.py": (
         "privstats.heads.estimator",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from privstats.heads.estimates.shrinkage import conditioned, shrink_values
+from privstats.estimates.shrinkage import conditioned, shrink_values
 
 __all__ = ["Slopes", "best_record", "slopes", "worth"]
 

@@ -248,16 +248,19 @@ def _chance(rng: Generator) -> np.random.Generator:
 def _asked(course: Course, party: _Party, rng: Generator, asks: int) -> Iterator[tuple[Plan, list[Release | None]]]:
     """The server's requests, round by round: plans that follow from a first release that it invented.
 
-    It says of every later round that it failed, so that the course goes on to its last one, retries and all; of a mean
-    after the first release it says so every other time, and invents that too.
+    It says of every later round that it failed, so that the course goes on to its last one, retries and all; of a
+    second release of records as they are (a mean, or the sums behind one) it says so every other time, and invents that
+    too.
     """
     yield from [(course.first, [])] * asks
-    mean = next((plan for plan in course.priced[1:2] if isinstance(plan.schema, MeanSchema)), None)
+    as_they_are = course.most > 1 and course.priced[1].published is None
     for place in range(1, course.most):
         histories: list[list[Release | None]] = []
         for turn in range(asks * _INVENTIONS):
-            told = _invented(mean, rng) if mean is not None and turn % 2 else None
-            histories.append([_invented(course.first, rng), told, *[None] * place][:place])
+            first = _invented(course.first, rng)
+            second = course.next([first]) if as_they_are and turn % 2 else None
+            told = None if second is None else _invented(second, rng)
+            histories.append([first, told, *[None] * place][:place])
         plans = [(plan, history) for history in histories if (plan := course.next(history)) is not None]
         yield from sorted(plans, key=lambda offer: -party.reach(offer[0]))[:asks]
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privstats.estimates import denoise
+from privstats.estimates.shrinkage import Shrinkage, conditioned, shrink_values
 from privstats.estimates.spectrum import denoise_spectrum, positive_part
-from privstats.heads.estimates import denoise
 from privstats.heads.estimates.blas import one_blas_thread
 from privstats.heads.estimates.class_variances import class_variances, pooled_variances
-from privstats.heads.estimates.shrinkage import Shrinkage, conditioned, shrink_values
 from privstats.heads.evidence import Array, ClassEvidence
 
 __all__ = ["ClassCovariances", "class_covariances", "real_share"]

@@ -11,10 +11,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from privstats.estimates import denoise
+from privstats.estimates.shrinkage import conditioned, shrink_values
 from privstats.estimates.spectrum import denoise_spectrum
-from privstats.heads.estimates import denoise
 from privstats.heads.estimates.class_covariance import ClassCovariances
-from privstats.heads.estimates.shrinkage import conditioned, shrink_values
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence
 from privstats.heads.registry import SUBSPACE, check_dimension, check_value
 

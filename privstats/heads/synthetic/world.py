@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privstats.heads.estimates import denoise
+from privstats.estimates import denoise
+from privstats.estimates.shrinkage import Shrinkage, log_priors
 from privstats.heads.estimates.class_covariance import ClassCovariances, class_covariances
-from privstats.heads.estimates.shrinkage import Shrinkage, log_priors
 from privstats.heads.estimates.subspace import Subspace, discriminant_directions, wider_directions
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.registry import check_dimension

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.heads.estimates import denoise
+from privstats.estimates import denoise
 from privstats.heads.evidence import class_evidence
 from tests.heads.conftest import class_release
 

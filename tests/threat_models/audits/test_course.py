@@ -60,11 +60,12 @@ def test_a_calibration_is_inside_the_claim() -> None:
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_a_mean_first_is_inside_the_claim(adjacency: Any) -> None:
-    """Whatever mean the server invents, the canary is clipped behind it."""
-    course = ps.Centred.within(plan_of(SOFTMAX, epsilon=EPSILON, adjacency=adjacency))
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_a_mean_first_is_inside_the_claim(calibrated: bool, adjacency: Any) -> None:
+    """Whatever mean and sums the server invents, the canary is clipped behind the one and scored by the other."""
+    course = ps.Centred.within(plan_of(SOFTMAX, epsilon=EPSILON, adjacency=adjacency), calibrated=calibrated)
     found = row(audit_course(course, seeded(1), asks=3, trials=200))
-    assert (found["sessions"], found["refused"]) == (2, 4)
+    assert (found["sessions"], found["refused"]) == (2 + calibrated, 4 + 2 * calibrated)
     assert 0.6 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
 
 

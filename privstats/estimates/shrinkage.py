@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from privstats.errors import HeadError
-from privstats.heads.evidence import Array
+from privstats.estimates.spectrum import Array
 
 __all__ = ["Priors", "Shrinkage", "conditioned", "log_priors", "oas", "round_prior", "shrink_values"]
 

@@ -1,22 +1,24 @@
-"""Estimates of counts, means and covariances from sums with Gaussian noise of known level.
+"""Estimates of counts, means and covariances from class sums with Gaussian noise of known level.
 
 Post-processing of released sums, so it costs no privacy. Heads call these functions on the evidence before they solve
-their closed form; with noise 0 every function returns the plain estimate.
+their closed form, and the course that calibrates a discriminant calls the same ones; with noise 0 every function
+returns the plain estimate.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.estimates.spectrum import positive_part
-from privstats.heads.evidence import Array, ClassEvidence
+from privstats.estimates.spectrum import Array, positive_part
 
 __all__ = [
     "Means",
+    "NoisySums",
     "class_means",
     "counts",
     "public_directions",
@@ -26,6 +28,29 @@ __all__ = [
 
 _SMALLEST_SHARE = 1e-3
 """Floor of a noisy count, as a share of the mean count: keeps A / N finite without moving any real class."""
+
+
+class NoisySums(Protocol):
+    """Class sums with noise of known level."""
+
+    @property
+    def A(self) -> Array:
+        """Sums of rows, ``(C, d)``."""
+        ...
+
+    @property
+    def B(self) -> Array | None:
+        """The second moment of all rows, ``(d, d)``; None where it was not released."""
+        ...
+
+    @property
+    def public(self) -> Array | None:
+        """:func:`public_directions` of public records; None without any."""
+        ...
+
+    def noise(self, statistic: str) -> float:
+        """Noise standard deviation of N, A or B."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -63,7 +88,7 @@ def counts(N: Array, sigma: float) -> Array:
     return np.maximum(positive_part(posterior, error), max(_SMALLEST_SHARE * mean, np.finfo(np.float64).tiny))
 
 
-def class_means(evidence: ClassEvidence, n: Array) -> Means:
+def class_means(evidence: NoisySums, n: Array) -> Means:
     """James-Stein class means: each pulled to the grand mean by the known noise variance in A.
 
     One between-class variance t^2 is estimated for all classes and directions (weighted by how well each class is
@@ -122,7 +147,7 @@ def _told(public: Array, distance: Array, n: Array, variance: Array) -> Array:
     return b * strength / (1 + strength) * directions
 
 
-def within_scatter(evidence: ClassEvidence, n: Array) -> Array:
+def within_scatter(evidence: NoisySums, n: Array) -> Array:
     """Pooled within-class scatter W = B - sum_c A_c A_c^T / n_c, shape ``(d, d)``.
 
     A_c A_c^T holds sigma_A^2 I of pure noise per class, which is added back. Symmetric; not positive under noise.
@@ -135,7 +160,7 @@ def within_scatter(evidence: ClassEvidence, n: Array) -> Array:
     return np.asarray((W + W.T) / 2)
 
 
-def total_scatter(evidence: ClassEvidence, n: Array) -> Array:
+def total_scatter(evidence: NoisySums, n: Array) -> Array:
     """Scatter of all records about the grand mean, ``(d, d)``: the covariance of FedCGS's head, times the count."""
     if evidence.B is None:
         raise ValueError("total_scatter needs B")
