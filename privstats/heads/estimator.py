@@ -184,7 +184,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         self.classes_, self.preprocessing_, self.provenance_ = classes, preprocessing, UNKNOWN
         if self.preprocessing_.inputs is not None:
             self.n_features_in_ = self.preprocessing_.inputs
-        self._build(evidence if known is None else replace(evidence, public=known.directions))
+        self._build(evidence if known is None else replace(evidence, public=known.means))
         made = Provenance.of(made_from)  # last: where no rule follows, an earlier one is still there
         self.provenance_ = made if known is None else msgspec.structs.replace(made, public=known.digest)
         return self
