@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 import privstats as ps
 from benchmarks.data import Split, agnews, private_tasks
@@ -58,9 +59,7 @@ def compared(split: Split, count: int, epsilons: Sequence[float], draws: int) ->
 def scores(split: Split, count: int, epsilons: Sequence[float], seed: int) -> Iterator[tuple[float, ...]]:
     """Accuracies in percent of one draw, one per model, for each epsilon."""
     X, X_test, y, y_test = split
-    chance = np.random.default_rng(seed).permutation(len(X))
-    chosen = np.concatenate([chance[y[chance] == c][:count] for c in range(int(y.max()) + 1)])
-    rest = np.setdiff1d(np.arange(len(X)), chosen)
+    chosen, rest = chosen_and_rest(y, count, seed)
     means = np.stack([X[chosen[y[chosen] == c]].mean(axis=0) for c in range(int(y.max()) + 1)])
     nearest = ((X_test @ means.T - np.square(means).sum(axis=1) / 2).argmax(axis=1) == y_test).mean()
     plans = [one_shot_plan(split, "NAB", epsilon, None) for epsilon in epsilons]
@@ -70,6 +69,13 @@ def scores(split: Split, count: int, epsilons: Sequence[float], seed: int) -> It
         alone = heads.LDA().fit_release(release).score(X_test, y_test)
         both = heads.LDA().fit_release(release, public=(X[chosen], y[chosen])).score(X_test, y_test)
         yield 100 * alone, 100 * both, 100 * float(nearest)
+
+
+def chosen_and_rest(y: NDArray[np.intp], count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Which training records are public in one draw, so many of each class, and which are released."""
+    chance = np.random.default_rng(seed).permutation(len(y))
+    chosen = np.concatenate([chance[y[chance] == c][:count] for c in range(int(y.max()) + 1)])
+    return chosen, np.setdiff1d(np.arange(len(y)), chosen)
 
 
 if __name__ == "__main__":

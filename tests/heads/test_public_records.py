@@ -14,6 +14,7 @@ from privstats.heads import LDA, QDA, NaiveBayes
 from privstats.heads.estimates import denoise
 from privstats.heads.evidence import ClassEvidence
 from privstats.heads.registry import named
+from privstats.randomness import seeded
 from tests.heads.conftest import class_release, quick, record_noise
 
 C, D = 6, 30
@@ -74,10 +75,21 @@ def test_public_records_of_another_length_do_no_harm_once_the_release_shows_it(s
     assert longer < 1.01 * alone
 
 
-def test_where_noise_hides_everything_public_means_of_classes_decide():
-    """Their differences are told to within half of what they are, where without them hardly anything is known."""
-    with_public, alone = (np.mean([error(public, 3e3, seed) for seed in range(30)]) for public in (near, None))
-    assert with_public < 0.5 * C < C < alone
+@pytest.mark.parametrize("public", [near, unrelated])
+def test_a_class_keeps_as_much_of_its_own_distance_as_without_public_records(public):
+    known, _ = evidence(public, 100.0, RNG(0))
+    alone, _ = evidence(None, 100.0, RNG(0))
+    np.testing.assert_array_equal(*(denoise.class_means(each, each.N).kept for each in (known, alone)))
+
+
+def test_where_noise_hides_everything_the_public_records_decide():
+    """b is then 1/2, so a quarter of their differences goes where nothing of the own distance is kept."""
+    known, _ = evidence(near, 1e6, RNG(0))
+    found = denoise.class_means(known, known.N)
+    own = known.A / 100 - known.A.mean(axis=0) / 100
+    told = found.values - found.grand - found.kept[:, None] * own
+    differences = known.public - known.public.mean(axis=0)
+    np.testing.assert_allclose(told, 0.25 * (1 - found.kept)[:, None] * differences, rtol=0.01)
 
 
 def test_a_class_without_public_records_is_pulled_to_the_grand_mean_alone():
@@ -173,10 +185,38 @@ def test_what_is_no_public_record_is_refused(release, public, words):
         LDA().fit_release(release, public=public)
 
 
-@pytest.mark.parametrize("head", [ps.heads.RefinedSoftmax, ps.heads.RidgeClassifier])
-def test_a_head_that_reads_no_class_means_refuses_them(release, head):
+def test_a_head_that_reads_no_class_means_refuses_them(release):
     with pytest.raises(HeadError, match="does not use public records; give them to LDA"):
-        head().fit_release(release, public=PUBLIC)
+        ps.heads.RidgeClassifier().fit_release(release, public=PUBLIC)
+
+
+def test_a_refined_softmax_moves_to_a_discriminant_that_knows_them(digits):
+    X, X_test, y, y_test = digits
+    first = np.concatenate([np.flatnonzero(y == c)[:5] for c in range(10)])
+    rest = np.setdiff1d(np.arange(len(X)), first)
+    unit = (ps.transforms.UnitNorm(),)
+    schema = ps.ClassSchema(10, 64, "NAB", clip_norm=1.0, transform=unit)
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=0.3, delta=1e-5)
+    whole = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 2_000), privacy=privacy)
+    releases = ps.simulate(ps.Rounds.within(whole), [(X[rest[k::2]], y[rest[k::2]]) for k in range(2)], rng=seeded(0))
+    names = [f"digit {c}" for c in range(10)]
+    public = (X[first], [names[c] for c in y[first]])
+    plain = ps.heads.RefinedSoftmax().fit_releases(releases, names)
+    informed = ps.heads.RefinedSoftmax().fit_releases(releases, names, public=public)
+    truth = [names[c] for c in y_test]
+    assert informed.score(X_test, truth) > plain.score(X_test, truth)
+    assert (plain.provenance_.public, informed.provenance_.public is None) == (None, False)
+    alone = ps.heads.RefinedSoftmax().fit_release(releases[0], names, public=public)
+    assert alone.score(X_test, truth) > ps.heads.RefinedSoftmax().fit_release(releases[0], names).score(X_test, truth)
+
+
+def test_rounds_of_a_module_refuse_them(release):
+    whole = ps.Plan(schema=release.plan.schema, cohort=release.plan.cohort, privacy=release.plan.privacy)
+    course = ps.Rounds.within(whole, 1, module="mlp/2")
+    rows, labels = np.ones((40, 3)), np.array(["ash", "elm"] * 20)
+    releases = ps.simulate(course, [(rows, labels)] * 2)
+    with pytest.raises(HeadError, match="rounds of a module read no class means"):
+        ps.heads.RefinedSoftmax().fit_releases(releases, public=PUBLIC)
 
 
 @pytest.mark.parametrize("name", sorted(set(named("classes")) - {"RidgeClassifier"}))

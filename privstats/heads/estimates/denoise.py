@@ -72,13 +72,14 @@ def class_means(evidence: ClassEvidence, n: Array) -> Means:
     known), then class c keeps ``t^2 / (t^2 + v_c)`` of its distance, v_c = sigma_A^2 / n_c^2. Pooling the estimate was
     better than class-wise James-Stein and than singular-value shrinkage on digits and BANKING77 at epsilon <= .5.
 
-    With public records the classes are pulled to ``grand + b p_c`` instead, p_c the public mean of class c less that of
-    all, and t^2 is that of what b p_c leaves. One number b, at least 0, is the regression of all released distances on
-    the public ones, so it is known C d times better than an entry of a mean: public records that say nothing of the
-    classes get b near 0, and with it the estimate without them. The grand mean moves to that of the public records by
-    a James-Stein factor of its own: its noise is small, but every class shares it, and with it every intercept. Where
-    noise hides all three, what is expected of them decides: b is about 1/2, and the variances about a quarter of that
-    of the p_c (b (1 - b) of it, for public means that are half noise).
+    With public records the classes are pulled to ``grand + b^2 p_c`` instead, p_c the public mean of class c less that
+    of all, and keep as much of their own distance as without. One number b, at least 0, is the regression of all
+    released distances on the public ones, so it is known C d times better than an entry of a mean: public records that
+    say nothing of the classes get b near 0, and with it the estimate without them. b p_c would have the least squared
+    error; the second b is there because public records are wrong where records vary most, which costs a classifier
+    more than noise of the same length that is even in all directions (docs/heads.md). The grand mean moves to that of
+    the public records by a James-Stein factor of its own: its noise is small, but every class shares it, and with it
+    every intercept.
     """
     total = n.sum()
     grand = evidence.A.sum(axis=0) / total
@@ -88,19 +89,15 @@ def class_means(evidence: ClassEvidence, n: Array) -> Means:
         return Means(raw, grand, np.ones(C))
     distance = raw - grand
     variance = sigma**2 * (1 / n**2 - 2 / (n * total) + C / total**2)
-    told, centre, expected = np.zeros_like(raw), grand, math.inf
-    if evidence.public is not None:
-        there = np.where(np.isnan(evidence.public).any(axis=1), 0.0, n)
-        public = np.nan_to_num(evidence.public, nan=0.0)
-        about = there @ public / there.sum()
-        directions = np.where(there[:, None] > 0, public - about, 0.0)
-        told = _told(directions, distance, variance)
-        spread = float(np.square(directions).sum()) / (d * max(np.count_nonzero(there) - 1, 1))
-        expected = _AGREE * (1 - _AGREE) * spread or math.inf
-        centre = _moved(about, grand, sigma**2 * C / total**2, expected)
-    between = _between_variance(np.square(distance - told).mean(axis=1), variance, d, expected)
+    between = _between_variance(np.square(distance).mean(axis=1), variance, d)
     kept = between / (between + sigma**2 / n**2)
-    return Means(centre + told + kept[:, None] * (distance - told), centre, kept)
+    if evidence.public is None:
+        return Means(grand + kept[:, None] * distance, grand, kept)
+    about, directions = _directions(evidence.public, n)
+    b = _agreement(directions, distance, variance)
+    grand = _moved(about, grand, sigma**2 * C / total**2, _spread(directions) / 4)
+    told = min(b, 1.0) * b * (1 - kept)[:, None] * directions
+    return Means(grand + told + kept[:, None] * distance, grand, kept)
 
 
 def public_means(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
@@ -117,16 +114,28 @@ def public_means(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
     return np.where(count[:, None] > 0, sums / np.maximum(count, 1)[:, None], np.nan)
 
 
-def _told(directions: Array, distance: Array, variance: Array) -> Array:
-    """b p_c, ``(C, d)``: the part of the distances to the grand mean that the public ones, ``directions``, predict.
+def _directions(public: Array, n: Array) -> tuple[Array, Array]:
+    """The mean of public means, ``(d,)``, by counts, and their distances to it, ``(C, d)``; 0 for a class without."""
+    there = np.where(np.isnan(public).any(axis=1), 0.0, n)
+    about = there @ np.nan_to_num(public, nan=0.0) / there.sum()
+    return about, np.where(there[:, None] > 0, public - about, 0.0)
 
-    b is the weighted least-squares coefficient, of variance 1 / energy by the known noise, averaged with what is
-    expected of it by their variances; 0 where it is not above 0.
+
+def _agreement(directions: Array, distance: Array, variance: Array) -> float:
+    """b: the weighted least-squares coefficient of the distances on the public ones, at least 0.
+
+    It has variance 1 / energy by the known noise, and is averaged with what is expected of it by their variances.
     """
     weighted = directions / variance[:, None]
     energy = float((weighted * directions).sum())
     b = (float((weighted * distance).sum()) + _AGREE / _DOUBT**2) / (energy + 1 / _DOUBT**2)
-    return max(b, 0.0) * directions
+    return max(b, 0.0)
+
+
+def _spread(directions: Array) -> float:
+    """Variance of public means between classes, per coordinate; infinite where there is none to be seen."""
+    there = np.count_nonzero(directions.any(axis=1))
+    return float(np.square(directions).sum()) / (directions.shape[1] * (there - 1)) if there > 1 else math.inf
 
 
 def _moved(public: Array, grand: Array, noise: float, expected: float) -> Array:
