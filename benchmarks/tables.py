@@ -224,7 +224,7 @@ def _informed(row: Row, epsilon: str) -> str:
 def _with_public(rest: str) -> str:
     """Data set and how many public records a class has."""
     data, _, count = rest.partition(", ")
-    return f"{NAMES.get(data, 'AG News')}, {count}"
+    return f"{refinement_tables.DATA[data].partition(', ')[0]}, {count}"
 
 
 _SCALE: dict[str, Shown] = {

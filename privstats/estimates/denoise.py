@@ -21,13 +21,15 @@ __all__ = [
     "NoisySums",
     "class_means",
     "counts",
-    "public_directions",
+    "public_means",
     "total_scatter",
     "within_scatter",
 ]
 
 _SMALLEST_SHARE = 1e-3
 """Floor of a noisy count, as a share of the mean count: keeps A / N finite without moving any real class."""
+_AGREE, _DOUBT = 0.5, 0.25
+"""What is expected of b before the release says anything of it, and the standard deviation of that."""
 
 
 class NoisySums(Protocol):
@@ -95,10 +97,14 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
     known), then class c keeps ``t^2 / (t^2 + v_c)`` of its distance, v_c = sigma_A^2 / n_c^2. Pooling the estimate was
     better than class-wise James-Stein and than singular-value shrinkage on digits and BANKING77 at epsilon <= .5.
 
-    With public records the classes are pulled to ``grand + b p_c`` instead, p_c the public mean of class c less that of
-    all, and t^2 is that of what b p_c leaves. One number b, at least 0, is the regression of all released distances on
-    the public ones, so it is known C d times better than an entry of a mean: public records that say nothing of the
-    classes get b near 0, and with it the estimate without them.
+    With public records the classes are pulled to ``grand + b^2 p_c`` instead, p_c the public mean of class c less that
+    of all, and keep as much of their own distance as without. One number b, at least 0, is the regression of all
+    released distances on the public ones, so it is known C d times better than an entry of a mean: public records that
+    say nothing of the classes get b near 0, and with it the estimate without them. b p_c would have the least squared
+    error; the second b is there because public records are wrong where records vary most, which costs a classifier
+    more than noise of the same length that is even in all directions (docs/heads.md). The grand mean moves to that of
+    the public records by a James-Stein factor of its own: its noise is small, but every class shares it, and with it
+    every intercept.
     """
     total = n.sum()
     grand = evidence.A.sum(axis=0) / total
@@ -108,14 +114,19 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
         return Means(raw, grand, np.ones(C))
     distance = raw - grand
     variance = sigma**2 * (1 / n**2 - 2 / (n * total) + C / total**2)
-    told = np.zeros_like(raw) if evidence.public is None else _told(evidence.public, distance, n, variance)
-    between = _between_variance(np.square(distance - told).mean(axis=1), variance, d)
+    between = _between_variance(np.square(distance).mean(axis=1), variance, d)
     kept = between / (between + sigma**2 / n**2)
-    return Means(grand + told + kept[:, None] * (distance - told), grand, kept)
+    if evidence.public is None:
+        return Means(grand + kept[:, None] * distance, grand, kept)
+    about, directions = _directions(evidence.public, n)
+    b = _agreement(directions, distance, variance)
+    grand = _moved(about, grand, sigma**2 * C / total**2, _spread(directions) / 4)
+    told = min(b, 1.0) * b * (1 - kept)[:, None] * directions
+    return Means(grand + told + kept[:, None] * distance, grand, kept)
 
 
-def public_directions(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
-    """Means of public rows per class, less the mean of these means, ``(C, d)``; 0 for a class without a row.
+def public_means(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
+    """Means of public rows per class, ``(C, d)``; NaN for a class without a row.
 
     Args:
         rows: ``(m, d)``, behind the public map of the release.
@@ -125,26 +136,38 @@ def public_directions(rows: Array, labels: NDArray[np.intp], classes: int) -> Ar
     count = np.bincount(labels, minlength=classes)
     sums = np.zeros((classes, rows.shape[1]))
     np.add.at(sums, labels, rows)
-    there = count > 0
-    means = sums[there] / count[there, None]
-    found = np.zeros_like(sums)
-    found[there] = means - means.mean(axis=0)
-    return found
+    return np.where(count[:, None] > 0, sums / np.maximum(count, 1)[:, None], np.nan)
 
 
-def _told(public: Array, distance: Array, n: Array, variance: Array) -> Array:
-    """b p_c, ``(C, d)``: the part of the distances to the grand mean that public records predict.
+def _directions(public: Array, n: Array) -> tuple[Array, Array]:
+    """The mean of public means, ``(d,)``, by counts, and their distances to it, ``(C, d)``; 0 for a class without."""
+    there = np.where(np.isnan(public).any(axis=1), 0.0, n)
+    about = there @ np.nan_to_num(public, nan=0.0) / there.sum()
+    return about, np.where(there[:, None] > 0, public - about, 0.0)
 
-    b is the weighted least-squares coefficient, of variance 1 / energy by the known noise, times z^2 / (1 + z^2) with
-    z^2 its square over that variance; 0 where it is not above 0.
+
+def _agreement(directions: Array, distance: Array, variance: Array) -> float:
+    """b: the weighted least-squares coefficient of the distances on the public ones, at least 0.
+
+    It has variance 1 / energy by the known noise, and is averaged with what is expected of it by their variances.
     """
-    there = np.where(public.any(axis=1), n, 0.0)
-    directions = np.where(there[:, None] > 0, public - there @ public / max(there.sum(), 1.0), 0.0)
     weighted = directions / variance[:, None]
     energy = float((weighted * directions).sum())
-    b = max(float((weighted * distance).sum()) / energy, 0.0) if energy > 0 else 0.0
-    strength = b * b * energy
-    return b * strength / (1 + strength) * directions
+    b = (float((weighted * distance).sum()) + _AGREE / _DOUBT**2) / (energy + 1 / _DOUBT**2)
+    return max(b, 0.0)
+
+
+def _spread(directions: Array) -> float:
+    """Variance of public means between classes, per coordinate; infinite where there is none to be seen."""
+    there = np.count_nonzero(directions.any(axis=1))
+    return float(np.square(directions).sum()) / (directions.shape[1] * (there - 1)) if there > 1 else math.inf
+
+
+def _moved(public: Array, grand: Array, noise: float, expected: float) -> Array:
+    """The grand mean, ``(d,)``, moved to the public one by the share of their squared distance that noise explains."""
+    off = grand - public
+    real = _between_variance(np.array([np.square(off).mean()]), np.array([noise]), len(off), expected)
+    return np.asarray(public + real / (real + noise) * off)
 
 
 def within_scatter(evidence: NoisySums, n: Array) -> Array:
@@ -170,12 +193,16 @@ def total_scatter(evidence: NoisySums, n: Array) -> Array:
     return np.asarray((T + T.T) / 2)
 
 
-def _between_variance(squares: Array, noise: Array, d: int) -> float:
-    """t^2 from mean squared distances that have expectation t^2 + noise; two rounds of inverse-variance weights."""
-    between = 0.0
-    for _ in range(2):
+def _between_variance(squares: Array, noise: Array, d: int, expected: float = math.inf) -> float:
+    """t^2 from mean squared distances that have expectation t^2 + noise; two rounds of inverse-variance weights.
+
+    The posterior mean, of an exponential prior with mean ``expected`` as far as noise alone could hide that much.
+    """
+    between, prior = 0.0, 0.0
+    for turn in range(2):
         weights = 1 / np.square(between + noise)
         weights = weights / weights.sum()
         error = math.sqrt(2 / d * float(np.square(weights * (between + noise)).sum()))
-        between = float(positive_part(float(weights @ (squares - noise)), error))
+        prior = prior if turn else error**2 / expected
+        between = float(positive_part(float(weights @ (squares - noise)) - prior, error))
     return between

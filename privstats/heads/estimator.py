@@ -189,7 +189,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         self.classes_, self.preprocessing_, self.provenance_ = classes, preprocessing, UNKNOWN
         if self.preprocessing_.inputs is not None:
             self.n_features_in_ = self.preprocessing_.inputs
-        self._build(evidence if known is None else replace(evidence, public=known.directions))
+        self._build(evidence if known is None else replace(evidence, public=known.means))
         if made_from.calibration is not None:
             self._calibrate(made_from.calibration)
         made = Provenance.of(made_from.releases)  # last: where no rule follows, an earlier one is still there

@@ -24,7 +24,7 @@ from privstats.course.alone import Paid, private_release
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import AssumedPublicWarning, DataError, HeadError
-from privstats.estimates.denoise import public_directions
+from privstats.estimates.denoise import public_means
 from privstats.heads.evidence import Array
 from privstats.heads.rules import Preprocessing, as_numpy
 from privstats.moments.arrays import columns_of
@@ -270,11 +270,11 @@ class PublicRecords:
     """A few records that everybody may see.
 
     Attributes:
-        directions: their class means less the mean of these, behind the release's public map, ``(C, d)``.
+        means: their class means behind the release's public map, ``(C, d)``; NaN for a class without any.
         digest: SHA-256 of the mapped rows and the classes, for the head's provenance.
     """
 
-    directions: Array
+    means: Array
     digest: str
 
     @classmethod
@@ -297,4 +297,4 @@ class PublicRecords:
             raise DataError(f"public holds the label {unknown[0]!r:.40}, which is no class of the head; leave it out")
         index = np.array([names[label] for label in y.tolist()], np.intp)
         digest = hashlib.sha256(b"privstats/public\0" + rows.tobytes() + index.tobytes()).hexdigest()
-        return cls(public_directions(rows, index, len(classes)), digest)
+        return cls(public_means(rows, index, len(classes)), digest)

@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -49,8 +50,9 @@ class RefinedSoftmax(ClassHead):
     """A linear softmax on whitened rows of one length, from an ordinary release and a few masked gradients.
 
     ``u(x) = (sqrt(1 - a^2) Mx / |Mx|, a)``, scores ``W u(x)``; M from the release's B, W by a diagonal Kalman filter
-    over the rounds, then moved by .15 to linear discriminant analysis of the release. Of rounds over a module, scores
-    ``W z`` with a hidden layer in z (:class:`~privstats.schema.modules.Module`).
+    over the rounds, then moved by .15 to linear discriminant analysis of the release, which is where public records
+    come in. Of rounds over a module, scores ``W z`` with a hidden layer in z
+    (:class:`~privstats.schema.modules.Module`).
 
     Args:
         rounds: T, of :meth:`fit` and :meth:`fit_private`; None chooses 4 or 6 by the budget (``Rounds.within``). A
@@ -81,7 +83,6 @@ class RefinedSoftmax(ClassHead):
 
     entry: ClassVar[Entry] = Entry(any_of="B", after_rounds=True)
     bounds: ClassVar[Bounds] = {"rounds": (NONE, Whole(1)), "priors": PRIORS, "calibrated": SWITCH, "module": MODULE}
-    uses_public: ClassVar[bool] = False
 
     rounds: int | None = None
     priors: Priors | ArrayLike = "counts"
@@ -111,26 +112,25 @@ class RefinedSoftmax(ClassHead):
     def fit_release(
         self, release: Any, labels: Sequence[Any] | None = None, *, public: tuple[Any, Any] | None = None
     ) -> Self:
-        """Fit on the first release of a course, before its gradient rounds; otherwise as :meth:`fit_releases`.
+        """Fit on the first release of a course, before its gradient rounds; otherwise as :meth:`fit_releases`."""
+        return self.fit_releases([release], labels, public=public)
 
-        Raises:
-            HeadError: ``public`` is given; the rounds of a course do not use public records.
-        """
-        self._check_public(public)
-        return self.fit_releases([release], labels)
-
-    def fit_releases(self, releases: Releases, labels: Sequence[Any] | None = None) -> Self:
+    def fit_releases(
+        self, releases: Releases, labels: Sequence[Any] | None = None, *, public: tuple[Any, Any] | None = None
+    ) -> Self:
         """Fit on all releases of a course so far, using their noise levels; post-processing, so it costs no privacy.
 
         Args:
             releases: of the rounds of one course, in order, at least the first; None for rounds without a sum.
             labels: names of all C classes, in order; the plan's ``class_names`` if omitted, and 0..C-1 where it has
                 none.
+            public: ``(X, y)``, records that are public: they enter the discriminant that the weights are moved to, and
+                no round (docs/heads.md). **No promise covers them**.
 
         Raises:
             ReleaseError: not releases of one course of classes, or nothing finite follows from them.
-            HeadError: a parameter out of its bounds.
-            DataError: ``labels`` does not name every class once.
+            HeadError: a parameter out of its bounds, or ``public`` beside rounds of a module.
+            DataError: ``labels`` does not name every class once, or ``public`` is no pair of records of these classes.
         """
         check_parameters(self, self.bounds)
         have = present(releases)
@@ -142,16 +142,21 @@ class RefinedSoftmax(ClassHead):
         self.preprocessing_, self.provenance_ = Preprocessing.of_release(have[0]), UNKNOWN
         counts = denoise.counts(recipe.sums(have[0]).N, have[0].sigma["N"])
         _warn(float(counts.sum()), schema.features)
+        informed = None
         if isinstance(recipe, ModuleRounds):
+            if public is not None:
+                raise HeadError("rounds of a module read no class means; leave public out, or refine without a module")
             self.temperature_ = 1.0
             layers = recipe.states(have)
             self._settle_module(layers[-1], counts, len(layers) - 1)
         else:
-            discriminant = _quietly(head_class("LDA")().fit_release, have[0])
+            discriminant = _quietly(partial(head_class("LDA")().fit_release, public=public), have[0], labels)
+            informed = discriminant.provenance_.public
             self.temperature_ = recipe.temperature(have)
             whitening, states = recipe.states(have)
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
-        self.provenance_ = Provenance.of(have)  # last: where no rule follows, an earlier one is still there
+        made = Provenance.of(have)  # last: where no rule follows, an earlier one is still there
+        self.provenance_ = replace(made, public=informed)
         return self
 
     @owners_terms

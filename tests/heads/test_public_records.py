@@ -14,9 +14,11 @@ from privstats.estimates import denoise
 from privstats.heads import LDA, QDA, NaiveBayes
 from privstats.heads.evidence import ClassEvidence
 from privstats.heads.registry import named
+from privstats.randomness import seeded
 from tests.heads.conftest import class_release, quick, record_noise
 
 C, D = 6, 30
+RNG = np.random.default_rng
 
 
 def evidence(public, sigma, rng):
@@ -28,16 +30,16 @@ def evidence(public, sigma, rng):
 
 
 def near(means, rng):
-    return denoise.public_directions(means + 0.1 * rng.standard_normal((C, D)), np.arange(C), C)
+    return denoise.public_means(means + 0.1 * rng.standard_normal((C, D)), np.arange(C), C)
 
 
 def unrelated(means, rng):
-    return denoise.public_directions(rng.standard_normal((C, D)), np.arange(C), C)
+    return denoise.public_means(rng.standard_normal((C, D)), np.arange(C), C)
 
 
 def error(public, sigma, seed):
     """Squared error of the differences between classes; the mean of all classes is not what public records tell."""
-    known, means = evidence(public, sigma, np.random.default_rng(seed))
+    known, means = evidence(public, sigma, RNG(seed))
     wrong = denoise.class_means(known, known.N).values - means
     return float(np.square(wrong - wrong.mean(axis=0)).sum())
 
@@ -54,24 +56,65 @@ def test_public_means_that_say_nothing_change_almost_nothing(seed, sigma):
     assert error(unrelated, sigma, seed) < error(None, sigma, seed) + 12 * ((sigma / 100) ** 2 + 1 / D)
 
 
-@given(st.floats(0.01, 100.0), st.floats(-10.0, 10.0), st.integers(0, 1000))
-def test_neither_length_nor_place_of_the_public_records_matters(scale, shift, seed):
-    rng = np.random.default_rng(seed)
-    rows = rng.standard_normal((C, D))
-    one = denoise.public_directions(rows, np.arange(C), C)
-    other = denoise.public_directions(scale * rows + shift, np.arange(C), C)
-    np.testing.assert_allclose(scale * one, other, atol=1e-9 * (scale + abs(shift)))
-    own, _ = evidence(lambda *_: one, 100.0, np.random.default_rng(seed))
-    moved, _ = evidence(lambda *_: other, 100.0, np.random.default_rng(seed))
-    before, after = (denoise.class_means(each, each.N).values for each in (own, moved))
-    np.testing.assert_allclose(before, after, atol=1e-7)
+@given(st.floats(-10.0, 10.0), st.floats(1.0, 300.0), st.integers(0, 1000))
+def test_the_place_of_the_public_records_does_not_matter_to_what_tells_classes_apart(shift, sigma, seed):
+    rows = RNG(seed).standard_normal((C, D))
+    own, _ = evidence(lambda *_: rows, sigma, RNG(seed))
+    moved, _ = evidence(lambda *_: rows + shift, sigma, RNG(seed))
+    before, after = (denoise.class_means(each, each.N) for each in (own, moved))
+    np.testing.assert_allclose(before.values - before.grand, after.values - after.grand, atol=1e-7)
 
 
-def test_a_class_without_public_records_is_estimated_from_the_release():
+@pytest.mark.parametrize("scale", [0.1, 10.0])
+@pytest.mark.parametrize("sigma", [0.1, 1.0, 3.0])
+def test_public_records_of_another_length_do_no_harm_once_the_release_shows_it(scale, sigma):
+    def scaled(means, rng):
+        return scale * near(means, rng)
+
+    longer, alone = (np.mean([error(public, sigma, seed) for seed in range(30)]) for public in (scaled, None))
+    assert longer < 1.01 * alone
+
+
+@pytest.mark.parametrize("public", [near, unrelated])
+def test_a_class_keeps_as_much_of_its_own_distance_as_without_public_records(public):
+    known, _ = evidence(public, 100.0, RNG(0))
+    alone, _ = evidence(None, 100.0, RNG(0))
+    np.testing.assert_array_equal(*(denoise.class_means(each, each.N).kept for each in (known, alone)))
+
+
+def test_where_noise_hides_everything_the_public_records_decide():
+    """b is then 1/2, so a quarter of their differences goes where nothing of the own distance is kept."""
+    known, _ = evidence(near, 1e6, RNG(0))
+    found = denoise.class_means(known, known.N)
+    own = known.A / 100 - known.A.mean(axis=0) / 100
+    told = found.values - found.grand - found.kept[:, None] * own
+    differences = known.public - known.public.mean(axis=0)
+    np.testing.assert_allclose(told, 0.25 * (1 - found.kept)[:, None] * differences, rtol=0.01)
+
+
+def test_a_class_without_public_records_is_pulled_to_the_grand_mean_alone():
     rows, labels = np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 4.0]]), np.array([0, 0, 2])
-    np.testing.assert_allclose(
-        denoise.public_directions(rows, labels, 4), [[1.0, -2.0], [0.0, 0.0], [-1.0, 2.0], [0, 0]]
+    public = denoise.public_means(rows, labels, 4)
+    np.testing.assert_array_equal(public, [[2.0, 0.0], [np.nan] * 2, [0.0, 4.0], [np.nan] * 2])
+    own, _ = evidence(lambda means, _: np.where(np.arange(C)[:, None] < 3, means, np.nan), 100.0, RNG(0))
+    found = denoise.class_means(own, own.N)
+    raw = own.A / own.N[:, None] - own.A.sum(axis=0) / own.N.sum()
+    np.testing.assert_allclose((found.values - found.grand)[3:], found.kept[3:, None] * raw[3:])
+
+
+@pytest.mark.parametrize(("sigma", "most"), [(1.0, 1.01), (30.0, 0.8), (100.0, 0.5), (300.0, 0.5)])
+def test_the_grand_mean_moves_to_the_public_one_as_far_as_noise_explains_their_distance(sigma, most):
+    def wrong(public, seed):
+        known, means = evidence(public, sigma, RNG(seed))
+        return np.square(denoise.class_means(known, known.N).grand - means.mean(axis=0)).sum()
+
+    near_by, alone = (np.mean([wrong(public, seed) for seed in range(30)]) for public in (near, None))
+    assert near_by < most * alone
+    far, without = (
+        np.mean([wrong(public, seed) for seed in range(30)])
+        for public in (lambda means, rng: near(means, rng) + 100.0, None)
     )
+    assert far == pytest.approx(without, rel=0.05)
 
 
 @pytest.mark.parametrize("head", [LDA, NaiveBayes])
@@ -79,7 +122,7 @@ def test_few_public_records_win_where_noise_is_strong_and_change_nothing_without
     X, X_test, y, y_test = digits
     first = np.concatenate([np.flatnonzero(y == c)[:5] for c in range(10)])
     public, rest = (X[first], y[first]), np.setdiff1d(np.arange(len(X)), first)
-    noisy = class_release(X[rest], y[rest], sigma=record_noise(0.1), rng=np.random.default_rng(0))
+    noisy = class_release(X[rest], y[rest], sigma=record_noise(0.1), rng=RNG(0))
     alone = head().fit_release(noisy).score(X_test, y_test)
     assert head().fit_release(noisy, public=public).score(X_test, y_test) > alone + 0.2
     exact = class_release(X[rest], y[rest])
@@ -90,7 +133,7 @@ def test_few_public_records_win_where_noise_is_strong_and_change_nothing_without
 def test_a_subspace_and_class_covariances_see_them_too(digits):
     X, X_test, y, y_test = digits
     sigma = dict(zip("NAS", record_noise(0.3).values(), strict=True))
-    release = class_release(X, y, "NAS", sigma, np.random.default_rng(0))
+    release = class_release(X, y, "NAS", sigma, RNG(0))
     for head in (QDA(), LDA(subspace="auto")):
         with_public = head.fit_release(release, public=(X[:100], y[:100])).score(X_test, y_test)
         assert with_public > head.fit_release(release).score(X_test, y_test) - 0.05
@@ -98,7 +141,7 @@ def test_a_subspace_and_class_covariances_see_them_too(digits):
 
 @pytest.fixture(scope="module")
 def release():
-    rng = np.random.default_rng(0)
+    rng = RNG(0)
     X, y = rng.normal(size=(200, 3)), np.arange(200) % 2
     transform = (ps.transforms.UnitNorm(),)
     schema = ps.ClassSchema(2, 3, "NAB", clip_norm=1.0, transform=transform, class_names=("ash", "elm"))
@@ -142,15 +185,43 @@ def test_what_is_no_public_record_is_refused(release, public, words):
         LDA().fit_release(release, public=public)
 
 
-@pytest.mark.parametrize("head", [ps.heads.RefinedSoftmax, ps.heads.RidgeClassifier])
-def test_a_head_that_reads_no_class_means_refuses_them(release, head):
+def test_a_head_that_reads_no_class_means_refuses_them(release):
     with pytest.raises(HeadError, match="does not use public records; give them to LDA"):
-        head().fit_release(release, public=PUBLIC)
+        ps.heads.RidgeClassifier().fit_release(release, public=PUBLIC)
+
+
+def test_a_refined_softmax_moves_to_a_discriminant_that_knows_them(digits):
+    X, X_test, y, y_test = digits
+    first = np.concatenate([np.flatnonzero(y == c)[:5] for c in range(10)])
+    rest = np.setdiff1d(np.arange(len(X)), first)
+    unit = (ps.transforms.UnitNorm(),)
+    schema = ps.ClassSchema(10, 64, "NAB", clip_norm=1.0, transform=unit)
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=0.3, delta=1e-5)
+    whole = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 2_000), privacy=privacy)
+    releases = ps.simulate(ps.Rounds.within(whole), [(X[rest[k::2]], y[rest[k::2]]) for k in range(2)], rng=seeded(0))
+    names = [f"digit {c}" for c in range(10)]
+    public = (X[first], [names[c] for c in y[first]])
+    plain = ps.heads.RefinedSoftmax().fit_releases(releases, names)
+    informed = ps.heads.RefinedSoftmax().fit_releases(releases, names, public=public)
+    truth = [names[c] for c in y_test]
+    assert informed.score(X_test, truth) > plain.score(X_test, truth)
+    assert (plain.provenance_.public, informed.provenance_.public is None) == (None, False)
+    alone = ps.heads.RefinedSoftmax().fit_release(releases[0], names, public=public)
+    assert alone.score(X_test, truth) > ps.heads.RefinedSoftmax().fit_release(releases[0], names).score(X_test, truth)
+
+
+def test_rounds_of_a_module_refuse_them(release):
+    whole = ps.Plan(schema=release.plan.schema, cohort=release.plan.cohort, privacy=release.plan.privacy)
+    course = ps.Rounds.within(whole, 1, module="mlp/2")
+    rows, labels = np.ones((40, 3)), np.array(["ash", "elm"] * 20)
+    releases = ps.simulate(course, [(rows, labels)] * 2)
+    with pytest.raises(HeadError, match="rounds of a module read no class means"):
+        ps.heads.RefinedSoftmax().fit_releases(releases, public=PUBLIC)
 
 
 @pytest.mark.parametrize("name", sorted(set(named("classes")) - {"RidgeClassifier"}))
 def test_every_other_head_of_classes_uses_them(name):
-    rng = np.random.default_rng(0)
+    rng = RNG(0)
     X, y = rng.normal(size=(400, 3)), np.arange(400) % 2
     X[:, 0] += y
     noisy = class_release(X, y, "NAS", {"N": 1.0, "A": 30.0, "S": 30.0}, rng)

@@ -38,8 +38,8 @@ class ClassEvidence:
         sigma: noise standard deviation per statistic in real units; 0.0 where there is none. A symmetric block has
             variance sigma^2 on the diagonal and sigma^2 / 2 off it.
         step: of the grid that the records were rounded to, in real units; 0.0 where they were not.
-        public: class means of public records less the mean of these means, ``(C, d)``; 0 for a class without any, and
-            None where there are no public records.
+        public: class means of public records, ``(C, d)``; NaN for a class without any, and None where there are no
+            public records.
     """
 
     N: Array

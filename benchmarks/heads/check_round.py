@@ -1,0 +1,103 @@
+"""What a second session that chooses between three heads is worth: one sum of hits, at 2 % of mu^2.
+
+    python -m benchmarks.heads.check_round --save
+
+Tried, and left out of the library (docs/heads.md). A release of (N, A, B) at .98 of mu^2 gives LDA with and without
+public records; the third head has public records alone. Every record adds 2 h - 1 for the hits h of the three, a vector
+of length sqrt 3 whatever it is, so the noise has sigma = sqrt 3 / mu, and a lead of one head over another in records is
+known to within sqrt 1.5 / mu. LDA with public records is taken, unless another leads by more than that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+import privstats as ps
+from benchmarks.data import Split, agnews, private_tasks
+from benchmarks.heads.gains import gains
+from benchmarks.heads.public import EPSILONS, PER_CLASS, TASKS, chosen_and_rest
+from benchmarks.measuring import Rows, Tables, command
+from benchmarks.refinement.models import DELTA, one_shot_plan
+from privstats import heads
+from privstats.dp import gaussian_epsilon, gaussian_mu
+from privstats.randomness import seeded
+from privstats.release import Release
+
+Predict: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.intp]]
+
+SHARE = 0.02
+MODELS = ("LDA", "with public records", "public records alone", "chosen by hits")
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """How often, and on what."""
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
+
+
+def tables(options: argparse.Namespace) -> Tables:
+    """A table per data set and number of public records."""
+    epsilons, draws, names = ((1.0,), 2, ["digits"]) if options.quick else (EPSILONS, options.draws, options.tasks)
+    for task in chain(private_tasks(bundled_only=options.quick), () if options.quick else agnews()):
+        if task.name in names:
+            split = task.transformed()
+            for count in PER_CLASS:
+                yield f"accuracy, %: {task.name}, {count} per class", compared(split, count, epsilons, draws)
+
+
+def compared(split: Split, count: int, epsilons: Sequence[float], draws: int) -> Rows:
+    """A row per model: mean and standard error per epsilon, and those of its gain over the first.
+
+    The first two have all of mu^2, as they have without a second session.
+    """
+    found = np.array([list(scores(split, count, epsilons, seed)) for seed in range(draws)])
+    return gains(found, MODELS, epsilons)
+
+
+def scores(split: Split, count: int, epsilons: Sequence[float], seed: int) -> Iterator[tuple[float, ...]]:
+    """Accuracies in percent of one draw, one per model, for each epsilon."""
+    X, X_test, y, y_test = split
+    chosen, rest = chosen_and_rest(y, count, seed)
+    rows, labels, public = X[rest], y[rest], (X[chosen], y[chosen])
+    noise = np.random.default_rng(seed)
+    means = np.stack([public[0][public[1] == c].mean(axis=0) for c in range(int(y.max()) + 1)])
+    plans = [one_shot_plan(split, "NAB", epsilon, None) for epsilon in epsilons]
+    parts = [ps.measure(plans[0].schema, rows[k::2], labels[k::2]) for k in range(2)]  # of every plan
+    for epsilon, plan in zip(epsilons, plans, strict=True):
+        mu = gaussian_mu(epsilon, DELTA)
+        less = replace(plan.privacy, epsilon=gaussian_epsilon(mu * math.sqrt(1 - SHARE), DELTA))
+        whole, divided = (_released(each, parts, seed) for each in (plan, replace(plan, privacy=less)))
+        candidates: list[Predict] = [_lda(divided), _lda(divided, public), partial(_nearest, means)]
+        hits = np.array([(predict(rows) == labels).sum() for predict in candidates])
+        level = math.sqrt(3 / SHARE) / (2 * mu)
+        lead = hits + level * noise.standard_normal(3)
+        lead -= lead[1]
+        best = candidates[int(lead.argmax()) if lead.max() > math.sqrt(2) * level else 1]
+        shown = (_lda(whole), _lda(whole, public), candidates[2], best)
+        yield tuple(100 * float((predict(X_test) == y_test).mean()) for predict in shown)
+
+
+def _released(plan: ps.Plan, parts: Sequence[Any], seed: int) -> Release:
+    return ps.session.aggregate_unmasked(plan, parts, seeded(seed))
+
+
+def _lda(release: Release, public: tuple[Any, Any] | None = None) -> Predict:
+    return heads.LDA().fit_release(release, public=public).predict
+
+
+def _nearest(means: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The class of the nearest mean."""
+    return np.asarray((rows @ means.T - np.square(means).sum(axis=1) / 2).argmax(axis=1))
+
+
+if __name__ == "__main__":
+    command("heads.check_round", __doc__, tables, options)
