@@ -116,7 +116,7 @@ def rows_of(draws: Sequence[Shards]) -> list[Row]:
     found: dict[str, dict[float, list[float]]] = {}
     for name, epsilon, score in itertools.chain.from_iterable(map(scores_of, draws)):
         found.setdefault(name, {}).setdefault(epsilon, []).append(score)
-    rows = []
+    rows: list[Row] = []
     for name, by in found.items():
         row: dict[str, Any] = {"choice": name, "draws": len(draws)}
         for epsilon, scores in by.items():
