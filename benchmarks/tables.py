@@ -211,7 +211,7 @@ def deliberate_bugs() -> Cells:
     return [*lines, [f"{len(rows)} bugs measured", count["unit tests"], count["audits"], "", count["attacks"]]]
 
 
-_OURS = ("with public records", "LDA, centred")
+_OURS = ("with public records", "LDA, centred", "refined, with public records")
 
 
 def _informed(row: Row, epsilon: str) -> str:
@@ -254,6 +254,7 @@ _PUBLIC: dict[str, Shown] = {
     "model": "{model}",
     **{epsilon.lstrip("0"): partial(_informed, epsilon=epsilon) for epsilon in ("0.1", "0.3", "1", "3", "8")},
 }
+_REFINED = {heading: _PUBLIC[heading] for heading in ("model", ".1", ".3", "1")}
 _LOST: dict[str, Shown] = {
     "head": "{head}",
     "draws": "{draws}",
@@ -290,6 +291,7 @@ TABLES: Tables = {
     **by_name(deliberate_bugs),
     **engine_tables.TABLES,
     "heads_public": Table("heads.public", "accuracy, %: ", _PUBLIC, ("data, public records", _with_public)),
+    "refinement_public": Table("refinement.public", "accuracy, %: ", _REFINED, ("data, public records", _with_public)),
     "heads_centred": Table(
         "heads.centred", "accuracy, %: ", _PUBLIC, ("data", lambda name: refinement_tables.DATA[name])
     ),

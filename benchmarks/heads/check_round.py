@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias
@@ -74,8 +73,8 @@ def scores(split: Split, count: int, epsilons: Sequence[float], seed: int) -> It
     parts = [ps.measure(plans[0].schema, rows[k::2], labels[k::2]) for k in range(2)]  # of every plan
     for epsilon, plan in zip(epsilons, plans, strict=True):
         mu = gaussian_mu(epsilon, DELTA)
-        less = replace(plan.privacy, epsilon=gaussian_epsilon(mu * math.sqrt(1 - SHARE), DELTA))
-        whole, divided = (_released(each, parts, seed) for each in (plan, replace(plan, privacy=less)))
+        less = one_shot_plan(split, "NAB", gaussian_epsilon(mu * math.sqrt(1 - SHARE), DELTA), None)
+        whole, divided = (_released(each, parts, seed) for each in (plan, less))
         candidates: list[Predict] = [_lda(divided), _lda(divided, public), partial(_nearest, means)]
         hits = np.array([(predict(rows) == labels).sum() for predict in candidates])
         level = math.sqrt(3 / SHARE) / (2 * mu)
