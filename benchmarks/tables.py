@@ -287,7 +287,18 @@ _MANY_UPLOADS: dict[str, Shown] = {
 }
 
 TABLES: Tables = {
-    **by_name(grid, grid_private, grid_ridge, grid_ridge_private, sums, names, graphs, sessions, heads_without_noise, heads_under_privacy),
+    **by_name(
+        grid,
+        grid_private,
+        grid_ridge,
+        grid_ridge_private,
+        sums,
+        names,
+        graphs,
+        sessions,
+        heads_without_noise,
+        heads_under_privacy,
+    ),
     **by_name(deliberate_bugs),
     **engine_tables.TABLES,
     "heads_public": Table("heads.public", "accuracy, %: ", _PUBLIC, ("data, public records", _with_public)),
