@@ -305,7 +305,8 @@ def test_tables_and_whole_parties_have_the_audits_of_noise_and_budget(monkeypatc
     assert not audit_noise(private, seeded(3), trials=60).violated
     assert not audit_budget(private).violated
     monkeypatch.setattr("threat_models.findings.search_of", lambda schema: lambda found, rng: audit_budget(found))
-    assert len(audits(private.plan, Search(seed=1, trials=60))) == 3 + private.privacy.trust.divided
+    shown = 3 + (schema is PARTIES) + private.privacy.trust.divided  # a canary of parties, and none of tables
+    assert len(audits(private.plan, Search(seed=1, trials=60))) == shown
     monkeypatch.setattr(type(private), "sigma", {s: 0.9 * value for s, value in private.sigma.items()})
     assert audit_budget(private).violated
 
