@@ -44,6 +44,8 @@ PRIVATE = ps.Plan(schema=SCHEMA, cohort=COHORT, privacy=PRIVACY)
 SHARDS = [(X[k::3], Y[k::3]) for k in range(3)]
 RELEASE = ps.simulate(PLAN, SHARDS)
 HEAD = heads.LDA().fit_release(RELEASE)
+_MEAN = ps.MeanSchema(PLAN.schema.features, PLAN.schema.clip_norm)
+MEAN = ps.Release.exact(_MEAN, ps.measure(_MEAN, SHARDS[0][0], SHARDS[0][1]))
 IDENTITY = ps.secagg.Identity.generate(os.urandom)
 PUBLICS = [IDENTITY.public, *(ps.secagg.Identity.generate(os.urandom).public for _ in range(2))]
 SERVER = ps.secagg.Identity.generate(os.urandom)
@@ -415,6 +417,8 @@ ROWS: list[Row] = [
         "release must be a Release, got RealClassMoments",
     ),
     ("numbers for a score by names", lambda: named_head().score(X, Y), "y holds labels of another kind than classes_"),
+    ("another sum for LDA", lambda: heads.LDA().fit_release(MEAN), "holds no class sums .N, A.; give the release of a"),
+    ("another sum for ridge", lambda: heads.Ridge().fit_release(MEAN), "holds no ridge sums"),
     ("class sums for ridge", lambda: heads.Ridge().fit_release(RELEASE), "holds class sums; use heads.RidgeClassifier"),
     (
         "a missing statistic",

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Plans that follow one another under one budget: rounds, alignments, streams.", no_args_is_help=True
+    help="Plans that follow one another under one budget: rounds, a mean first, alignments, streams.",
+    no_args_is_help=True,
 )
 
 CourseFile = Annotated[Path, typer.Argument(help="The course document.", metavar="COURSE.TOML")]
@@ -43,18 +44,20 @@ def init(
     path: CourseFile,
     plan: Annotated[Path, typer.Option(help="A plan whose promise is the whole course's.", metavar="PLAN.TOML")],
     rounds: Annotated[
-        int | None, typer.Option(help="Gradient rounds after the first release. [4, or 6 where the budget is large]")
+        int | None,
+        typer.Option(help="Gradient rounds after the first release. Default: 4, or 6 where the budget is large."),
     ] = None,
     expected_records: Annotated[
-        int | None, typer.Option(help="How many records its owners expect; never counted. [cohort.max_records]")
+        int | None, typer.Option(help="How many records its owners expect; never counted. Default: cohort.max_records.")
     ] = None,
     retries: Annotated[int, typer.Option(help="Further rounds, for those that end without a sum.")] = 0,
     calibrated: Annotated[
-        bool, typer.Option("--calibrated", help="A last sum, from which the temperature of probabilities follows.")
+        bool,
+        typer.Option("--calibrated", help="A last sum, for the temperature of probabilities (with --centred, LDA's)."),
     ] = False,
     module: Annotated[
         str | None,
-        typer.Option(help="mlp/WIDTH or adapter/WIDTH: rounds of a small torch module. [a linear softmax]"),
+        typer.Option(help="mlp/WIDTH or adapter/WIDTH: rounds of a small torch module. Default: a linear softmax."),
     ] = None,
     centred: Annotated[
         bool,
@@ -62,7 +65,7 @@ def init(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Divide a plan's promise over a release and refinement rounds, and write that course and its plan."""
+    """Divide a plan's promise over a course's sessions, and write that course and its plan."""
     whole = ps.Plan.read(plan)
     course: Written
     if not centred:
@@ -177,7 +180,7 @@ def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:
 
 
 def _promised(promise: Promise, mu: float) -> str:
-    kept = "which the rounds keep" if promise.holds(mu) else "and the rounds cost more: write the course anew"
+    kept = "which they keep" if promise.holds(mu) else "and they cost more: write the course anew"
     return f"epsilon {promise.epsilon:.4g} at delta {promise.delta:g}, {kept}"
 
 

@@ -102,7 +102,8 @@ def check(
         str | None, typer.Option(help="Ask another accountant too: opacus, opacus-rdp, dp-accounting, zcdp.")
     ] = None,
     head: Annotated[
-        list[str] | None, typer.Option(help="A head that will be fitted; repeat for more. [the first for the plan]")
+        list[str] | None,
+        typer.Option(help="A head that will be fitted; repeat for more. Default: the first for the plan."),
     ] = None,
     readers: Annotated[
         list[str] | None,

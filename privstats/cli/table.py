@@ -51,7 +51,7 @@ def table(
         list[Path], typer.Argument(help="A release; for logit and poisson those of all rounds, in order.")
     ],
     chosen: Annotated[
-        Reader | None, typer.Option("--reader", help="The table to compute. [the first that fits the release]")
+        Reader | None, typer.Option("--reader", help="The table to compute. Default: the first that fits the release.")
     ] = None,
     columns: Annotated[
         list[str] | None,

@@ -29,7 +29,8 @@ def promised(plan: Plan) -> tuple[Privacy, float]:
         raise PlanError("delta = 0 is offered for one release, and rounds compose in mu: give a delta above 0")
     if plan.noise is None or not isinstance(plan.privacy, Privacy):
         raise PlanError(
-            "rounds need differential privacy: without noise two of them give a single record; give a Privacy"
+            "a course needs differential privacy: without noise two of its sums can give a single record; give its "
+            "plan a promise (privacy.epsilon)"
         )
     return plan.privacy, plan.noise.mu
 

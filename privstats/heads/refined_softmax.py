@@ -137,26 +137,27 @@ class RefinedSoftmax(ClassHead):
         recipe = recipe_of(have)
         if not isinstance(recipe, ClassRounds):
             raise ReleaseError("these are releases of a regression; use heads.RefinedRidge")
+        if isinstance(recipe, ModuleRounds):
+            if public is not None:
+                raise HeadError("rounds of a module read no class means; leave public out, or refine without a module")
+            discriminant = None
+        else:
+            discriminant = _quietly(partial(head_class("LDA")().fit_release, public=public), have[0], labels)
         schema = recipe.first
         self.classes_ = class_labels(schema, schema.classes, labels)
         self.preprocessing_, self.provenance_ = Preprocessing.of_release(have[0]), UNKNOWN
         counts = denoise.counts(recipe.sums(have[0]).N, have[0].sigma["N"])
         _warn(float(counts.sum()), schema.features)
-        informed = None
         if isinstance(recipe, ModuleRounds):
-            if public is not None:
-                raise HeadError("rounds of a module read no class means; leave public out, or refine without a module")
             self.temperature_ = 1.0
             layers = recipe.states(have)
             self._settle_module(layers[-1], counts, len(layers) - 1)
         else:
-            discriminant = _quietly(partial(head_class("LDA")().fit_release, public=public), have[0], labels)
-            informed = discriminant.provenance_.public
             self.temperature_ = recipe.temperature(have)
             whitening, states = recipe.states(have)
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
         made = Provenance.of(have)  # last: where no rule follows, an earlier one is still there
-        self.provenance_ = replace(made, public=informed)
+        self.provenance_ = replace(made, public=None if discriminant is None else discriminant.provenance_.public)
         return self
 
     @owners_terms

@@ -73,6 +73,8 @@ def from_toml(text: str) -> dict[str, Any]:
     tables = _parsed(text)
     if not tables:
         raise PlanError("the plan is empty; `privstats plan init --example` writes a commented one")
+    if "course" in tables:
+        raise PlanError("this is a course, not a plan; `privstats course check` reads it")
     version = tables.pop("version", None)
     if version is None:
         raise PlanError(f"the plan lacks its format; add the line: version = {FORMAT_VERSION}")

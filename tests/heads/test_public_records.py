@@ -206,6 +206,9 @@ def test_a_refined_softmax_moves_to_a_discriminant_that_knows_them(digits):
     truth = [names[c] for c in y_test]
     assert informed.score(X_test, truth) > plain.score(X_test, truth)
     assert (plain.provenance_.public, informed.provenance_.public is None) == (None, False)
+    with pytest.raises(DataError):
+        informed.fit_releases(releases, names, public=(public[0], np.full(len(public[1]), "no such class")))
+    assert informed.provenance_.public is not None  # a refused call leaves the head as it was
     alone = ps.heads.RefinedSoftmax().fit_release(releases[0], names, public=public)
     assert alone.score(X_test, truth) > ps.heads.RefinedSoftmax().fit_release(releases[0], names).score(X_test, truth)
 

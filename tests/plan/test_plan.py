@@ -214,6 +214,7 @@ def test_thresholds_that_contradict_each_other_are_refused():
     ("old", "new", "message"),
     [
         ("version = 1", "version = 2", "version must be 1"),
+        ("version = 1", 'version = 2\n[course]\nfirst = "a"\n', "this is a course, not a plan"),
         ("version = 1", "", "add the line: version = 1"),
         ('task = "classes"', "", "schema lacks task"),
         ("clip_norm = 2.0", "clipnorm = 2.0", "did you mean clip_norm"),

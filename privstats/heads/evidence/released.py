@@ -121,18 +121,25 @@ def require_release(release: object) -> Released:
 
 
 def class_sums(release: Released) -> ClassSums:
-    """The class sums of a release, or ReleaseError where it holds ridge sums."""
+    """The class sums of a release, or ReleaseError where it holds others."""
     if isinstance(release.moments, EquivalentSums):
         return release.moments.equivalent()
     if not isinstance(release.moments, ClassSums):
         if release.plan.schema.predicts == "parties":
             raise ReleaseError("release.moments holds directions of parties; use heads.PartyDiscriminant")
-        raise ReleaseError("release.moments holds ridge sums (G, h, q); use heads.Ridge, or release class moments")
+        if isinstance(release.moments, GramSums):
+            raise ReleaseError("release.moments holds ridge sums (G, h, q); use heads.Ridge, or release class moments")
+        raise ReleaseError(
+            "release.moments holds no class sums (N, A); give the release of a ClassSchema, or all releases of a "
+            "Centred course in a list"
+        )
     return release.moments
 
 
 def gram_sums(release: Released) -> GramSums:
-    """The ridge sums of a release, or ReleaseError where it holds class sums."""
+    """The ridge sums of a release, or ReleaseError where it holds others."""
     if not isinstance(release.moments, GramSums):
-        raise ReleaseError("release.moments holds class sums; use heads.RidgeClassifier, or release a RidgeSchema")
+        if isinstance(release.moments, ClassSums):
+            raise ReleaseError("release.moments holds class sums; use heads.RidgeClassifier, or release a RidgeSchema")
+        raise ReleaseError("release.moments holds no ridge sums (G, h, q); give the release of a RidgeSchema")
     return release.moments
