@@ -30,7 +30,7 @@ def _started(row: Row, when: str) -> str:
 
 
 _WORKS: Mapping[str, Shown] = {
-    "least / median of five": "{work}",
+    "work (least / median of five)": "{work}",
     "floor": "{floor after s:.3f} s",
     "today": "{after s:.3f} s",
     "before, over its floor": lambda row: _beside(row, "before"),
@@ -38,7 +38,7 @@ _WORKS: Mapping[str, Shown] = {
     "goal": _goal,
 }
 _STARTS: Mapping[str, Shown] = {
-    "processor time: least / median, times numpy": "{start}",
+    "start (processor time: least / median, times numpy)": "{start}",
     "before": lambda row: _started(row, " before"),
     "today": lambda row: _started(row, ""),
 }

@@ -97,10 +97,11 @@ def _outputs(head: Any) -> Iterator[str]:
     labels = head.classes_.tolist()
     shown = ", ".join(map(str, labels[:_SHOWN_LABELS])) + (", ..." if len(labels) > _SHOWN_LABELS else "")
     yield f"One of {len(labels)} classes: {shown}."
-    if getattr(head, "temperature_", 1.0) == 1.0:
+    temperature = getattr(head, "temperature_", None)  # a file does not hold it
+    if temperature == 1.0:
         yield "Probabilities are those of the model; they were not calibrated on records."
-    else:
-        yield f"Probabilities were calibrated on the training records: scores are divided by {head.temperature_:.3g}."
+    elif temperature is not None:
+        yield f"Probabilities were calibrated on the training records: scores are divided by {temperature:.3g}."
 
 
 def _origin(found: Provenance) -> Iterator[str]:

@@ -86,7 +86,7 @@ class LDA(ClassHead):
         return LinearRule(coef, intercept - coef @ evidence.origin)
 
     def _check_calibration(self, public: Any) -> None:
-        if (self.covariance, self.shrinkage, self.subspace, public) != ("pooled", "auto", None, None):
+        if public is not None or (self.covariance, self.shrinkage, self.subspace) != ("pooled", "auto", None):
             raise HeadError(
                 "the last release calibrates LDA() as the course computed it: leave covariance, shrinkage, subspace "
                 "and public out, or give None in the place of that release"

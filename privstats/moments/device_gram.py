@@ -8,7 +8,7 @@ than either. A grid entry is x = 128 h + l with h and l in 8 bits, so
 three products, summed in int32. Each is exact for up to 2^18 rows, since |h| and |l| are at most 64.
 
 Libraries have had releases whose 8-bit products were wrong for some shapes and devices (pytorch/pytorch#106840). So
-each sum is held against the rows by one vector v of signs, for two float64 products of a matrix with a vector
+each sum is held against the rows by one vector v of ones and twos, for two float64 products of a matrix with a vector
 (Freivalds 1977): X'X v = X'(X v).
 """
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from privstats.errors import PrivstatsError
+from privstats.moments.ridge_moments import key_weights
 
 __all__ = ["gram", "prefers_limbs"]
 
@@ -82,11 +83,10 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
 
 
 def _require_right(torch: Any, rows: Any, found: Any) -> None:
-    """Raise where X'X v is not X'(X v); its entries are below 2**44 sqrt(d), exact in float64 up to 2**18 columns."""
-    places = torch.arange(rows.shape[1], device=rows.device)
-    signs = 1 - 2 * ((places * places * 40_503 + places * 30_011 >> 7) & 1)
-    told = rows.T @ (rows @ signs.to(torch.float64))
-    if not torch.equal((found * signs).sum(dim=1), told.to(torch.int64)):
+    """Raise where X'X v is not X'(X v); its entries are below 2**45 sqrt(d), exact in float64 up to 2**16 columns."""
+    vector = torch.from_numpy(1 + (key_weights(rows.shape[1]) >> 40 & 1)).to(rows.device)
+    told = rows.T @ (rows @ vector.to(torch.float64))
+    if not torch.equal((found * vector).sum(dim=1), told.to(torch.int64)):
         raise PrivstatsError(
             "this device gave a wrong product of 8-bit numbers, so nothing was measured; measure on the host, with "
             "X.cpu(), and report the device and torch's version"
@@ -97,7 +97,7 @@ def _limbs(torch: Any, rows: Any) -> tuple[Any, Any]:
     """h and l of ``x = 128 h + l``, int8, turned to ``(columns, rows)`` and filled up with zeros as products ask."""
     n, d = rows.shape
     size = max(_LEAST, -(-d // _EIGHT) * _EIGHT), max(_EIGHT, -(-n // _EIGHT) * _EIGHT)
-    whole = torch.zeros(size, device=rows.device)
+    whole = torch.zeros(size, dtype=torch.float32, device=rows.device)
     whole[:d, :n] = rows.T  # float32 holds them exactly
     high = torch.round(whole / 128)
     return high.to(torch.int8), (whole - 128 * high).to(torch.int8)

@@ -114,6 +114,7 @@ def test_the_head_divides_its_scores_and_predicts_as_before(released: Any, tmp_p
     again = ps.heads.load(tmp_path / "head")
     np.testing.assert_array_equal(again.predict_proba(X), with_it.predict_proba(X))
     assert f"scores are divided by {with_it.temperature_:.3g}." in with_it.card()
+    assert "not calibrated" not in again.card()  # which does not know
     assert ps.heads.LDA().fit(X, np.arange(len(X)) % 2).temperature_ == 1.0
 
 

@@ -42,7 +42,17 @@ def test_rows_beyond_one_product_are_cut(monkeypatch, device):
     assert torch.equal(gram(torch, rows, limbs=True), gram(torch, rows, limbs=False))
 
 
-@pytest.mark.parametrize("wrong", ["one entry", "two products exchanged", "int32 in 24 bits"])
+def test_a_default_type_of_half_precision_changes_nothing():
+    rows = torch.as_tensor(np.random.default_rng(0).integers(-8192, 8193, (50, 6)).astype(float))
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        assert torch.equal(gram(torch, rows, limbs=True), gram(torch, rows, limbs=False))
+    finally:
+        torch.set_default_dtype(before)
+
+
+@pytest.mark.parametrize("wrong", ["one entry", "every entry", "two products exchanged", "int32 in 24 bits"])
 def test_a_device_that_multiplies_wrongly_is_found(monkeypatch, wrong):
     """pytorch/pytorch#106840 tells of such devices."""
     product = torch._int_mm
@@ -51,6 +61,8 @@ def test_a_device_that_multiplies_wrongly_is_found(monkeypatch, wrong):
         right = product(a, b)
         if wrong == "one entry":
             right[3, 2] += 1
+        elif wrong == "every entry":
+            right += 7
         elif wrong == "two products exchanged":
             right[[0, 1]] = right[[1, 0]]
         else:
@@ -58,7 +70,7 @@ def test_a_device_that_multiplies_wrongly_is_found(monkeypatch, wrong):
         return right
 
     monkeypatch.setattr(torch, "_int_mm", off)
-    rows = torch.as_tensor(np.random.default_rng(0).integers(-4000, 4000, (60, 9)).astype(float))
+    rows = torch.as_tensor(np.random.default_rng(0).integers(-4000, 4000, (60, 256)).astype(float))
     with pytest.raises(PrivstatsError, match="measure on the host"):
         gram(torch, rows, limbs=True)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ __all__ = ["canary_shift"]
 _BYSTANDERS = 12
 _STRETCHES = (1.0, 4.0)
 _STARTS = 4
+_COPIES = 50
 _STEPS = 20  # of a search for a party: its direction is about as long wherever the search begins
 
 
@@ -33,7 +35,7 @@ def canary_shift(target: Target, sigmas: Mapping[str, float], rng: Generator) ->
     The record comes from the adversarial search, not from the closed form that is under audit. It is tried at the
     schema's bounds and four times beyond them, where a clip has to act. Under the record unit it stands in front of
     bystanders, who must not move; under the client unit a whole client is copies of it, more of them than the plan
-    admits if no check refuses. A party of a ``PartySchema`` is one record of it, and comes from its own search.
+    admits if no check refuses. A party of a ``PartySchema`` comes from its own search: one record, and many equal ones.
     """
     match target.schema:
         case PartySchema() as schema:
@@ -55,12 +57,12 @@ def _worlds_of_records(
 
 
 def _worlds_of_parties(target: Target, schema: PartySchema, rng: Generator) -> Iterator[tuple[Moments, Moments]]:
-    """A party of one record against none, or against the one that it is exchanged for."""
+    """A party of one record, or of many equal ones, against none, or against the one that it is exchanged for."""
     found = worst_attempt(bare(schema), target.sigma, target.privacy.adjacency, rng, _STEPS)[1]
-    for stretch in _STRETCHES:
+    for stretch, copies in product(_STRETCHES, (1, _COPIES)):
         one, *other = (
-            moments_of(schema, stretch * found.X[at : at + 1], found.y[at : at + 1].astype(np.int64))
-            for at in range(len(found.X))
+            moments_of(schema, np.repeat(stretch * row, copies, axis=0), np.repeat(label.astype(np.int64), copies))
+            for row, label in zip(np.split(found.X, len(found.X)), np.split(found.y, len(found.y)), strict=True)
         )
         yield _whole_client(target, one, rng), other[0] if other else target.empty
 
