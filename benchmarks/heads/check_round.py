@@ -5,7 +5,8 @@
 Tried, and left out of the library (docs/heads.md). A release of (N, A, B) at .98 of mu^2 gives LDA with and without
 public records; the third head has public records alone. Every record adds 2 h - 1 for the hits h of the three, a vector
 of length sqrt 3 whatever it is, so the noise has sigma = sqrt 3 / mu, and a lead of one head over another in records is
-known to within sqrt 1.5 / mu. LDA with public records is taken, unless another leads by more than that.
+known to within sqrt 1.5 / mu. LDA with public records is taken, unless another leads by more than that. The first two
+models have all of mu^2, as they have without a second session.
 """
 
 from __future__ import annotations
@@ -14,17 +15,16 @@ import argparse
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 import privstats as ps
-from benchmarks.data import Split, agnews, private_tasks
-from benchmarks.heads.gains import gains
-from benchmarks.heads.public import EPSILONS, PER_CLASS, TASKS, chosen_and_rest
-from benchmarks.measuring import Rows, Tables, command
+from benchmarks.data import Split
+from benchmarks.heads.gains import public_options, public_tables
+from benchmarks.heads.public import EPSILONS, chosen_and_rest
+from benchmarks.measuring import Tables, command
 from benchmarks.refinement.models import DELTA, one_shot_plan
 from privstats import heads
 from privstats.dp import gaussian_epsilon, gaussian_mu
@@ -37,29 +37,9 @@ SHARE = 0.02
 MODELS = ("LDA", "with public records", "public records alone", "chosen by hits")
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """How often, and on what."""
-    parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-
-
 def tables(options: argparse.Namespace) -> Tables:
     """A table per data set and number of public records."""
-    epsilons, draws, names = ((1.0,), 2, ["digits"]) if options.quick else (EPSILONS, options.draws, options.tasks)
-    for task in chain(private_tasks(bundled_only=options.quick), () if options.quick else agnews()):
-        if task.name in names:
-            split = task.transformed()
-            for count in PER_CLASS:
-                yield f"accuracy, %: {task.name}, {count} per class", compared(split, count, epsilons, draws)
-
-
-def compared(split: Split, count: int, epsilons: Sequence[float], draws: int) -> Rows:
-    """A row per model: mean and standard error per epsilon, and those of its gain over the first.
-
-    The first two have all of mu^2, as they have without a second session.
-    """
-    found = np.array([list(scores(split, count, epsilons, seed)) for seed in range(draws)])
-    return gains(found, MODELS, epsilons)
+    return public_tables("heads.check_round", scores, MODELS, EPSILONS, options)
 
 
 def scores(split: Split, count: int, epsilons: Sequence[float], seed: int) -> Iterator[tuple[float, ...]]:
@@ -99,4 +79,4 @@ def _nearest(means: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[n
 
 
 if __name__ == "__main__":
-    command("heads.check_round", __doc__, tables, options)
+    command("heads.check_round", __doc__, tables, public_options)

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from itertools import chain
-
-import numpy as np
 
 import privstats as ps
-from benchmarks.data import Split, agnews, private_tasks
-from benchmarks.heads.gains import gains
-from benchmarks.heads.public import PER_CLASS, TASKS, chosen_and_rest
-from benchmarks.measuring import Rows, Tables, command, results
+from benchmarks.data import Split
+from benchmarks.heads.gains import public_options, public_tables
+from benchmarks.heads.public import chosen_and_rest
+from benchmarks.measuring import Tables, command
 from benchmarks.refinement.library import CENTRAL, Records, course_of, played
 from benchmarks.refinement.models import DELTA, one_shot_plan
 from privstats import heads
@@ -29,31 +26,9 @@ EPSILONS = (0.1, 0.3, 1.0)
 MODELS = ("refined", "refined, with public records", "LDA, with public records")
 
 
-def options(parser: argparse.ArgumentParser) -> None:
-    """How often, and on what."""
-    parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    parser.add_argument("--keep", action="store_true", help="keep saved tables that this run does not measure")
-
-
 def tables(options: argparse.Namespace) -> Tables:
     """A table per data set and number of public records."""
-    epsilons, draws, names = ((1.0,), 2, ["digits"]) if options.quick else (EPSILONS, options.draws, options.tasks)
-    kept = results("refinement.public") if options.keep else {}
-    for task in chain(private_tasks(bundled_only=options.quick), () if options.quick else agnews()):
-        split = task.transformed() if task.name in names else None
-        for count in PER_CLASS:
-            title = f"accuracy, %: {task.name}, {count} per class"
-            if split is not None:
-                yield title, compared(split, count, epsilons, draws)
-            elif title in kept:
-                yield title, kept[title]
-
-
-def compared(split: Split, count: int, epsilons: Sequence[float], draws: int) -> Rows:
-    """A row per model: mean and standard error per epsilon, and those of its gain over the first."""
-    found = np.array([list(scores(split, count, epsilons, seed)) for seed in range(draws)])
-    return gains(found, MODELS, epsilons)
+    return public_tables("refinement.public", scores, MODELS, EPSILONS, options)
 
 
 def scores(split: Split, count: int, epsilons: Sequence[float], seed: int) -> Iterator[tuple[float, ...]]:
@@ -76,4 +51,4 @@ def scores(split: Split, count: int, epsilons: Sequence[float], seed: int) -> It
 
 
 if __name__ == "__main__":
-    command("refinement.public", __doc__, tables, options)
+    command("refinement.public", __doc__, tables, public_options)

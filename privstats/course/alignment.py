@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import Releases, course_html, history
+from privstats.course.base import PLACEHOLDER, Releases, course_html, history
 from privstats.course.promise import Promise
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
@@ -105,7 +105,7 @@ class Alignment:
         """A round's plan, at a reference and over placeholder clients."""
         anybody = tuple(range(self.first.cohort.clients)) if self._bare else None
         schema = replace(self.schema, reference=True, among=anybody)
-        return replace(self.first, schema=schema, published=Published("0" * 64))
+        return replace(self.first, schema=schema, published=PLACEHOLDER)
 
     @cached_property
     def mu(self) -> float:

@@ -23,8 +23,10 @@ from privstats.notebook import html_facts, html_table
 from privstats.plan import Plan
 from privstats.progress import progress_bar
 from privstats.release import Release
+from privstats.schema.public_values import Published
 
 __all__ = [
+    "PLACEHOLDER",
     "Apart",
     "Course",
     "Node",
@@ -40,6 +42,9 @@ __all__ = [
 
 Releases: TypeAlias = Sequence[Release | None]
 """The releases of the rounds so far, in order; None for a round that ended without a sum. Its budget is spent."""
+
+PLACEHOLDER = Published("0" * 64)
+"""What a later round's plan has for published values before they are known."""
 
 _ROUNDING = 1 + 2.0**-40
 

@@ -17,12 +17,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import Releases, course_html, history
-from privstats.course.promise import Promise, part_of, record_mu, rounded_down
+from privstats.course.base import PLACEHOLDER, Releases, course_html, history
+from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.estimates import denoise
-from privstats.estimates.discriminant import Discriminant, published
+from privstats.estimates.discriminant import Discriminant, published_weights
 from privstats.estimates.shrinkage import log_priors
 from privstats.estimates.softmax import ClassSums
 from privstats.moments import measure
@@ -35,10 +35,9 @@ from privstats.transforms import Centre, UnitNorm
 
 __all__ = ["Centred", "centred_by", "require_centrable", "shrunk_mean"]
 
-_MEAN_SHARE, _CALIBRATION_SHARE = 0.01, 0.01
+_MEAN_SHARE = 0.01
 _MOST_FEATURES = 40_000
 _MOST_CALIBRATED = 8_192  # features: published values hold 2**26 entries
-_PLACEHOLDER = Published("0" * 64)
 _PLACES = 1 << 16  # the centre in the second plan is a multiple of 1 / this, on every machine
 
 
@@ -52,13 +51,13 @@ class Centred:
 
     Args:
         plan: the second plan but for the mean in its transform: of a ``ClassSchema`` of rows of norm 1. If the promise
-            of both sessions is given, :meth:`within` divides it.
+            of all sessions is given, :meth:`within` divides it.
         expected_records: n, which its owners state; never counted from the records. None: ``cohort.max_records``. If it
             is too large by some factor, the mean is too short by the same.
         promise: the owners' promise for all sessions together, for files and audits.
-        calibrated: whether a masked sum of eleven numbers follows, from which the temperature of the probabilities of
-            ``LDA`` follows (``LDA.temperature_``). It takes 1 % of the course's mu^2, and the plan must be of N, A and
-            B.
+        calibrated: whether a masked sum of eleven numbers ends the course, which gives ``LDA`` its temperature
+            (``LDA.temperature_``). It takes 1 % of the course's mu^2; the plan must have N, A and B, no min_count, and
+            at most 8,192 features.
 
     Raises:
         PlanError: another schema, rows of another norm, entries declared nonnegative, proofs, no DP, or a number out of
@@ -147,11 +146,8 @@ class Centred:
         if not self.calibrated:
             return None
         schema: Any = self.plan.schema
-        if not _calibrable(self.plan):
-            raise PlanError(
-                "a calibration is of LDA with all classes: give its plan statistics='NAB', no min_count and at most "
-                f"{_MOST_CALIBRATED:,} features, or leave calibrated out"
-            )
+        if (obstacle := _obstacle(self.plan)) is not None:
+            raise PlanError(obstacle)
         scores = CalibrationSchema(
             schema.features,
             schema.classes,
@@ -161,8 +157,8 @@ class Centred:
             class_names=schema.class_names,
             feature_names=schema.feature_names,
         )
-        privacy = part_of(self.plan, _CALIBRATION_SHARE / _rest(calibrated=True), None)
-        return replace(self.plan, schema=scores, privacy=privacy, published=_PLACEHOLDER)
+        privacy = part_of(self.plan, CALIBRATION_SHARE / _rest(calibrated=True), None)
+        return replace(self.plan, schema=scores, privacy=privacy, published=PLACEHOLDER)
 
     @cached_property
     def mu(self) -> float:
@@ -177,7 +173,9 @@ class Centred:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the plan's digest, the number of records, and whether there is a calibration."""
-        said = msgspec.json.encode((self.plan.digest, self.expected_records, *["calibrated"] * self.calibrated))
+        said = msgspec.json.encode(
+            (self.plan.digest, self.expected_records, *(("calibrated",) if self.calibrated else ()))
+        )
         return hashlib.sha256(b"privstats/course/centred\0" + said).hexdigest()
 
     def _repr_html_(self) -> str:
@@ -201,7 +199,7 @@ class Centred:
             return None
         if have.plan != sums:
             raise PlanError("release 1 is not of this course; give the release of the sums behind its mean")
-        return _behind(self.calibration, sums, Published.of(_scores(have), history(releases)))
+        return _calibration_after(self.calibration, sums, Published.of(_scores(have), history(releases)))
 
     def _sums(self, first: Release | None) -> Plan:
         """The plan of the sums after this release of the mean."""
@@ -223,7 +221,8 @@ class Centred:
         if given == steps and [type(step) for step in added] in ([], [Centre, UnitNorm]):
             plan = replace(sums, schema=replace(sums.schema, transform=steps))  # type: ignore[type-var]
             records = getattr(calibration and calibration.schema, "expected_records", None)
-            for calibrated in [False] * (calibration is None) + [True] * _calibrable(plan):
+            kinds = ((False,) if calibration is None else ()) + ((True,) if _obstacle(plan) is None else ())
+            for calibrated in kinds:
                 found = cls(plan, records, calibrated=calibrated)
                 if mean in (None, found.first) and found._ends_in(calibration, sums):
                     return found
@@ -232,7 +231,9 @@ class Centred:
     def _ends_in(self, calibration: Plan | None, sums: Plan) -> bool:
         """Whether this is the plan of the calibration after these sums, at any published values; None is no plan."""
         own = self.calibration
-        return calibration is None or (own is not None and _behind(own, sums, calibration.published) == calibration)
+        return calibration is None or (
+            own is not None and _calibration_after(own, sums, calibration.published) == calibration
+        )
 
     def admits(self, X: Any, y: Any) -> None:
         """Refuse records before the first session that the second would refuse: the mean reads no labels.
@@ -249,16 +250,28 @@ class Centred:
 
 def _rest(calibrated: bool) -> float:
     """The part of mu^2 that the mean, and the calibration if there is one, leave to the sums."""
-    return 1 - _MEAN_SHARE - (_CALIBRATION_SHARE if calibrated else 0)
+    return 1 - _MEAN_SHARE - (CALIBRATION_SHARE if calibrated else 0)
 
 
-def _calibrable(plan: Plan) -> bool:
-    """Whether a linear discriminant of all classes follows from the sums, and its map can be published."""
+def _obstacle(plan: Plan) -> str | None:
+    """Why no discriminant of all classes follows from the sums, or none whose map can be published; None if one can."""
     schema = plan.schema
-    return schema.statistics == "NAB" and not plan.min_count and schema.features <= _MOST_CALIBRATED
+    if schema.statistics != "NAB":
+        return (
+            f"a calibrated course has N, A and B, not {', '.join(schema.statistics)}: choose statistics NAB, or leave "
+            "calibrated out"
+        )
+    if plan.min_count:
+        return "a calibrated course has no min_count: set it to 0, or leave calibrated out"
+    if schema.features > _MOST_CALIBRATED:
+        return (
+            f"a calibrated course has at most {_MOST_CALIBRATED:,} features, not {schema.features:,}, because its "
+            "weights are published: reduce the features, or leave calibrated out"
+        )
+    return None
 
 
-def _behind(calibration: Plan, sums: Plan, values: Published | None) -> Plan:
+def _calibration_after(calibration: Plan, sums: Plan, values: Published | None) -> Plan:
     """The plan of a calibration of rows as these sums have them."""
     schema = replace(calibration.schema, transform=sums.schema.transform)  # type: ignore[type-var]
     return replace(calibration, schema=schema, published=values)
@@ -270,7 +283,7 @@ def _scores(sums: Release) -> dict[str, Values]:
     N, A, B = (np.asarray(getattr(real, letter), np.float64) for letter in "NAB")
     found = ClassSums(N, A, B, dict(sums.sigma))
     n = denoise.counts(N, found.noise("N"))
-    W = published(*Discriminant.of(found, n).scores(log_priors("counts", n)))
+    W = published_weights(*Discriminant.of(found, n).scores(log_priors("counts", n)))
     return {"M": Values.rounded(np.eye(len(B))), "W": Values.rounded(W)}
 
 

@@ -14,7 +14,10 @@ from privstats.dp import Privacy, gaussian_epsilon, gaussian_mu
 from privstats.errors import PlanError
 from privstats.plan import Plan
 
-__all__ = ["Promise", "part_of", "promised", "record_mu", "rounded_down"]
+__all__ = ["CALIBRATION_SHARE", "Promise", "part_of", "promised", "record_mu", "rounded_down"]
+
+CALIBRATION_SHARE = 0.01
+"""A calibration's part of the mu^2 of its course."""
 
 _NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 

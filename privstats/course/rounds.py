@@ -14,8 +14,8 @@ from itertools import accumulate
 
 import msgspec
 
-from privstats.course.base import Releases, course_html, history
-from privstats.course.promise import Promise, part_of, record_mu, rounded_down
+from privstats.course.base import PLACEHOLDER, Releases, course_html, history
+from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
 from privstats.course.recipe_reading import whole_mu
 from privstats.course.recipes import Recipe, SoftmaxRounds, advised_rounds, recipe_for
 from privstats.dp import Privacy, gaussian_epsilon
@@ -28,8 +28,6 @@ from privstats.schema.public_values import Published
 __all__ = ["Rounds"]
 
 _MOST_ROUNDS = 64
-_PLACEHOLDER = Published("0" * 64)
-_CALIBRATION_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ class Rounds:
         rounds, retries = advised_rounds(whole.schema, mu) if rounds is None else plain(rounds), plain(retries)
         _check_number("rounds", rounds, 1)
         _check_number("retries", retries, 0)
-        left = 1 - _CALIBRATION_SHARE if calibrated else 1.0
+        left = 1 - CALIBRATION_SHARE if calibrated else 1.0
         constants = recipe_for(whole, records, mu * math.sqrt(left), rounds + retries, module).constants
         share = rounded_down(constants.release_share)  # one number for both parts, which add up to 1 then
         privacy = part_of(whole, share * left, constants.release_shares)
@@ -189,14 +187,14 @@ class Rounds:
             raise PlanError("calibrated is about the probabilities of classes, and a regression has none: leave it out")
         if self.first.validity is not None:
             raise PlanError("no statement reads the sums of a calibration: leave calibrated out, or validity")
-        part = _CALIBRATION_SHARE / (1 - _CALIBRATION_SHARE) / self._share
+        part = CALIBRATION_SHARE / (1 - CALIBRATION_SHARE) / self._share
         return self._after(self.recipe.calibration, part_of(self.first, part, None))
 
     def _after(self, schema: Schema, privacy: Privacy) -> Plan:
         """A plan for what follows the first release; where that one proves its sums, its norm is proved."""
         validity = self.first.validity
         level = None if validity is None else replace(validity, level="norm")
-        return replace(self.first, schema=schema, privacy=privacy, published=_PLACEHOLDER, validity=level)
+        return replace(self.first, schema=schema, privacy=privacy, published=PLACEHOLDER, validity=level)
 
     @cached_property
     def mu(self) -> float:

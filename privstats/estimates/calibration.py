@@ -13,22 +13,22 @@ from scipy.special import ndtr, softmax
 
 from privstats.estimates.spectrum import Array
 
-__all__ = ["SPREAD", "temperature"]
+__all__ = ["temperature"]
 
-SPREAD = 0.3
+_SPREAD = 0.3
 """Prior standard deviation of the logarithm of a refined softmax's temperature."""
 _PLACES = 1001
 
 
-def temperature(sums: Array, sigma: float, factors: Sequence[float], spread: float = SPREAD) -> float:
+def temperature(sums: Array, sigma: float, factors: Sequence[float], spread: float = _SPREAD) -> float:
     """1 / s, s the factor on the scores at which the confidence of all records adds up to their hits.
 
     The gap between hits and confidence falls with the factor, and is taken to be linear in log s between two of
     them. Without noise s is where it is 0, of several such places the one nearest to 1, or else the nearest factor.
     With noise, log s is the mean of its posterior: a priori normal around 0, and the gap at the true s is noise
     alone, of variance i sigma^2 at the i-th factor. So a gap that noise explains leaves the temperature near 1, and
-    no threshold is needed. An s beyond the outermost factors counts as that factor, where a gap to its side is no
-    noise.
+    no threshold is needed. An s beyond the outermost factors counts as the outermost; a gap on that side is then no
+    evidence against it.
 
     Args:
         sums: hits less confidence at the first factor, then the gains of confidence at the others, ``(k,)``.

@@ -47,7 +47,7 @@ class NoisySums(Protocol):
 
     @property
     def public(self) -> Array | None:
-        """:func:`public_directions` of public records; None without any."""
+        """Class means of public records, ``(C, d)``; NaN for a class without any, None without any at all."""
         ...
 
     def noise(self, statistic: str) -> float:
@@ -97,14 +97,14 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
     known), then class c keeps ``t^2 / (t^2 + v_c)`` of its distance, v_c = sigma_A^2 / n_c^2. Pooling the estimate was
     better than class-wise James-Stein and than singular-value shrinkage on digits and BANKING77 at epsilon <= .5.
 
-    With public records the classes are pulled to ``grand + b^2 p_c`` instead, p_c the public mean of class c less that
-    of all, and keep as much of their own distance as without. One number b, at least 0, is the regression of all
-    released distances on the public ones, so it is known C d times better than an entry of a mean: public records that
-    say nothing of the classes get b near 0, and with it the estimate without them. b p_c would have the least squared
-    error; the second b is there because public records are wrong where records vary most, which costs a classifier
-    more than noise of the same length that is even in all directions (docs/heads.md). The grand mean moves to that of
-    the public records by a James-Stein factor of its own: its noise is small, but every class shares it, and with it
-    every intercept.
+    With public records the classes are pulled to ``grand + b^2 p_c`` instead (``grand + b p_c`` where b is above 1),
+    p_c the public mean of class c less that of all, and keep as much of their own distance as without. One number b, at
+    least 0, is the regression of all released distances on the public ones, so it is known C d times better than an
+    entry of a mean: public records that say nothing of the classes get b near 0, and with it the estimate without them.
+    b p_c would have the least squared error; the second b is there because public records are wrong where records vary
+    most, which costs a classifier more than noise of the same length that is even in all directions (docs/heads.md).
+    The grand mean moves to that of the public records by a James-Stein factor of its own: its noise is small, but every
+    class shares it, and with it every intercept.
     """
     total = n.sum()
     grand = evidence.A.sum(axis=0) / total
@@ -118,11 +118,11 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
     kept = between / (between + sigma**2 / n**2)
     if evidence.public is None:
         return Means(grand + kept[:, None] * distance, grand, kept)
-    about, directions = _directions(evidence.public, n)
+    public_grand, directions = _directions(evidence.public, n)
     b = _agreement(directions, distance, variance)
-    grand = _moved(about, grand, sigma**2 * C / total**2, _spread(directions) / 4)
-    told = min(b, 1.0) * b * (1 - kept)[:, None] * directions
-    return Means(grand + told + kept[:, None] * distance, grand, kept)
+    grand = _moved(public_grand, grand, sigma**2 * C / total**2, _AGREE**2 * _spread(directions))
+    pull = min(b, 1.0) * b * (1 - kept)[:, None] * directions
+    return Means(grand + pull + kept[:, None] * distance, grand, kept)
 
 
 def public_means(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
@@ -141,9 +141,9 @@ def public_means(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
 
 def _directions(public: Array, n: Array) -> tuple[Array, Array]:
     """The mean of public means, ``(d,)``, by counts, and their distances to it, ``(C, d)``; 0 for a class without."""
-    there = np.where(np.isnan(public).any(axis=1), 0.0, n)
-    about = there @ np.nan_to_num(public, nan=0.0) / there.sum()
-    return about, np.where(there[:, None] > 0, public - about, 0.0)
+    weights = np.where(np.isnan(public).any(axis=1), 0.0, n)
+    public_grand = weights @ np.nan_to_num(public, nan=0.0) / weights.sum()
+    return public_grand, np.where(weights[:, None] > 0, public - public_grand, 0.0)
 
 
 def _agreement(directions: Array, distance: Array, variance: Array) -> float:
@@ -159,15 +159,15 @@ def _agreement(directions: Array, distance: Array, variance: Array) -> float:
 
 def _spread(directions: Array) -> float:
     """Variance of public means between classes, per coordinate; infinite where there is none to be seen."""
-    there = np.count_nonzero(directions.any(axis=1))
-    return float(np.square(directions).sum()) / (directions.shape[1] * (there - 1)) if there > 1 else math.inf
+    classes = np.count_nonzero(directions.any(axis=1))
+    return float(np.square(directions).sum()) / (directions.shape[1] * (classes - 1)) if classes > 1 else math.inf
 
 
-def _moved(public: Array, grand: Array, noise: float, expected: float) -> Array:
+def _moved(public_grand: Array, grand: Array, noise: float, expected: float) -> Array:
     """The grand mean, ``(d,)``, moved to the public one by the share of their squared distance that noise explains."""
-    off = grand - public
+    off = grand - public_grand
     real = _between_variance(np.array([np.square(off).mean()]), np.array([noise]), len(off), expected)
-    return np.asarray(public + real / (real + noise) * off)
+    return np.asarray(public_grand + real / (real + noise) * off)
 
 
 def within_scatter(evidence: NoisySums, n: Array) -> Array:
@@ -198,11 +198,16 @@ def _between_variance(squares: Array, noise: Array, d: int, expected: float = ma
 
     The posterior mean, of an exponential prior with mean ``expected`` as far as noise alone could hide that much.
     """
-    between, prior = 0.0, 0.0
-    for turn in range(2):
-        weights = 1 / np.square(between + noise)
-        weights = weights / weights.sum()
-        error = math.sqrt(2 / d * float(np.square(weights * (between + noise)).sum()))
-        prior = prior if turn else error**2 / expected
-        between = float(positive_part(float(weights @ (squares - noise)) - prior, error))
+    _, noise_error = _weights_and_error(noise, d)
+    shift, between = noise_error**2 / expected, 0.0
+    for _ in range(2):
+        weights, error = _weights_and_error(between + noise, d)
+        between = float(positive_part(float(weights @ (squares - noise)) - shift, error))
     return between
+
+
+def _weights_and_error(variance: Array, d: int) -> tuple[Array, float]:
+    """Inverse-variance weights of mean squares of d normal numbers, and the standard deviation of their average."""
+    weights = 1 / np.square(variance)
+    weights = weights / weights.sum()
+    return weights, math.sqrt(2 / d * float(np.square(weights * variance).sum()))

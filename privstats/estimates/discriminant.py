@@ -18,7 +18,7 @@ from privstats.estimates.shrinkage import Shrinkage, conditioned, shrink_values
 from privstats.estimates.softmax import INTERCEPT
 from privstats.estimates.spectrum import Array, denoise_spectrum
 
-__all__ = ["Discriminant", "published", "temperature"]
+__all__ = ["Discriminant", "published_weights", "temperature"]
 
 _PART = 0.25
 """What published scores are of the head's: discriminants are bold, and the factors end at .3 and 4.5."""
@@ -65,6 +65,9 @@ class Discriminant:
             n: counts, ``(C,)``, all above 0 (``denoise.counts``).
             covariance: within classes, or of all records about the grand mean.
             shrinkage: of the eigenvalues toward their mean.
+
+        Raises:
+            ValueError: without B.
         """
         means = denoise.class_means(sums, n)
         scatter = (denoise.within_scatter if covariance == "pooled" else denoise.total_scatter)(sums, n)
@@ -79,7 +82,7 @@ class Discriminant:
         return weighted @ self.vectors.T, log_priors - np.einsum("cd,cd->c", rotated, weighted) / 2
 
 
-def published(coef: Array, intercept: Array) -> Array:
+def published_weights(coef: Array, intercept: Array) -> Array:
     """W, ``(C, d + 1)``: scores ``W u`` of ``u = (sqrt(1 - a^2) x, a)``, a quarter of ``coef x + intercept``, |x| = 1.
 
     Less what all classes share, which no probability depends on, so that the published integers are fine enough.
@@ -96,7 +99,7 @@ def temperature(sums: Array, sigma: float, factors: Sequence[float]) -> float:
     """What a discriminant's scores are to be divided by.
 
     Args:
-        sums: of a calibration at :func:`published` weights.
+        sums: of a calibration at :func:`published_weights`.
         sigma: noise standard deviation of each; 0 without noise.
         factors: those of the calibration.
 

@@ -153,7 +153,7 @@ class ClassSums:
     A: Array
     B: Array
     sigma: Mapping[str, float]
-    public: ClassVar[None] = None
+    public: ClassVar[None] = None  # none, for NoisySums
 
     def noise(self, statistic: str) -> float:
         """sigma of one statistic."""

@@ -14,6 +14,11 @@ from privstats.schema import CalibrationSchema, MeanSchema, Schema
 
 __all__ = ["OfOneRelease", "Sources", "present", "sources"]
 
+_WRONG_LIST = (
+    "a list must hold the releases of a Centred course: its mean (or None), its class sums, and of a calibrated one "
+    "its calibration (or None), in order; give other releases one at a time"
+)
+
 
 def present(releases: Releases) -> list[Release]:
     """The releases that are not None; the first one is required.
@@ -71,18 +76,14 @@ def sources(release: Released | Releases) -> Sources:
     if not isinstance(release, list | tuple):
         alone = require_release(release)
         return Sources((alone,), alone)
-    match [*release, None] if len(release) == 2 else release:
-        case [mean, sums, calibration] if (
-            _is(MeanSchema, mean)
-            and _is(CalibrationSchema, calibration)
-            and (sums is not None if calibration is None else isinstance(sums, Release))
-        ):
-            made = tuple(require_release(each) for each in (mean, sums, calibration) if each is not None)
-        case _:
-            raise DataError(
-                "a list must hold the releases of a Centred course: its mean (or None), its class sums, and of a "
-                "calibrated one its calibration (or None), in order; give other releases one at a time"
-            )
+    if len(release) not in (2, 3):
+        raise DataError(_WRONG_LIST)
+    mean, sums, calibration = (*release, None)[:3]
+    if not (_missing_or(MeanSchema, mean) and _missing_or(CalibrationSchema, calibration)):
+        raise DataError(_WRONG_LIST)
+    if sums is None or (calibration is not None and not isinstance(sums, Release)):
+        raise DataError(_WRONG_LIST)
+    made = tuple(require_release(each) for each in (mean, sums, calibration) if each is not None)
     if isinstance(sums, Release) and (mean is not None or calibration is not None):
         Centred.of(mean and mean.plan, sums.plan, calibration and calibration.plan)
     if calibration is not None and calibration.plan.published.after != history([mean, sums]).hex():
@@ -90,6 +91,6 @@ def sources(release: Released | Releases) -> Sources:
     return Sources(made, require_release(sums), calibration)
 
 
-def _is(kind: type[Schema], release: Any) -> bool:
+def _missing_or(kind: type[Schema], release: Any) -> bool:
     """Whether it is missing, or a release of this kind of schema."""
     return release is None or (isinstance(release, Release) and isinstance(release.plan.schema, kind))

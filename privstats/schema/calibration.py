@@ -1,7 +1,7 @@
 """The schema of a calibration: how often a published softmax is right, and how sure it is at eleven temperatures.
 
-The last round of a course whose probabilities are to be trusted (``Rounds(calibrated=True)``). Bounds and shapes only;
-the map from records to integers is in ``moments.calibration``.
+The last session of a course whose probabilities are to be trusted (``Rounds`` or ``Centred``, ``calibrated=True``).
+Bounds and shapes only; the map from records to integers is in ``moments.calibration``.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Arrays(Protocol):
         """Row by row inner products, in no particular order of addition."""
 
     def whole_dots(self, left: Any, right: Any) -> Any:
-        """The same of whole numbers whose sums are exact in any order: in the one that takes the least time."""
+        """Row by row inner products of whole numbers, whose sums are exact in any order, in the fastest order."""
 
     def sqrt(self, values: Any) -> Any:
         """Square root, correctly rounded."""

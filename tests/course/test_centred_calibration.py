@@ -177,8 +177,15 @@ def test_a_calibrated_course_is_another_course_and_is_read_from_its_file(release
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda: ps.Centred.within(plan_of(replace(SOFTMAX, statistics="NAS")), calibrated=True), "statistics='NAB'"),
-        (lambda: ps.Centred.within(replace(plan_of(), min_count=5), calibrated=True), "no min_count"),
+        (
+            lambda: ps.Centred.within(plan_of(replace(SOFTMAX, statistics="NAS")), calibrated=True),
+            "N, A and B, not N, A, S",
+        ),
+        (lambda: ps.Centred.within(replace(plan_of(), min_count=5), calibrated=True), "no min_count: set it to 0"),
+        (
+            lambda: ps.Centred.within(plan_of(replace(SOFTMAX, features=8_193)), calibrated=True),
+            "at most 8,192 features, not 8,193",
+        ),
         (lambda: ps.Centred.within(plan_of(), calibrated=1), "calibrated must be True or False"),  # type: ignore[arg-type]
     ],
 )

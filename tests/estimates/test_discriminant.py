@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.estimates import denoise
-from privstats.estimates.discriminant import Discriminant, published, temperature
+from privstats.estimates.discriminant import Discriminant, published_weights, temperature
 from privstats.estimates.shrinkage import log_priors
 from privstats.estimates.softmax import ClassSums
 from privstats.schema.calibration import FACTORS
@@ -39,10 +39,10 @@ def test_weights_of_units_give_rows_of_norm_1_the_same_probabilities(classes: in
     coef, intercept = 30 * rng.normal(size=(classes, d)), 100 * rng.normal(size=classes)
     x = rng.normal(size=d)
     x /= np.linalg.norm(x)
-    found = 4 * published(coef, intercept) @ np.append(math.sqrt(0.99) * x, 0.1)
+    found = 4 * published_weights(coef, intercept) @ np.append(math.sqrt(0.99) * x, 0.1)
     own = coef @ x + intercept
     np.testing.assert_allclose(found - found.max(), own - own.max(), atol=1e-9)
-    np.testing.assert_allclose(published(coef, intercept).sum(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(published_weights(coef, intercept).sum(axis=0), 0.0, atol=1e-9)
 
 
 def test_a_discriminant_that_is_far_too_bold_is_set_right_and_noise_alone_moves_nothing_far() -> None:

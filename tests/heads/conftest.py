@@ -162,19 +162,22 @@ def record_noise(epsilon: float, radius: float = 1.0, delta: float = 1e-5) -> di
     return {name: bounds[name] / (mu * share**0.5) for name, share in shares.items()}
 
 
+def gaussian_blobs(
+    n: int = 600, d: int = 6, classes: int = 4, seed: int = 0, spread: float = 2.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of Gaussian classes with their own means and covariances, and their labels."""
+    rng = np.random.default_rng(seed)
+    means = spread * rng.standard_normal((classes, d))
+    shapes = rng.standard_normal((classes, d, d)) / d**0.5 + np.eye(d)
+    y = rng.integers(classes, size=n)
+    y[:classes] = np.arange(classes)
+    return means[y] + np.einsum("nij,nj->ni", shapes[y], rng.standard_normal((n, d))), y
+
+
 @pytest.fixture(scope="session")
 def blobs() -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """A sampler of Gaussian classes with their own means and covariances."""
-
-    def sample(n: int = 600, d: int = 6, classes: int = 4, seed: int = 0, spread: float = 2.0) -> Any:
-        rng = np.random.default_rng(seed)
-        means = spread * rng.standard_normal((classes, d))
-        shapes = rng.standard_normal((classes, d, d)) / d**0.5 + np.eye(d)
-        y = rng.integers(classes, size=n)
-        y[:classes] = np.arange(classes)
-        return means[y] + np.einsum("nij,nj->ni", shapes[y], rng.standard_normal((n, d))), y
-
-    return sample
+    """A sampler of Gaussian classes."""
+    return gaussian_blobs
 
 
 @pytest.fixture(scope="session")

@@ -253,12 +253,12 @@ def _asked(course: Course, party: _Party, rng: Generator, asks: int) -> Iterator
     too.
     """
     yield from [(course.first, [])] * asks
-    as_they_are = course.most > 1 and course.priced[1].published is None
+    second_is_unpublished = course.most > 1 and course.priced[1].published is None
     for place in range(1, course.most):
         histories: list[list[Release | None]] = []
         for turn in range(asks * _INVENTIONS):
             first = _invented(course.first, rng)
-            second = course.next([first]) if as_they_are and turn % 2 else None
+            second = course.next([first]) if second_is_unpublished and turn % 2 else None
             told = None if second is None else _invented(second, rng)
             histories.append([first, told, *[None] * place][:place])
         plans = [(plan, history) for history in histories if (plan := course.next(history)) is not None]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from privstats.estimates import denoise
 from privstats.heads.evidence import class_evidence
-from tests.heads.conftest import class_release
+from tests.heads.conftest import class_release, gaussian_blobs
 
 finite = st.floats(-1e6, 1e6)
 
@@ -35,8 +35,8 @@ def test_noisy_counts_are_closer_to_the_truth_than_the_noise():
     assert np.square(shrunk - truth).mean() < 0.2 * np.square(noisy - truth).mean()
 
 
-def test_means_are_exact_without_noise_and_better_than_raw_with_it(blobs):
-    X, y = blobs(d=30, classes=6)
+def test_means_are_exact_without_noise_and_better_than_raw_with_it():
+    X, y = gaussian_blobs(d=30, classes=6)
     exact, _ = class_evidence(class_release(X, y))
     truth = denoise.class_means(exact, exact.N).values
     np.testing.assert_allclose(truth, exact.A / exact.N[:, None])
@@ -47,8 +47,8 @@ def test_means_are_exact_without_noise_and_better_than_raw_with_it(blobs):
     assert ((shrunk.kept > 0) & (shrunk.kept < 1)).all()
 
 
-def test_within_scatter_is_unbiased(blobs):
-    X, y = blobs(n=300, d=4, classes=3)
+def test_within_scatter_is_unbiased():
+    X, y = gaussian_blobs(n=300, d=4, classes=3)
     exact, _ = class_evidence(class_release(X, y))
     truth = denoise.within_scatter(exact, exact.N)
     rng = np.random.default_rng(2)
