@@ -37,7 +37,7 @@ __all__ = ["Centred", "centred_by", "require_centrable", "shrunk_mean"]
 
 _MEAN_SHARE = 0.01
 _MOST_FEATURES = 40_000
-_MOST_CALIBRATED = 8_192  # features: published values hold 2**26 entries
+_MOST_PUBLISHED = 1 << 26  # entries of M and W together
 _PLACES = 1 << 16  # the centre in the second plan is a multiple of 1 / this, on every machine
 
 
@@ -57,7 +57,7 @@ class Centred:
         promise: the owners' promise for all sessions together, for files and audits.
         calibrated: whether a masked sum of eleven numbers ends the course, which gives ``LDA`` its temperature
             (``LDA.temperature_``). It takes 1 % of the course's mu^2; the plan must have N, A and B, no min_count, and
-            at most 8,192 features.
+            a transform that ends in ``UnitNorm()``.
 
     Raises:
         PlanError: another schema, rows of another norm, entries declared nonnegative, proofs, no DP, or a number out of
@@ -255,7 +255,7 @@ def _rest(calibrated: bool) -> float:
 
 def _obstacle(plan: Plan) -> str | None:
     """Why no discriminant of all classes follows from the sums, or none whose map can be published; None if one can."""
-    schema = plan.schema
+    schema: Any = plan.schema
     if schema.statistics != "NAB":
         return (
             f"a calibrated course has N, A and B, not {', '.join(schema.statistics)}: choose statistics NAB, or leave "
@@ -263,10 +263,16 @@ def _obstacle(plan: Plan) -> str | None:
         )
     if plan.min_count:
         return "a calibrated course has no min_count: set it to 0, or leave calibrated out"
-    if schema.features > _MOST_CALIBRATED:
+    if not (schema.transform and isinstance(schema.transform[-1], UnitNorm)):
         return (
-            f"a calibrated course has at most {_MOST_CALIBRATED:,} features, not {schema.features:,}, because its "
-            "weights are published: reduce the features, or leave calibrated out"
+            "a calibrated course has rows of norm 1 with its mean and without: end the transform in UnitNorm(), or "
+            "leave calibrated out"
+        )
+    if schema.features**2 + schema.classes * (schema.features + 1) > _MOST_PUBLISHED:
+        return (
+            f"a calibrated course publishes d^2 + C (d + 1) numbers, at most {_MOST_PUBLISHED:,}, which "
+            f"{schema.features:,} features and {schema.classes} classes exceed: reduce the features, or leave "
+            "calibrated out"
         )
     return None
 

@@ -28,6 +28,8 @@ __all__ = [
 
 _SMALLEST_SHARE = 1e-3
 """Floor of a noisy count, as a share of the mean count: keeps A / N finite without moving any real class."""
+_MOST_SHIFT = 3.0
+"""Standard errors that what is expected of a variance may count against what is seen of it."""
 _AGREE, _DOUBT = 0.5, 0.25
 """What is expected of b before the release says anything of it, and the standard deviation of that."""
 
@@ -196,10 +198,12 @@ def total_scatter(evidence: NoisySums, n: Array) -> Array:
 def _between_variance(squares: Array, noise: Array, d: int, expected: float = math.inf) -> float:
     """t^2 from mean squared distances that have expectation t^2 + noise; two rounds of inverse-variance weights.
 
-    The posterior mean, of an exponential prior with mean ``expected`` as far as noise alone could hide that much.
+    The posterior mean, of an exponential prior with mean ``expected`` as far as noise alone could hide that much, and
+    by three errors at most: beyond, the release knows better.
     """
     _, noise_error = _weights_and_error(noise, d)
-    shift, between = noise_error**2 / expected, 0.0
+    shift = noise_error * (_MOST_SHIFT if noise_error >= _MOST_SHIFT * expected else noise_error / expected)
+    between = 0.0
     for _ in range(2):
         weights, error = _weights_and_error(between + noise, d)
         between = float(positive_part(float(weights @ (squares - noise)) - shift, error))

@@ -183,8 +183,12 @@ def test_a_calibrated_course_is_another_course_and_is_read_from_its_file(release
         ),
         (lambda: ps.Centred.within(replace(plan_of(), min_count=5), calibrated=True), "no min_count: set it to 0"),
         (
-            lambda: ps.Centred.within(plan_of(replace(SOFTMAX, features=8_193)), calibrated=True),
-            "at most 8,192 features, not 8,193",
+            lambda: ps.Centred.within(plan_of(replace(SOFTMAX, features=8_191)), calibrated=True),
+            "at most 67,108,864, which 8,191 features and",
+        ),
+        (
+            lambda: ps.Centred.within(plan_of(replace(SOFTMAX, transform=())), calibrated=True),
+            r"end the transform in UnitNorm\(\)",
         ),
         (lambda: ps.Centred.within(plan_of(), calibrated=1), "calibrated must be True or False"),  # type: ignore[arg-type]
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -35,6 +37,18 @@ def near(means, rng):
 
 def unrelated(means, rng):
     return denoise.public_means(rng.standard_normal((C, D)), np.arange(C), C)
+
+
+@pytest.mark.parametrize("apart", [0.03, 1e-6, 0.0])
+def test_public_means_that_nearly_coincide_do_not_replace_what_a_release_knows(apart):
+    """What is expected of a mean is small then, and pulls by three errors at most."""
+    known = [evidence(None, 0.5, RNG(seed)) for seed in range(20)]
+    nowhere = np.full(D, 3.0)
+    for found, _ in known:
+        rows = nowhere + apart * RNG(0).standard_normal((C, D))
+        pulled = denoise.class_means(replace(found, public=denoise.public_means(rows, np.arange(C), C)), found.N)
+        plain = denoise.class_means(found, found.N)
+        assert np.linalg.norm(pulled.grand - plain.grand) < 0.1 * np.linalg.norm(plain.grand - nowhere)
 
 
 def error(public, sigma, seed):
