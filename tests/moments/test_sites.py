@@ -232,5 +232,5 @@ def test_moments_that_no_records_have_are_refused():
         3 + good
     with pytest.raises(SchemaError, match="call measure"):
         ps.moments.quantize(schema(), np.zeros((2, P - 1)))
-    with pytest.raises(ReleaseError, match="class sums"):
+    with pytest.raises(ReleaseError, match="no ridge sums"):
         ps.heads.Ridge().fit_release(session.aggregate_unmasked(plan_of(schema(), 3), [good] * 3))

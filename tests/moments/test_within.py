@@ -208,5 +208,5 @@ def test_moments_that_no_records_have_are_refused():
     with pytest.raises(TypeError):
         3 + good
     plan = ps.Plan(schema=schema(), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
-    with pytest.raises(ReleaseError, match="class sums"):
+    with pytest.raises(ReleaseError, match="no ridge sums"):
         heads.Ridge().fit_release(ps.simulate(plan, [good, good]))
