@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privstats import heads
 from privstats.estimates import regression, softmax
+from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.spectrum import Array, NoisyGram, NoisyMean
 from privstats.heads.evidence import ClassEvidence
 
@@ -41,12 +42,12 @@ def _symmetric(rng: np.random.Generator, d: int, sigma: float) -> Array:
 
 def class_release(
     recipe: softmax.SoftmaxRecipe, X: Array, y: NDArray[np.intp], rng: np.random.Generator
-) -> softmax.ClassSums:
+) -> NoisyClassSums:
     """(N, A, B) of rows of norm 1 with the recipe's noise, add-remove."""
     sigma = {name: 1 / (recipe.release_mu * math.sqrt(share)) for name, share in recipe.release_shares.items()}
     C, d = recipe.classes, recipe.features
     one_hot = np.eye(C)[y]
-    return softmax.ClassSums(
+    return NoisyClassSums(
         N=np.bincount(y, minlength=C) + sigma["N"] * rng.standard_normal(C),
         A=one_hot.T @ X + sigma["A"] * rng.standard_normal((C, d)),
         B=X.T @ X + _symmetric(rng, d, sigma["B"]),

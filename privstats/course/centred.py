@@ -23,8 +23,8 @@ from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.estimates import denoise
 from privstats.estimates.discriminant import Discriminant, published_weights
+from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.shrinkage import log_priors
-from privstats.estimates.softmax import ClassSums
 from privstats.moments import measure
 from privstats.plain import plain, plain_fields
 from privstats.plan import Plan
@@ -287,7 +287,7 @@ def _scores(sums: Release) -> dict[str, Values]:
     """M and W of the scores that ``LDA()`` gives: M is the identity, since rows have norm 1."""
     real = sums.moments
     N, A, B = (np.asarray(getattr(real, letter), np.float64) for letter in "NAB")
-    found = ClassSums(N, A, B, dict(sums.sigma))
+    found = NoisyClassSums(N, A, B, dict(sums.sigma))
     n = denoise.counts(N, found.noise("N"))
     W = published_weights(*Discriminant.of(found, n).scores(log_priors("counts", n)))
     return {"M": Values.rounded(np.eye(len(B))), "W": Values.rounded(W)}

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privstats.errors import PlanError
 from privstats.estimates import calibration, hidden_layer, regression, softmax
 from privstats.estimates.filter_bank import Filter
+from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.spectrum import NoisyGram, NoisyMean
 from privstats.plan import Plan
 from privstats.release import Release
@@ -137,11 +138,11 @@ class ClassRounds(Recipe):
         """A round's part of mu^2 per statistic."""
         return {"g": softmax.GRADIENT_SHARES["g"], "k": softmax.GRADIENT_SHARES["kappa"]}
 
-    def sums(self, release: Release) -> softmax.ClassSums:
+    def sums(self, release: Release) -> NoisyClassSums:
         """(N, A, B) of the first release, with the noise in them."""
         real = release.moments
         N, A, B = (np.asarray(getattr(real, letter), np.float64) for letter in "NAB")
-        return softmax.ClassSums(N, A, (B + B.T) / 2, dict(release.sigma))
+        return NoisyClassSums(N, A, (B + B.T) / 2, dict(release.sigma))
 
 
 @dataclass(frozen=True)

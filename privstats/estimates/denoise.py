@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.estimates.noisy_sums import NoisySums
 from privstats.estimates.spectrum import Array, positive_part
 
 __all__ = [
     "Means",
-    "NoisySums",
     "class_means",
     "counts",
     "public_means",
@@ -32,29 +31,6 @@ _MOST_SHIFT = 3.0
 """Standard errors that what is expected of a variance may count against what is seen of it."""
 _AGREE, _DOUBT = 0.5, 0.25
 """What is expected of b before the release says anything of it, and the standard deviation of that."""
-
-
-class NoisySums(Protocol):
-    """Class sums with noise of known level."""
-
-    @property
-    def A(self) -> Array:
-        """Sums of rows, ``(C, d)``."""
-        ...
-
-    @property
-    def B(self) -> Array | None:
-        """The second moment of all rows, ``(d, d)``; None where it was not released."""
-        ...
-
-    @property
-    def public(self) -> Array | None:
-        """Class means of public records, ``(C, d)``; NaN for a class without any, None without any at all."""
-        ...
-
-    def noise(self, statistic: str) -> float:
-        """Noise standard deviation of N, A or B."""
-        ...
 
 
 @dataclass(frozen=True)

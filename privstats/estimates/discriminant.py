@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from privstats.estimates import calibration, denoise
+from privstats.estimates.noisy_sums import NoisySums
 from privstats.estimates.shrinkage import Shrinkage, conditioned, shrink_values
 from privstats.estimates.softmax import INTERCEPT
 from privstats.estimates.spectrum import Array, denoise_spectrum
@@ -38,8 +39,8 @@ class Discriminant:
 
     Example:
         >>> from privstats.estimates.discriminant import Discriminant
-        >>> from privstats.estimates.softmax import ClassSums
-        >>> sums = ClassSums(np.array([50.0, 50.0]), 40 * np.eye(2), 50 * np.eye(2), dict.fromkeys("NAB", 0.0))
+        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> sums = NoisyClassSums(np.array([50.0, 50.0]), 40 * np.eye(2), 50 * np.eye(2), dict.fromkeys("NAB", 0.0))
         >>> coef, intercept = Discriminant.of(sums, sums.N).scores(np.log([0.5, 0.5]))
         >>> bool(coef[0, 0] > coef[1, 0]), bool(intercept[0] == intercept[1])
         (True, True)
@@ -53,7 +54,7 @@ class Discriminant:
     @classmethod
     def of(
         cls,
-        sums: denoise.NoisySums,
+        sums: NoisySums,
         n: Array,
         covariance: Literal["pooled", "total"] = "pooled",
         shrinkage: Shrinkage = "auto",

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax as probabilities
 
 from privstats.estimates.filter_bank import Filter, advanced
-from privstats.estimates.softmax import ClassSums, SoftmaxRecipe, SoftmaxWhitening
+from privstats.estimates.noisy_sums import NoisyClassSums
+from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
 from privstats.estimates.softmax import started as softmax_started
 from privstats.estimates.spectrum import Array
 
@@ -46,9 +47,10 @@ class HiddenState:
 
     Example:
         >>> from privstats.estimates.hidden_layer import started
-        >>> from privstats.estimates.softmax import ClassSums, SoftmaxRecipe
+        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.softmax import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
-        >>> sums = ClassSums(N=np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
+        >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, normals = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), np.eye(9)[:, :2]
         >>> state = started(recipe, sums, np.ones((4, 3)) / 8, normals, adapter=True)
         >>> [part.shape for part in state.published()]
@@ -66,7 +68,7 @@ class HiddenState:
         return self.whitening.published(self.first.weights), self.last.weights @ self.vectors.T
 
 
-def started(recipe: SoftmaxRecipe, sums: ClassSums, start: Array, normals: Array, *, adapter: bool) -> HiddenState:
+def started(recipe: SoftmaxRecipe, sums: NoisyClassSums, start: Array, normals: Array, *, adapter: bool) -> HiddenState:
     """The state after a class release: V as given, W that of the softmax beside the hidden layer, and 0 of h.
 
     Args:
@@ -78,9 +80,10 @@ def started(recipe: SoftmaxRecipe, sums: ClassSums, start: Array, normals: Array
 
     Example:
         >>> from privstats.estimates.hidden_layer import started
-        >>> from privstats.estimates.softmax import ClassSums, SoftmaxRecipe
+        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.softmax import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
-        >>> sums = ClassSums(N=np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
+        >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, normals = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), np.eye(9)[:, :2]
         >>> V, W = started(recipe, sums, np.ones((4, 3)) / 8, normals, adapter=False).published()
         >>> bool(W.any()), V.round(3).tolist()[0]  # an mlp begins at W = 0
@@ -100,7 +103,7 @@ def started(recipe: SoftmaxRecipe, sums: ClassSums, start: Array, normals: Array
 
 
 def refined(
-    recipe: SoftmaxRecipe, sums: ClassSums, state: HiddenState, gradient: Array, kappa: float, sigma: float
+    recipe: SoftmaxRecipe, sums: NoisyClassSums, state: HiddenState, gradient: Array, kappa: float, sigma: float
 ) -> HiddenState:
     """The state after one round.
 
@@ -113,9 +116,10 @@ def refined(
 
     Example:
         >>> from privstats.estimates.hidden_layer import gradient, refined, started
-        >>> from privstats.estimates.softmax import ClassSums, SoftmaxRecipe
+        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.softmax import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
-        >>> sums = ClassSums(N=np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
+        >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, normals = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), np.eye(9)[:, :2]
         >>> state = started(recipe, sums, np.ones((4, 3)) / 8, normals, adapter=True)
         >>> after = refined(recipe, sums, state, np.zeros(4 * 3 + 2 * 7), kappa=20.0, sigma=0.1)

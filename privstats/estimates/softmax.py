@@ -9,18 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from privstats.estimates.filter_bank import Filter, advanced
+from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.spectrum import Array, denoise_spectrum
 
 __all__ = [
     "GRADIENT_CLIP",
     "GRADIENT_SHARES",
     "INTERCEPT",
-    "ClassSums",
     "SoftmaxRecipe",
     "SoftmaxWhitening",
     "advised_rounds",
@@ -132,40 +131,6 @@ class SoftmaxRecipe:
 
 
 @dataclass(frozen=True)
-class ClassSums:
-    """(N, A, B) in real units, of rows of norm 1, and the noise that is in them.
-
-    Attributes:
-        N: ``(C,)``.
-        A: ``(C, d)``.
-        B: ``(d, d)``, symmetric.
-        sigma: noise standard deviation of N, A and B; B has sigma^2 on its diagonal and half of it off.
-
-    Example:
-        >>> from privstats.estimates.softmax import ClassSums
-        >>> sigma = {"N": 1.0, "A": 0.5, "B": 0.5}
-        >>> sums = ClassSums(N=np.array([60.0, 40.0]), A=np.eye(2) * 50, B=np.eye(2) * 50, sigma=sigma)
-        >>> sums.records
-        100.0
-    """
-
-    N: Array
-    A: Array
-    B: Array
-    sigma: Mapping[str, float]
-    public: ClassVar[None] = None  # none, for NoisySums
-
-    def noise(self, statistic: str) -> float:
-        """sigma of one statistic."""
-        return float(self.sigma[statistic])
-
-    @property
-    def records(self) -> float:
-        """n^ = max(tr B, 1): rows have norm 1, so the trace of their second moment counts them."""
-        return max(float(np.trace(self.B)), 1.0)
-
-
-@dataclass(frozen=True)
 class SoftmaxWhitening:
     """The public map of all gradient rounds, ``u(x) = (sqrt(1 - a^2) M'x / |M'x|, a)``, and its effect on the noise.
 
@@ -179,9 +144,10 @@ class SoftmaxWhitening:
         scale: P, ``(d,)``, all above 0.
 
     Example:
-        >>> from privstats.estimates.softmax import ClassSums, SoftmaxWhitening
+        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.softmax import SoftmaxWhitening
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
-        >>> sums = ClassSums(N=np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([90.0, 10.0]), sigma=sigma)
+        >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([90.0, 10.0]), sigma=sigma)
         >>> np.diag(SoftmaxWhitening.of(sums).matrix).round(1).tolist()  # the short direction is stretched
         [0.8, 1.3]
     """
@@ -191,7 +157,7 @@ class SoftmaxWhitening:
     scale: Array
 
     @classmethod
-    def of(cls, sums: ClassSums) -> SoftmaxWhitening:
+    def of(cls, sums: NoisyClassSums) -> SoftmaxWhitening:
         """From a class release; the identity, where noise hides the whole spectrum."""
         spectrum = denoise_spectrum(sums.B, sums.sigma["B"], pull=False)
         values = spectrum.values / sums.records
@@ -237,16 +203,17 @@ class SoftmaxWhitening:
         return np.hstack([gradient[:, :-1] @ self.vectors, gradient[:, -1:]])
 
 
-def started(recipe: SoftmaxRecipe, sums: ClassSums, whitening: SoftmaxWhitening) -> Filter:
+def started(recipe: SoftmaxRecipe, sums: NoisyClassSums, whitening: SoftmaxWhitening) -> Filter:
     """The filter after its first update, which costs nothing: at W = 0 the gradient follows from N and A.
 
     There ``p = 1 / C`` for every record, so the sum of ``(p - e_y) u'`` is the mean of all class sums less each,
     mapped by M and stretched to the norm of u; in the last column, ``a`` times the same of the counts.
 
     Example:
-        >>> from privstats.estimates.softmax import ClassSums, SoftmaxRecipe, SoftmaxWhitening, started
+        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening, started
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
-        >>> sums = ClassSums(N=np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
+        >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, whitening = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), SoftmaxWhitening.of(sums)
         >>> state = started(recipe, sums, whitening)
         >>> state.weights.shape, state.weights.sum(axis=0).round(6).tolist()  # centred over the classes
@@ -266,7 +233,7 @@ def started(recipe: SoftmaxRecipe, sums: ClassSums, whitening: SoftmaxWhitening)
 
 def refined(
     recipe: SoftmaxRecipe,
-    sums: ClassSums,
+    sums: NoisyClassSums,
     whitening: SoftmaxWhitening,
     state: Filter,
     gradient: Array,
@@ -283,9 +250,10 @@ def refined(
         sigma: noise standard deviation of the gradient's entries.
 
     Example:
-        >>> from privstats.estimates.softmax import ClassSums, SoftmaxRecipe, SoftmaxWhitening, refined, started
+        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening, refined, started
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
-        >>> sums = ClassSums(N=np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
+        >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, whitening = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), SoftmaxWhitening.of(sums)
         >>> state = started(recipe, sums, whitening)
         >>> after = refined(recipe, sums, whitening, state, np.zeros((2, 3)), kappa=20.0, sigma=0.1)
@@ -330,9 +298,10 @@ def averaged(whitening: SoftmaxWhitening, weights: Array, coef: Array, intercept
         ``.85 W + .15 L sqrt(<W, W> / <L, L>)`` with ``<., .>`` weighted by the curvature; W where L is 0.
 
     Example:
-        >>> from privstats.estimates.softmax import ClassSums, SoftmaxWhitening, averaged
+        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.softmax import SoftmaxWhitening, averaged
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
-        >>> sums = ClassSums(N=np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
+        >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> weights = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]])
         >>> whitening = SoftmaxWhitening.of(sums)
         >>> averaged(whitening, weights, coef=np.zeros((2, 2)), intercept=np.zeros(2)).tolist()  # L is 0

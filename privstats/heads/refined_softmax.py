@@ -28,6 +28,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import HeadError, ReleaseError
 from privstats.estimates import denoise, hidden_layer, softmax
 from privstats.estimates.calibration import temperature
+from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.shrinkage import Priors, log_priors
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimator import ClassHead, class_labels
@@ -229,7 +230,7 @@ class RefinedSoftmax(ClassHead):
         """The recipe on unit rows without noise, in real numbers."""
         C, (n, d) = len(self.classes_), X.shape
         onehot = np.eye(C)[index]
-        sums = softmax.ClassSums(onehot.sum(axis=0), onehot.T @ X, X.T @ X, dict.fromkeys("NAB", 0.0))
+        sums = NoisyClassSums(onehot.sum(axis=0), onehot.T @ X, X.T @ X, dict.fromkeys("NAB", 0.0))
         rounds = softmax.advised_rounds(math.inf) if self.rounds is None else self.rounds
         recipe = softmax.SoftmaxRecipe(C, d, n, math.inf, rounds)
         whitening = softmax.SoftmaxWhitening.of(sums)
@@ -251,7 +252,7 @@ class RefinedSoftmax(ClassHead):
     def _fit_module(
         self,
         recipe: softmax.SoftmaxRecipe,
-        sums: softmax.ClassSums,
+        sums: NoisyClassSums,
         U: Array,
         index: NDArray[np.intp],
     ) -> Self:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
 from privstats.estimates.filter_bank import Filter
+from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.softmax import (
     GRADIENT_SHARES,
     INTERCEPT,
-    ClassSums,
     SoftmaxRecipe,
     SoftmaxWhitening,
     advised_rounds,
@@ -42,12 +42,12 @@ def unit_rows(n: int, d: int, C: int, seed: int) -> tuple[np.ndarray, np.ndarray
     return X / np.linalg.norm(X, axis=1, keepdims=True), y
 
 
-def sums_of(X: np.ndarray, y: np.ndarray, C: int, sigma: dict[str, float] = QUIET, seed: int = 0) -> ClassSums:
+def sums_of(X: np.ndarray, y: np.ndarray, C: int, sigma: dict[str, float] = QUIET, seed: int = 0) -> NoisyClassSums:
     rng, d = np.random.default_rng(seed), X.shape[1]
     E = np.triu(rng.standard_normal((d, d)))
     E = np.diag(np.diag(E)) + (np.triu(E, 1) + np.triu(E, 1).T) * 2**-0.5
     one_hot = np.eye(C)[y]
-    return ClassSums(
+    return NoisyClassSums(
         one_hot.sum(axis=0) + sigma["N"] * rng.standard_normal(C),
         one_hot.T @ X + sigma["A"] * rng.standard_normal((C, d)),
         X.T @ X + sigma["B"] * E,
@@ -119,7 +119,7 @@ def test_a_row_of_zeros_gives_the_intercept_alone():
 
 
 def test_a_release_without_any_signal_whitens_by_the_identity():
-    whitening = SoftmaxWhitening.of(ClassSums(np.zeros(2), np.zeros((2, 3)), np.zeros((3, 3)), QUIET))
+    whitening = SoftmaxWhitening.of(NoisyClassSums(np.zeros(2), np.zeros((2, 3)), np.zeros((3, 3)), QUIET))
     np.testing.assert_allclose(whitening.matrix, np.eye(3) * whitening.scale[0])
 
 
@@ -142,7 +142,7 @@ def test_equal_eigenvalues_leave_the_published_matrix_where_it_was():
     B = (Q * np.array([5.0] * 5 + list(range(6, 13)))) @ Q.T
     E = rng.standard_normal((12, 12)) * 1e-15
     first, other = (
-        SoftmaxWhitening.of(ClassSums(np.ones(2), np.zeros((2, 12)), (M + M.T) / 2, QUIET)) for M in (B, B + E)
+        SoftmaxWhitening.of(NoisyClassSums(np.ones(2), np.zeros((2, 12)), (M + M.T) / 2, QUIET)) for M in (B, B + E)
     )
     assert np.abs(first.vectors * first.scale - other.vectors * other.scale).max() > 1e-3
     np.testing.assert_allclose(first.matrix, other.matrix, atol=1e-12)

@@ -22,6 +22,7 @@ ROOMS = [
     "privstats.estimates.calibration",
     "privstats.estimates.filter_bank",
     "privstats.estimates.hidden_layer",
+    "privstats.estimates.noisy_sums",
     "privstats.estimates.regression",
     "privstats.estimates.score",
     "privstats.estimates.softmax",
@@ -54,6 +55,7 @@ ROOMS = [
 WITHOUT = {
     "privstats.course.Apart": "a protocol type: a course fulfils it, no caller makes one",
     "privstats.course.Course": "a protocol type: a course fulfils it, no caller makes one",
+    "privstats.estimates.noisy_sums.NoisySums": "a protocol type: class sums and a head's evidence fulfil it",
     "privstats.files.signing.Named": "a protocol type: an identity fulfils it",
     "privstats.files.signing.Signs": "a protocol type: an identity fulfils it",
     "privstats.workflows.report.render": "fills a template of the package, which page_of and write_page show",
