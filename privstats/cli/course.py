@@ -180,7 +180,7 @@ def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:
 
 
 def _promised(promise: Promise, mu: float) -> str:
-    kept = "which they keep" if promise.holds(mu) else "and they cost more: write the course anew"
+    kept = "which its sessions keep" if promise.holds(mu) else "and its sessions cost more: write the course anew"
     return f"epsilon {promise.epsilon:.4g} at delta {promise.delta:g}, {kept}"
 
 

@@ -20,7 +20,7 @@ import click
 import typer
 from typer.core import TyperGroup
 
-from privstats.cli.parts.terminal import terminal
+from privstats.cli.parts.terminal import escape, terminal
 from privstats.errors import PrivstatsError
 from privstats.tables import by_name
 from privstats.version import __version__
@@ -155,7 +155,5 @@ def _code(ending: SystemExit) -> int:
 
 
 def _failed(why: str) -> int:
-    terminal(errors=True).print(
-        f"[bold red]error:[/] {why.replace('[', chr(92) + '[')}", highlight=False, soft_wrap=True
-    )
+    terminal(errors=True).print(f"[bold red]error:[/] {escape(why)}", highlight=False, soft_wrap=True)
     return _FAILED

@@ -97,7 +97,7 @@ def _outputs(head: Any) -> Iterator[str]:
     labels = head.classes_.tolist()
     shown = ", ".join(map(str, labels[:_SHOWN_LABELS])) + (", ..." if len(labels) > _SHOWN_LABELS else "")
     yield f"One of {len(labels)} classes: {shown}."
-    temperature = getattr(head, "temperature_", None)  # a file does not hold it
+    temperature = getattr(head, "temperature_", None if head.has_calibration else 1.0)  # a file does not hold it
     if temperature == 1.0:
         yield "Probabilities are those of the model; they were not calibrated on records."
     elif temperature is not None:

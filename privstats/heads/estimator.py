@@ -7,7 +7,7 @@ a release, and predictions.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -110,7 +110,8 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
     """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
 
     A subclass of another package sets ``entry`` (what it needs) and ``bounds`` (what its parameters may be) itself, and
-    ``uses_public`` to False where it does not read the class means that public records may pull.
+    ``uses_public`` to False where it does not read the class means that public records may pull, and
+    ``has_calibration`` to True where a course can give it a ``temperature_``.
 
     Attributes:
         classes_: labels of the classes that are left, shape ``(C,)``; the plan's ``class_names`` where it has some.
@@ -126,6 +127,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
     entry: ClassVar[Entry]
     bounds: ClassVar[Bounds]
     uses_public: ClassVar[bool] = True
+    has_calibration: ClassVar[bool] = False
     subspace: Subspace = None
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -172,7 +174,9 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         Raises:
             MissingStatisticError: the release lacks a statistic that this head needs.
             ReleaseError: not class moments, or every class is suppressed.
-            HeadError: not a release at all, a parameter out of its bounds, or a head that does not use ``public``.
+            HeadError: not a release at all, a parameter out of its bounds, a head that does not use ``public``, or a
+                calibration for a head that has none, or that is not ``LDA()`` as the course computed it.
+            PlanError: releases that no ``Centred`` course has together.
             DataError: ``labels`` does not name every class once; ``public`` is no pair of records of these classes; or
                 a list of other releases.
         """
@@ -180,8 +184,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         self._check_public(public)
         made_from = sources(release)
         release = made_from.sums
-        if made_from.calibration is not None:
-            self._check_calibration(public)
+        calibrate = None if made_from.calibration is None else self._calibration(made_from.calibration, public)
         evidence, keep = class_evidence(release)
         classes = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
         preprocessing = Preprocessing.of_release(release)
@@ -190,8 +193,8 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         if self.preprocessing_.inputs is not None:
             self.n_features_in_ = self.preprocessing_.inputs
         self._build(evidence if known is None else replace(evidence, public=known.means))
-        if made_from.calibration is not None:
-            self._calibrate(made_from.calibration)
+        if calibrate is not None:
+            calibrate()
         made = Provenance.of(made_from.releases)  # last: where no rule follows, an earlier one is still there
         self.provenance_ = made if known is None else msgspec.structs.replace(made, public=known.digest)
         return self
@@ -271,14 +274,11 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         if public is not None and not self.uses_public:
             raise HeadError(f"{type(self).__name__} does not use public records; give them to LDA, or leave them out")
 
-    def _check_calibration(self, public: object) -> None:  # noqa: ARG002
+    def _calibration(self, release: Release, public: object) -> Callable[[], None]:  # noqa: ARG002
+        """What divides the scores of this head, once it is fitted, by the temperature that a calibration gives it."""
         raise HeadError(
             f"{type(self).__name__} has no calibration, and the last release is LDA's: give None in its place"
         )
-
-    def _calibrate(self, release: Release) -> None:
-        """Divide the scores by the temperature that this release says."""
-        raise NotImplementedError(f"{type(self).__name__} has no calibration; see _check_calibration")
 
     @abstractmethod
     def _solve(self, evidence: ClassEvidence) -> Rule:

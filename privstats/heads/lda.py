@@ -5,8 +5,10 @@ The pooled covariance (or the total one, as in FedCGS) and the class means give 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from functools import partial
+from typing import ClassVar, Literal
 
 from numpy.typing import ArrayLike
 
@@ -67,6 +69,7 @@ class LDA(ClassHead):
         "priors": PRIORS,
         "subspace": SUBSPACE,
     }
+    has_calibration: ClassVar[bool] = True
 
     covariance: Literal["pooled", "total"] = "pooled"
     shrinkage: Shrinkage = "auto"
@@ -85,13 +88,15 @@ class LDA(ClassHead):
         coef, intercept = found.scores(log_priors(self.priors, n))
         return LinearRule(coef, intercept - coef @ evidence.origin)
 
-    def _check_calibration(self, public: Any) -> None:
+    def _calibration(self, release: Release, public: object) -> Callable[[], None]:
         if public is not None or (self.covariance, self.shrinkage, self.subspace) != ("pooled", "auto", None):
             raise HeadError(
                 "the last release calibrates LDA() as the course computed it: leave covariance, shrinkage, subspace "
                 "and public out, or give None in the place of that release"
             )
 
-    def _calibrate(self, release: Release) -> None:
-        self.temperature_ = temperature(release.moments.t, float(release.sigma["t"]), FACTORS)
-        self._adopt(LinearRule(self.coef_ / self.temperature_, self.intercept_ / self.temperature_))
+        return partial(self._divide, temperature(release.moments.t, float(release.sigma["t"]), FACTORS))
+
+    def _divide(self, divisor: float) -> None:
+        self.temperature_ = divisor
+        self._adopt(LinearRule(self.coef_ / divisor, self.intercept_ / divisor))

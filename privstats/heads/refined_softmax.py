@@ -84,6 +84,7 @@ class RefinedSoftmax(ClassHead):
 
     entry: ClassVar[Entry] = Entry(any_of="B", after_rounds=True)
     bounds: ClassVar[Bounds] = {"rounds": (NONE, Whole(1)), "priors": PRIORS, "calibrated": SWITCH, "module": MODULE}
+    has_calibration: ClassVar[bool] = True
 
     rounds: int | None = None
     priors: Priors | ArrayLike = "counts"

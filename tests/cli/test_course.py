@@ -40,7 +40,7 @@ def test_init_divides_a_promise_and_check_says_what_each_node_costs(run: Any, tm
     assert [row["statistics"] for row in shown["nodes"]] == ["NAB", "gk", "gk"]
     said = run("check", "study.toml").stdout
     assert "epsilon 4 at delta 1e-05" in said.replace("\n", " ")
-    assert "promised as a whole: epsilon 4 at delta 1e-05, which they keep" in said
+    assert "promised as a whole: epsilon 4 at delta 1e-05, which its sessions keep" in said
     assert shown["promise"] == {"epsilon": 4.0, "delta": 1e-5}
     assert f"{course.most} sessions at most" in said
     assert course.digest in said
@@ -56,7 +56,7 @@ def test_init_divides_a_promise_and_check_says_what_each_node_costs(run: Any, tm
 def test_check_contradicts_a_promise_that_the_nodes_do_not_keep(run: Any, tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     file.write_text(file.read_text().replace("epsilon = 4.0", "epsilon = 3.9"))
-    assert "they cost more: write the course anew" in run("check", "study.toml", code=1).stdout
+    assert "its sessions cost more: write the course anew" in run("check", "study.toml", code=1).stdout
 
 
 def test_check_says_the_same_to_scripts(run: Any, tmp_path: Path) -> None:

@@ -57,8 +57,11 @@ def test_a_card_says_what_people_said():
 
 
 @pytest.mark.filterwarnings("ignore:.* records")
-def test_a_card_says_whether_probabilities_were_calibrated():
-    assert "they were not calibrated on records" in heads.RefinedSoftmax().fit(X, Y).card()
+def test_a_card_says_whether_probabilities_were_calibrated(tmp_path):
+    never = heads.NaiveBayes().fit(X, Y)
+    never.save(tmp_path / "head")
+    for head in (heads.RefinedSoftmax().fit(X, Y), never, heads.load(tmp_path / "head")):
+        assert "they were not calibrated on records" in head.card()
     head = heads.RefinedSoftmax(calibrated=True).fit(X, Y)
     assert f"calibrated on the training records: scores are divided by {head.temperature_:.3g}." in head.card()
 

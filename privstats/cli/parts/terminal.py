@@ -1,4 +1,4 @@
-"""How commands print: one terminal, one style of table; rich is loaded when something is printed, not for help.
+"""How commands print: one terminal, one style of table; rich is loaded to print, but not for a list of commands.
 
 from privstats.cli.parts.terminal import new_table, terminal
 """
