@@ -10,8 +10,10 @@ without it, but for its size, so that the gain is of like draws.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -19,17 +21,17 @@ import privstats as ps
 from benchmarks.data import Split, agnews, private_tasks
 from benchmarks.heads.gains import gains
 from benchmarks.measuring import Rows, Tables, command, results
+from benchmarks.refinement.calibration import EPSILONS, TASKS
 from benchmarks.refinement.library import CENTRAL, Records, course_of, played
 from benchmarks.refinement.models import DELTA, one_shot_plan
 from privstats import heads
-from privstats.course import Node, run
+from privstats.course import Node, Single, run
 from privstats.randomness import seeded
 from privstats.release import Release
 
-EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
-TASKS = ("digits", "banking77", "banking77 whole", "cifar10", "fmnist", "mnist5k", "letter", "agnews")
 MODELS = ("LDA", "LDA, centred", "refined, one round")
-_OF_MEANS = 1_000  # seeds of the means begin here
+FIRST_SEED = {"classes": 0, "mean": 1_000, "calibration": 2_000}
+"""Where the seeds of each kind of sums begin."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -41,14 +43,25 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def tables(options: argparse.Namespace) -> Tables:
     """A table per data set."""
-    epsilons, draws, names = ((1.0,), 2, ["digits"]) if options.quick else (EPSILONS, options.draws, options.tasks)
-    kept = results("heads.centred") if options.keep else {}
+    epsilons, draws = ((1.0,), 2) if options.quick else (EPSILONS, options.draws)
+    return by_task("heads.centred", "accuracy, %: ", partial(compared, epsilons=epsilons, draws=draws), options)
+
+
+def by_task(name: str, title: str, measured: Callable[[Split], Rows], options: argparse.Namespace) -> Tables:
+    """A table per data set, measured or, with ``--keep``, as it is saved.
+
+    Args:
+        name: of the saved results.
+        title: of the tables, less the name of the data set.
+        measured: the rows of one.
+        options: those of :func:`options`, and ``quick``.
+    """
+    kept = results(name) if options.keep else {}
     for task in chain(private_tasks(bundled_only=options.quick), () if options.quick else agnews()):
-        title = f"accuracy, %: {task.name}"
-        if task.name in names:
-            yield title, compared(task.transformed(), epsilons, draws)
-        elif title in kept:
-            yield title, kept[title]
+        if task.name in options.tasks:
+            yield title + task.name, measured(task.transformed())
+        elif title + task.name in kept:
+            yield title + task.name, kept[title + task.name]
 
 
 def compared(split: Split, epsilons: Sequence[float], draws: int) -> Rows:
@@ -63,22 +76,32 @@ def scores(split: Split, epsilon: float, seed: int, records: Records) -> tuple[f
     """Accuracies in percent of one draw, one per model."""
     X, X_test, y, y_test = split
     whole = one_shot_plan(split, "NAB", epsilon, None)
-
-    def released(plan: ps.Plan, noise: int) -> Release:
-        parts = [records.measured(plan, k) for k in range(CENTRAL.clients)]
-        return ps.session.aggregate_unmasked(plan, parts, seeded(noise))
-
-    def fresh(node: Node) -> Release:
-        if node.place == 0:
-            return released(node.plan, seed + _OF_MEANS)
-        parts = [ps.measure(node.plan.schema, X[k :: CENTRAL.clients], y[k :: CENTRAL.clients]) for k in (0, 1)]
-        return ps.session.aggregate_unmasked(node.plan, parts, seeded(seed))
-
-    alone = heads.LDA().fit_release(released(whole, seed))
-    centred = heads.LDA().fit_release(run(ps.Centred.within(whole), fresh))
+    courses = (Single(whole), ps.Centred.within(whole))
+    alone, centred = (heads.LDA().fit_release(released(course, split, records, seed)) for course in courses)
     refined = played(course_of(split, epsilon, DELTA, 1), X, y, CENTRAL, seed, records)
     models = (alone, centred, heads.RefinedSoftmax().fit_releases(refined))
     return tuple(100 * model.score(X_test, y_test) for model in models)
+
+
+def released(course: Single | ps.Centred, split: Split, records: Records, seed: int) -> Any:
+    """What the head of a course reads: the release of one, and of more their list.
+
+    A round's noise depends on its kind of sums and the draw alone.
+    """
+    X, _, y, _ = split
+
+    def release(node: Node) -> Release:
+        schema, published = node.plan.schema, node.plan.published
+        clients = range(CENTRAL.clients)
+        if node.place == 0:
+            parts = [records.measured(node.plan, k) for k in clients]
+        else:  # behind another centre in every draw, so there is nothing to keep
+            shards = ((X[k :: CENTRAL.clients], y[k :: CENTRAL.clients]) for k in clients)
+            parts = [ps.measure(schema, *shard, published=published) for shard in shards]
+        return ps.session.aggregate_unmasked(node.plan, parts, seeded(seed + FIRST_SEED[schema.task]))
+
+    releases = run(course, release)
+    return releases if len(releases) > 1 else releases[0]
 
 
 if __name__ == "__main__":

@@ -13,25 +13,21 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import privstats as ps
 from benchmarks.data import Split
 from benchmarks.heads.gains import public_options, public_tables
-from benchmarks.heads.public import EPSILONS, chosen_and_rest
+from benchmarks.heads.public import EPSILONS, Predict, chosen_and_rest, nearest_mean
 from benchmarks.measuring import Tables, command
 from benchmarks.refinement.models import DELTA, one_shot_plan
 from privstats import heads
 from privstats.dp import gaussian_epsilon, gaussian_mu
 from privstats.randomness import seeded
 from privstats.release import Release
-
-Predict: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.intp]]
 
 SHARE = 0.02
 MODELS = ("LDA", "with public records", "public records alone", "chosen by hits")
@@ -48,14 +44,13 @@ def scores(split: Split, count: int, epsilons: Sequence[float], seed: int) -> It
     chosen, rest = chosen_and_rest(y, count, seed)
     rows, labels, public = X[rest], y[rest], (X[chosen], y[chosen])
     noise = np.random.default_rng(seed)
-    means = np.stack([public[0][public[1] == c].mean(axis=0) for c in range(int(y.max()) + 1)])
     plans = [one_shot_plan(split, "NAB", epsilon, None) for epsilon in epsilons]
     parts = [ps.measure(plans[0].schema, rows[k::2], labels[k::2]) for k in range(2)]  # of every plan
     for epsilon, plan in zip(epsilons, plans, strict=True):
         mu = gaussian_mu(epsilon, DELTA)
         less = one_shot_plan(split, "NAB", gaussian_epsilon(mu * math.sqrt(1 - SHARE), DELTA), None)
         whole, divided = (_released(each, parts, seed) for each in (plan, less))
-        candidates: list[Predict] = [_lda(divided), _lda(divided, public), partial(_nearest, means)]
+        candidates: list[Predict] = [_lda(divided), _lda(divided, public), nearest_mean(*public)]
         hits = np.array([(predict(rows) == labels).sum() for predict in candidates])
         level = math.sqrt(3 / SHARE) / (2 * mu)
         lead = hits + level * noise.standard_normal(3)
@@ -71,11 +66,6 @@ def _released(plan: ps.Plan, parts: Sequence[Any], seed: int) -> Release:
 
 def _lda(release: Release, public: tuple[Any, Any] | None = None) -> Predict:
     return heads.LDA().fit_release(release, public=public).predict
-
-
-def _nearest(means: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The class of the nearest mean."""
-    return np.asarray((rows @ means.T - np.square(means).sum(axis=1) / 2).argmax(axis=1))
 
 
 if __name__ == "__main__":

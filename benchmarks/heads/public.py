@@ -9,7 +9,8 @@ training records are the public ones, and the release holds the rest. Alone, the
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ from benchmarks.measuring import Tables, command
 from benchmarks.refinement.models import one_shot_plan
 from privstats import heads
 from privstats.randomness import seeded
+
+Predict: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.intp]]
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
 MODELS = ("LDA", "with public records", "public records alone")
@@ -35,8 +38,7 @@ def scores(split: Split, count: int, epsilons: Sequence[float], seed: int) -> It
     """Accuracies in percent of one draw, one per model, for each epsilon."""
     X, X_test, y, y_test = split
     chosen, rest = chosen_and_rest(y, count, seed)
-    means = np.stack([X[chosen[y[chosen] == c]].mean(axis=0) for c in range(int(y.max()) + 1)])
-    nearest = ((X_test @ means.T - np.square(means).sum(axis=1) / 2).argmax(axis=1) == y_test).mean()
+    nearest = (nearest_mean(X[chosen], y[chosen])(X_test) == y_test).mean()
     plans = [one_shot_plan(split, "NAB", epsilon, None) for epsilon in epsilons]
     parts = [ps.measure(plans[0].schema, X[rest[k::2]], y[rest[k::2]]) for k in range(2)]  # of every plan
     for plan in plans:
@@ -51,6 +53,12 @@ def chosen_and_rest(y: NDArray[np.intp], count: int, seed: int) -> tuple[NDArray
     chance = np.random.default_rng(seed).permutation(len(y))
     chosen = np.concatenate([chance[y[chance] == c][:count] for c in range(int(y.max()) + 1)])
     return chosen, np.setdiff1d(np.arange(len(y)), chosen)
+
+
+def nearest_mean(X: NDArray[np.float64], y: NDArray[np.intp]) -> Predict:
+    """Predicts the class whose mean is nearest; there is a record of every class."""
+    means = np.stack([X[y == c].mean(axis=0) for c in range(int(y.max()) + 1)])
+    return lambda rows: np.asarray((rows @ means.T - np.square(means).sum(axis=1) / 2).argmax(axis=1))
 
 
 if __name__ == "__main__":

@@ -51,13 +51,13 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def tables(chosen: argparse.Namespace) -> Tables:
     """One row per data set, without noise and with it."""
-    draws, whole = (2, chosen.quick) if chosen.quick else (chosen.draws, False)
-    private = {task.name: task for task in chain(private_tasks(bundled_only=whole), () if whole else agnews())}
-    used = {task.name: task for task in tasks(bundled_only=whole)} | private
+    quick, draws = chosen.quick, 2 if chosen.quick else chosen.draws
+    private = {task.name: task for task in chain(private_tasks(bundled_only=quick), () if quick else agnews())}
+    used = {task.name: task for task in tasks(bundled_only=quick)} | private
     yield EXACT, [accuracies(name, used[name].load()) for name in CLIP_NORMS if name in used]
     warnings.simplefilter("ignore", ps.heads.FewRecordsWarning)
     yield PRIVATE, [private_accuracies(private[name], draws) for name in CLIP_NORMS if name in private]
-    problems = PROBLEMS[1:2] if whole else PROBLEMS
+    problems = PROBLEMS[1:2] if quick else PROBLEMS
     yield RIDGE, [errors(problem, draws, private=False) for problem in problems]
     yield PRIVATE_RIDGE, [errors(problem, draws, private=True) for problem in problems]
 
