@@ -73,10 +73,11 @@ def cells_ahead() -> str:
 def parties_ahead() -> str:
     """docs/papers_and_peers.md: in how many cells one upload of each party is ahead of tuned DP-FedAvg."""
     site = "privstats, one direction, site's rows"
-    given, same, alone = (
+    given, twice, same, alone = (
         list(party_leads(system, rivals))
         for system, rivals in (
             (site, "DP-FedAvg(, one round)?, centred"),
+            ("privstats, two rounds, site's rows", "DP-FedAvg(, one round)?, centred"),
             (site, "DP-FedAvg, one round, site's rows"),
             ("privstats, one direction", "DP-FedAvg(, one round)?"),
         )
@@ -84,10 +85,10 @@ def parties_ahead() -> str:
     data, most, _ = max(given, key=lambda each: each[1])
     return (
         f"Against DP-FedAvg as it is, centred, one untuned upload is {_standing(given, 2)} of {len(given)} cells, by "
-        f"up to {most:.0f} points on {data}; against one round that is given our head's use of the site's rows as "
-        f"well, {_standing(same, 2)}. Without a site's rows it is {_standing(alone, 2)}. Counted by one standard error "
-        f"of the difference instead of two, these are: {_standing(given, 1)}; {_standing(same, 1)}; "
-        f"{_standing(alone, 1)}."
+        f"up to {most:.0f} points on {data}, and two untuned rounds are {_standing(twice, 2)}. Against one round that "
+        f"is given our head's use of the site's rows as well, one upload is {_standing(same, 2)}; without a site's "
+        f"rows, {_standing(alone, 2)}. Counted by one standard error of the difference instead of two, these are: "
+        f"{_standing(given, 1)}; {_standing(twice, 1)}; {_standing(same, 1)}; {_standing(alone, 1)}."
     )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privstats import course as course
     from privstats import dp, heads, secagg, session
     from privstats import testing as testing
-    from privstats.course import Alignment, Centred, Newton, Rounds, Stream
+    from privstats.course import Alignment, Centred, Newton, PartyRounds, Rounds, Stream
     from privstats.course.alone import private_release, private_releases
     from privstats.dp import NoPrivacy, Privacy
     from privstats.errors import (
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         GradientSchema,
         MeanSchema,
         PartySchema,
+        PartyUpdateSchema,
         RidgeSchema,
         ScoreSchema,
         SitesSchema,
@@ -76,7 +77,7 @@ _ROOMS = {
     ),
     "moments": ("ClassMoments", "RidgeMoments", "measure"),
     "plan": ("Budget", "Cohort", "Plan"),
-    "course": ("Alignment", "Centred", "Newton", "Rounds", "Stream"),
+    "course": ("Alignment", "Centred", "Newton", "PartyRounds", "Rounds", "Stream"),
     "release": ("Release",),
     "schema": (
         "Bins",
@@ -88,6 +89,7 @@ _ROOMS = {
         "GradientSchema",
         "MeanSchema",
         "PartySchema",
+        "PartyUpdateSchema",
         "RidgeSchema",
         "SitesSchema",
         "ScoreSchema",
@@ -120,7 +122,9 @@ __all__ = [
     "MissingStatisticError",
     "Newton",
     "NoPrivacy",
+    "PartyRounds",
     "PartySchema",
+    "PartyUpdateSchema",
     "Plan",
     "PlanError",
     "Privacy",

@@ -115,7 +115,7 @@ def canary(
 
     target, bounded = _target(path), audit_epsilon
     if not target.privacy.pure:
-        if not isinstance(target.schema, PartySchema):
+        if type(target.schema) is not PartySchema:
             of_records(target.schema)
         bounded = audit_canary
     _finish([bounded(target, _rng(seed), trials=trials, confidence=confidence)], json)

@@ -95,7 +95,7 @@ def _audits(target: Target, rng: Generator, trials: int | None) -> list[Callable
             lambda: audit_epsilon(target, rng, trials=trials or _RELEASES),
         ]
     search = [lambda: search_of(target.schema)(target, rng)]
-    if not isinstance(target.schema, ClassSchema | RidgeSchema | CountSchema | PartySchema):
+    if target.schema.needs or not isinstance(target.schema, ClassSchema | RidgeSchema | CountSchema | PartySchema):
         return search
     dropouts = [lambda: audit_dropouts(target)] if target.privacy.trust.divided else []
     canary = [lambda: audit_canary(target, rng, trials=trials or _RELEASES)]

@@ -68,7 +68,11 @@ def init(
     """Divide a plan's promise over a course's sessions, and write that course and its plan."""
     whole = ps.Plan.read(plan)
     course: Written
-    if not centred:
+    if isinstance(whole.schema, ps.PartySchema):
+        if rounds not in (None, 2) or retries or module or centred or calibrated or expected_records:
+            raise PlanError("a course of whole parties has two rounds and no options: leave them out")
+        course = ps.PartyRounds.within(whole)
+    elif not centred:
         course = ps.Rounds.within(
             whole, rounds, expected_records=expected_records, retries=retries, calibrated=calibrated, module=module
         )

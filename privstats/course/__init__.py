@@ -16,6 +16,7 @@ from privstats.course.base import (
 from privstats.course.centred import Centred
 from privstats.course.document import read, write
 from privstats.course.newton import Newton
+from privstats.course.party_rounds import PartyRounds
 from privstats.course.record_registry import Pending, RecordRegistry, RegistryCharge
 from privstats.course.rounds import Rounds
 from privstats.course.spending import authorize, spend
@@ -28,6 +29,7 @@ __all__ = [
     "Course",
     "Newton",
     "Node",
+    "PartyRounds",
     "Pending",
     "RecordRegistry",
     "Reference",

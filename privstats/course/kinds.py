@@ -16,6 +16,7 @@ from privstats.course.alignment import Alignment
 from privstats.course.base import Course, Releases, Single
 from privstats.course.centred import Centred
 from privstats.course.newton import Newton
+from privstats.course.party_rounds import PartyRounds
 from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream
 from privstats.errors import PlanError
@@ -164,3 +165,4 @@ register(
         admits=Centred.admits,
     )
 )
+register(CourseKind("parties", PartyRounds, charge="course", part="records", gives_back=False, promise="own"))

@@ -1,4 +1,4 @@
-"""A linear classifier from one direction of each party: for promises that protect whole parties.
+"""A linear classifier from one direction of each party, or two: for promises that protect whole parties.
 
 The release's sum is the rule; where the site that serves it stands is its own affair, taken from its own rows.
 """
@@ -19,12 +19,12 @@ from privstats.course import Releases
 from privstats.errors import DataError, HeadError, ReleaseError
 from privstats.heads.estimates.site import site_weights
 from privstats.heads.estimator import ClassHead, class_labels
-from privstats.heads.evidence import Array, ClassEvidence, Released, require_release
+from privstats.heads.evidence import Array, ClassEvidence, Released
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_parameters
+from privstats.heads.release_list import directions
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
 from privstats.moments.party_descent import Block, direction
-from privstats.schema import PartySchema
 from privstats.schema.gradients import ROW_BITS
 
 __all__ = ["PartyDiscriminant"]
@@ -35,6 +35,8 @@ _ROWS = 4096
 @dataclass(kw_only=True, eq=False, repr=False)
 class PartyDiscriminant(ClassHead):
     """``argmax_c W_c . (x - m)``: W is the released sum of one direction of each party, m the mean of a site's rows.
+
+    Of two rounds (``PartyRounds``) W is the sum of both releases.
 
     Nothing in it is tuned. Rows of encoders have a common offset, which W alone would read as a preference for some
     classes; m takes it out. And in most directions of the rows W is noise: with a site's rows each direction keeps the
@@ -85,7 +87,8 @@ class PartyDiscriminant(ClassHead):
         """Fit on a release of a :class:`~privstats.PartySchema`.
 
         Args:
-            release: of directions of parties.
+            release: of directions of parties; or both releases of a ``PartyRounds`` course, in order, None for a
+                missing one.
             labels: names of all C classes, in order; the plan's ``class_names`` if omitted, and 0..C-1 where it has
                 none.
             X_site: rows of the site that will use the head, without labels, as ``predict`` takes them. **No promise
@@ -98,29 +101,27 @@ class PartyDiscriminant(ClassHead):
             still holds for every other party toward this site; nothing is promised for the site's own rows.
 
         Raises:
-            ReleaseError: a release of another kind, or nothing finite follows from it.
+            ReleaseError: a release of another kind, two that are not of one course, or nothing finite follows.
             HeadError: not a release, or ``public`` is given.
             DataError: ``labels`` does not name every class once, or ``X_site`` is no finite matrix of such rows.
         """
         check_parameters(self, self.bounds)
         self._check_public(public)
-        found = require_release(release)
-        schema = found.plan.schema
-        if not isinstance(schema, PartySchema):
-            raise ReleaseError(f"this is a release of a {type(schema).__name__}; PartyDiscriminant reads a PartySchema")
-        sums: Any = found.moments
+        made_from = directions(release)
+        schema: Any = made_from[0].plan.schema
         classes = class_labels(schema, schema.classes, labels)
-        preprocessing = Preprocessing.of_release(found)
-        weights, centre = sums.P, np.zeros(schema.features)
+        preprocessing = Preprocessing.of_release(made_from[0])
+        weights: Array = np.sum([_sum_of(each) for each in made_from], axis=0)
+        centre = np.zeros(schema.features)
         if X_site is not None:
             rows = _rows(preprocessing, X_site)
             centre = rows.mean(axis=0)
-            weights = site_weights(weights, found.sigma["P"], rows - centre)
+            weights = site_weights(weights, math.hypot(*(each.sigma["P"] for each in made_from)), rows - centre)
         self.classes_, self.preprocessing_, self.provenance_ = classes, preprocessing, UNKNOWN
         if preprocessing.inputs is not None:
             self.n_features_in_ = preprocessing.inputs
         self._settle(weights, centre)
-        made = Provenance.of([found])  # last: where no rule follows, an earlier one is still there
+        made = Provenance.of(made_from)  # last: where no rule follows, an earlier one is still there
         self.provenance_ = made if X_site is None else made.beside_exact_rows
         return self
 
@@ -144,6 +145,12 @@ class PartyDiscriminant(ClassHead):
             raise ReleaseError("PartyDiscriminant found no finite weights; the release is damaged, fetch it again")
         self._adopt(rule)
         self.center_ = center
+
+
+def _sum_of(release: Released) -> Array:
+    """P of a release."""
+    sums: Any = release.moments
+    return np.asarray(sums.P)
 
 
 def _blocks(X: Array, index: NDArray[np.intp]) -> list[Block]:

@@ -1,18 +1,18 @@
-"""What heads read: one release, those of a mean first, or those of a whole course, in a list."""
+"""What heads read: one release, those of a mean first, of parties, or of a whole course, in a list."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from privstats.course import Centred, Releases, history
-from privstats.errors import DataError
+from privstats.course import Centred, PartyRounds, Releases, history
+from privstats.errors import DataError, ReleaseError
 from privstats.heads.evidence import Released, require_release
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, MeanSchema, Schema
+from privstats.schema import CalibrationSchema, MeanSchema, PartySchema, PartyUpdateSchema, Schema
 
-__all__ = ["OfOneRelease", "Sources", "present", "sources"]
+__all__ = ["OfOneRelease", "Sources", "directions", "present", "sources"]
 
 _WRONG_LIST = (
     "a list must hold the releases of a Centred course: its mean (or None), its class sums, and of a calibrated one "
@@ -89,6 +89,38 @@ def sources(release: Released | Releases) -> Sources:
     if calibration is not None and calibration.plan.published.after != history([mean, sums]).hex():
         raise DataError("the calibration was measured after other releases: give all those of one course, in order")
     return Sources(made, sums, calibration)
+
+
+def directions(release: Released | Releases) -> tuple[Released, ...]:
+    """A release of parties' directions, alone or with that of their updates (``PartyRounds``), without missing ones.
+
+    Raises:
+        HeadError: not a release at all.
+        ReleaseError: releases of another kind, or that no such course has together.
+        DataError: a list of another length, or without any release.
+    """
+    listed = list(release) if isinstance(release, list | tuple) else [release]
+    made = tuple(require_release(each) for each in listed if each is not None)
+    if not made or len(listed) > 2:
+        raise DataError("a list must hold both releases of a PartyRounds course, in order; None for a missing one")
+    first, *updates = made
+    if type(first.plan.schema) is not PartySchema:
+        found = type(first.plan.schema).__name__
+        and_ = ", and an update only behind its first round" if isinstance(first.plan.schema, PartyUpdateSchema) else ""
+        raise ReleaseError(f"this is a release of a {found}; PartyDiscriminant reads a PartySchema{and_}")
+    if updates and not _updates(first, updates[0]):
+        raise ReleaseError("the second release is no update after the first: give both of one PartyRounds course")
+    return made
+
+
+def _updates(first: Released, second: Released) -> bool:
+    """Whether the second was released after the first, in one course."""
+    if not (isinstance(first, Release) and isinstance(second, Release)):
+        return False
+    said = second.plan.published
+    if said is None or said.after != history([first]).hex():
+        return False
+    return second.plan == replace(PartyRounds(first.plan).update, published=said)
 
 
 def _missing_or(kind: type[Schema], release: Any) -> bool:

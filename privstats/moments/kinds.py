@@ -31,6 +31,7 @@ from privstats.schema import (
     GradientSchema,
     MeanSchema,
     PartySchema,
+    PartyUpdateSchema,
     RidgeSchema,
     Schema,
     ScoreSchema,
@@ -97,4 +98,5 @@ _KINDS: Mapping[type[Schema], Kind] = {
     CalibrationSchema: Kind(measured_calibration, CalibrationMoments.of_sums, RealCalibrationMoments.of_sums),
     MeanSchema: Kind(measured_mean, MeanMoments.of_sums, RealMeanMoments.of_sums),
     PartySchema: Kind(measured_parties, PartyMoments.of_sums, RealPartyMoments.of_sums),
+    PartyUpdateSchema: Kind(measured_parties, PartyMoments.of_sums, RealPartyMoments.of_sums),
 }

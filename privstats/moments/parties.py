@@ -44,6 +44,7 @@ class PartyMoments(Moments):
         schema: what was measured.
         records: 1 for a party that has any records, 0 for one without: a party counts as one record of its schema.
         clip_report: what the clip did to its rows; stays with the party and is ignored by ``==``.
+        published: digest of the weights that the descent started from; empty where it started from zero.
 
     Raises:
         DataError: another shape than the schema says, or one party's direction that is longer than 1.
@@ -55,6 +56,7 @@ class PartyMoments(Moments):
     P: NDArray[np.int64]
     records: int | None = field(default=None, compare=False)
     clip_report: ClipReport | None = field(default=None, compare=False)
+    published: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,9 +71,9 @@ class PartyMoments(Moments):
 
 
 def measured_parties(
-    schema: PartySchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool = False
+    schema: PartySchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> PartyMoments:
-    """One party's direction, from all of its records.
+    """One party's direction, from all of its records; of an update from the published W.
 
     Guarantee:
         Unit one party. ``|P|_F <= 2**grid_bits`` in whole numbers, for any records and whatever float64 does; zeros for
@@ -91,7 +93,7 @@ def measured_parties(
         counts = tuple(norm_histogram(found.norms, schema.rows.steps).tolist())
         report += ClipReport(len(rows), found.clipped, 0, counts, found.energy, schema.features)
         blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # whole numbers below 2**24
-    P = cut(direction(blocks, schema.classes, schema.features), schema.steps)
+    P = cut(direction(blocks, schema.classes, schema.features, values.get("W")), schema.steps)
     return PartyMoments(schema, P, int(report.records > 0), clip_report=report)
 
 

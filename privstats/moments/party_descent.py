@@ -1,4 +1,4 @@
-"""The direction of one party: a softmax that descends from zero over all of its whole-numbered rows.
+"""The direction of one party: where a softmax descends to over all of its whole-numbered rows, from zero or from W.
 
 A gradient is an exact sum of whole numbers at whole-numbered weights, and what is done to the weights is one IEEE
 operation per entry at a time. So the direction is the same bits in any order, batch, container and BLAS.
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privstats.moments.exact_sum import ExactSum
 from privstats.moments.gradient_map import PROBABILITY_BITS, probabilities
 from privstats.schema.gradients import ROW_BITS
+from privstats.schema.public_values import Values
 
 __all__ = ["Block", "direction"]
 
@@ -27,8 +28,8 @@ _WEIGHT_BITS = 18
 _MOST = float(1 << 28)
 
 
-def direction(blocks: Sequence[Block], classes: int, features: int) -> NDArray[np.float64]:
-    """The weights of a softmax after thirty accelerated steps from zero, at length 1, ``(C, d)``; or zeros.
+def direction(blocks: Sequence[Block], classes: int, features: int, start: Values | None = None) -> NDArray[np.float64]:
+    """By how much thirty accelerated steps move the weights of a softmax, at length 1, ``(C, d)``; or zeros.
 
     With e = sum |x|^2 / n a step is ``W += (C / e) (Y - P)'X / n``: at zero the curvature is that of the rows over C,
     so neither their length nor the number of classes decides how far a step goes. Steps are Nesterov's (1983),
@@ -39,26 +40,29 @@ def direction(blocks: Sequence[Block], classes: int, features: int) -> NDArray[n
         of at most 2**28, so a logit of at most 65,536 features is a sum of whole numbers below 2**53.
 
     Args:
-        blocks: all rows of the party.
+        blocks: all rows of the party, in steps of 2**-16.
         classes: C.
         features: d.
+        start: the weights that it starts from, ``(C, d)``, cut to some 2**10 beside rows of norm 1; None: zero.
 
     Raises:
         DataError: more than 2**27 records.
     """
-    weights = np.zeros((classes, features))
+    began = np.zeros((classes, features))
     energy = sum(int(np.vdot(rows, rows)) for rows, _ in _wide(blocks))
     if not energy:
-        return weights
+        return began
     records = sum(len(labels) for _, labels in blocks)
     exponent = _WEIGHT_BITS + (energy // records).bit_length() // 2
-    pace, ahead = math.ldexp(float(classes), exponent - PROBABILITY_BITS), weights
+    if start is not None:
+        began = np.clip(np.rint(np.ldexp(start.real, exponent - ROW_BITS)), -_MOST, _MOST)
+    pace, weights, ahead = math.ldexp(float(classes), exponent - PROBABILITY_BITS), began, began
     for step in range(_STEPS):
         before, weights = weights, ahead - np.rint(_gradient(blocks, ahead, exponent) / energy * pace)
         ahead = np.clip(weights + np.rint((weights - before) * (step / (step + 3))), -_MOST, _MOST)
-    weights = classes * weights - weights.sum(axis=0)  # all classes share the rounding of their probabilities
-    length = math.sqrt(sum(entry**2 for entry in weights.astype(np.int64).ravel().tolist()))
-    return np.asarray(weights / (length or 1.0))
+    moved = classes * (weights - began) - (weights - began).sum(axis=0)  # all classes share rounding of probabilities
+    length = math.sqrt(sum(entry**2 for entry in moved.astype(np.int64).ravel().tolist()))
+    return np.asarray(moved / (length or 1.0))
 
 
 def _gradient(blocks: Sequence[Block], weights: NDArray[np.float64], exponent: int) -> NDArray[np.int64]:

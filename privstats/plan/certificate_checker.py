@@ -28,19 +28,19 @@ USUAL: Table = {  # what a plan means that leaves a key out
     "grid_bits": 12, "nonnegative": False, "transform": [], "folds": 1, "targets": 1, "pulls": [0], "groups": 1,
     "merge": {}, "target_scale": 1, "family": "logistic", "clip_norm": 1, "reference": False, "colluders": 0,
     "min_count": 0, "panel": [], "graph": "auto", "spare_bits": 0, "protocol": "interactive", "aggregation": {},
-    "sparsity": 3, "keep_inputs": False, "bandwidth": 1, "other": False, "missing": False, "closed": "left",
-}
+    "sparsity": 3, "keep_inputs": False, "bandwidth": 1, "other": False, "missing": False, "closed": "left"}
 SHARES: dict[str, Table] = {  # percent, where a plan names none; letters that are not here divide the rest
     "classes": {"N": 2, "A": 85}, "ridge": {"G": 50, "h": 48, "q": 2}, "sites": {"N": 2}, "poisson": {"g": 70, "H": 30},
     "within": {"N": 2, "L": 5, "A": 80}, "gradients": {"g": 99, "k": 1}, "gaussians": {"N": 2, "x": 48},
     "logistic": {"g": Fraction("59.1"), "H": Fraction("40.9")}}
 MATRICES = "BSGHQLMV"  # of all tasks the letters of symmetric matrices, whose diagonal has sqrt(2) times the noise
-VECTORS = {"ridge": "xb", "score": "xra", "gradients": "xrk", "counts": "", "calibration": "v", "party-softmax": "a"}
+VECTORS = {"ridge": "xb", "score": "xra", "gradients": "xrk", "counts": "", "calibration": "v"}
+PARTIES = ("party-softmax", "party-update")  # with the vector a, one class of a direction
 PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell or of all; "=": of equal places only
     "classes": {"N": ("cell",), "A": ("cell", "x"), "B": ("", "x", "x"), "S": ("cell", "x", "x"), "D": ("=", "x", "x")},
     "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
     "score": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
-    "party-softmax": {"P": ("", "a")}, "mean": {"x": ("", "x")}}  # a: of a party's direction the entries of one class
+    **{task: {"P": ("", "a")} for task in PARTIES}, "mean": {"x": ("", "x")}}
 UNGRIDDED = ("counts", "sites")  # of all other tasks the tables of a certificate name grid_bits
 LETTERS = {**{task: "".join(rows) for task, rows in PRODUCTS.items()}, "counts": "T", "sites": "NQ", "within": "NLAB"}
 # fmt: on
@@ -135,7 +135,7 @@ def bound(schema: Table, weights: dict[str, Fraction], adjacency: str, held: Any
     if task == "score" and schema["family"] == "logistic":
         return _logistic(g, H) * (1 + swap) + 2 * g * swap
     add = count + first + second + G + h + q + g + H + max(square, 2 * left**2) * w["t"] + square * w["P"]
-    if not swap or task in ("gradients", "calibration", "party-softmax"):
+    if not swap or task in ("gradients", "calibration", *PARTIES):
         return 4 * g + first + ((R + left) ** 2 + left**2) * w["t"] + 4 * square * w["P"] if swap else add
     if task == "score":
         return max(4 * g + H, 2 * g + 2 * H + g**2 / (2 * H) if g <= 2 * H and H else ZERO)
@@ -222,7 +222,7 @@ def _belongs(schema: Table, record: Table) -> bool:
         size += variable.get("other", False) + variable.get("missing", False)
         fine &= 0 <= record["values"][variable["name"]] < size
     width = {"x": d + (task == "gradients" and rows > 1), "a": d, "b": b, "r": rows, "k": 1, "v": 11}
-    for name in VECTORS.get(task, "x"):
+    for name in VECTORS.get(task, "a" if task in PARTIES else "x"):
         vector, least = dict(record[name]), 0 if name == "k" or (name == "x" and schema.get("nonnegative")) else -radius
         fine &= sum(value**2 for value in vector.values()) <= (2 if name == "v" else 1) * radius**2
         fine &= all(0 <= place < width[name] and value >= least for place, value in vector.items())

@@ -12,7 +12,7 @@ from privstats.schema.gaussians import LEDOIT_WOLF, GaussianSchema
 from privstats.schema.gradients import GRADIENT_STATISTICS, GradientSchema
 from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, predicted, require_schema
 from privstats.schema.mean import MeanSchema
-from privstats.schema.party import PartySchema
+from privstats.schema.party import PartySchema, PartyUpdateSchema
 from privstats.schema.ridge import RIDGE_STATISTICS, RidgeSchema
 from privstats.schema.score import Family, ScoreSchema
 from privstats.schema.sites import SitesSchema
@@ -37,6 +37,7 @@ __all__ = [
     "GradientSchema",
     "MeanSchema",
     "PartySchema",
+    "PartyUpdateSchema",
     "RecordSchema",
     "RidgeSchema",
     "Schema",

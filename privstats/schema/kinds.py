@@ -18,7 +18,7 @@ from privstats.schema.counts import CountSchema
 from privstats.schema.gaussians import GaussianSchema
 from privstats.schema.gradients import GradientSchema
 from privstats.schema.mean import MeanSchema
-from privstats.schema.party import PartySchema
+from privstats.schema.party import PartySchema, PartyUpdateSchema
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.score import ScoreSchema
 from privstats.schema.sites import SitesSchema
@@ -42,6 +42,7 @@ _ROWS: tuple[type[Schema], ...] = (
     WithinSchema,
     GaussianSchema,
     PartySchema,
+    PartyUpdateSchema,
 )
 KINDS: Mapping[str, type[Schema]] = by_name(_ROWS, lambda kind: kind.task, "schema kind")
 """By the word for the kind in plan files."""

@@ -1,21 +1,23 @@
-"""The schema of a study that protects whole parties: one direction of norm 1 of each, however many records it holds.
+"""The schemas of a study that protects whole parties: one direction of norm 1 of each, however many records it holds.
 
 Bounds and shapes only; the map from records to integers is in ``moments.parties``.
 """
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import ClassVar
 
 from privstats.schema.base import Predicted, Schema
 from privstats.schema.checks import checked_vectors, settle
 from privstats.schema.classes import ClassSchema
-from privstats.schema.gradients import check_exact, class_rows, settle_classes
+from privstats.schema.gradients import check_exact, check_widths, class_rows, settle_classes
+from privstats.schema.public_values import Values
 from privstats.schema.statistic import PARTY_TABLE, Statistic, by_letter, letters_of
 from privstats.transforms import Transform
 
-__all__ = ["PartySchema"]
+__all__ = ["PartySchema", "PartyUpdateSchema"]
 
 
 @dataclass(frozen=True)
@@ -109,4 +111,61 @@ class PartySchema(Schema):
         return (
             "one record may turn the whole direction of its party, so a PartySchema promises parties: give "
             'unit="client" with max_records_per_client=1, or measure a ClassSchema for one record'
+        )
+
+
+@dataclass(frozen=True)
+class PartyUpdateSchema(PartySchema):
+    """The second direction of each party: P, the sum of the updates ``V_k`` that parties make to published weights W.
+
+    A party descends as under a :class:`PartySchema`, from W instead of zero, where ``W x / clip_norm`` are the scores
+    of a row, and sends what the descent adds to W, at length 1. ``PartyRounds`` chooses W.
+
+    Guarantee:
+        That of :class:`PartySchema`, for *every* W: what is sent is shortened in the same whole numbers after the
+        descent, wherever that began. No plan goes without DP: two exact sums at chosen weights tell more of a party
+        than one.
+
+    Args:
+        as for :class:`PartySchema`.
+
+    Raises:
+        SchemaError: as there.
+
+    Example:
+        >>> schema = ps.PartyUpdateSchema.of(ps.PartySchema(2, 2))
+        >>> schema.needs  # the published values that the measurement reads
+        {'W': (2, 2)}
+        >>> from privstats.schema.public_values import Published, Values
+        >>> start = Published.of({"W": Values.rounded([[-8.0, 0.0], [8.0, 0.0]])})
+        >>> X, y = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]], [1, 0, 1]  # W tells the first two apart, and not the third
+        >>> ps.measure(schema, X, y, published=start).real().P.round(1).tolist()
+        [[0.0, -0.7], [0.0, 0.7]]
+    """
+
+    task: ClassVar[str] = "party-update"
+    predicts: ClassVar[Predicted | None] = None
+
+    @classmethod
+    def of(cls, schema: PartySchema) -> PartyUpdateSchema:
+        """The same parties and bounds."""
+        return cls(**{each.name: getattr(schema, each.name) for each in fields(schema)})
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        """W ``(C, d)``."""
+        return {"W": (self.classes, self.features)}
+
+    def check_values(self, values: Mapping[str, Values]) -> None:
+        """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
+        super().check_values(values)
+        check_widths(values)
+
+    def refusal(self, unit: str | None) -> str:
+        """Why no promise covers one record, and none may be left out."""
+        if unit is not None:
+            return super().refusal(unit)
+        return (
+            "an update cannot be released without differential privacy: two exact sums at chosen weights tell more of "
+            "a party than one; give the plan a Privacy"
         )

@@ -74,7 +74,7 @@ def possible(plan: Plan) -> tuple[str, ...]:
     heads, schema = tuple[str, ...](), plan.schema
     if isinstance(schema, ClassSchema):
         heads = able(sent(schema))
-    elif isinstance(schema, RidgeSchema | PartySchema):
+    elif isinstance(schema, RidgeSchema | PartySchema) and schema.predicts:
         heads = named(predicted(schema))
     return (*heads, *(name for name, table in TABLES.items() if table.takes(plan)))
 

@@ -15,6 +15,7 @@ D, C, CLIENTS, N = 6, 3, 5, 600
 COHORT = ps.Cohort(CLIENTS, 4, N)
 SOFTMAX = ps.ClassSchema(C, D, "NAB", 1.0, transform=(UnitNorm(),))
 RIDGE = ps.RidgeSchema(D, clip_norm=2.0, target_bound=3.0, transform=(ConstantFeature(1.0),))
+PARTIES = ps.PartySchema(C, D, transform=(UnitNorm(),))
 HELPERS = tuple(ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(3))
 
 
@@ -25,6 +26,12 @@ def promise(**changes: Any) -> ps.Privacy:
 def plan_of(schema: Any = SOFTMAX, cohort: ps.Cohort = COHORT, **changes: Any) -> ps.Plan:
     extra = {name: changes.pop(name) for name in ("protocol", "panel") if name in changes}
     return ps.Plan(schema=schema, cohort=cohort, privacy=promise(**changes), **extra)
+
+
+def parties_plan(parties: int = CLIENTS, **changes: Any) -> ps.Plan:
+    """Of whole parties, one direction of each."""
+    cohort = ps.Cohort(parties, parties, parties)
+    return plan_of(PARTIES, cohort, **{"unit": "client", "max_records_per_client": 1, **changes})
 
 
 def rounds(schema: Any = SOFTMAX, rounds: int = 2, **changes: Any) -> ps.Rounds:

@@ -17,7 +17,7 @@ from privstats.transforms import ConstantFeature
 from privstats.workflows.report import explanations
 from privstats.workflows.simulate.run import _THROUGH
 from tests.alignment.cohort import first
-from tests.course.cases import plan_of, promise, rounds, shards
+from tests.course.cases import parties_plan, plan_of, promise, rounds, shards
 from tests.course.streams import plan_of as stream_plan
 from tests.course.streams import stream_of
 
@@ -35,6 +35,7 @@ SAMPLES = {
     "stream": stream_of(4, "tree"),
     "newton": _newton(ps.Cohort(2, 2, 2_000)),
     "centred": ps.Centred.within(plan_of()),
+    "parties": ps.PartyRounds.within(parties_plan()),
 }
 
 CHANGED = {
@@ -58,6 +59,7 @@ CHANGED = {
     },
     "newton": {"first": _newton(ps.Cohort(2, 2, 2_001)).first, "rounds": 2, "retries": 1},
     "centred": {"plan": plan_of(epsilon=4.1), "expected_records": 9_999, "calibrated": True},
+    "parties": {"first": parties_plan(epsilon=4.1)},
 }
 """Of each kind every field that is its own, with another value."""
 IMPLIED = {"stream": {"allow_disclosing_leavers"}}
@@ -126,7 +128,7 @@ def test_a_course_of_one_plan_has_no_file_of_a_course(tmp_path: Path) -> None:
     text = (tmp_path / "course.toml").read_text()
     (tmp_path / "course.toml").write_text(text.replace('"rounds"', '"single"'))
     with pytest.raises(
-        PlanError, match="course.kind must be one of rounds, alignment, stream, newton, centred, got 'single'"
+        PlanError, match="course.kind must be one of rounds, alignment, stream, newton, centred, parties, got 'single'"
     ):
         read(tmp_path / "course.toml")
 

@@ -45,6 +45,7 @@ SCHEMAS = [
     ps.CalibrationSchema(2, 3, expected_records=9, course_mu=1.0),
     ps.MeanSchema(3, 1.0),
     ps.PartySchema(2, 3),
+    ps.PartyUpdateSchema(2, 3),
 ]
 
 

@@ -88,7 +88,7 @@ def test_no_records_break_the_bound(scale: float, same: bool) -> None:
 
 
 def test_a_direction_that_fails_to_be_a_number_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parties, "direction", lambda _, classes, features: np.full((classes, features), np.nan))
+    monkeypatch.setattr(parties, "direction", lambda _, classes, features, start: np.full((classes, features), np.nan))
     assert not ps.measure(SCHEMA, *records(50)).P.any()
 
 

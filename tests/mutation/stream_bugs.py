@@ -75,6 +75,11 @@ class NeverApart:
     """In the place of ``Apart``: no course is one."""
 
 
+def undivided(right: Any) -> Any:
+    """Every round gets the whole promise."""
+    return lambda whole, part, shares: right(whole, 1.0, shares)
+
+
 def without_the_mean(course: Rounds) -> tuple[Plan, ...]:
     """The price of a course whose second session is not on its bill."""
     return tuple(plan for plan in right_priced.__get__(course) if plan is not course.mean)

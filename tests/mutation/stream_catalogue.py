@@ -17,6 +17,7 @@ __all__ = ["STREAM_MUTANTS"]
 _WEIGHING = "tests/course/test_weighing.py::"
 _ROUNDS = "tests/course/test_rounds.py::"
 _ROUNDS_MEAN = "tests/course/test_rounds_mean.py::"
+_PARTY_ROUNDS = "tests/course/test_party_rounds.py::"
 _REGISTRY = "tests/course/test_registry.py::"
 _ALONE = "tests/course/test_alone.py::"
 _FOUND = "tests/threat_models/audits/test_stream.py::"
@@ -89,6 +90,13 @@ STREAM_MUTANTS: dict[str, Mutant] = {
         member(RidgeRounds, "mean", property(stream_bugs.mean_of_rows)),
         "",
         (_ROUNDS_MEAN + "test_what_it_sums_are_the_rows_directions",),
+        (),
+    ),
+    "both rounds of parties at the whole promise": Mutant(
+        "each of two rounds of parties has the noise of the promise for both",
+        name_in("privstats.course.party_rounds", "part_of", stream_bugs.undivided),
+        "",
+        (_PARTY_ROUNDS + "test_both_rounds_keep_the_promise_and_share_it_equally",),
         (),
     ),
 }

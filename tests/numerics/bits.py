@@ -92,6 +92,12 @@ def directions_of_parties() -> Iterable[bytes]:
         yield flatten(ps.measure(schema, np.asfortranarray(X[order]), y[order])).tobytes()
 
 
+def updates_of_parties() -> Iterable[bytes]:
+    X, y = _records(400)
+    start = np.random.default_rng(4).integers(-(2**19), 2**19, (_C, _D)) / 2**15
+    yield from _batched(ps.PartyUpdateSchema(_C, _D), X, y, Published.of({"W": Values.rounded(start)}))
+
+
 def _said(c: int, *, softmax: bool) -> Published:
     rng = np.random.default_rng(3)
     M, W = rng.integers(-(2**19), 2**19, (_D, _D)) / 2**18, rng.integers(-(2**19), 2**19, (c, _D + 1)) / 2**16
@@ -163,6 +169,7 @@ CLAIMS: tuple[Callable[[], Iterable[bytes]], ...] = (
     ridge_sums,
     within_sums,
     directions_of_parties,
+    updates_of_parties,
     rounds_of_a_refinement,
     published_values,
     noise_of_a_seed,

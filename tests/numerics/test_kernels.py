@@ -17,6 +17,7 @@ RECORDED = {  # on a Haswell kernel; every other machine has to find them too
     "ridge_sums": "9ae8d294640c930b5a89f4de69643149",
     "within_sums": "846a2b23491b6e51218e1bbaf3552b78",
     "directions_of_parties": "a621402b3c0f18873636ddef6a2749cd",
+    "updates_of_parties": "ba466233fdd96cc3debe950799839a4d",
     "rounds_of_a_refinement": "8fae8b064cfdc8fafad71480e3c43c10",
     "published_values": "d638f34a381bac100cbec919d0ea8a5e",
     "noise_of_a_seed": "4e40571b8c1472f8c9cd7f59c0578461",

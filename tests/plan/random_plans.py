@@ -72,7 +72,8 @@ def _mean(chance: random.Random, common: dict[str, Any]) -> Schema:
 
 
 def _parties(chance: random.Random, common: dict[str, Any]) -> Schema:
-    return ps.PartySchema(chance.randint(2, 5), **common)
+    kind = chance.choice([ps.PartySchema, ps.PartyUpdateSchema])
+    return kind(chance.randint(2, 5), **common)
 
 
 def _gaussians(chance: random.Random, common: dict[str, Any]) -> Schema:
@@ -118,7 +119,7 @@ def _privacy(chance: random.Random, schema: Schema, model: Any) -> ps.Privacy:
         most = chance.randint(1, 200)
         clip = {"client_clip": chance.uniform(1, most)} if chance.random() < 0.5 or schema.task == "gaussians" else {}
         unit = {"unit": "client", "adjacency": "add-remove", "max_records_per_client": most, **clip}
-    if schema.task == "party-softmax":
+    if isinstance(schema, ps.PartySchema):
         unit = {
             "unit": "client",
             "adjacency": chance.choice(["add-remove", "replace-one"]),

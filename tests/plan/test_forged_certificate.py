@@ -314,6 +314,7 @@ CLIPPED = {"unit": "client", "max_records_per_client": 50, "client_clip": 5.0}
         ("distributed", ps.MeanSchema(4, 1.0, nonnegative=True), {"adjacency": "replace-one"}),
         ("central", ps.RidgeSchema(4, clip_norm=1.0, target_bound=3.0, folds=4), {"adjacency": "replace-one"}),
         ("distributed", ps.PartySchema(3, 4), PARTY),
+        ("central", ps.PartyUpdateSchema(3, 4), PARTY),
         ("local", ps.PartySchema(3, 4), {**PARTY, "adjacency": "replace-one"}),
     ],
 )

@@ -22,6 +22,7 @@ SCHEMAS: tuple[Schema, ...] = (
     ps.CalibrationSchema(4, 3, expected_records=100, course_mu=1.0),
     ps.MeanSchema(4, 1.0, feature_names=("a", "b", "c", "d")),
     ps.PartySchema(3, 4),
+    ps.PartyUpdateSchema(3, 4),
     ps.ClassSchema(3, 4, "NADTF", 1.0, grid_bits=10),
     ps.GradientSchema(4, 3, residual_norm=0.3, expected_records=100, course_mu=1.0, module="adapter/5"),
 )

@@ -29,7 +29,7 @@ from privstats.moments import Moments, measure
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, Schema
+from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, PartySchema, Schema
 from privstats.secagg.protocols import protocol_of
 from privstats.transforms import input_features
 from threat_models.audits.canary import GROUP_MU, lower_bounds
@@ -236,7 +236,7 @@ def canary_of(schema: Schema, rng: Generator) -> tuple[NDArray[np.float64], NDAr
     chance = _chance(rng)
     x = chance.normal(size=(1, columns))
     X = np.vstack([x, -x]) * (schema.clip_norm / np.linalg.norm(x))
-    if isinstance(schema, ClassSchema | MeanSchema):
+    if isinstance(schema, ClassSchema | MeanSchema | PartySchema):
         return X, np.array([0, 0])
     return X, np.array([1e6, 1e6])
 
@@ -270,7 +270,7 @@ def _invented(plan: Plan, rng: Generator) -> Release:
     schema, chance = plan.schema, _chance(rng)
     columns = input_features(schema.transform, schema.features)
     X = chance.normal(size=(_INVENTED_RECORDS, columns)) * (schema.clip_norm / math.sqrt(columns))
-    if isinstance(schema, ClassSchema | GradientSchema | CalibrationSchema) and schema.classes:
+    if isinstance(schema, ClassSchema | GradientSchema | CalibrationSchema | PartySchema) and schema.classes:
         y: NDArray[np.generic] = chance.integers(0, schema.classes, len(X))
     else:
         y = chance.normal(size=len(X))

@@ -22,7 +22,7 @@ _RECORDS_PER_CLIENT = 8
 def known_records(target: Target, count: int, rng: Generator) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
     """Features ``(count, d)`` and labels or targets within the schema's bounds."""
     schema = target.schema
-    if not isinstance(schema, PartySchema):
+    if type(schema) is not PartySchema:
         schema = of_records(schema)
     X = _uniform(rng, count, schema.features) * schema.clip_norm
     if isinstance(schema, ClassSchema | PartySchema):

@@ -14,7 +14,7 @@ from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.randomness import seeded
 from privstats.session.accounting import NodeCharge
-from tests.course.cases import HELPERS, RIDGE, SOFTMAX, plan_of, rounds
+from tests.course.cases import HELPERS, RIDGE, SOFTMAX, parties_plan, plan_of, rounds
 from threat_models.audits.course import audit_course, joined
 
 CLAIMED = 0.8
@@ -66,6 +66,15 @@ def test_a_mean_first_is_inside_the_claim(calibrated: bool, adjacency: Any) -> N
     course = ps.Centred.within(plan_of(SOFTMAX, epsilon=EPSILON, adjacency=adjacency), calibrated=calibrated)
     found = row(audit_course(course, seeded(1), asks=3, trials=200))
     assert (found["sessions"], found["refused"]) == (2 + calibrated, 4 + 2 * calibrated)
+    assert 0.6 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_two_rounds_of_parties_are_inside_the_claim(adjacency: Any) -> None:
+    """Whatever sum of directions the server invents."""
+    course = ps.PartyRounds.within(parties_plan(epsilon=EPSILON, adjacency=adjacency))
+    found = row(audit_course(course, seeded(1), asks=3, trials=200))
+    assert (found["sessions"], found["refused"]) == (2, 4)
     assert 0.6 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
 
 

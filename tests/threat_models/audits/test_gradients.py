@@ -14,8 +14,7 @@ from privstats.moments import gradient_map, module_map, parties
 from privstats.randomness import seeded
 from privstats.schema import GradientSchema
 from privstats.schema.public_values import beside
-from tests import made
-from tests.course.cases import RIDGE, SOFTMAX, plan_of, rounds, shards
+from tests.course.cases import RIDGE, SOFTMAX, parties_plan, plan_of, rounds, shards
 from tests.mutation import bugs
 from threat_models.audits.gradients import audit_gradients
 from threat_models.audits.target import target_of
@@ -90,15 +89,16 @@ def test_a_claim_that_prices_two_records_of_a_calibration_as_one_is_found(monkey
     assert found(calibration(), plan="calibration")["t", "replace-one"][1]
 
 
-def of_parties(seed: int = 1) -> dict[tuple[str, str], tuple[float, bool]]:
-    promise = made.promise(epsilon=8.0, unit="client", max_records_per_client=1)
-    plan = ps.Plan(schema=ps.PartySchema(3, 4), cohort=ps.Cohort(5, 5, 5), privacy=promise)
+def of_parties(seed: int = 1, *, updates: bool = False) -> dict[tuple[str, str], tuple[float, bool]]:
+    course = ps.PartyRounds.within(parties_plan())
+    plan = course.update if updates else course.first
     report = audit_gradients(target_of(plan), seeded(seed), steps=5, starts=2)
     return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}  # type: ignore[misc]
 
 
-def test_the_claim_for_parties_is_nearly_attained_and_never_beaten() -> None:
-    ratios = of_parties()
+@pytest.mark.parametrize("updates", [False, True])
+def test_the_claim_for_parties_is_nearly_attained_and_never_beaten(updates: bool) -> None:
+    ratios = of_parties(updates=updates)
     assert not any(violated for _, violated in ratios.values())
     assert all(0.99 < ratio <= 1 for ratio, _ in ratios.values())
 
@@ -113,9 +113,10 @@ def test_a_party_that_may_be_twice_as_long_is_found(monkeypatch: pytest.MonkeyPa
     right = parties.cut
     monkeypatch.setattr(parties, "cut", lambda V, steps: 2 * right(V, steps))
     monkeypatch.setattr(parties, "_square", lambda ray: 0)  # nor does the container refuse it
-    found = of_parties()
-    assert found["P", "add-remove"][1]
-    assert found["P", "replace-one"][1]
+    for updates in (False, True):
+        found = of_parties(updates=updates)
+        assert found["P", "add-remove"][1]
+        assert found["P", "replace-one"][1]
 
 
 def test_a_map_whose_rows_are_not_shortened_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import privstats as ps
 from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Host
@@ -21,7 +22,7 @@ from privstats.engines.network.round_transport import OutgoingAnnouncement
 from privstats.errors import PlanError
 from privstats.schema.public_values import Published, Values
 from privstats.secagg import Identity
-from tests.course.cases import CLIENTS, RIDGE, SOFTMAX
+from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, parties_plan
 from tests.engines.network.courses.study import CourseStudy, course_study
 from tests.engines.network.fake import FolderNet
 
@@ -68,6 +69,20 @@ def test_the_map_is_sent_once_in_a_course_and_the_head_is_that_of_the_releases(
         assert np.array_equal(whole["M"].integers, host.values(1)["M"].integers)
         assert all(Folder.open(study.home(peer)).values(place) == whole for peer in ALL)
         assert study.course.next(found[:place]).published == host.plan(place).published
+    assert not any(net.logs.values())
+
+
+def test_two_rounds_of_parties_are_run_and_charged_between_machines(tmp_path: Path) -> None:
+    course = ps.PartyRounds.within(parties_plan(model="distributed"))
+    study = course_study(tmp_path, course)
+    net = FolderNet(study)
+    found = net.ended().releases
+    sent = told(net, tmp_path)
+    for peer in ALL:
+        assert [sent[place, peer] for place in range(2)] == [[set()], [{"W"}]]
+        assert study.account(peer).mu == pytest.approx(course.mu)
+    assert course.next(found[:1]).published == Host.open(study.host).folder.plan(1).published
+    assert ps.heads.PartyDiscriminant().fit_release(found).provenance_.epsilon == pytest.approx(4.0, rel=1e-6)
     assert not any(net.logs.values())
 
 

@@ -1,0 +1,141 @@
+"""Two rounds of whole parties: one direction of each, then its update to weights that follow from their noisy sum.
+
+This module decides the plans, their price and their order; ``moments.party_descent`` descends, and
+``heads.PartyDiscriminant`` adds the two sums.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.course.base import PLACEHOLDER, Releases, course_html, history
+from privstats.course.promise import Promise, part_of, record_mu
+from privstats.dp import gaussian_epsilon
+from privstats.errors import PlanError
+from privstats.plain import plain_fields
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.schema import PartySchema, PartyUpdateSchema
+from privstats.schema.public_values import Published, Values
+
+__all__ = ["PartyRounds"]
+
+_ROUNDS = 2
+_LENGTH = 16.0  # of the published weights, for every data set (docs/papers_and_peers.md)
+
+
+@dataclass(frozen=True)
+class PartyRounds:
+    """A sum of directions, then one of updates from it: P1, and P2 at ``W = 16 P1 / |P1|``, each at half of mu^2.
+
+    Where noise hides P1, W is a direction by chance, and P1 + P2 still says what one sum of all of mu^2 would.
+
+    Args:
+        first: the plan of the first round, of a ``PartySchema``. If the promise of both rounds is given,
+            :meth:`within` divides it.
+        promise: the owners' promise for both rounds together, for files and audits.
+
+    Raises:
+        PlanError: another schema, or no DP.
+
+    Guarantee:
+        Both rounds together are mu-GDP with :attr:`mu` = sqrt(2) times the first plan's, for whole parties and its
+        adjacency: the bound of a round holds for every W (:class:`~privstats.PartyUpdateSchema`), and rounds compose
+        (see :class:`Course`).
+
+    Example:
+        >>> privacy = ps.Privacy(
+        ...     model="central",
+        ...     unit="client",
+        ...     max_records_per_client=1,
+        ...     adjacency="add-remove",
+        ...     epsilon=8.0,
+        ...     delta=1e-5,
+        ... )
+        >>> whole = ps.Plan(schema=ps.PartySchema(3, 4), cohort=ps.Cohort(20, 20, 20), privacy=privacy)
+        >>> course = ps.PartyRounds.within(whole)
+        >>> course.most, round(course.epsilon(1e-5), 3)  # of both rounds together
+        (2, 8.0)
+    """
+
+    first: Plan
+    promise: Promise | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        plain_fields(self)
+        if not isinstance(self.first, Plan) or type(self.first.schema) is not PartySchema:
+            raise PlanError("first must be a Plan of a PartySchema; use Rounds for a ClassSchema or RidgeSchema")
+        record_mu(self.first)  # refuses a plan without DP
+
+    @classmethod
+    def within(cls, whole: Plan) -> PartyRounds:
+        """The course that keeps a plan's promise as a whole.
+
+        Args:
+            whole: the plan but for its epsilon: its promise is what both rounds may spend together.
+
+        Raises:
+            PlanError: as for the class.
+        """
+        return cls(replace(whole, privacy=part_of(whole, 1 / _ROUNDS, None)), Promise.of(whole))
+
+    @property
+    def most(self) -> int:
+        """Two."""
+        return _ROUNDS
+
+    @cached_property
+    def update(self) -> Plan:
+        """The plan of the second round, at placeholder weights."""
+        schema = self.first.schema
+        assert isinstance(schema, PartySchema)  # noqa: S101  __post_init__ has refused others
+        return replace(self.first, schema=PartyUpdateSchema.of(schema), published=PLACEHOLDER)
+
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """The two plans; an update costs the same at all weights."""
+        return (self.first, self.update)
+
+    @cached_property
+    def mu(self) -> float:
+        """mu of both releases together."""
+        return math.hypot(*(each.noise.mu for each in self.priced if each.noise is not None))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the first plan's digest, under a label of its own."""
+        return hashlib.sha256(b"privstats/course/parties\0" + bytes.fromhex(self.first.digest)).hexdigest()
+
+    def _repr_html_(self) -> str:
+        return course_html(self)
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The plan of the directions, that of the updates, then None; without a sum of directions, that plan again.
+
+        Raises:
+            PlanError: the release is of another plan than :attr:`first`.
+        """
+        if list(releases) in ([], [None]):
+            return self.first
+        first = releases[0]
+        if len(releases) > 1 or first is None:
+            return None
+        if first.plan != self.first:
+            raise PlanError("release 0 is not of this course; give the release of its first round")
+        return replace(self.update, published=Published.of({"W": _start(first)}, history(releases)))
+
+    def epsilon(self, delta: float) -> float:
+        """epsilon of both rounds at this delta."""
+        return gaussian_epsilon(self.mu, delta)
+
+
+def _start(first: Release) -> Values:
+    """The noisy sum at a fixed length: its own says how many parties there were and how they agree, and noise."""
+    total: NDArray[np.float64] = np.asarray(first.moments.P, np.float64)
+    return Values.rounded(_LENGTH * total / (float(np.linalg.norm(total)) or 1.0))
