@@ -71,24 +71,38 @@ def cells_ahead() -> str:
 
 
 def parties_ahead() -> str:
-    """docs/papers_and_peers.md: in how many cells one upload of each party is ahead of tuned DP-FedAvg."""
+    """docs/papers_and_peers.md: in how many cells one upload of each party, or two, is ahead of tuned DP-FedAvg."""
     site = "privstats, one direction, site's rows"
-    given, twice, same, alone = (
+    given, twice, same, alone, twice_alone = (
         list(party_leads(system, rivals))
         for system, rivals in (
             (site, "DP-FedAvg(, one round)?, centred"),
             ("privstats, two rounds, site's rows", "DP-FedAvg(, one round)?, centred"),
             (site, "DP-FedAvg, one round, site's rows"),
             ("privstats, one direction", "DP-FedAvg(, one round)?"),
+            ("privstats, two rounds", "DP-FedAvg(, one round)?"),
         )
     )
     data, most, _ = max(given, key=lambda each: each[1])
     return (
         f"Against DP-FedAvg as it is, centred, one untuned upload is {_standing(given, 2)} of {len(given)} cells, by "
-        f"up to {most:.0f} points on {data}, and two untuned rounds are {_standing(twice, 2)}. Against one round that "
-        f"is given our head's use of the site's rows as well, one upload is {_standing(same, 2)}; without a site's "
-        f"rows, {_standing(alone, 2)}. Counted by one standard error of the difference instead of two, these are: "
-        f"{_standing(given, 1)}; {_standing(twice, 1)}; {_standing(same, 1)}; {_standing(alone, 1)}."
+        f"up to {most:.0f} points on {data}; two untuned rounds are {_standing(twice, 2)}. Against one round that is "
+        f"given our head's use of the site's rows as well, one upload is {_standing(same, 2)}. Without a site's rows "
+        f"one upload is {_standing(alone, 2)}, two rounds are {_standing(twice_alone, 2)}. Counted by one standard "
+        f"error of the difference instead of two: centred, one upload is {_standing(given, 1)}, two rounds are "
+        f"{_standing(twice, 1)}; against the same use of the site's rows, {_standing(same, 1)}; without a site's rows, "
+        f"{_standing(alone, 1)}, and two rounds {_standing(twice_alone, 1)}."
+    )
+
+
+def party_rounds_gain() -> str:
+    """docs/heads.md: what a second round of parties is worth to the library's own head."""
+    paired = [gain for _, gain, _ in choice_gains("two rounds, length 16")]
+    alone = list(party_leads("privstats, two rounds", "privstats, one direction"))
+    data, most, _ = max(alone, key=lambda each: each[1])
+    return (
+        f"With the site's rows it gains {min(paired):.1f} to {max(paired):.1f} points; without them it is "
+        f"{_standing(alone, 2)} of {len(alone)} cells by two standard errors, by up to {most:.0f} points on {data}"
     )
 
 
@@ -124,6 +138,7 @@ SENTENCES: Mapping[str, Callable[[], str]] = {
         laplace_of_counts,
         cells_ahead,
         parties_ahead,
+        party_rounds_gain,
         second_rounds,
     )
 }

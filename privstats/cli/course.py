@@ -69,8 +69,8 @@ def init(
     whole = ps.Plan.read(plan)
     course: Written
     if isinstance(whole.schema, ps.PartySchema):
-        if rounds not in (None, 2) or retries or module or centred or calibrated or expected_records:
-            raise PlanError("a course of whole parties has two rounds and no options: leave them out")
+        if rounds is not None or expected_records is not None or retries or module or centred or calibrated:
+            raise PlanError("a course of whole parties has two rounds and no options: leave all but --plan out")
         course = ps.PartyRounds.within(whole)
     elif not centred:
         course = ps.Rounds.within(

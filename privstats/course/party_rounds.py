@@ -69,9 +69,7 @@ class PartyRounds:
 
     def __post_init__(self) -> None:
         plain_fields(self)
-        if not isinstance(self.first, Plan) or type(self.first.schema) is not PartySchema:
-            raise PlanError("first must be a Plan of a PartySchema; use Rounds for a ClassSchema or RidgeSchema")
-        record_mu(self.first)  # refuses a plan without DP
+        _require_parties(self.first)
 
     @classmethod
     def within(cls, whole: Plan) -> PartyRounds:
@@ -83,6 +81,7 @@ class PartyRounds:
         Raises:
             PlanError: as for the class.
         """
+        _require_parties(whole)
         return cls(replace(whole, privacy=part_of(whole, 1 / _ROUNDS, None)), Promise.of(whole))
 
     @property
@@ -135,7 +134,20 @@ class PartyRounds:
         return gaussian_epsilon(self.mu, delta)
 
 
+def _require_parties(plan: object) -> None:
+    """Refuse another plan than one of directions of parties under a promise."""
+    if not isinstance(plan, Plan) or type(plan.schema) is not PartySchema:
+        raise PlanError(
+            "two rounds of parties need a Plan of a PartySchema; use Rounds for a ClassSchema or RidgeSchema"
+        )
+    record_mu(plan)  # refuses a plan without DP
+
+
 def _start(first: Release) -> Values:
-    """The noisy sum at a fixed length: its own says how many parties there were and how they agree, and noise."""
+    """The noisy sum, brought to a fixed length: how long it is says more of the cohort and the noise than of classes.
+
+    No sum of floats depends on its order, so every machine gets the same bits.
+    """
     total: NDArray[np.float64] = np.asarray(first.moments.P, np.float64)
-    return Values.rounded(_LENGTH * total / (float(np.linalg.norm(total)) or 1.0))
+    length = math.sqrt(math.fsum(np.square(total).ravel()))
+    return Values.rounded(_LENGTH * total / (length or 1.0))

@@ -103,7 +103,8 @@ class PartyDiscriminant(ClassHead):
         Raises:
             ReleaseError: a release of another kind, two that are not of one course, or nothing finite follows.
             HeadError: not a release, or ``public`` is given.
-            DataError: ``labels`` does not name every class once, or ``X_site`` is no finite matrix of such rows.
+            DataError: ``labels`` does not name every class once, ``X_site`` is no finite matrix of such rows, or a list
+                holds no release, or more than two.
         """
         check_parameters(self, self.bounds)
         self._check_public(public)

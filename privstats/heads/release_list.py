@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from privstats.course import Centred, PartyRounds, Releases, history
@@ -46,7 +46,8 @@ class OfOneRelease:
         """
         head = type(self).__name__
         raise AttributeError(
-            f"{head} reads one release: give it to fit_release; RefinedSoftmax and RefinedRidge read those of a course"
+            f"{head} reads one release, or those of a course without gradient rounds in a list: give them to "
+            "fit_release; RefinedSoftmax and RefinedRidge read those of gradient rounds"
         )
 
 
@@ -97,30 +98,29 @@ def directions(release: Released | Releases) -> tuple[Released, ...]:
     Raises:
         HeadError: not a release at all.
         ReleaseError: releases of another kind, or that no such course has together.
-        DataError: a list of another length, or without any release.
+        DataError: a list of more than two, or without a release.
     """
-    listed = list(release) if isinstance(release, list | tuple) else [release]
-    made = tuple(require_release(each) for each in listed if each is not None)
-    if not made or len(listed) > 2:
-        raise DataError("a list must hold both releases of a PartyRounds course, in order; None for a missing one")
-    first, *updates = made
+    given = release if isinstance(release, list | tuple) else [release]
+    if len(given) > 2 or (all(each is None for each in given) and release is not None):
+        raise DataError(
+            "a list must hold one or both releases of a PartyRounds course, in order, None for a round without a sum; "
+            "run the course again where there is none"
+        )
+    first, *updates = (require_release(each) for each in given if each is not None or release is None)
     if type(first.plan.schema) is not PartySchema:
         found = type(first.plan.schema).__name__
         and_ = ", and an update only behind its first round" if isinstance(first.plan.schema, PartyUpdateSchema) else ""
         raise ReleaseError(f"this is a release of a {found}; PartyDiscriminant reads a PartySchema{and_}")
     if updates and not _updates(first, updates[0]):
         raise ReleaseError("the second release is no update after the first: give both of one PartyRounds course")
-    return made
+    return (first, *updates)
 
 
 def _updates(first: Released, second: Released) -> bool:
-    """Whether the second was released after the first, in one course."""
-    if not (isinstance(first, Release) and isinstance(second, Release)):
+    """Whether the second is of the plan that follows from the first in their course."""
+    if not isinstance(first, Release) or first.plan.noise is None or first.plan.noise.pure:
         return False
-    said = second.plan.published
-    if said is None or said.after != history([first]).hex():
-        return False
-    return second.plan == replace(PartyRounds(first.plan).update, published=said)
+    return second.plan == PartyRounds(first.plan).next([first])
 
 
 def _missing_or(kind: type[Schema], release: Any) -> bool:

@@ -274,7 +274,7 @@ def _plan(text: str, claimed: Table) -> Table:
     held, clip = (privacy.get(name, 0) if client else 0 for name in ("max_records_per_client", "client_clip"))
     local = any(step["kind"] == "transport" for step in schema["transform"])
     usual = held and privacy["adjacency"] == "add-remove" if client else privacy["unit"] == "record" and not local
-    proved = {"gaussians": usual and clip, "party-softmax": held == 1 and not clip}.get(schema["task"], usual)
+    proved = {"gaussians": usual and clip, **dict.fromkeys(PARTIES, held == 1 and not clip)}.get(schema["task"], usual)
     require(proved, "unit", "no sensitivity is proved for it")
     return {**stored, "clip": clip, "held": held}
 

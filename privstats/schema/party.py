@@ -14,7 +14,7 @@ from privstats.schema.checks import checked_vectors, settle
 from privstats.schema.classes import ClassSchema
 from privstats.schema.gradients import check_exact, check_widths, class_rows, settle_classes
 from privstats.schema.public_values import Values
-from privstats.schema.statistic import PARTY_TABLE, Statistic, by_letter, letters_of
+from privstats.schema.statistic import PARTY_TABLE, PARTY_UPDATE_TABLE, Statistic, by_letter, letters_of
 from privstats.transforms import Transform
 
 __all__ = ["PartySchema", "PartyUpdateSchema"]
@@ -144,6 +144,7 @@ class PartyUpdateSchema(PartySchema):
     """
 
     task: ClassVar[str] = "party-update"
+    table: ClassVar[tuple[Statistic, ...]] = PARTY_UPDATE_TABLE
     predicts: ClassVar[Predicted | None] = None
 
     @classmethod

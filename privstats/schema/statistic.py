@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, TypeAlias
 
 from privstats.errors import SchemaError
@@ -23,6 +23,7 @@ __all__ = [
     "LOGISTIC_TABLE",
     "MEAN_TABLE",
     "PARTY_TABLE",
+    "PARTY_UPDATE_TABLE",
     "POISSON_TABLE",
     "RIDGE_TABLE",
     "SITE_TABLE",
@@ -285,6 +286,15 @@ PARTY_TABLE: tuple[Statistic, ...] = (
     ),
 )
 """One direction of each party, C x d numbers of norm 1 at most."""
+
+PARTY_UPDATE_TABLE: tuple[Statistic, ...] = (
+    replace(
+        PARTY_TABLE[0],
+        meaning="the sum of one vector of each party, at most 1 long: what its records would change in the weights "
+        "that the plan publishes",
+    ),
+)
+"""The same for updates of published weights."""
 
 LOGISTIC_TABLE: tuple[Statistic, ...] = (
     Statistic(

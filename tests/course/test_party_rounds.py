@@ -17,11 +17,15 @@ import privstats as ps
 from privstats.cli.main import app
 from privstats.course import Single, read, verify_next, write
 from privstats.encoding import flatten
-from privstats.errors import DataError, PlanError, ReleaseError
+from privstats.errors import DataError, HeadError, PlanError, ReleaseError
 from privstats.moments import party_descent
 from privstats.randomness import seeded
-from privstats.schema.public_values import VALUE_BITS, Published, Values
+from privstats.schema.public_values import VALUE_BITS, Published, Values, beside
+from privstats.workflows.report import Statement, registry_entry
+from privstats.workflows.report.explanations import collected, not_promised
 from tests.course.cases import PARTIES, C, D, parties_plan, plan_of, promise, shards
+from threat_models.audits.target import target_of
+from threat_models.findings import _audits
 
 MANY = 40
 UPDATES = ps.PartyUpdateSchema.of(PARTIES)
@@ -159,11 +163,37 @@ def test_releases_of_two_courses_are_no_two_rounds(released: Any) -> None:
     for wrong in ([None, second], second):
         with pytest.raises(ReleaseError, match="an update only behind its first round"):
             ps.heads.PartyDiscriminant().fit_release(wrong)
-    for wrong in ([], [None, None], [first, second, second]):
-        with pytest.raises(DataError, match="both releases of a PartyRounds course"):
+    for wrong in ([], [None], [None, None], [first, second, second]):
+        with pytest.raises(DataError, match="one or both releases of a PartyRounds course"):
             ps.heads.PartyDiscriminant().fit_release(wrong)
-    with pytest.raises(ReleaseError, match="holds no class sums"):
+    with pytest.raises(HeadError, match="release must be a Release, got NoneType"):
+        ps.heads.PartyDiscriminant().fit_release(None)
+    with pytest.raises(ReleaseError, match=r"directions of parties; use heads\.PartyDiscriminant"):
         ps.heads.LDA().fit_release(second)
+
+
+def test_attack_a_second_release_of_other_weights_or_another_promise_is_none(released: Any, tmp_path: Path) -> None:
+    """It names the first release; neither it, nor one read from a file, is what follows from it."""
+    found, (first, second) = released
+    said = second.plan.published
+    turned = Published.of({"W": Values.rounded(-said.read()["W"].real)}, bytes.fromhex(said.after))
+    exact = ps.simulate(replace(parties_plan(MANY), privacy=ps.NoPrivacy()), shards(clients=MANY))
+    plans = {
+        "weights": replace(found.update, published=turned),
+        "promise": replace(course(epsilon=2.0).update, published=said),
+        "cohort": replace(found.update, cohort=ps.Cohort(MANY, MANY - 1, MANY), published=said),
+    }
+    for what, plan in plans.items():
+        parts = [ps.measure(plan.schema, *shard, published=plan.published) for shard in shards(clients=MANY)]
+        ps.session.aggregate_unmasked(plan, parts, seeded(5)).save(tmp_path / what)
+        forged = ps.Release.load(tmp_path / what)
+        with pytest.raises(ReleaseError, match="the second release is no update after the first"):
+            ps.heads.PartyDiscriminant().fit_release([first, forged])
+    with pytest.raises(ReleaseError, match="the second release is no update after the first"):
+        ps.heads.PartyDiscriminant().fit_release([exact, second])
+    second.save(tmp_path / "second")
+    loaded = ps.heads.PartyDiscriminant().fit_release([first, ps.Release.load(tmp_path / "second")])
+    np.testing.assert_array_equal(loaded.coef_, first.moments.P + second.moments.P)
 
 
 def test_a_first_round_without_a_sum_is_asked_for_again(released: Any) -> None:
@@ -198,14 +228,16 @@ def test_parts_of_other_weights_are_not_added_nor_sent(released: Any) -> None:
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
-        (lambda: plan_of(), "first must be a Plan of a PartySchema; use Rounds for a ClassSchema"),
-        (lambda: course().update, "first must be a Plan of a PartySchema"),
+        (lambda: plan_of(), "two rounds of parties need a Plan of a PartySchema; use Rounds for a ClassSchema"),
+        (lambda: course().update, "need a Plan of a PartySchema"),
+        (lambda: "plan.toml", "need a Plan of a PartySchema"),
         (lambda: replace(parties_plan(), privacy=ps.NoPrivacy()), "a course needs differential privacy"),
     ],
 )
 def test_what_has_no_two_rounds_of_parties_is_refused(plan: Any, words: str) -> None:
-    with pytest.raises(PlanError, match=words):
-        ps.PartyRounds(plan())
+    for make in (ps.PartyRounds, ps.PartyRounds.within):
+        with pytest.raises(PlanError, match=words):
+            make(plan())
 
 
 def test_no_update_goes_without_a_promise_nor_promises_a_record() -> None:
@@ -234,6 +266,34 @@ def test_the_command_line_writes_checks_and_goes_on_with_it(tmp_path: Path, rele
     next_ = ["course", "next", str(tmp_path / "study.toml"), str(tmp_path / "first.safetensors")]
     assert CliRunner().invoke(app, [*next_, "--out", str(tmp_path / "second.toml")]).exit_code == 0
     assert ps.Plan.read(tmp_path / "second.toml") == found.next([first])
+
+
+def test_the_commands_of_plans_read_a_second_round(tmp_path: Path, released: Any) -> None:
+    """They certify, explain and search it, and refuse what needs known parties."""
+    plan, where = released[1][1].plan, str(tmp_path / "second.toml")
+    (tmp_path / "second.toml").write_text(plan.to_toml())
+    plan.published.save(beside(where))
+
+    def said(*words: str) -> str:
+        done = CliRunner().invoke(app, [*words, where])
+        return done.output if done.exit_code == 0 else f"exit {done.exit_code}: {done.exception} {done.output}"
+
+    assert "second.toml holds together" in said("plan", "check")
+    assert "PartyDiscriminant" not in said("plan", "check")
+    assert not said("plan", "certify").startswith("exit")
+    assert "no claim is contradicted" in said("audit", "budget")
+    for audit in ("canary", "noise"):
+        assert "this takes a ClassSchema or RidgeSchema, got PartyUpdateSchema" in said("audit", audit)
+
+
+def test_a_report_on_a_second_round_speaks_of_whole_parties(released: Any) -> None:
+    plan = released[1][1].plan
+    assert "each with any number of records" in collected(plan)[0]
+    assert "That a single record stays hidden within its party: it may turn the party's whole direction." in (
+        not_promised(plan)
+    )
+    assert "one direction of each" in registry_entry(Statement(plan))["deployment"]["basic"]["description"]
+    assert len(_audits(target_of(plan), seeded(1), None)) == 1  # a search, and nothing that needs known parties
 
 
 def test_a_file_without_a_promise_is_read_again(tmp_path: Path) -> None:

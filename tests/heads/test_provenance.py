@@ -233,7 +233,7 @@ def forged(path, said):
 
 @pytest.mark.parametrize("head", [heads.LDA, heads.Ridge])
 def test_a_head_of_one_release_says_which_heads_read_those_of_a_course(head):
-    with pytest.raises(AttributeError, match=r"reads one release: give it to fit_release; RefinedSoftmax and"):
+    with pytest.raises(AttributeError, match=r"give them to fit_release; RefinedSoftmax and"):
         head().fit_releases([])
     assert not hasattr(head(), "fit_releases")
     assert hasattr(heads.RefinedSoftmax(), "fit_releases")

@@ -314,7 +314,7 @@ CLIPPED = {"unit": "client", "max_records_per_client": 50, "client_clip": 5.0}
         ("distributed", ps.MeanSchema(4, 1.0, nonnegative=True), {"adjacency": "replace-one"}),
         ("central", ps.RidgeSchema(4, clip_norm=1.0, target_bound=3.0, folds=4), {"adjacency": "replace-one"}),
         ("distributed", ps.PartySchema(3, 4), PARTY),
-        ("central", ps.PartyUpdateSchema(3, 4), PARTY),
+        ("central", ps.PartyUpdateSchema(3, 4), {**PARTY, "adjacency": "replace-one"}),
         ("local", ps.PartySchema(3, 4), {**PARTY, "adjacency": "replace-one"}),
     ],
 )
@@ -329,9 +329,11 @@ def test_noise_a_millionth_too_small_is_refused_of_every_kind(model: str, schema
 
 
 @pytest.mark.parametrize("changes", [{"max_records_per_client": 2}, {"unit": "record"}, {"client_clip": 1.0}])
-def test_of_parties_the_checker_takes_no_other_unit(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("schema", [ps.PartySchema(3, 4), ps.PartyUpdateSchema(3, 4)])
+def test_of_parties_the_checker_takes_no_other_unit(schema: Any, changes: dict[str, Any]) -> None:
     """A plan that the library refuses to build: one record turns its whole party, and a second clip has no proof."""
-    plan = ps.Plan(schema=ps.PartySchema(3, 4), cohort=COHORT, privacy=made.promise(**PARTY))
+    published = ps.schema.public_values.Published("0" * 64) if schema.needs else None
+    plan = ps.Plan(schema=schema, cohort=COHORT, privacy=made.promise(**PARTY), published=published)
     document = json.loads(certificate_text(plan))
     tables = json.loads(document["plan"])
     tables["privacy"] |= changes
