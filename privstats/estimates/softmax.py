@@ -121,13 +121,16 @@ class SoftmaxRecipe:
 
     @property
     def ridge(self) -> float:
-        """lambda = rho k / (4 n), rho = min(1, (1.5 / s)^1.5); without noise rho = min(1, 16 / C^2).
+        """lambda = rho k / (4 n), rho = min(1, (1.5 / s)^1.5); without noise rho = min(1, 16 / C^2) min(1, n / d)^2.
 
-        Without noise s is infinite and says nothing of how few the records are. What was tried there:
-        docs/refinement_numbers.md.
+        Without noise s is infinite and says nothing of how few the records are; with fewer records than features the
+        whitening holds them back already. What was tried there: docs/refinement_numbers.md.
         """
-        rho = 16 / self.classes**2 if math.isinf(self.mu) else (_RIDGE_FROM / self.signal) ** 1.5
-        return float(min(1.0, rho) * self.columns / (4 * self.records))
+        if math.isinf(self.mu):
+            rho = min(1.0, 16 / self.classes**2) * min(1.0, self.records / self.features) ** 2
+        else:
+            rho = min(1.0, (_RIDGE_FROM / self.signal) ** 1.5)
+        return float(rho * self.columns / (4 * self.records))
 
 
 @dataclass(frozen=True)

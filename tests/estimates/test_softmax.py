@@ -90,6 +90,8 @@ def test_the_recipe_of_digits_is_the_published_one():
 def test_without_noise_the_ridge_follows_from_how_many_records_there_are(classes, rho):
     exact = SoftmaxRecipe(classes=classes, features=384, records=1000, mu=math.inf)
     assert exact.ridge == pytest.approx(rho * 385 / 4000)
+    few = SoftmaxRecipe(classes=classes, features=384, records=96, mu=math.inf)
+    assert few.ridge == pytest.approx(rho / 16 * 385 / 384)  # a quarter of a record per feature
     weak = SoftmaxRecipe(classes=classes, features=384, records=1000, mu=1e6)
     assert weak.ridge < 1e-3 * exact.ridge  # a course's rule is as it was, so its published weights are
 
