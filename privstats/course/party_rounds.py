@@ -120,11 +120,11 @@ class PartyRounds:
         Raises:
             PlanError: the release is of another plan than :attr:`first`.
         """
-        if list(releases) in ([], [None]):
-            return self.first
-        first = releases[0]
-        if len(releases) > 1 or first is None:
+        if len(releases) > 1:
             return None
+        first = releases[0] if releases else None
+        if first is None:
+            return self.first
         if first.plan != self.first:
             raise PlanError("release 0 is not of this course; give the release of its first round")
         return replace(self.update, published=Published.of({"W": _start(first)}, history(releases)))

@@ -100,13 +100,13 @@ def directions(release: Released | Releases) -> tuple[Released, ...]:
         ReleaseError: releases of another kind, or that no such course has together.
         DataError: a list of more than two, or without a release.
     """
-    given = release if isinstance(release, list | tuple) else [release]
-    if len(given) > 2 or (all(each is None for each in given) and release is not None):
+    given = [each for each in release if each is not None] if isinstance(release, list | tuple) else [release]
+    if not 1 <= len(given) <= 2:
         raise DataError(
             "a list must hold one or both releases of a PartyRounds course, in order, None for a round without a sum; "
             "run the course again where there is none"
         )
-    first, *updates = (require_release(each) for each in given if each is not None or release is None)
+    first, *updates = map(require_release, given)
     if type(first.plan.schema) is not PartySchema:
         found = type(first.plan.schema).__name__
         and_ = ", and an update only behind its first round" if isinstance(first.plan.schema, PartyUpdateSchema) else ""
