@@ -53,7 +53,7 @@ class Attempt:
 
 
 def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts: int = 6) -> Report:
-    """Search the worst pair of records, map and weights, under both adjacencies, against the claimed mu of a round.
+    """Search the worst records and published values, under both adjacencies, against the claimed mu of a round.
 
     Of whole parties, each of which is one record of its schema, it searches those that hold one row.
 
@@ -72,7 +72,8 @@ def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts:
         for (name, noise), adjacency in track("searching", [*product(questions.items(), _ADJACENCIES)])
     ]
     rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.found / f.claimed, f.violated) for f in found)
-    notes = (f"{starts} starts of {steps} moves over records, map and weights, by the library's own map",)
+    said = f", with every published {' and '.join(schema.needs)}," if schema.needs else ""
+    notes = (f"{starts} starts of {steps} moves over records{said} by the library's own map",)
     columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
     return Report("gradients", columns, rows, notes, any(f.violated for f in found))
 
