@@ -126,7 +126,7 @@ def play_ridge(recipe: regression.RidgeRecipe, X: Array, y: Array, rng: np.rando
         mean = NoisyMean((X / np.where(norms == 0, 1, norms)).mean(axis=0) + told * rng.standard_normal(d), told)
     whitening = regression.RidgeWhitening.of(recipe, sums, mean)
     state = regression.ridge_started(recipe, sums, whitening)
-    U, shares, mu = whitening.rows(X), regression.RESIDUAL_SHARES, recipe.round_mu
+    U, shares, mu = whitening.rows(X), recipe.round_shares, recipe.round_mu
     for done in range(recipe.rounds + 1):
         w = whitening.published(state.weights)
         yield w

@@ -235,8 +235,8 @@ class RidgeRounds(Recipe):
 
     @property
     def revision(self) -> int:
-        """4 with a mean, and 3 without, where nothing has changed since."""
-        return 4 if self.mean_share else 3
+        """5, and 3 of few rounds without a fixed schedule, where nothing has changed since."""
+        return 5 if self.constants.descends or self.constants.many else 3
 
     @cached_property
     def constants(self) -> regression.RidgeRecipe:
@@ -260,7 +260,8 @@ class RidgeRounds(Recipe):
     @property
     def shares(self) -> Mapping[str, float]:
         """A round's part of mu^2 per statistic."""
-        return {"g": regression.RESIDUAL_SHARES["g"], "k": regression.RESIDUAL_SHARES["kappa"]}
+        shares = self.constants.round_shares
+        return {"g": shares["g"], "k": shares["kappa"]}
 
     @property
     def mean(self) -> MeanSchema:

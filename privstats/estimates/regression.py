@@ -19,7 +19,6 @@ from privstats.estimates.spectrum import Array, NoisyGram, NoisyMean, denoise_sp
 
 __all__ = [
     "MEAN_SHARE",
-    "RESIDUAL_SHARES",
     "DescentState",
     "RidgeRecipe",
     "RidgeState",
@@ -27,9 +26,6 @@ __all__ = [
     "ridge_refined",
     "ridge_started",
 ]
-
-RESIDUAL_SHARES: Mapping[str, float] = {"g": 0.95, "kappa": 0.05}
-"""Shares of a round's mu^2: the gradient's, and that of the count of residuals within the clip."""
 
 MEAN_SHARE = 0.05
 """a: the part of a course's mu^2 that a noisy mean of the rows' directions gets, where there is one."""
@@ -43,6 +39,9 @@ _MEAN_CERTAINTY = 5.0  # n mu over sqrt d from which a schedule gains by a mean
 _LEAST_CERTAINTY = 40.0  # n mu below which sizes are fixed, not learned
 _LEAST_SHARE = 1 / 64
 _SIGN_CLIP = 0.05
+_WIDEST_AVERAGED = 1.25
+_COUNT_SHARE = 0.05
+_UNREAD_SHARE = 0.001  # of a sum that a round has and a fixed schedule does not read
 
 
 @dataclass(frozen=True)
@@ -88,6 +87,11 @@ class RidgeRecipe:
         return self.records * self.mu < _LEAST_CERTAINTY
 
     @property
+    def many(self) -> bool:
+        """Whether filters average over rounds: from twelve on. Of fewer each has to bring them near."""
+        return self.rounds >= _MANY_ROUNDS
+
+    @property
     def mean_share(self) -> float:
         """a = 1/20 where a mean of the rows' directions is measured before the rounds, or 0.
 
@@ -99,7 +103,7 @@ class RidgeRecipe:
         if self.descends:
             hidden = self.records * self.mu >= _MEAN_CERTAINTY * math.sqrt(self.features)
         else:
-            hidden = self.rounds >= _MANY_ROUNDS and self.signal < _GRAM_SIGNAL
+            hidden = self.many and self.signal < _GRAM_SIGNAL
         return MEAN_SHARE if self.mean and hidden else 0.0
 
     @property
@@ -116,9 +120,9 @@ class RidgeRecipe:
         """The factor of the step after so many, in units of ``Y d / R`` times the mean of ``clip(y - w'x) u / c``.
 
         It falls as the root of what is left of T, from ``3 z / (8 d T) min(1, z / (2 sqrt d))``, at most 1 / d, with
-        z = n mu over ``noise``. All steps together add noise of .28 Y (of 24) to .39 Y (of one) at most to the
+        z = n mu over ``noise``. All steps together add noise of .27 Y (of 24) to .38 Y (of one) at most to the
         prediction of a row of norm R, and less as z falls; without noise none turns a prediction by more than Y. Behind
-        a mean, whose price makes it .29 Y of 24, both hold of a row for which ``|M'x| = B / b``, the map's root mean
+        a mean, whose price makes it .28 Y of 24, both hold of a row for which ``|M'x| = B / b``, the map's root mean
         square; across the mean a row of norm R has up to ``1 / sqrt(1 - L^2 / |m|^2)`` times as much
         (:class:`~privstats.estimates.spectrum.NoisyMean`).
 
@@ -136,6 +140,15 @@ class RidgeRecipe:
         return {"G": 0.6, "h": 0.35, "q": 0.05}
 
     @property
+    def round_shares(self) -> Mapping[str, float]:
+        """Shares of a round's mu^2: the gradient's, and that of kappa, the count of residuals within the clip.
+
+        The count gets 1/20, and hardly anything in a fixed schedule, which does not read it.
+        """
+        count = _UNREAD_SHARE if self.descends else _COUNT_SHARE
+        return {"g": 1 - count, "kappa": count}
+
+    @property
     def release_mu(self) -> float:
         """mu of the first release: mu_1^2 = f mu^2."""
         return self.mu * math.sqrt(self.release_share)
@@ -151,14 +164,23 @@ class RidgeRecipe:
 
         The error of Newton's estimate of an entry, in units of a Gaussian residual and at mean curvature 1 / d, is the
         noise of the gradient and of the count, and the sampling error, over the share of a gradient that clipping
-        leaves. g is where ``(d (g^2 + 1 / (k d^2)) / (n mu_t^2) + E min(r^2, g^2)) / P(|r| <= g)^2`` is least, between
-        1/4 and 2, with k the count's share. Under strong noise g is small, so that little more than signs remain; with
-        little noise only outliers are clipped.
+        leaves. g is where ``(d (g^2 + 1 / (k d^2)) / (m n mu_t^2) + E min(r^2, g^2)) / P(|r| <= g)^2`` is least,
+        between 1/4 and 2, with k the count's share and m = 1. Under strong noise g is small, so that little more than
+        signs remain; with little noise only outliers are clipped.
+
+        Of many rounds noise averages out, and the sampling error does not. So for these m = sqrt T, as far as that
+        widens the clip to 1.25 at most: behind a wider one few residuals are clipped, and the tenth of the records that
+        may be missing look like them.
         """
-        g, count = np.geomspace(0.25, 2.0, 1_000), RESIDUAL_SHARES["kappa"]
+        alone = self._width(1.0)
+        return max(alone, min(self._width(math.sqrt(self.rounds)), _WIDEST_AVERAGED)) if self.many else alone
+
+    def _width(self, averaged: float) -> float:
+        g, count = np.geomspace(0.25, 2.0, 1_000), self.round_shares["kappa"]
         within = 2 * ndtr(g) - 1
         square = within - 2 * g * np.exp(-np.square(g) / 2) / math.sqrt(2 * math.pi) + np.square(g) * (1 - within)
-        noise = self.features * (np.square(g) + 1 / (count * self.features**2)) / (self.records * self.round_mu**2)
+        told = averaged * self.records * self.round_mu**2
+        noise = self.features * (np.square(g) + 1 / (count * self.features**2)) / told
         return float(g[int(((noise + square) / np.square(within)).argmin())])
 
     @property
@@ -172,7 +194,7 @@ class RidgeRecipe:
         """
         if self.descends:
             return 0.25
-        return max(0.5, self.width / 2) if self.rounds >= _MANY_ROUNDS else 1.0
+        return max(0.5, self.width / 2) if self.many else 1.0
 
     @property
     def single(self) -> bool:
@@ -180,7 +202,7 @@ class RidgeRecipe:
 
         Below, the counts of residuals are so noisy that steps which go on for long can lose hold of their size.
         """
-        return self.rounds >= _MANY_ROUNDS and self.signal >= _LEAST_SIGNAL
+        return self.many and self.signal >= _LEAST_SIGNAL
 
     def clip(self, deviation: float) -> float:
         """c = min(g deviation, 2 Y): the clip of residuals of this standard deviation."""
@@ -391,7 +413,7 @@ def ridge_refined(
         (2,)
     """
     if isinstance(state, DescentState):
-        noise = max(1.0, sigma[0] * recipe.round_mu * math.sqrt(RESIDUAL_SHARES["g"]) / state.clip)
+        noise = max(1.0, sigma[0] * recipe.round_mu * math.sqrt(recipe.round_shares["g"]) / state.clip)
         told = whitening.vectors.T @ gradient / (recipe.records * state.clip)
         step = recipe.stride(state.taken, noise) * recipe.target_bound * recipe.features * whitening.kept * told
         return DescentState(state.weights + step, state.clip, state.taken + 1)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from benchmarks.refinement.prototype import play_ridge
 from privstats.estimates.regression import (
     MEAN_SHARE,
-    RESIDUAL_SHARES,
     DescentState,
     RidgeRecipe,
     RidgeWhitening,
@@ -122,7 +121,7 @@ def test_behind_a_mean_steps_turn_and_blur_a_row_as_far_as_the_map_stretches_it(
     whitening, values = of(recipe, mean), mean.spectrum[1]
     stretched = np.linalg.norm(whitening.matrix @ (recipe.clip_norm * row)) * whitening.kept
     assert stretched <= (1 - (values[0] - values[-1])) ** -0.5 * (1 + 1e-9)
-    sigma = 0.15 / (recipe.round_mu * math.sqrt(RESIDUAL_SHARES["g"]))
+    sigma = 0.15 / (recipe.round_mu * math.sqrt(recipe.round_shares["g"]))
     start, gradient = DescentState(np.zeros(d), 0.15), 0.15e6 * rng.standard_normal(d) / math.sqrt(d)
     gradient /= max(1, np.linalg.norm(gradient) / 0.15e6)
     after = ridge_refined(recipe, whitening, start, gradient, 0.0, (sigma, 1.0))

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privstats.estimates.regression import (
-    RESIDUAL_SHARES,
     RidgeRecipe,
     RidgeWhitening,
     ridge_refined,
@@ -50,7 +49,7 @@ def test_a_course_spends_its_mu_and_no_more(recipe):
     spent = recipe.release_mu**2 + recipe.mean_share * recipe.mu**2 + recipe.rounds * recipe.round_mu**2
     assert math.isclose(spent, recipe.mu**2, rel_tol=1e-12)
     assert math.isclose(math.fsum(recipe.release_shares.values()), 1.0)
-    assert math.isclose(math.fsum(RESIDUAL_SHARES.values()), 1.0)
+    assert math.isclose(math.fsum(recipe.round_shares.values()), 1.0)
     least = recipe.descends or recipe.mean_share
     assert recipe.release_share == 1 / 64 if least else 0.08 <= recipe.release_share <= 0.3
     assert 0.25 <= recipe.width <= 2.001
@@ -58,10 +57,22 @@ def test_a_course_spends_its_mu_and_no_more(recipe):
 
 
 def test_strong_noise_wants_signs_and_little_noise_whole_residuals():
-    widths = [RidgeRecipe(100, 1_000, mu, 1.0, 1.0, 6).width for mu in (0.01, 0.3, 10.0, math.inf)]
+    widths = [RidgeRecipe(100, 10_000, mu, 1.0, 1.0, 6).width for mu in (0.01, 0.1, 1.0, math.inf)]
     assert widths == sorted(widths)
     assert widths[0] < 0.5
     assert widths[-1] == pytest.approx(2)
+
+
+def test_noise_that_many_rounds_average_out_widens_the_clip_to_one_and_a_quarter_deviations_at_most():
+    widths = {
+        T: [RidgeRecipe(30, 2_000, mu, 1.0, 1.0, T).width for mu in (0.1, 0.5, 1.0, 2.0, 3.0, math.inf)]
+        for T in (11, 12, 48)
+    }
+    assert all(each == sorted(each) for each in widths.values())
+    assert widths[12][1] > 1.3 * widths[11][1]  # though a round has less of the budget
+    assert widths[48][3:5] == pytest.approx([1.25, 1.25])
+    assert widths[11][3] > 1.3
+    assert widths[48][-1] == pytest.approx(2)  # what a round alone wants stays
 
 
 @given(st.integers(1, 8), st.floats(-2, 4), st.integers(0, 10_000))
