@@ -16,7 +16,7 @@ import struct
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import privstats as ps
-from benchmarks.measuring import Row, Rows, Tables, command, least_seconds
+from benchmarks.measuring import Row, Rows, Tables, command, least_seconds, results
 from privstats.encoding import Ring
 from privstats.encoding.ring import Group
 from privstats.engines.loopback import Outcome, run
@@ -40,6 +40,9 @@ GRID = tuple(
     (n, m, d) for n in (10, 32, 100, 256) for m in (10_000, 1_000_000) for d in ((0, 10, 30) if n == 100 else (10,))
 )
 COMPARED = (100, 1_000_000, 10)
+WIDE = Ring(((1_000_000, 20), (4_000_000, 32), (5_000_000, 40)))
+LONG = ((256, 1_000_000), (10, WIDE.size))
+_SESSIONS = "sessions, complete graph, CPU seconds (bars for 100 x 1e6, 10 %: 5 s, 0.5 s, 60 ms, 1.02)"
 LANES: dict[int, np.dtype[Any]] = {32: np.dtype("<u4"), 64: np.dtype("<u8")}
 
 
@@ -342,7 +345,9 @@ def flower(quick: bool) -> dict[str, Any] | None:
 
 def options(parser: argparse.ArgumentParser) -> None:
     """How much."""
-    parser.add_argument("--full", action="store_true", help="also 256 clients with a million entries, and 1e7 entries")
+    parser.add_argument(
+        "--full", action="store_true", help="also anew: 256 clients with a million entries, and 1e7 entries"
+    )
 
 
 def tables(chosen: argparse.Namespace) -> Tables:
@@ -350,24 +355,33 @@ def tables(chosen: argparse.Namespace) -> Tables:
     quick = chosen.quick
     yield "masking: nanoseconds per element and mask, one core", masking(*((1, 20_000) if quick else (15, 1_000_000)))
     yield f"masking with threads, {os.cpu_count()} processors", threading(*((1, 20_000) if quick else (5, 4_000_000)))
-    rows = [] if quick else [_session_row(*cell) for cell in GRID if chosen.full or cell[:2] != (256, 1_000_000)]
-    if quick:
-        rows = [_session_row(10, 1_000, 10)]
-    rows.append(session(10 if quick else 100, own_ring(1_000 if quick else 1_000_000, 100), 10))
-    if chosen.full:
-        rows.append(session(10, Ring(((1_000_000, 20), (4_000_000, 32), (5_000_000, 40))), 10))
-    yield "sessions, complete graph, CPU seconds (bars for 100 x 1e6, 10 %: 5 s, 0.5 s, 60 ms, 1.02)", rows
+    rows = _quick_sessions() if quick else _sessions(chosen.full)
+    yield _SESSIONS, rows
     sizes = ((10, 1_000),) if quick else ((100, 1_000_000), (200, 100_000))
     held = [memory(n, ring) for n, m in sizes for ring in (Ring(((m, 32),)), own_ring(m, n))]
     yield "peak memory in bytes (limit of the server: 3 vectors and 64 KiB per client)", held
     yield "Flower's SecAgg+ primitives, same run, half as many neighbours", [_beside(flower(quick), rows)]
 
 
+def _quick_sessions() -> list[Row]:
+    return [_session_row(10, 1_000, 10), session(10, own_ring(1_000, 100), 10)]
+
+
+def _sessions(full: bool) -> list[Row]:
+    """The grid, a plan's own ring, and what takes longest, which without ``full`` is as it is saved."""
+    rows = [_session_row(*cell) for cell in GRID if cell[:2] not in LONG]
+    rows.append(session(100, own_ring(1_000_000, 100), 10))
+    if full:
+        return [*rows, _session_row(256, 1_000_000, 10), session(10, WIDE, 10)]
+    saved = results("secagg.sessions")[_SESSIONS]
+    return [*rows, *(row for row in saved if (row["clients"], row["size"]) in LONG)]
+
+
 def _session_row(clients: int, size: int, percent: int) -> dict[str, Any]:
     return session(clients, Ring(((size, 32),)), percent, repeats=3 if (clients, size, percent) == COMPARED else 1)
 
 
-def _beside(theirs: dict[str, Any] | None, rows: list[dict[str, Any]]) -> Row:
+def _beside(theirs: Row | None, rows: Sequence[Row]) -> Row:
     if theirs is None:
         return {"skipped": "flwr is not installed here"}
     compared = {"clients": COMPARED[0], "size": COMPARED[1], "dropouts": f"{COMPARED[2]} %"}
