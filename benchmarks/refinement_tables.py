@@ -253,6 +253,21 @@ _MEANS: Mapping[str, Shown] = {
     "with a mean": "{with a mean:.3f}",
     "change, %": _SMALL["change, %"],
 }
+
+
+def _beside_descent(row: Row) -> str:
+    """The change and its error in percent; bold where it is a loss of more than that error."""
+    shown, error = f"{row['change, %']:+.1f}", f"± {row['se']:.1f}"
+    return f"**{shown}** {error}" if row["change, %"] > row["se"] else f"{shown} {error}"
+
+
+_MANY: Mapping[str, Shown] = {
+    "data": "{data}",
+    "epsilon": _epsilon,
+    "full-batch DP-GD": "{DP-GD:.4f}",
+    "refined, T = 24": "{refined:.4f}",
+    "change, %": _beside_descent,
+}
 _BY_DATA = ("data", lambda name: DATA[name])
 
 
@@ -273,6 +288,7 @@ TABLES: Tables = {
     **by_name(heads_threads, heads_pooling),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_small": Table("refinement.small_cohorts", "test MSE of regressions of small cohorts", _SMALL),
+    "refinement_many": Table("refinement.many_draws", "test MSE of a regression's rounds", _MANY),
     "refinement_means": Table("refinement.small_cohorts", "test MSE of regressions of records with a mean", _MEANS),
     "refinement_exactness": Table("refinement.exactness", "", _EXACTNESS),
     "refinement_loopback": Table(
