@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import pkgutil
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,8 @@ __all__ = ["HEADS", "Entry", "Task", "able", "head_class", "named"]
 
 Task: TypeAlias = Literal["classes", "ridge", "parties"]
 _PACKAGE = "privstats.heads"
+_TO_A_ROW = re.compile(r"^class .*?^    entry: .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
+"""From a class to the end of the next row: what is behind need not be parsed to list heads."""
 
 
 @dataclass(frozen=True)
@@ -132,10 +135,11 @@ def _heads_in(module: str, text: str) -> Iterator[_Written]:
     Raises:
         HeadError: a row is more than a call of ``Entry`` with literals.
     """
-    for defined in filter(_is_class, ast.parse(text).body):
-        for line in defined.body:
-            if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "entry" and line.value is not None:
-                yield _Written(defined.name, module, _row(f"{module}.{defined.name}", line.value))
+    for part in _TO_A_ROW.findall(text):
+        for defined in filter(_is_class, ast.parse(part).body):
+            for line in defined.body:
+                if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "entry" and line.value is not None:
+                    yield _Written(defined.name, module, _row(f"{module}.{defined.name}", line.value))
 
 
 def _is_class(node: ast.AST) -> TypeGuard[ast.ClassDef]:
