@@ -11,7 +11,7 @@ from __future__ import annotations
 import pkgutil
 import sys
 import traceback
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -52,7 +52,7 @@ class _Commands(TyperGroup):
         super().format_help(ctx, formatter)
 
     def get_command(self, ctx: click.Context | None, cmd_name: str) -> Any:
-        entry = _own().get(cmd_name) or self._found.get(cmd_name)  # no look at what others announce for one of ours
+        entry = self._found.get(cmd_name)
         if entry is None:
             return None
         if ctx is not None and ctx.meta.get(_LISTED):
@@ -75,22 +75,16 @@ def _fit_in(command: Any) -> None:
         _fit_in(each)
 
 
-@cache
-def _own() -> dict[str, EntryPoint]:
-    """The commands of this package: each module beside this one."""
-    modules = [room.name for room in pkgutil.iter_modules([str(Path(__file__).parent)]) if not room.ispkg]
-    found = (EntryPoint(name, f"{_PACKAGE}.{name}:app", _GROUP) for name in modules)
-    return {entry.name: entry for entry in found if entry.module != __name__}
-
-
 def _entries() -> dict[str, EntryPoint]:
-    """The commands by name: this package's, then what other packages announce.
+    """The commands by name: each module of this package beside this one, then what other packages announce.
 
     Raises:
         PrivstatsError: two commands have one name.
     """
+    modules = [room.name for room in pkgutil.iter_modules([str(Path(__file__).parent)]) if not room.ispkg]
+    own = [EntryPoint(name, f"{_PACKAGE}.{name}:app", _GROUP) for name in modules if f"{_PACKAGE}.{name}" != __name__]
     announced = sorted(set(entry_points(group=_GROUP)), key=lambda entry: (entry.name, entry.value))
-    return by_name([*_own().values(), *announced], lambda entry: entry.name, "command")
+    return by_name([*own, *announced], lambda entry: entry.name, "command")
 
 
 def _sentence(command: typer.Typer) -> str | None:
