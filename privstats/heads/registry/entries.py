@@ -135,11 +135,11 @@ def _heads_in(module: str, text: str) -> Iterator[_Written]:
     Raises:
         HeadError: a row is more than a call of ``Entry`` with literals.
     """
-    for part in _TO_A_ROW.findall(text):
-        for defined in filter(_is_class, ast.parse(part).body):
-            for line in defined.body:
-                if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "entry" and line.value is not None:
-                    yield _Written(defined.name, module, _row(f"{module}.{defined.name}", line.value))
+    nodes = (node for part in _TO_A_ROW.findall(text) for node in ast.parse(part).body)
+    for defined in filter(_is_class, nodes):
+        for line in defined.body:
+            if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "entry" and line.value is not None:
+                yield _Written(defined.name, module, _row(f"{module}.{defined.name}", line.value))
 
 
 def _is_class(node: ast.AST) -> TypeGuard[ast.ClassDef]:
