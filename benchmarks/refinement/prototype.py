@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privstats import heads
 from privstats.estimates import regression, softmax
 from privstats.estimates.noisy_sums import NoisyClassSums
+from privstats.estimates.ridge_recipe import RidgeRecipe
 from privstats.estimates.spectrum import Array, NoisyGram, NoisyMean
 from privstats.heads.evidence import ClassEvidence
 
@@ -105,7 +106,7 @@ def play(
             state = softmax.refined(recipe, first, whitening, state, G, kappa, sigma)
 
 
-def play_ridge(recipe: regression.RidgeRecipe, X: Array, y: Array, rng: np.random.Generator) -> Iterator[Array]:
+def play_ridge(recipe: RidgeRecipe, X: Array, y: Array, rng: np.random.Generator) -> Iterator[Array]:
     """Weights ``(d,)`` of a course after no, one, ... gradient rounds; X and y are clipped already."""
     bounds = {"G": recipe.clip_norm**2, "h": recipe.clip_norm * recipe.target_bound, "q": recipe.target_bound**2}
     sigma = {n: bounds[n] / (recipe.release_mu * math.sqrt(share)) for n, share in recipe.release_shares.items()}

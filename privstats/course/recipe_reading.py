@@ -13,7 +13,7 @@ from privstats.course.base import Releases, history
 from privstats.course.promise import record_mu, rounded_down
 from privstats.course.recipes import AnyRecipe, SoftmaxRounds, recipe_for
 from privstats.errors import PlanError, ReleaseError
-from privstats.estimates import regression
+from privstats.estimates.ridge_recipe import MEAN_SHARE
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import CalibrationSchema, GradientSchema, MeanSchema
@@ -77,7 +77,7 @@ def _divided(first: Plan, records: int, mu: float, rest: Sequence[Release], modu
     if not rest:
         return recipe_for(first, records, mu, 1, module)
     left, each = mu**2 - record_mu(first) ** 2, record_mu(rest[0].plan) ** 2
-    for share in (regression.MEAN_SHARE, 0.0):
+    for share in (MEAN_SHARE, 0.0):
         recipe = recipe_for(first, records, mu, max(1, round((left - share * mu**2) / each)), module)
         if recipe.mean_share == share:
             break

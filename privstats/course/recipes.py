@@ -19,6 +19,7 @@ from privstats.errors import PlanError
 from privstats.estimates import calibration, hidden_layer, regression, softmax
 from privstats.estimates.filter_bank import Filter
 from privstats.estimates.noisy_sums import NoisyClassSums
+from privstats.estimates.ridge_recipe import RidgeRecipe
 from privstats.estimates.spectrum import NoisyGram, NoisyMean
 from privstats.plan import Plan
 from privstats.release import Release
@@ -66,7 +67,7 @@ class Recipe(ABC):
 
     @property
     @abstractmethod
-    def constants(self) -> softmax.SoftmaxRecipe | regression.RidgeRecipe:
+    def constants(self) -> softmax.SoftmaxRecipe | RidgeRecipe:
         """The recipe's numbers."""
 
     @property
@@ -239,10 +240,10 @@ class RidgeRounds(Recipe):
         return 5 if self.constants.descends or self.constants.many else 3
 
     @cached_property
-    def constants(self) -> regression.RidgeRecipe:
+    def constants(self) -> RidgeRecipe:
         """The recipe's numbers."""
         schema = self.first
-        return regression.RidgeRecipe(
+        return RidgeRecipe(
             schema.features,
             self.records,
             self.mu,

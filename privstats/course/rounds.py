@@ -165,7 +165,7 @@ class Rounds:
         """The plan of the sum of the rows' directions that follows the first release; None where the recipe has none.
 
         Its noise is sized as that of any plan, and nothing in it depends on the first release
-        (:attr:`~privstats.estimates.regression.RidgeRecipe.mean_share`).
+        (:attr:`~privstats.estimates.ridge_recipe.RidgeRecipe.mean_share`).
         """
         schema, share = self.recipe.mean, self.recipe.mean_share
         if schema is None or not share:

@@ -22,6 +22,7 @@ from privstats.course.recipes import RidgeRounds
 from privstats.dp.privacy import Adjacency
 from privstats.errors import ReleaseError
 from privstats.estimates import regression
+from privstats.estimates.ridge_recipe import RidgeRecipe
 from privstats.estimates.spectrum import NoisyGram
 from privstats.heads.evidence import Array
 from privstats.heads.private import arrays, central, owners_terms, row_count
@@ -169,7 +170,7 @@ class RefinedRidge(LinearRegressor):
         """The recipe without noise, in real numbers: weights ``(d,)``."""
         n, d = X.shape
         bound = float(np.abs(y).max()) or 1.0
-        recipe = regression.RidgeRecipe(d, n, math.inf, norm, bound, self.rounds)
+        recipe = RidgeRecipe(d, n, math.inf, norm, bound, self.rounds)
         levels = {"sigma_G": 0.0, "sigma_h": 0.0, "sigma_q": 0.0}
         sums = NoisyGram(G=X.T @ X, h=(X.T @ y)[:, None], q=float(y @ y), records=float(n), **levels)
         whitening = regression.RidgeWhitening.of(recipe, sums)

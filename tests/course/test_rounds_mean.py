@@ -15,7 +15,7 @@ from privstats.course import read, spend, verify_next, write
 from privstats.course.recipe_reading import recipe_of
 from privstats.dp import Ledger, gaussian_epsilon
 from privstats.errors import PlanError, ReleaseError
-from privstats.estimates.regression import RidgeRecipe
+from privstats.estimates.ridge_recipe import RidgeRecipe
 from privstats.plan import Validity
 from privstats.randomness import seeded
 from privstats.transforms import ConstantFeature, UnitNorm

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from benchmarks.refinement.prototype import play_ridge
 from privstats.estimates.regression import (
-    MEAN_SHARE,
     DescentState,
-    RidgeRecipe,
     RidgeWhitening,
     ridge_refined,
 )
+from privstats.estimates.ridge_recipe import MEAN_SHARE, RidgeRecipe
 from privstats.estimates.spectrum import NoisyGram, NoisyMean
 
 sizes = st.integers(1, 40)

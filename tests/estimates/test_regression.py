@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privstats.estimates.regression import (
-    RidgeRecipe,
     RidgeWhitening,
     ridge_refined,
     ridge_started,
 )
+from privstats.estimates.ridge_recipe import RidgeRecipe
 from privstats.estimates.spectrum import NoisyGram, denoised_solve
 
 recipes = st.builds(

@@ -24,6 +24,7 @@ ROOMS = [
     "privstats.estimates.hidden_layer",
     "privstats.estimates.noisy_sums",
     "privstats.estimates.regression",
+    "privstats.estimates.ridge_recipe",
     "privstats.estimates.score",
     "privstats.estimates.softmax",
     "privstats.estimates.spectrum",
