@@ -145,12 +145,23 @@ def show(title: str, rows: Rows) -> None:
 def machine() -> dict[str, Any]:
     """What the numbers were measured on."""
     return {
-        "processor": platform.processor() or platform.machine(),
+        "processor": _processor(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "default"),
     }
+
+
+def _processor() -> str:
+    """The model, family and number of the processor where Linux says them; its architecture elsewhere."""
+    listed = Path("/proc/cpuinfo")
+    lines = listed.read_text().splitlines() if listed.exists() else []
+    said = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    names = ("model name", "cpu family", "model")
+    if not all(said.get(name) for name in names):
+        return platform.processor() or platform.machine()
+    return f"{said['model name']}, family {said['cpu family']}, model {said['model']}"
 
 
 def _shown(value: Any) -> str:

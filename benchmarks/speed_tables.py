@@ -38,13 +38,13 @@ _WORKS: Mapping[str, Shown] = {
     "goal": _goal,
 }
 _STARTS: Mapping[str, Shown] = {
-    "start (processor time: least / median, times numpy)": "{start}",
+    "start (least / median, times numpy)": "{start}",
     "before": lambda row: _started(row, " before"),
     "today": lambda row: _started(row, ""),
 }
 
 TABLES: Tables = {
     "speeds": Table("speed", "processor seconds", _WORKS),
-    "starts": Table("startup", "processor seconds of a fresh process", _STARTS),
+    "starts": Table("startup", "seconds of a fresh process by ", _STARTS, ("by", lambda whose: whose)),
 }
 """By the name in a page's marker."""

@@ -8,6 +8,7 @@ it is called: so its module imports at the top only what its options need.
 
 from __future__ import annotations
 
+import os
 import pkgutil
 import sys
 import traceback
@@ -34,6 +35,7 @@ _PACKAGE = "privstats.cli"
 _HELP = ("-h", "--help")
 _LONGEST = 1_000
 _LISTED = f"{__name__}.listed"
+_BLAS_WAIT = "OPENBLAS_THREAD_TIMEOUT", "16"  # 2**16 ticks, some 25 microseconds
 
 
 class _Commands(TyperGroup):
@@ -129,7 +131,11 @@ def main() -> None:
     0: done. 1: a claim is contradicted: by an audit, an attack, or a release that is not of the plan or the signer
     it is held against; or noise hides every row of a table. 2: everything that went wrong, with one sentence on
     standard error (and a traceback where it is a fault of ours). 130: interrupted.
+
+    Threads of BLAS without work sleep soon, unless the environment says otherwise: by themselves they spin for 2**26
+    ticks each, which is a third of the processor time of a command that multiplies little.
     """
+    os.environ.setdefault(*_BLAS_WAIT)  # read when numpy and scipy load, which no import above does
     sys.exit(_run())
 
 

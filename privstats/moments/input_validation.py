@@ -7,7 +7,7 @@ Every error about data is raised here or at the grid, and ends the measurement: 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -83,7 +83,11 @@ def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse:
     step = max(16, size // (8 * max(rows.shape[1], schema.features)))
     in_memory = not isinstance(rows, FileRows | GuardedRows) and not on_device(rows)
     sort = grouped and in_memory and "S" in schema.statistics and isinstance(targets, np.ndarray)
-    for where in _by_class(targets, step) if sort else _in_order(rows.shape[0], step):
+    if sort:
+        take = _taker(rows, step)
+        yield from ((take(where), targets[where]) for where in _by_class(targets, step))
+        return
+    for where in _in_order(rows.shape[0], step):
         yield (rows[where], targets[where]) if on_device(rows) else (dense(rows[where]), dense(targets[where]))
 
 
@@ -206,6 +210,17 @@ def _is_thin(rows: csr_array) -> bool:
 
 def _in_order(count: int, step: int) -> Iterator[slice]:
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
+def _taker(rows: Rows, most: int) -> Callable[[NDArray[np.intp]], NDArray[np.generic]]:
+    """Takes at most so many rows, dense, by their indices; the next call may overwrite what the last one gave.
+
+    Rows of an array go into one memory, because the pages of a fresh one would take the system as long as the copy.
+    """
+    if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous):  # numpy would copy all rows first
+        return lambda where: dense(rows[where])
+    memory = np.empty((most, rows.shape[1]), rows.dtype)
+    return lambda where: rows.take(where, axis=0, out=memory[: len(where)], mode="clip")  # "raise" would buffer
 
 
 def _by_class(labels: NDArray[np.generic], step: int) -> Iterator[NDArray[np.intp]]:

@@ -61,3 +61,14 @@ def test_help_is_printed_without_what_computes_and_a_list_without_what_draws_box
         "print by privstats.cli.parts.terminal, which loads rich when it prints"
     )
     assert not {name.partition(".")[0] for name in modules} & COMPUTES
+
+
+@pytest.mark.parametrize("chosen", [None, "26"])
+def test_idle_threads_of_blas_sleep_soon_unless_the_environment_says_otherwise(
+    chosen: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    if chosen:
+        monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", chosen)
+    seen = "import os; assert os.environ['OPENBLAS_THREAD_TIMEOUT'] == '{}'; assert 'numpy' not in sys.modules"
+    loaded(f"{RUN.format(['privstats', '--version'])}\n{seen.format(chosen or 16)}")
