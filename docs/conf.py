@@ -24,7 +24,7 @@ html_math_renderer = "mathml"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence", "attrs_block"]
-myst_heading_anchors = 3
+myst_heading_anchors = 4
 
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
