@@ -63,6 +63,7 @@ def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse:
 
     In record order; or, with ``grouped`` and S asked for and ``X`` in memory, class by class within windows, which
     turns S into a few large products. With ``sparse``, rows with few entries and no transform stay sparse, in windows.
+    Use a tile up before the next one is requested, which may overwrite it.
 
     Raises:
         DataError: ``X`` or ``y`` does not fit the schema.
@@ -213,14 +214,14 @@ def _in_order(count: int, step: int) -> Iterator[slice]:
 
 
 def _taker(rows: Rows, most: int) -> Callable[[NDArray[np.intp]], NDArray[np.generic]]:
-    """Takes at most so many rows, dense, by their indices; the next call may overwrite what the last one gave.
+    """A function that gives rows, dense, by at most so many of their indices, all of them in range.
 
-    Rows of an array go into one memory, because the pages of a fresh one would take the system as long as the copy.
+    Rows of an array go into one memory, which the next call overwrites: fresh memory takes as long as the copy.
     """
     if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous):  # numpy would copy all rows first
         return lambda where: dense(rows[where])
     memory = np.empty((most, rows.shape[1]), rows.dtype)
-    return lambda where: rows.take(where, axis=0, out=memory[: len(where)], mode="clip")  # "raise" would buffer
+    return lambda where: rows.take(where, axis=0, out=memory[: len(where)], mode="clip")  # "raise" copies once more
 
 
 def _by_class(labels: NDArray[np.generic], step: int) -> Iterator[NDArray[np.intp]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.errors import DataError
-from privstats.moments import accumulators, exact_sum, sparse_grid
+from privstats.moments import accumulators, exact_sum, input_validation, sparse_grid
 from privstats.moments.clip_report import NORM_EDGES, norm_histogram
 from privstats.moments.grid import feature_grid, target_grid
 from privstats.moments.ridge_moments import fold_of_key, grid_key, key_weights
@@ -157,3 +159,18 @@ def test_a_sparse_entry_that_is_there_twice_is_refused():
     X = sp.csr_array(([1.0, 2.0], [3, 3], [0, 2, *[2] * 39]), shape=(40, 40))
     with pytest.raises(DataError, match="duplicate entries"):
         ps.measure(ps.ClassSchema(2, 40, "NA", 1.0), X, np.zeros(40, int))
+
+
+@given(st.data(), st.integers(2, 4), st.integers(2, 5), st.sampled_from([np.float64, np.float32, np.int8]))
+def test_tiles_of_classes_through_one_memory_are_those_of_fresh_arrays(data, classes, features, dtype):
+    schema = ps.ClassSchema(classes, features, "NAS", clip_norm=4.0)
+    X, y = data.draw(records(schema, max_records=90))
+    X = np.clip(X, -100.0, 100.0).astype(dtype)
+    whole = ps.measure(schema, X, y)
+    with mock.patch.object(input_validation, "_TILE_BYTES", 1):  # sixteen rows, and fewer in the last
+        tiles = [(rows.copy(), labels) for rows, labels in input_validation.tiles(schema, X, y)]
+        assert ps.measure(schema, X, y) == ps.measure(schema, np.asfortranarray(X), y) == whole
+    order = np.argsort(y, kind="stable")
+    assert [len(rows) for rows, _ in tiles] == [min(16, len(X) - start) for start in range(0, len(X), 16)]
+    assert np.array_equal(np.concatenate([X[:0], *(rows for rows, _ in tiles)]), X[order])
+    assert np.array_equal(np.concatenate([y[:0], *(labels for _, labels in tiles)]), y[order])
