@@ -67,7 +67,7 @@ def many_records() -> list[list[str]]:
     ]
     lines = [[*_records(row), "measured"] for row in tables[title]]
     (large,) = tables[_LARGE]
-    (untouched,) = tables["MALLOC_TRIM_THRESHOLD_ as Dask sets it"]
+    (untouched,) = tables["the allocator as Dask sets it"]
     error = f"extrapolated, ± {100 * large['largest error at the largest size']:.0f} %"
     return [head, *lines, [*_records(large), error], [*_records(untouched), "measured, Dask's own allocator setting"]]
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,14 +32,16 @@ FEATURES, CLASSES = 64, 10
 SIZES, PART = (1_000_000, 3_000_000, 10_000_000), 250_000
 QUICK_SIZES, QUICK_PART = (2_000, 4_000, 8_000), 500
 LARGE = 100_000_000
-TRIM, DASKS, KEEPING = "MALLOC_TRIM_THRESHOLD_", 64 << 10, 256 << 20  # 64 KiB gives every work array back at once
+DASKS = {"MALLOC_TRIM_THRESHOLD_": 64 << 10}  # which also fixes the limit of the next name at 128 KiB
+KEEPING = {"MALLOC_TRIM_THRESHOLD_": 256 << 20, "MALLOC_MMAP_THRESHOLD_": 32 << 20}
+"""What glibc's allocator keeps of freed memory, and from what size on it gives an array back whole."""
 TIMES = ("A.T @ A s", "measure s", "dask s")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """The cluster."""
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
-    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=3)
 
 
 def tables(chosen: argparse.Namespace) -> Tables:
@@ -52,13 +54,15 @@ def tables(chosen: argparse.Namespace) -> Tables:
     yield title, rows
     yield f"extrapolated to {LARGE:,} records", [extrapolated(rows)]
     with workers_of(chosen.workers, DASKS) as client:
-        yield f"{TRIM} as Dask sets it", [measured(client, schema, part, sizes[0] // part, chosen.repeats)]
+        yield "the allocator as Dask sets it", [measured(client, schema, part, sizes[0] // part, chosen.repeats)]
 
 
 @contextmanager
-def workers_of(count: int, trim: int) -> Iterator[Any]:
-    """A client of a cluster on this machine whose workers' allocator keeps ``trim`` bytes, and that has been used."""
-    os.environ[TRIM] = str(trim)  # what stands here goes before what Dask sets
+def workers_of(count: int, allocator: Mapping[str, int]) -> Iterator[Any]:
+    """A client of a cluster on this machine whose workers' allocator has these settings, and that has been used."""
+    for name in KEEPING:
+        os.environ.pop(name, None)
+    os.environ |= {name: str(size) for name, size in allocator.items()}  # goes before what Dask sets
     distributed = optional_dependencies.load("distributed", by="this benchmark")
     with (
         distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
