@@ -108,10 +108,10 @@ def measure_scale(
     aggregator = Identity.generate(os.urandom)
     publics = tuple(identity.public for identity in identities)
     roster = Roster.numbered(publics, server=aggregator.public, label="scale", counter=0)
-    values = np.arange(clients)[:, None] + np.arange(size)
+    entries = np.arange(size)
     machines = [
-        Client(parameters, parameters.ring.encode(value), index=index, identity=identity, roster=roster)
-        for index, (value, identity) in enumerate(zip(values, identities, strict=True))
+        Client(parameters, parameters.ring.encode(entries + index), index=index, identity=identity, roster=roster)
+        for index, identity in enumerate(identities)
     ]
     server, weights = Server(parameters, roster=roster, identity=aggregator), [0]
 
@@ -124,7 +124,7 @@ def measure_scale(
     began = time.perf_counter()
     outcome = run(server, machines, dropouts={"mask": range(dropouts)}, progress=weigh)
     seconds = time.perf_counter() - began
-    if not np.array_equal(outcome.total.lift(), values[list(outcome.survivors)].sum(axis=0)):
+    if not np.array_equal(outcome.total.lift(), len(outcome.survivors) * entries + sum(outcome.survivors)):
         raise AggregationError("unmask", "wrong_sum", "the simulated sum differs from the plaintext sum")
     return _report(parameters, outcome, max(weights), seconds)
 
