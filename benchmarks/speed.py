@@ -1,10 +1,10 @@
-"""What people wait for, beside its floor and beside an older checkout: exact sums, sparse sums, noise.
+"""What people wait for, beside its floor and beside an older checkout: exact sums, sparse sums, noise, masks.
 
     python -m benchmarks.speed --before ../older-checkout [--only sparse] --save
 
 Each work runs in a process of its own per checkout, with one BLAS thread, and takes turns with its floor; the table has
 the least and the median of the repeats. The floors are the symmetric product of the same rows by BLAS (dsyrk), scipy's
-products of the same sparse rows, and a keystream with one inverse normal per sample.
+products of the same sparse rows, a keystream with one inverse normal per sample, and a keystream with one addition.
 """
 
 from __future__ import annotations

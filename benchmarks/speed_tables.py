@@ -17,11 +17,14 @@ def _beside(row: Row, when: str) -> str:
     return f"{row[f'{when} / floor']:.2f} / {row[f'median {when}']:.2f}" if f"{when} / floor" in row else "-"
 
 
-def _goal(row: Row) -> str:
-    """The goal; bold where the least of the repeats misses it."""
-    if row["goal"] is None:
-        return "-"
-    return f"{row['goal']:g}" if row["after / floor"] <= row["goal"] else f"**{row['goal']:g}**"
+def _goal(goal: str | None, met: bool) -> str:
+    """What was asked; bold where the least of the repeats misses it."""
+    return "-" if goal is None else goal if met else f"**{goal}**"
+
+
+def _work_goal(row: Row) -> str:
+    most = row["goal"]
+    return _goal(most and f"{most:g}", most is None or row["after / floor"] <= most)
 
 
 def _started(row: Row, when: str) -> str:
@@ -35,16 +38,17 @@ _WORKS: Mapping[str, Shown] = {
     "today": "{after s:.3f} s",
     "before, over its floor": lambda row: _beside(row, "before"),
     "today, over its floor": lambda row: _beside(row, "after"),
-    "goal": _goal,
+    "goal": _work_goal,
 }
 _STARTS: Mapping[str, Shown] = {
     "start (least / median, times numpy)": "{start}",
     "before": lambda row: _started(row, " before"),
     "today": lambda row: _started(row, ""),
+    "goal": lambda row: _goal(row.get("goal"), row.get("met", True)),
 }
 
 TABLES: Tables = {
     "speeds": Table("speed", "processor seconds", _WORKS),
-    "starts": Table("startup", "seconds of a fresh process by ", _STARTS, ("by", lambda whose: whose)),
+    "starts": Table("startup", "seconds of a fresh process by the ", _STARTS, ("seconds of", str)),
 }
 """By the name in a page's marker."""

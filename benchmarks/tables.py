@@ -229,13 +229,14 @@ def _with_public(rest: str) -> str:
 
 _SCALE: dict[str, Shown] = {
     "clients": "{clients:,}",
+    "entries": "{size run:,}",
     "k": "{k}",
     "t": "{t}",
     "client": "{client ms:.3g} ms",
     "server": "{server s:.3g} s",
-    "client sends": "{sent KiB:.3g} KiB",
-    "client receives": "{received KiB:.3g} KiB",
-    "server state per client": "{server state KiB per client:.3g} KiB",
+    "client sends": "{sent KiB:,} KiB",
+    "client receives": "{received KiB:,} KiB",
+    "server state per client": "{server state KiB per client:,} KiB",
     "client at 1e6": "{client ms at 1e+06:.3g} ms",
     "server at 1e6": "{server s at 1e+06:.3g} s",
 }

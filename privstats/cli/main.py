@@ -132,8 +132,8 @@ def main() -> None:
     it is held against; or noise hides every row of a table. 2: everything that went wrong, with one sentence on
     standard error (and a traceback where it is a fault of ours). 130: interrupted.
 
-    Threads of BLAS without work sleep soon, unless the environment says otherwise: by themselves they spin for 2**26
-    ticks each, which is a third of the processor time of a command that multiplies little.
+    Threads of BLAS without work sleep soon, unless the environment says otherwise: by themselves they spin for 2**28
+    ticks each, a tenth of a second, which costs a command that multiplies little up to a third of its processor time.
     """
     os.environ.setdefault(*_BLAS_WAIT)  # read when numpy and scipy load, which no import above does
     sys.exit(_run())
