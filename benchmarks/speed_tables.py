@@ -1,4 +1,4 @@
-"""The tables of what people wait for: exact sums, noise, and the first second of a process, beside floors and goals.
+"""The tables of what people wait for: sums, noise, masks, and the first second of a process, beside floors and goals.
 
 Cells only; ``tables`` finds the pages that they stand in.
 """
@@ -24,7 +24,7 @@ def _goal(goal: str | None, met: bool) -> str:
 
 def _work_goal(row: Row) -> str:
     most = row["goal"]
-    return _goal(most and f"{most:g}", most is None or row["after / floor"] <= most)
+    return _goal(None if most is None else f"{most:g}", most is None or row["after / floor"] <= most)
 
 
 def _started(row: Row, when: str) -> str:

@@ -101,6 +101,7 @@ def _mask(bits: int, masks: int = 20) -> Callable[[int], Pair]:
 
 
 def _keystream(size: int, bits: int, seeds: list[bytes]) -> Callable[[], object]:
+    """As in ``benchmarks.secagg.sessions``, which the checkout on the path may lack."""
     lane, keys = np.zeros(size, "<u4" if bits <= 32 else "<u8"), [AESGCM(seed) for seed in seeds]
     zeros, buffer = bytes(lane.itemsize * _MASK_TILE), bytearray(lane.itemsize * _MASK_TILE + 16)
 

@@ -35,7 +35,7 @@ _PACKAGE = "privstats.cli"
 _HELP = ("-h", "--help")
 _LONGEST = 1_000
 _LISTED = f"{__name__}.listed"
-_BLAS_WAIT = "OPENBLAS_THREAD_TIMEOUT", "16"  # 2**16 ticks, some 25 microseconds
+_BLAS_WAIT = "OPENBLAS_THREAD_TIMEOUT", "16"  # 2**16 ticks, some 25 microseconds on x86-64
 
 
 class _Commands(TyperGroup):
@@ -132,8 +132,8 @@ def main() -> None:
     it is held against; or noise hides every row of a table. 2: everything that went wrong, with one sentence on
     standard error (and a traceback where it is a fault of ours). 130: interrupted.
 
-    Threads of BLAS without work sleep soon, unless the environment says otherwise: by themselves they spin for 2**28
-    ticks each, a tenth of a second, which costs a command that multiplies little up to a third of its processor time.
+    Idle threads of OpenBLAS sleep soon, unless the environment says otherwise: by themselves they spin for 2**28 ticks
+    each, a tenth of a second, which is a quarter of the processor time of a command that multiplies little.
     """
     os.environ.setdefault(*_BLAS_WAIT)  # read when numpy and scipy load, which no import above does
     sys.exit(_run())

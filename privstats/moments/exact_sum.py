@@ -22,6 +22,7 @@ _TILE = 1 << 16
 _STRIP = 1 << 21  # entries of a strip of a sparse product
 _STRIPS = 6  # at least where rows are long, so that much of the lower triangle is not formed
 _LONG = 8  # entries of a row from which on that pays for taking columns out
+_SHORT = 256  # columns up to which numpy's symmetric product takes less time than scipy's
 _SIDE = 64  # rows that are cast and copied onto their columns while they are cached
 
 
@@ -77,7 +78,7 @@ class ExactSum:
         """The sum as int64; it takes over the accumulator's memory, so the accumulator cannot be used again.
 
         Args:
-            symmetric: the last two axes hold lower triangles, and zeros above them, where each is copied to.
+            symmetric: of the last two axes only the lower triangles count; each is copied above its diagonal.
         """
         if self._total is not None:
             self._empty()
@@ -102,15 +103,18 @@ class ExactSum:
 
 
 def add_gram(rows: NDArray[np.float64] | csr_array, into: NDArray[np.float64]) -> None:
-    """Add the lower triangle of rows^T rows into the C-ordered ``(d, d)`` array ``into``, dense or sparse.
+    """Add rows^T rows into the C-ordered ``(d, d)`` array ``into``, dense or sparse; at least its lower triangle.
 
-    That is the upper one to BLAS, for which OpenBLAS wakes no second thread where rows are short: that thread would
-    spin and save no time.
+    Short rows go through numpy, which takes a product with the transpose of the same memory for symmetric and brings a
+    BLAS of its own; longer ones are added in place. Their triangle is the upper one to BLAS, for which OpenBLAS wakes
+    no second thread where rows are short: that thread would spin and save no time.
     """
     if isinstance(rows, csr_array):
         _add_sparse_gram(rows, into)
-        return
-    dsyrk(1.0, np.ascontiguousarray(rows).T, beta=1.0, c=into.T, overwrite_c=1)
+    elif len(into) <= _SHORT:
+        into += rows.T @ rows
+    else:
+        dsyrk(1.0, np.ascontiguousarray(rows).T, beta=1.0, c=into.T, overwrite_c=1)
 
 
 def _add_sparse_gram(rows: csr_array, into: NDArray[np.float64]) -> None:
@@ -133,13 +137,11 @@ def _cast_in_place(floats: NDArray[np.float64], whole: NDArray[np.int64]) -> Non
 
 
 def _mirror(lower: NDArray[np.generic], whole: NDArray[np.int64]) -> None:
-    """Write a lower triangle ``(d, d)`` with zeros above it into ``whole``, on both sides; both may be one memory."""
+    """Write the lower triangle of ``(d, d)`` into ``whole``, on both sides of the diagonal; both may be one memory."""
     for start in range(0, len(lower), _SIDE):
         end = start + _SIDE
         strip = lower[start:end, :end].astype(np.int64)
         whole[:start, start:end] = strip[:, :start].T
-        corner = strip[:, start:]
-        diagonal = corner.diagonal().copy()
-        corner += corner.T  # numpy sees the overlap and works on a copy
-        np.fill_diagonal(corner, diagonal)
+        corner = np.tril(strip[:, start:])
+        strip[:, start:] = corner + np.tril(corner, -1).T
         whole[start:end, :end] = strip

@@ -218,8 +218,8 @@ def _taker(rows: Rows, most: int) -> Callable[[NDArray[np.intp]], NDArray[np.gen
 
     Rows of an array go into one memory, which the next call overwrites: fresh memory takes as long as the copy.
     """
-    if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous):  # numpy would copy all rows first
-        return lambda where: dense(rows[where])
+    if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.flags.aligned):
+        return lambda where: dense(rows[where])  # numpy would copy all rows for each tile
     memory = np.empty((most, rows.shape[1]), rows.dtype)
     return lambda where: rows.take(where, axis=0, out=memory[: len(where)], mode="clip")  # "raise" copies once more
 

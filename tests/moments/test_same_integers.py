@@ -16,7 +16,7 @@ from privstats.moments import accumulators, exact_sum, input_validation, sparse_
 from privstats.moments.clip_report import NORM_EDGES, norm_histogram
 from privstats.moments.grid import feature_grid, target_grid
 from privstats.moments.ridge_moments import fold_of_key, grid_key, key_weights
-from privstats.testing import class_schemas, records
+from privstats.testing import class_schemas, records, ridge_schemas
 
 
 def snapped_one_by_one(grid, rows):
@@ -174,3 +174,26 @@ def test_tiles_of_classes_through_one_memory_are_those_of_fresh_arrays(data, cla
     assert [len(rows) for rows, _ in tiles] == [min(16, len(X) - start) for start in range(0, len(X), 16)]
     assert np.array_equal(np.concatenate([X[:0], *(rows for rows, _ in tiles)]), X[order])
     assert np.array_equal(np.concatenate([y[:0], *(labels for _, labels in tiles)]), y[order])
+
+
+@given(data=st.data(), schema=st.one_of(class_schemas(max_features=70), ridge_schemas()))
+def test_products_by_numpy_and_by_scipy_are_the_same_integers(data, schema):
+    X, y = data.draw(records(schema, max_records=30))
+    found = []
+    for columns in (0, 70):  # up to which a row is short
+        with mock.patch.object(exact_sum, "_SHORT", columns), mock.patch.object(exact_sum, "_SIDE", 8):
+            found.append(ps.measure(schema, X, y))
+    assert found[0] == found[1] == ps.measure(schema, X, y)
+
+
+def test_rows_that_numpy_would_copy_whole_for_every_tile_are_taken_one_by_one():
+    memory = np.zeros(8 * 12 + 1, np.uint8)
+    shifted = memory[1:].view(np.float64).reshape(6, 2)
+    shifted[:] = np.arange(12.0).reshape(6, 2) / 16
+    assert shifted.flags.c_contiguous
+    assert not shifted.flags.aligned
+    for rows in (shifted, np.asfortranarray(shifted)):
+        take = input_validation._taker(rows, 6)
+        assert not np.shares_memory(take(np.arange(6)), take(np.arange(6)))
+    schema, y = ps.ClassSchema(2, 2, "NAS", clip_norm=4.0), np.arange(6) % 2
+    assert ps.measure(schema, shifted, y) == ps.measure(schema, shifted.copy(), y)
