@@ -24,16 +24,15 @@ from scipy.special import ndtri
 import privstats as ps
 from privstats.encoding import Ring
 from privstats.randomness import seeded
-from privstats.secagg.prg import add_masks
+from privstats.secagg.prg import TILE, add_masks
 
-__all__ = ["GOALS", "WORKS"]
+__all__ = ["GOALS", "WORKS", "floor_of_masks"]
 
 Pair: TypeAlias = tuple[Callable[[], object], Callable[[], object]]
 """A floor and the work, both ready to be timed."""
 
 _QUICK = 200  # so many times fewer records or samples
 _TILE = 1 << 13
-_MASK_TILE = 1 << 16
 _FOLDS = 5
 
 
@@ -90,29 +89,30 @@ def _noise(sampler: str, sigma: float) -> Callable[[int], Pair]:
 
 
 def _mask(bits: int, masks: int = 20) -> Callable[[int], Pair]:
-    """Masks of entries of so many bits over the least that one takes: a call of AES-GCM and an addition per tile."""
+    """Masks of entries of so many bits over their floor."""
 
     def made(part: int) -> Pair:
         size, seeds = (1 << 20) // part, [os.urandom(32) for _ in range(masks)]
         vector = Ring(((size, bits),)).zeros()
-        return _keystream(size, bits, seeds), lambda: add_masks(vector, plus=seeds)
+        return floor_of_masks(bits, size, masks), lambda: add_masks(vector, plus=seeds)
 
     return made
 
 
-def _keystream(size: int, bits: int, seeds: list[bytes]) -> Callable[[], object]:
-    """As in ``benchmarks.secagg.sessions``, which the checkout on the path may lack."""
-    lane, keys = np.zeros(size, "<u4" if bits <= 32 else "<u8"), [AESGCM(seed) for seed in seeds]
-    zeros, buffer = bytes(lane.itemsize * _MASK_TILE), bytearray(lane.itemsize * _MASK_TILE + 16)
+def floor_of_masks(bits: int, size: int, masks: int = 20) -> Callable[[], object]:
+    """The least that masking can be: one AES-256-GCM call and one numpy addition per tile and mask."""
+    lane, keys = np.zeros(size, "<u4" if bits <= 32 else "<u8"), [AESGCM(os.urandom(32)) for _ in range(masks)]
+    zeros, buffer = bytes(TILE * lane.itemsize), bytearray(TILE * lane.itemsize + 16)
 
     def floor() -> None:
-        for tile, start in enumerate(range(0, size, _MASK_TILE)):
-            entries = lane[start : start + _MASK_TILE]
-            nonce, end = tile.to_bytes(12, "big"), entries.nbytes
-            stream = np.frombuffer(buffer, lane.dtype, len(entries))
+        for tile, start in enumerate(range(0, size, TILE)):
+            part = lane[start : start + TILE]
+            nonce, source = tile.to_bytes(12, "big"), memoryview(zeros)[: part.nbytes]
+            target = memoryview(buffer)[: part.nbytes + 16]
+            stream = np.frombuffer(buffer, lane.dtype, len(part))
             for key in keys:
-                key.encrypt_into(nonce, memoryview(zeros)[:end], None, memoryview(buffer)[: end + 16])
-                np.add(entries, stream, out=entries)
+                key.encrypt_into(nonce, source, None, target)
+                np.add(part, stream, out=part)
 
     return floor
 
@@ -122,7 +122,7 @@ def _noise_share(sigma: float) -> Callable[[int], Pair]:
 
     def made(part: int) -> Pair:
         size, rng = (1 << 20) // part, seeded(0)
-        return _keystream(size, 41, [os.urandom(32)]), lambda: ps.dp.discrete_gaussian(sigma, size, rng)
+        return floor_of_masks(41, size, 1), lambda: ps.dp.discrete_gaussian(sigma, size, rng)
 
     return made
 

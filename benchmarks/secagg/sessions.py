@@ -23,17 +23,17 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import privstats as ps
 from benchmarks.measuring import Row, Rows, Tables, command, least_seconds, results
+from benchmarks.speed_works import floor_of_masks
 from privstats.encoding import Ring
 from privstats.encoding.ring import Group
 from privstats.engines.loopback import Outcome, run
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.machines import Outbox
-from privstats.secagg.prg import TILE, add_masks
+from privstats.secagg.prg import add_masks
 
 T = TypeVar("T")
 GRID = tuple(
@@ -66,31 +66,12 @@ def lane_bytes(ring: Ring) -> int:
     return sum(size * LANES[32 if bits <= 32 else 64].itemsize for size, bits in ring.segments)
 
 
-def floor(bits: int, size: int = 1_000_000, masks: int = 20) -> Callable[[], None]:
-    """The least that masking can be: one AES-256-GCM call and one numpy addition per tile and mask."""
-    lane, keys = np.zeros(size, LANES[bits]), [AESGCM(os.urandom(32)) for _ in range(masks)]
-    zeros = bytes(TILE * lane.itemsize)
-    buffer = bytearray(len(zeros) + 16)
-
-    def once() -> None:
-        for tile, start in enumerate(range(0, size, TILE)):
-            part = lane[start : start + TILE]
-            nonce, source = tile.to_bytes(12, "big"), memoryview(zeros)[: part.nbytes]
-            target = memoryview(buffer)[: part.nbytes + 16]
-            stream = np.frombuffer(buffer, lane.dtype, len(part))
-            for key in keys:
-                key.encrypt_into(nonce, source, None, target)
-                np.add(part, stream, out=part)
-
-    return once
-
-
 def mask_floor(ring: Ring, repeats: int = 5) -> float:
     """Seconds of one mask over a vector at the floor, in lanes of 32 or 64 bits."""
     lanes = Counter[int]()
     for size, bits in ring.segments:
         lanes[32 if bits <= 32 else 64] += size
-    tasks = {str(bits): floor(bits, size, 1) for bits, size in lanes.items()}
+    tasks = {str(bits): floor_of_masks(bits, size, 1) for bits, size in lanes.items()}
     return sum(least_seconds(tasks, repeats, time.process_time).values())
 
 
@@ -101,7 +82,7 @@ def masking(repeats: int, size: int) -> Rows:
         vector = Ring(((size, bits),)).zeros()
         seeds = [os.urandom(32) for _ in range(masks)]
         ours = partial(add_masks, vector, plus=seeds[:10], minus=seeds[10:])
-        best = least_seconds({"floor": floor(bits, size, masks), "ours": ours}, repeats, time.process_time)
+        best = least_seconds({"floor": floor_of_masks(bits, size, masks), "ours": ours}, repeats, time.process_time)
         bare, full = (best[name] / size / masks * 1e9 for name in ("floor", "ours"))
         rows.append({"lane": f"uint{bits}", "floor_ns": bare, "ours_ns": full, "ratio": full / bare, "bar": 1.5})
     return rows

@@ -105,9 +105,8 @@ class ExactSum:
 def add_gram(rows: NDArray[np.float64] | csr_array, into: NDArray[np.float64]) -> None:
     """Add rows^T rows into the C-ordered ``(d, d)`` array ``into``, dense or sparse; at least its lower triangle.
 
-    Short rows go through numpy, which takes a product with the transpose of the same memory for symmetric and brings a
-    BLAS of its own; longer ones are added in place. Their triangle is the upper one to BLAS, for which OpenBLAS wakes
-    no second thread where rows are short: that thread would spin and save no time.
+    Short rows are multiplied by numpy, which knows that a product with the own transpose is symmetric, and whose BLAS
+    may be newer than scipy's; of longer ones scipy adds the lower triangle in place.
     """
     if isinstance(rows, csr_array):
         _add_sparse_gram(rows, into)
