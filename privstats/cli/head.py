@@ -59,6 +59,7 @@ def verify(
     checks = {
         "checksum": "good" if opened.checksum else "none: the file is of a version that had none",
         "promise": str(promise) if promise.covered else f"{NO}{promise}",
+        **({"assumed public": promise.caveat} if promise.caveat else {}),
         "plan": "not asked: give --plan" if plan is None else head_files.against_plan(promise, ps.Plan.read(plan)),
         "release": "not asked: give --release",
         "signature": unasked(opened.signed) if signed_by is None else head_files.against_key(path, signed_by),

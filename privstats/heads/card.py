@@ -107,10 +107,14 @@ def _outputs(head: Any) -> Iterator[str]:
 def _origin(found: Provenance) -> Iterator[str]:
     yield f"**{found}**"
     if found.covered:
+        if found.caveat:
+            yield f"**{found.caveat}**"
         yield (
-            f"That promise bounds everything that the model reveals about any one {found.unit}, to any recipient"
+            f"That promise bounds everything{' else' if found.caveat else ''} that the model reveals about any one "
+            f"{found.unit}, to any recipient"
             f"{' (public records went in, too, which it does not cover)' if found.public else ''}. It "
-            "covers the releases below together; other releases of the same records add to it."
+            "covers the releases below together; other releases of the same records add to it. What the plan says is "
+            "public: columns, classes and bounds."
         )
     else:
         yield "**As far as its file says, no promise covers it: it must stay where the records are.**"

@@ -38,7 +38,7 @@ from privstats.heads.evidence import (
 )
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
-from privstats.heads.private import Labels, PublicRecords, Records, arrays, central, owners_terms, row_count
+from privstats.heads.private import Labels, PublicRecords, Records, RowCount, arrays, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.release_list import OfOneRelease, sources
@@ -233,8 +233,9 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
             grid_bits, max_records: as in the schema and in ``privstats.private_release``.
             centred: release the mean of all rows first, and then the sums of rows centred by it (``Centred``); both
                 together keep the promise. Rows are scaled to norm 1 behind ``transform``, and ``clip_norm`` must be 1.
-            expected_records: n for ``centred``, from public knowledge. If omitted, the number of rows, which is then
-                taken for public (``AssumedPublicWarning`` under ``"add-remove"``).
+            expected_records: n for ``centred``, from public knowledge. If omitted, ``max_records``; without that, the
+                nearest power of two to the number of rows, which is then taken for public (``AssumedPublicWarning``
+                under ``"add-remove"``).
             ledger, dataset: where the release is charged, as in ``privstats.private_release``; it has no default.
                 Several fits on the same records add up, and only a ledger keeps the total; ``ledger="uncharged"`` says
                 that no ledger is kept.
@@ -242,7 +243,8 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         Guarantee:
             The whole head is computed from one release, or both of a ``centred`` course, which together are
             (epsilon, delta)-DP for one record under ``adjacency``. Number and names of the columns are public, the
-            classes unless they are given, and of a ``centred`` course the number of rows likewise.
+            classes unless they are given, and of a ``centred`` course the number of rows to a power of two likewise;
+            ``provenance_.assumed_public`` says which was read off the records.
 
         Attributes set: those of :meth:`fit_release`, and ``release_``, what was released; ``releases_`` of a course.
 
@@ -261,14 +263,13 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         numbered, promise = records.labelled(labels.numbers), central(epsilon, delta, adjacency)
         if not centred:
             self.release_ = numbered.released(schema, promise, max_records, ledger, dataset)
-            return self.fit_release(self.release_, labels.names.tolist())
-        expected = row_count(records, expected_records, adjacency)
-        course = Centred.within(alone(schema, promise, max_records=max_records), expected_records=expected)
+            return self.fit_release(self.release_, labels.names.tolist())._assuming(labels.assumed)
+        rows = RowCount.of(records, expected_records, max_records, adjacency)
+        course = Centred.within(alone(schema, promise, max_records=max_records), expected_records=rows.n)
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
         self.fit_release(self.releases_, labels.names.tolist())  # refuses a second session without a sum
         *_, self.release_ = (each for each in self.releases_ if each is not None)
-        self.provenance_ = msgspec.structs.replace(self.provenance_, course=course.digest)
-        return self
+        return self._assuming(labels.assumed + rows.assumed, course.digest)
 
     def _check_public(self, public: object) -> None:
         if public is not None and not self.uses_public:

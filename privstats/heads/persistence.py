@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from privstats.errors import HeadError, SchemaError
 from privstats.files.envelope import Content, Format, PathLike, Version, whole_content
 from privstats.files.signing import Signer, Verifier
-from privstats.heads.provenance import UNKNOWN, Provenance
+from privstats.heads.provenance import UNKNOWN, Assumed, Provenance
 from privstats.heads.registry import HEADS, head_class
 from privstats.heads.rules import Preprocessing, Rule, rule_of
 from privstats.tables import register
@@ -45,6 +45,11 @@ class Stored:
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         words: str = super().__repr__(N_CHAR_MAX)  # type: ignore[call-arg]  # scikit-learn's, behind this class
         return f"{words} [{self.provenance_}]" if hasattr(self, "provenance_") else words
+
+    def _assuming(self, assumed: tuple[Assumed, ...], course: str | None = None) -> Self:
+        """This head, whose provenance says what a private fit read off the records, and the course that it ran."""
+        self.provenance_ = msgspec.structs.replace(self.provenance_, assumed_public=assumed, course=course)
+        return self
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
         """Write the fitted head whole: safetensors with a JSON manifest in its header.

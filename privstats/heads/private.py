@@ -26,6 +26,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import AssumedPublicWarning, DataError, HeadError
 from privstats.estimates.denoise import public_means
 from privstats.heads.evidence import Array
+from privstats.heads.provenance import Assumed
 from privstats.heads.rules import Preprocessing, as_numpy
 from privstats.moments.arrays import columns_of
 from privstats.moments.input_validation import as_rows, pairs
@@ -38,10 +39,10 @@ __all__ = [
     "Labels",
     "PublicRecords",
     "Records",
+    "RowCount",
     "arrays",
     "central",
     "owners_terms",
-    "row_count",
     "with_intercept",
 ]
 
@@ -160,22 +161,38 @@ def arrays(X: Any, y: Any) -> Records:
     return Records.of(X, y)
 
 
-def row_count(records: Records, expected: int | None, adjacency: Adjacency) -> int:
-    """n of a course: the caller's number, or else the number of rows.
+@dataclass(frozen=True)
+class RowCount:
+    """n of a course, which stands in its plans.
 
-    That number is no secret under ``"replace-one"``, where every data set has as many; under ``"add-remove"`` it
-    reveals whether one record is present, so it is taken for public with a warning.
+    Attributes:
+        n: the number.
+        assumed: ``("rows",)`` where it was read off the records and a promise takes it for public.
     """
-    if expected is not None:
-        return expected
-    if adjacency == "add-remove":
+
+    n: int
+    assumed: tuple[Assumed, ...] = ()
+
+    @classmethod
+    def of(cls, records: Records, expected: int | None, max_records: int | None, adjacency: Adjacency) -> Self:
+        """The caller's number, else the caller's bound, else the nearest power of two to the number of rows.
+
+        The power of two is no promise: where rows are as many as the geometric mean of two powers, one record changes
+        it. Under ``"replace-one"`` every data set has as many; under ``"add-remove"`` it is taken for public with a
+        warning. It is a power because the recipe needs no more, and an exact count tells every single record.
+        """
+        if (stated := max_records if expected is None else expected) is not None:
+            return cls(stated)
+        n = 1 << ((2 * records.count**2).bit_length() - 1) // 2 if records.count else 1
+        if adjacency != "add-remove":
+            return cls(n)
         warnings.warn(
-            "the number of rows was read off X and stands in the plan of every round, so it is taken for public; give "
-            "expected_records=..., a number that does not depend on the records, where it is not",
+            "the number of rows was read off X and stands in the plan of every round, to a power of two, so it is taken"
+            " for public; give expected_records=..., a number that does not depend on the records, where it is not",
             AssumedPublicWarning,
             stacklevel=4,
         )
-    return records.count
+        return cls(n, ("rows",))
 
 
 @dataclass(frozen=True)
@@ -184,9 +201,11 @@ class Labels:
 
     Attributes:
         names: every class once, sorted, in the labels' own type, ``(C,)``.
+        assumed: ``("classes",)`` where they were read off the labels.
     """
 
     names: NDArray[Any]
+    assumed: tuple[Assumed, ...] = ()
 
     @classmethod
     def of(cls, records: Records, classes: Sequence[Any] | None) -> Self:
@@ -212,7 +231,7 @@ class Labels:
             )
         if len(names) < 2:
             raise DataError(f"there must be at least 2 classes, got {len(names)}; give classes=[...] or more records")
-        return cls(names)
+        return cls(names, () if classes is not None else ("classes",))
 
     def schema(
         self, records: Records, statistics: str, transform: Sequence[Transform], clip_norm: float, grid_bits: int

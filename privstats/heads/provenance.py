@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import hypot, inf
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -18,7 +18,12 @@ from privstats.dp.models import Model
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.release import Release
 
-__all__ = ["EXACT", "UNKNOWN", "Provenance"]
+__all__ = ["EXACT", "UNKNOWN", "Assumed", "Provenance"]
+
+Assumed = Literal["classes", "rows"]
+"""What a private fit can read off the records for want of a public value: the list of classes, the number of rows."""
+
+_ASSUMED = {"classes": "the list of classes", "rows": "the number of rows to a power of two"}
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -41,9 +46,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         survivors, clients: parties in the (first) sum, and parties of the plan.
         reproducible: the noise came from a generator that others may know, so there is no promise.
         public: digest of the public records that went in beside the releases; the promise is for the others.
+        assumed_public: what ``fit_private`` read off the records, because the caller gave no public value:
+            ``"classes"`` or ``"rows"``. The promise holds for all else; one record can show in these.
 
     Raises:
-        ValueError: a promise in parts, or out of its bounds.
+        ValueError: a promise in parts, or out of its bounds; or something assumed twice, or without a promise.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), [0, 0, 1, 1] * 5
@@ -67,6 +74,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     clients: int | None = None
     reproducible: bool = False
     public: str | None = None
+    assumed_public: tuple[Assumed, ...] = ()
 
     def __post_init__(self) -> None:
         promise = (self.epsilon, self.delta, self.adjacency, self.unit, self.model)
@@ -74,6 +82,10 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError("only a head that is not exact has epsilon, delta, adjacency, unit and model")
         if self.exact is False and not (None not in promise and _possible(self.epsilon, self.delta)):
             raise ValueError("a promise has a finite epsilon above 0, a delta in [0, 1), adjacency, unit and model")
+        if self.assumed_public and (
+            self.exact is not False or len(set(self.assumed_public)) < len(self.assumed_public)
+        ):
+            raise ValueError("only a head with a promise has assumed_public, each word of it once")
 
     @classmethod
     def of(cls, releases: Sequence[Any], course: str | None = None) -> Provenance:
@@ -114,7 +126,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def beside_exact_rows(self) -> Provenance:
         """The same sources, where exact rows of the site that serves the head went in too: no promise covers it."""
         promise = dict.fromkeys(("epsilon", "delta", "adjacency", "unit", "model"))
-        return msgspec.structs.replace(self, exact=True, **promise)
+        return msgspec.structs.replace(self, exact=True, assumed_public=(), **promise)
 
     @property
     def release(self) -> str | None:
@@ -126,6 +138,16 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """Whether a promise covers the head, so that it may be shown."""
         return self.exact is False and not self.reproducible
 
+    @property
+    def caveat(self) -> str | None:
+        """The sentence on what the promise does not cover; None where nothing was assumed."""
+        if not self.assumed_public:
+            return None
+        return (
+            "The promise does not cover what was read off the records because no public value was given, and where one "
+            f"record can show: {' and '.join(_ASSUMED[each] for each in self.assumed_public)}."
+        )
+
     def tables(self) -> dict[str, Any]:
         """The known facts, as plain values by name."""
         known: dict[str, Any] = msgspec.to_builtins(self)
@@ -134,6 +156,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def tags(self) -> dict[str, str]:
         """The known facts as texts by name, for the tags of a tracking server and the metadata of other formats."""
         known = {name: value for name, value in self.tables().items() if name != "releases"}
+        known["assumed_public"] = ", ".join(self.assumed_public) or None
         known |= {"promise": str(self), "release": self.release}
         return {f"privstats.{name}": _text(value) for name, value in known.items() if value is not None}
 
@@ -146,7 +169,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             return "no promise: its noise came from a generator that others may know"
         law = "" if self.delta else " Laplace"
         promise = f"{self.model}{law} noise, one {self.unit}, {self.adjacency}"
-        return f"epsilon {self.epsilon:.6g} at delta {self.delta:.3g}: {promise}"
+        assumed = "".join(f"; {_ASSUMED[each]} assumed public" for each in self.assumed_public)
+        return f"epsilon {self.epsilon:.6g} at delta {self.delta:.3g}: {promise}{assumed}"
 
 
 UNKNOWN = Provenance()

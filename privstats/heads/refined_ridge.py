@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from msgspec.structs import replace
 from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases, Rounds
@@ -25,7 +24,7 @@ from privstats.estimates import regression
 from privstats.estimates.ridge_recipe import RidgeRecipe
 from privstats.estimates.spectrum import NoisyGram
 from privstats.heads.evidence import Array
-from privstats.heads.private import arrays, central, owners_terms, row_count
+from privstats.heads.private import RowCount, arrays, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
@@ -135,21 +134,22 @@ class RefinedRidge(LinearRegressor):
         """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
 
         Trust: the party that runs this sees the records and adds the noise. The exact sums are not kept. **The number
-        of rows is treated as public** unless ``expected_records`` is given: the recipe depends on it, the noise does
-        not.
+        of rows is treated as public**, to a power of two, unless ``expected_records`` or ``max_records`` is given: the
+        recipe depends on it, the noise does not.
 
         Args:
             X, y: arrays or files, as ``privstats.measure`` takes them; every round reads them again.
             epsilon, delta: the promise for one record, of the first release and all rounds together.
             clip_norm, target_bound, adjacency, transform, grid_bits, max_records, ledger, dataset: as in
                 ``Ridge.fit_private``.
-            expected_records: n, from public knowledge. If omitted, the number of rows, which is then taken for public
-                (``AssumedPublicWarning`` under ``"add-remove"``).
+            expected_records: n, from public knowledge. If omitted, ``max_records``; without that, the nearest power of
+                two to the number of rows, which is then taken for public (``AssumedPublicWarning`` under
+                ``"add-remove"``).
 
         Guarantee:
             The whole head is computed from the releases of one course, which together are (epsilon, delta)-DP for one
-            record under ``adjacency``. Number and names of the columns are public, and the number of rows unless
-            ``expected_records`` is given.
+            record under ``adjacency``. Number and names of the columns are public, and the number of rows to a power of
+            two unless ``expected_records`` or ``max_records`` is given (``provenance_.assumed_public``).
 
         Attributes set: those of :meth:`fit_releases`, and ``releases_``, what was released.
 
@@ -160,11 +160,10 @@ class RefinedRidge(LinearRegressor):
         records = arrays(X, y)
         schema = self._schema(records, transform, clip_norm, target_bound, grid_bits)
         whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
-        course = Rounds.within(whole, self.rounds, expected_records=row_count(records, expected_records, adjacency))
+        rows = RowCount.of(records, expected_records, max_records, adjacency)
+        course = Rounds.within(whole, self.rounds, expected_records=rows.n)
         self.releases_ = private_releases(course, records.X, records.y, ledger=ledger, dataset=dataset)
-        self.fit_releases(self.releases_)
-        self.provenance_ = replace(self.provenance_, course=course.digest)
-        return self
+        return self.fit_releases(self.releases_)._assuming(rows.assumed, course.digest)
 
     def _fit_rows(self, X: Array, y: Array, norm: float) -> Array:
         """The recipe without noise, in real numbers: weights ``(d,)``."""

@@ -33,7 +33,7 @@ from privstats.estimates.shrinkage import Priors, log_priors
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence
-from privstats.heads.private import Labels, arrays, central, owners_terms, row_count
+from privstats.heads.private import Labels, RowCount, arrays, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import present
@@ -184,8 +184,8 @@ class RefinedSoftmax(ClassHead):
         """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
 
         Trust: the party that runs this sees the records and adds the noise. The exact sums are not kept. Rows are
-        scaled to norm 1 behind ``transform``. **The number of rows is treated as public** unless ``expected_records``
-        is given: the recipe depends on it, the noise does not.
+        scaled to norm 1 behind ``transform``. **The number of rows is treated as public**, to a power of two, unless
+        ``expected_records`` or ``max_records`` is given: the recipe depends on it, the noise does not.
 
         Args:
             X, y: arrays or files, as ``privstats.measure`` takes them; every round reads them again.
@@ -194,13 +194,15 @@ class RefinedSoftmax(ClassHead):
             clip_norm: 1, the norm of every row.
             classes, transform, grid_bits, max_records, ledger, dataset: as in :meth:`ClassHead.fit_private`.
             centred: False: its whitened rows gain nothing by a mean first.
-            expected_records: n, from public knowledge. If omitted, the number of rows, which is then taken for public
-                (``AssumedPublicWarning`` under ``"add-remove"``).
+            expected_records: n, from public knowledge. If omitted, ``max_records``; without that, the nearest power of
+                two to the number of rows, which is then taken for public (``AssumedPublicWarning`` under
+                ``"add-remove"``).
 
         Guarantee:
             The whole head is computed from the releases of one course, which together are (epsilon, delta)-DP for one
-            record under ``adjacency``. Number and names of the columns are public, the number of rows unless
-            ``expected_records`` is given, and the classes unless they are given.
+            record under ``adjacency``. Number and names of the columns are public, the number of rows to a power of two
+            unless ``expected_records`` or ``max_records`` is given, and the classes unless they are given;
+            ``provenance_.assumed_public`` says which was read off the records.
 
         Attributes set: those of :meth:`fit_releases`, and ``releases_``, what was released.
 
@@ -214,15 +216,14 @@ class RefinedSoftmax(ClassHead):
         labels = Labels.of(records, classes)
         schema = labels.schema(records, "NAB", maps, clip_norm, grid_bits)
         whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
-        expected = row_count(records, expected_records, adjacency)
+        rows = RowCount.of(records, expected_records, max_records, adjacency)
         course = Rounds.within(
-            whole, self.rounds, expected_records=expected, calibrated=self.calibrated, module=self.module
+            whole, self.rounds, expected_records=rows.n, calibrated=self.calibrated, module=self.module
         )
         numbered = records.labelled(labels.numbers)
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
         self.fit_releases(self.releases_, labels.names.tolist())
-        self.provenance_ = replace(self.provenance_, course=course.digest)
-        return self
+        return self._assuming(labels.assumed + rows.assumed, course.digest)
 
     def _solve(self, evidence: ClassEvidence) -> Rule:
         raise NotImplementedError("rounds need more than the sums of one release; see fit_releases")

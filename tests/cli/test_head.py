@@ -82,6 +82,19 @@ def test_a_head_is_held_against_its_plan_its_release_and_its_maker(run, tmp_path
     assert "not asked: give --signed-by; the file has a signature" in run("verify", "private").stdout
 
 
+@pytest.mark.filterwarnings("ignore::privstats.AssumedPublicWarning")
+def test_a_head_whose_classes_were_read_off_the_records_says_so(run, tmp_path):
+    head = heads.LDA().fit_private(X, Y, ledger="uncharged", **TERMS | {"classes": None})
+    head.save(tmp_path / "assumed")
+    head.release_.save(tmp_path / "its-release")
+    told = run("verify", "assumed", "--release", "its-release").stdout
+    assert "The promise does not cover what was read off the records" in told
+    assert "one record can show: the list of classes" in told
+    assert "good: fitted again" in told
+    assert "The promise does not cover" not in run("verify", "private").stdout
+    assert json.loads(run("show", "assumed", "--json").stdout)["assumed_public"] == ["classes"]
+
+
 def test_what_is_of_another_plan_release_or_maker_is_exit_code_1(run, tmp_path):
     assert "is not signed by the key" in run("verify", "private", "--signed-by", OTHER.public.hex(), code=1).stdout
     again = heads.LDA().fit_private(X, Y, ledger="uncharged", **TERMS | {"epsilon": 1.0})

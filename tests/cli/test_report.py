@@ -3,6 +3,7 @@
 import dataclasses
 from contextlib import nullcontext
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -52,6 +53,11 @@ def test_a_model_is_on_the_page_with_what_is_promised_for_it(privstats, folder):
     page = (folder / "report.html").read_text("utf-8")
     assert "A model made from it" in page
     assert "LDA: epsilon 1 at delta 1e-05: central noise, one record, add-remove." in page
+    assumed = ps.heads.LDA().fit_release(release)
+    assumed.provenance_ = msgspec.structs.replace(assumed.provenance_, assumed_public=("classes",))
+    assumed.save(folder / "head")
+    assert privstats(*words, "--head", "head", "--force", cwd=folder).returncode == 0
+    assert "The promise does not cover what was read off" in (folder / "report.html").read_text("utf-8")
     ps.heads.LDA().fit_release(dataclasses.replace(release, reproducible=True)).save(folder / "head")
     assert privstats(*words, "--head", "head", "--force", cwd=folder).returncode == 1
     assert "A promise is contradicted" in (folder / "report.html").read_text("utf-8")

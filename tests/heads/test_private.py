@@ -6,9 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from privstats import heads
 from privstats.errors import AssumedPublicWarning, DataError, HeadError, LedgerError, PlanError, SchemaError
+from privstats.heads.private import Records, RowCount
 from privstats.heads.registry import HEADS, named
 from privstats.transforms import Centre, ConstantFeature, UnitNorm
 from tests import made
@@ -116,14 +119,69 @@ def test_attack_the_number_of_rows_is_not_read_in_silence_where_a_record_may_be_
 
     with pytest.warns(AssumedPublicWarning, match="number of rows was read off X"):
         shown = plans()
+    assert shown.expected_records == 512, "a power of two, not 600"
     with pytest.warns(AssumedPublicWarning):
-        assert plans(1) != shown
+        assert plans(1) == shown
+    with pytest.warns(AssumedPublicWarning):
+        assert plans(300) != shown
     with warnings.catch_warnings():
         warnings.simplefilter("error", AssumedPublicWarning)
         assert plans(expected_records=600) == plans(1, expected_records=600)
+        assert plans(max_records=900) == plans(1, max_records=900) == plans(expected_records=900)
         plans(adjacency="replace-one")  # which promises nothing about the number
         with pytest.raises(PlanError, match="expected_records"):
             plans(expected_records=0)
+
+
+@given(st.integers(1, 1 << 30))
+def test_the_power_of_two_that_stands_for_the_rows_is_within_a_factor_of_the_root_of_two(n):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumedPublicWarning)
+        power = RowCount.of(
+            Records(np.empty(0), None, (np.broadcast_to(0.0, (n, 1)), None)), None, None, "add-remove"
+        ).n
+    assert power & (power - 1) == 0
+    assert n**2 <= 2 * power**2 <= 4 * n**2
+
+
+@pytest.mark.parametrize(
+    ("name", "terms", "assumed"),
+    [
+        ("LDA", {"classes": None}, ("classes",)),
+        ("LDA", {}, ()),
+        ("LDA", {"centred": True, "clip_norm": 1.0}, ("rows",)),
+        ("LDA", {"centred": True, "clip_norm": 1.0, "classes": None, "max_records": 700}, ("classes",)),
+        ("RefinedSoftmax", {"clip_norm": 1.0, "classes": None}, ("classes", "rows")),
+        ("RefinedSoftmax", {"clip_norm": 1.0, "expected_records": 600}, ()),
+        ("RefinedSoftmax", {"clip_norm": 1.0, "adjacency": "replace-one"}, ()),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::privstats.AssumedPublicWarning")
+def test_a_head_says_which_of_its_public_values_were_read_off_the_records(name, terms, assumed, records, tmp_path):
+    head = quick(name).set_params(**{"rounds": 1} if name == "RefinedSoftmax" else {})
+    private(head, *records, **terms)
+    found = head.provenance_
+    assert found.assumed_public == assumed
+    assert ("assumed public" in str(found)) is bool(assumed)
+    assert found.tags().get("privstats.assumed_public") == (", ".join(assumed) or None)
+    card = head.card()
+    assert ("bounds everything else" in card) is bool(assumed)
+    assert ("the list of classes" in card) is ("classes" in assumed)
+    assert ("the number of rows to a power of two" in card) is ("rows" in assumed)
+    head.save(tmp_path / "head")
+    assert heads.load(tmp_path / "head").provenance_ == found
+    again = type(head)(**head.get_params()).fit(*records)
+    assert again.provenance_.assumed_public == ()
+
+
+@pytest.mark.filterwarnings("ignore::privstats.AssumedPublicWarning")
+def test_a_regression_says_that_its_rows_were_counted(records):
+    X, _ = records
+    refined = heads.RefinedRidge(rounds=1)
+    assert ridge(X, X[:, 0], refined).provenance_.assumed_public == ("rows",)
+    assert ridge(X, X[:, 0], refined, expected_records=600).provenance_.assumed_public == ()
+    assert ridge(X, X[:, 0]).provenance_.assumed_public == ()
 
 
 def test_nothing_warns_where_classes_are_given(records):

@@ -206,6 +206,9 @@ PRIVATE = {"exact": False, "model": "central", "unit": "record", **PROMISE}
         {"exact": True, "epsilon": 1.0},
         {"epsilon": 1.0},
         {"exact": False},
+        {"exact": True, "assumed_public": ("classes",)},
+        {"assumed_public": ("rows",)},
+        {**PRIVATE, "assumed_public": ("rows", "rows")},
     ],
 )
 def test_attack_half_a_promise_is_none(said, tmp_path):
@@ -216,7 +219,16 @@ def test_attack_half_a_promise_is_none(said, tmp_path):
         heads.load(tmp_path / "head")
 
 
-@pytest.mark.parametrize("said", [{"adjacency": "swap"}, {"unit": "family"}, {"model": "trusted"}, {"boast": 1}])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"adjacency": "swap"},
+        {"unit": "family"},
+        {"model": "trusted"},
+        {"boast": 1},
+        {"assumed_public": ("nothing",)},
+    ],
+)
 def test_attack_words_that_no_promise_has_are_refused(said, tmp_path):
     forged(tmp_path / "head", {**PRIVATE, **said})
     with pytest.raises(HeadError, match="damaged"):

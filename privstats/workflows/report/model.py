@@ -52,7 +52,8 @@ def model_finding(head: Any, plan: Plan) -> Finding:
         summary=f"{type(head).__name__}: {found}.",
         tables=[Table("the model", ("what", "as its file says"), rows, words=True)],
         notes=[
-            "Only a signature on the model's file keeps somebody from writing this; `privstats head verify` checks it."
+            *([found.caveat] if found.caveat else []),
+            "Only a signature on the model's file keeps somebody from writing this; `privstats head verify` checks it.",
         ],
         violated=plan.noise is not None and not found.covered,
     )
