@@ -27,7 +27,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import read_whole, write_new
 
-__all__ = ["MOST_DAYS", "check_authority", "check_node_key", "write_certificates", "write_node_key"]
+__all__ = ["MOST_DAYS", "check_node_key", "write_certificates", "write_node_key"]
 
 MOST_DAYS = 825
 """The longest lifetime of a server's certificate: some TLS libraries refuse longer ones."""
@@ -94,18 +94,6 @@ def write_node_key(path: Path) -> Path:
     write_new(path, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
     write_new(public, key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b"\n")
     return public
-
-
-def check_authority(path: Path) -> None:
-    """Refuse a file without a certificate, which Flower would find out in a traceback of each attempt to connect.
-
-    Raises:
-        PrivstatsError: the file cannot be read, or holds no PEM certificate.
-    """
-    try:
-        x509.load_pem_x509_certificates(read_whole(path, PrivstatsError, "privstats flower certificates"))
-    except ValueError:
-        raise PrivstatsError(f"{path} is no certificate: ask the coordinator for ca.pem") from None
 
 
 def check_node_key(path: Path) -> None:

@@ -16,13 +16,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
 import tomli_w
 
 from privstats.engines.flower import doors, entrypoint_guard, fork_server
-from privstats.engines.flower.certificates import check_authority, check_node_key
+from privstats.engines.flower.certificate_checks import SOON, check_authority, check_served, check_shown, days_left
+from privstats.engines.flower.certificates import check_node_key
 from privstats.engines.flower.pauses import BELL, IDLE, IDLE_SECONDS, Bell
 from privstats.engines.network.metrics import metrics_served
 from privstats.engines.network.supervision import supervised
@@ -51,7 +53,10 @@ _TURNED_AWAY = (
     '"flwr supernode register"'
 )
 _CLOCK = "the SuperLink ended our connection without a reason: set this machine's clock (at most 5 s ahead)"
-_CERTIFICATE = "the SuperLink's certificate is not one of --root-certificates: ask the coordinator for ca.pem"
+_TLS = (
+    "the TLS handshake with the SuperLink failed, and its certificate is none that we would refuse: does a proxy stand "
+    "between us? Its own words are above"
+)
 _LOST = "the node has ended; starting it again"
 
 Say = Callable[[str], None]
@@ -65,13 +70,13 @@ class Ending:
         code: the exit code.
         online: whether the SuperLink had given it an id.
         refused: whether the SuperLink refused it explicitly.
-        bad_certificate: whether it did not trust the SuperLink's certificate.
+        bad_tls: whether its TLS handshake with the SuperLink failed.
     """
 
     code: int
     online: bool = False
     refused: bool = False
-    bad_certificate: bool = False
+    bad_tls: bool = False
 
 
 def next_step(ending: Ending) -> tuple[bool, str]:
@@ -82,8 +87,8 @@ def next_step(ending: Ending) -> tuple[bool, str]:
         return True, _LOST
     if ending.code == 0:
         return False, _CLOCK
-    if ending.bad_certificate:
-        return False, _CERTIFICATE
+    if ending.bad_tls:
+        return False, _TLS
     return False, f"flower-supernode ended with exit code {ending.code}: its own words are above"
 
 
@@ -122,7 +127,8 @@ def join(
     Raises:
         InUseError: another process has joined with this folder.
         PrivstatsError: another version of Flower is installed, a file is missing, or no certificate or key, or
-            Flower cannot take a path.
+            Flower cannot take a path; or the certificate of ``root_certificates``, or of the SuperLink, is not valid
+            today, or does not fit the other.
     """
     require_posix("privstats flower join")
     entrypoint_guard.check_version()
@@ -130,7 +136,12 @@ def join(
         raise PrivstatsError(f"--idle-seconds must be {_LEAST_IDLE:g} to {_MOST_IDLE:g}, not {idle_seconds:g}")
     if not home.is_dir():
         raise PrivstatsError(f"there is no folder {home}")
-    with supervised(home, "joined", superlink) as connected, metrics_served(home, metrics_port):
+    for what, path in (("root certificates", root_certificates), ("node key", key)):
+        _must_exist(what, path)
+    check_node_key(key)
+    end = check_authority(root_certificates)
+    _say_soon(say, str(root_certificates), end)
+    with supervised(home, "joined", superlink, end) as connected, metrics_served(home, metrics_port):
         return _joined(home.resolve(), superlink, root_certificates, key, idle_seconds, say, connected)
 
 
@@ -143,10 +154,6 @@ def _joined(
     say: Say,
     connected: Callable[[bool], None],
 ) -> int:
-    for what, path in (("root certificates", root_certificates), ("node key", key)):
-        _must_exist(what, path)
-    check_authority(root_certificates)
-    check_node_key(key)
     environment = {**_environment(home, "flwr-clientapp"), IDLE: str(idle_seconds)}
     words = [
         *entrypoint_guard.command("flower-supernode"),
@@ -154,16 +161,23 @@ def _joined(
         *("--auth-supernode-private-key", str(key.resolve())),
         *("--node-config", f"privstats-home={_quoted(home)}"),
     ]
+    shown = check_shown(superlink, root_certificates)
+    if shown is not None:
+        _say_soon(say, f"the certificate that {superlink} shows", shown)
     with _sigterm_is_ctrl_c(), Bell(Path(environment["FLWR_HOME"]) / "bell").hung() as bell:
-        return _keep(
-            lambda: _watch(
+
+        def start() -> Ending | None:
+            ending = _watch(
                 [*words, "--port", str(_free_port())],
                 {**environment, BELL: str(bell.path)},
                 unanswered=lambda: say(no_answer(superlink)),
                 connected=connected,
-            ),
-            say,
-        )
+            )
+            if ending is not None and ending.bad_tls:
+                check_shown(superlink, root_certificates)  # it may have ended since, and names its reason
+            return ending
+
+        return _keep(start, say)
 
 
 def _keep(start: Callable[[], Ending | None], say: Say, sleep: Callable[[float], None] = time.sleep) -> int:
@@ -207,7 +221,8 @@ def serve(
     Raises:
         InUseError: another process serves this folder.
         PrivstatsError: another version of Flower is installed, a file is missing, the address is invalid, or both
-            interfaces have one port.
+            interfaces have one port; or parties would refuse the certificates: see
+            :func:`~privstats.engines.flower.certificate_checks.check_served`.
     """
     require_posix("privstats flower serve")
     entrypoint_guard.check_version()
@@ -219,6 +234,8 @@ def serve(
         raise PrivstatsError(
             f"the control port must be up to 65535, and another than the one for parties, {port}: give --control-port"
         )
+    end = check_served(certificates)
+    _say_soon(say, f"the certificate in {certificates}", end)
     own = {"PRIVSTATS_HOME": str(home), doors.FLEET_ADDRESS: address}
     environment = {**_environment(home, "flwr-serverapp"), **own}
     connection = home.parent.name if home.parent.name not in ("", "default") else "study"  # Flower's own word
@@ -232,7 +249,7 @@ def serve(
         *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
         *("--database", f"{environment['FLWR_HOME']}/superlink.db"),  # else a restart would lose all nodes
     ]
-    with supervised(home, "served", address), metrics_served(home, metrics_port), _sigterm_is_ctrl_c():
+    with supervised(home, "served", address, end), metrics_served(home, metrics_port), _sigterm_is_ctrl_c():
         ending = _watch(words, environment)
     return 0 if ending is None else ending.code
 
@@ -251,8 +268,17 @@ def _sigterm_is_ctrl_c() -> Iterator[None]:
 
 
 def _must_exist(what: str, path: Path) -> None:
-    if not path.is_file():
+    try:
+        missing = not path.is_file()
+    except OSError as error:  # of a folder that may not be looked into
+        raise PrivstatsError(f"cannot read {path}: {error.strerror}") from None
+    if missing:
         raise PrivstatsError(f"there is no {what} at {path}; give a PEM file")
+
+
+def _say_soon(say: Say, what: str, end: datetime) -> None:
+    if end - datetime.now(UTC) < SOON:
+        say(f"{what} ends on {end:%Y-%m-%d}, in {days_left(end)} days: new ones must be at every party before")
 
 
 def _quoted(home: Path) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +33,7 @@ from privstats.system import is_locked
 __all__ = ["FolderStatus", "HomeStatus", "HostStatus", "status_of"]
 
 _CONNECT_SECONDS = 2.0
+_DAY = 86_400.0
 _WHY = {
     ASKED: "was asked and has not answered",
     OFFLINE: "is offline",
@@ -79,6 +81,7 @@ class HostStatus:
             "role": "server",
             **_documents(self.documents),
             "served": _held(self.held),
+            **_certificate(self.held),
             "session": self._session,
             "rounds_ended": len(self.ended),
             "rounds": self.documents.course.most,
@@ -177,6 +180,7 @@ class HomeStatus:
             "place": "none: identity.pem is not on roster.toml" if place is None else _called(self.documents, place),
             **_documents(self.documents),
             "joined": _held(self.held),
+            **_certificate(self.held),
             "connected": self.held is not None and self.held.connected,
             "round": max(status.place, 0),
             **({"step": status.step} if status.step else {}),
@@ -255,6 +259,13 @@ def _called(documents: FolderDocuments, place: int) -> str:
 
 def _held(held: Supervision | None) -> str:
     return "no" if held is None else f"by process {held.process} since {_time(held.since)}, {held.address}"
+
+
+def _certificate(held: Supervision | None) -> dict[str, Any]:
+    if held is None or not held.certificate_ends:
+        return {}
+    days = (held.certificate_ends - time.time()) // _DAY
+    return {"certificate_ends": _time(held.certificate_ends), "certificate_days_left": int(days)}
 
 
 def _why(why: str) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from privstats.engines.network.folder_status import HomeStatus, HostStatus, status_of
 from privstats.engines.network.status_file import PartyStatus, ServerStatus
+from privstats.engines.network.supervision import Supervision
 from privstats.errors import PrivstatsError
 
 __all__ = ["exposition", "metrics_served"]
@@ -31,13 +32,14 @@ def exposition(home: Path, now: Callable[[], float] = time.time) -> str:
         PrivstatsError: as for :func:`status_of`.
     """
     found = status_of(home)
-    lines = _host(found, now()) if isinstance(found, HostStatus) else _home(found)
+    lines = _host(found, now()) if isinstance(found, HostStatus) else _home(found, now())
     return "".join(f"{line}\n" for line in lines)
 
 
 def _host(found: HostStatus, now: float) -> Iterator[str]:
     status = found.status or ServerStatus("", 0, 0, 0.0)
     yield from _gauge("up", "Whether serve runs.", found.alive)
+    yield from _certificate(found.held, now)
     yield from _gauge("session_running", "Whether a process carries the session now.", found.running)
     yield from _gauge("rounds_ended", "Rounds of the course that have ended.", len(found.ended))
     waits = now - status.since if status.step else 0.0
@@ -50,13 +52,20 @@ def _host(found: HostStatus, now: float) -> Iterator[str]:
     yield from _both(status, *(sum(getattr(each, name) for each in status.closed) for name in ("received", "sent")))
 
 
-def _home(found: HomeStatus) -> Iterator[str]:
+def _home(found: HomeStatus, now: float) -> Iterator[str]:
     status = found.status or PartyStatus("", 0.0)
     yield from _gauge("up", "Whether join runs.", found.alive)
+    yield from _certificate(found.held, now)
     yield from _gauge("connected", "Whether the node is connected.", found.held is not None and found.held.connected)
     yield from _family("answers_total", "counter", "Messages that were answered.", {"": status.answers})
     yield from _gauge("last_answer_timestamp_seconds", "Time of the last answer.", status.updated)
     yield from _both(status, 0, 0)
+
+
+def _certificate(held: Supervision | None, now: float) -> Iterator[str]:
+    if held is not None and held.certificate_ends:
+        days = (held.certificate_ends - now) / 86_400
+        yield from _gauge("certificate_days_left", "Days until the TLS certificates of this process end.", days)
 
 
 def _both(status: ServerStatus | PartyStatus, received: int, sent: int) -> Iterator[str]:

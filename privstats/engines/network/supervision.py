@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -33,23 +34,28 @@ class Supervision(msgspec.Struct, frozen=True):
         since: the time at which it began (Unix).
         address: ``HOST:PORT``, of the server that a party has joined, or on which parties reach this one.
         connected: whether a party's node is connected, as far as the node has said.
+        certificate_ends: the time at which the TLS certificates end that the process was given (Unix); 0 without them.
     """
 
     process: int
     since: float
     address: str
     connected: bool = False
+    certificate_ends: float = 0.0
 
 
 @contextmanager
-def supervised(home: Path, task: Task, address: str) -> Iterator[Callable[[bool], None]]:
+def supervised(
+    home: Path, task: Task, address: str, certificate_ends: datetime | None = None
+) -> Iterator[Callable[[bool], None]]:
     """Keep a folder to this process in the block; the block's value keeps whether the node is connected.
 
     Raises:
         InUseError: another process has the folder.
         PrivstatsError: the folder cannot be written.
     """
-    place, own = _lock_of(home, task), Supervision(os.getpid(), time.time(), address)
+    ends = 0.0 if certificate_ends is None else certificate_ends.timestamp()
+    place, own = _lock_of(home, task), Supervision(os.getpid(), time.time(), address, certificate_ends=ends)
     try:
         handle = lock(place)
     except BlockingIOError:

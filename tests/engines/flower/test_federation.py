@@ -115,7 +115,10 @@ def three_are_not_let_in(federation, outsiders):
     said = federation.outsiders(*outsiders)
     assert "the SuperLink still holds our last connection; trying again" in said["unknown"]
     assert "set this machine's clock (at most 5 s ahead)" in said["late"]
-    assert "the SuperLink's certificate is not one of --root-certificates" in said["deceived"]
+    assert (
+        f"is not signed by {federation.place}/others/ca.pem: ask the coordinator for the ca.pem of that server"
+        in said["deceived"]
+    )
 
 
 def nothing_fails(federation, app):

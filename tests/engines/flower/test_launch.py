@@ -10,6 +10,7 @@ import threading
 import time
 import tomllib
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,10 @@ from flwr.common.config import parse_config_args
 from privstats.engines.flower import entrypoint_guard, launch
 from privstats.engines.flower.certificates import write_certificates, write_node_key
 from privstats.engines.flower.launch import Ending, next_step
+from privstats.engines.network.supervision import supervision
 from privstats.errors import InUseError, PrivstatsError
 from privstats.secagg import Identity
+from tests.engines.flower.tls import showing
 
 REFUSED = "print('[code: 2004] Failed to activate SuperNode'); raise SystemExit(1)"
 RETRYING = "print('WARNING : Connection attempt failed, retrying in 1.77 seconds', flush=True)"
@@ -38,7 +41,7 @@ def home(tmp_path):
 @pytest.fixture
 def given(tmp_path):
     """What ``join`` is given besides the folder."""
-    write_certificates(tmp_path / "tls", ["ulm.example"], days=1)
+    write_certificates(tmp_path / "tls", ["ulm.example"], days=100)
     write_node_key(tmp_path / "node")
     return {"superlink": "127.0.0.1:8000", "root_certificates": tmp_path / "tls" / "ca.pem", "key": tmp_path / "node"}
 
@@ -61,9 +64,10 @@ class TestNextStep:
             (Ending(0, online=True), True, "the node has ended; starting it again"),
             (Ending(-9, online=True), True, "the node has ended; starting it again"),
             (
-                Ending(1, bad_certificate=True),
+                Ending(1, bad_tls=True),
                 False,
-                "the SuperLink's certificate is not one of --root-certificates: ask the coordinator for ca.pem",
+                "the TLS handshake with the SuperLink failed, and its certificate is none that we would refuse: does a "
+                "proxy stand between us? Its own words are above",
             ),
             (Ending(2), False, "flower-supernode ended with exit code 2: its own words are above"),
         ],
@@ -173,6 +177,47 @@ class TestJoin:
             launch.join(home, **{**given, "root_certificates": tmp_path / other})
         assert started == []
 
+    def test_a_certificate_that_is_refused_starts_no_node(self, home, given, tmp_path, monkeypatch):
+        started = programs(monkeypatch, "raise SystemExit(3)")
+        long_ago = datetime.now(UTC) - timedelta(days=12)
+        write_certificates(tmp_path / "old", ["127.0.0.1"], days=10, now=long_ago)
+        with showing(tmp_path / "old") as superlink, pytest.raises(PrivstatsError, match="shows ended on 20"):
+            launch.join(home, **{**given, "superlink": superlink})
+        assert started == []
+
+    def test_a_handshake_that_fails_while_it_is_joined_is_looked_into(self, home, given, tmp_path, monkeypatch):
+        started = programs(monkeypatch, "print('ERROR : SSL/TLS handshake error detected.'); raise SystemExit(1)")
+        said = []
+        assert launch.join(home, **given, say=said.append) == 1
+        assert said == [next_step(Ending(1, bad_tls=True))[1]]
+        answers = iter((None, PrivstatsError("ended on that day")))
+
+        def shown(*_):
+            if isinstance(answer := next(answers), PrivstatsError):
+                raise answer
+
+        monkeypatch.setattr(launch, "check_shown", shown)
+        with pytest.raises(PrivstatsError, match="ended on that day"):
+            launch.join(home, **given, say=said.append)
+        assert len(started) == 2
+
+    def test_the_end_of_ca_pem_is_in_its_standing_and_said_a_month_before(self, home, given, tmp_path, monkeypatch):
+        ends, said = [], []
+        monkeypatch.setattr(
+            launch, "_watch", lambda *_, **__: ends.append(supervision(home, "joined").certificate_ends)
+        )
+        launch.join(home, **given, say=said.append)
+        assert said == []
+        write_certificates(tmp_path / "soon", ["ulm.example"], days=20)
+        with showing(tmp_path / "soon") as superlink:
+            more = {"root_certificates": tmp_path / "soon" / "ca.pem", "superlink": superlink}
+            launch.join(home, **{**given, **more}, say=said.append)
+        assert [round((end - time.time()) / 86_400) for end in ends] == [100, 20]
+        assert [sentence.partition(" ends on ")[0] for sentence in said] == [
+            str(tmp_path / "soon" / "ca.pem"),
+            f"the certificate that {superlink} shows",
+        ]
+
     @pytest.mark.parametrize("other", ["identity.pem", "node.pub", "tls/ca.pem", "ed25519"])
     def test_a_key_that_is_no_nodes_is_refused_before_flower_starts(self, home, given, tmp_path, monkeypatch, other):
         started = programs(monkeypatch, "raise SystemExit(3)")
@@ -255,11 +300,8 @@ class TestKeep:
 class TestServe:
     @pytest.fixture
     def certificates(self, tmp_path):
-        folder = tmp_path / "certificates"
-        folder.mkdir()
-        for name in ("ca.pem", "server.pem", "server.key"):
-            (folder / name).write_text("")
-        return folder
+        write_certificates(tmp_path / "certificates", ["ulm.example"], days=100)
+        return tmp_path / "certificates"
 
     def test_it_is_started_with_tls_and_node_authentication(self, home, certificates, monkeypatch):
         started = programs(monkeypatch, "raise SystemExit(7)")
@@ -310,6 +352,28 @@ class TestServe:
         (certificates / name).unlink()
         with pytest.raises(PrivstatsError, match=f"there is no {name} at"):
             launch.serve(home, certificates=certificates, address="127.0.0.1:8000")
+
+    def test_certificates_that_parties_would_refuse_start_nothing(self, home, tmp_path, monkeypatch):
+        started = programs(monkeypatch, "")
+        long_ago = datetime.now(UTC) - timedelta(days=12)
+        write_certificates(tmp_path / "old", ["ulm.example"], days=10, now=long_ago)
+        with pytest.raises(PrivstatsError, match=rf"old/ca\.pem ended on {long_ago + timedelta(days=10):%Y-%m-%d}"):
+            launch.serve(home, certificates=tmp_path / "old", address="127.0.0.1:8123")
+        assert started == []
+        assert not list(home.iterdir())
+
+    def test_the_end_of_its_certificates_is_in_its_standing_and_said_a_month_before(
+        self, home, certificates, tmp_path, monkeypatch
+    ):
+        ends, said = [], []
+        monkeypatch.setattr(launch, "_watch", lambda *_: ends.append(supervision(home, "served").certificate_ends))
+        launch.serve(home, certificates=certificates, address="127.0.0.1:8123", say=said.append)
+        assert len(said) == 1
+        write_certificates(tmp_path / "soon", ["ulm.example"], days=20)
+        launch.serve(home, certificates=tmp_path / "soon", address="127.0.0.1:8123", say=said.append)
+        assert [round((end - time.time()) / 86_400) for end in ends] == [100, 20]
+        assert said[1].startswith(f"the certificate in {tmp_path / 'soon'} ends on ")
+        assert said[1].endswith(", in 19 days: new ones must be at every party before")
 
     @pytest.mark.parametrize("address", ["8000", ":8000", "host", "host:", "host:0", "host:65536", "host:http"])
     def test_an_address_that_is_none_is_named(self, home, certificates, address):

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from importlib import metadata
 from pathlib import Path
 
@@ -16,6 +17,8 @@ import pytest
 import privstats as ps
 from privstats.course import write
 from privstats.engines.flower import entrypoint_guard, launch
+from privstats.engines.flower.certificate_checks import check_authority, check_served, check_shown
+from privstats.engines.flower.certificates import write_certificates
 from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.client_file import left_by
 from privstats.engines.journal.lock import held
@@ -30,6 +33,7 @@ from privstats.errors import AggregationError, InUseError, PrivstatsError
 from privstats.secagg import Identity
 from tests import made
 from tests.course.cases import rounds
+from tests.engines.flower.tls import showing
 from tests.engines.network.courses.study import DATASET, CourseStudy, another_weight, course_study
 from tests.engines.network.fake import FolderNet, study_of
 
@@ -37,7 +41,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "between_machines.md"
 VARIES = (
     (r"\b[0-9a-f]{8}\.\.\.", "#..."),
     (r"sessions/[0-9a-f]{32}", "sessions/#..."),
-    (r"on 20\d\d-\d\d-\d\d", "on #"),
+    (r"(on|is) 20\d\d-\d\d-\d\d", r"\1 #"),
+    (r"127\.0\.0\.1:\d+", "coordinator.example:8000"),
     (r"give-up \S+/study/host", "give-up #"),
 )
 MARY = 103  # St. Mary's node, at place 3
@@ -267,8 +272,39 @@ def clock_off(place: Path, patch) -> Said:
     return [], [launch.next_step(launch.Ending(0))[1]]
 
 
+def certificates_ended(place: Path, patch) -> Said:
+    patch.chdir(place)
+    write_certificates(Path("certificates"), ["127.0.0.1"], days=10, now=datetime.now(UTC) - timedelta(days=12))
+    shutil.copy("certificates/ca.pem", "ca.pem")
+    return refusals(lambda: check_served(Path("certificates")), lambda: check_authority(Path("ca.pem")))
+
+
+def the_servers_own_has_ended(place: Path, patch) -> Said:
+    certificates_ended(place, patch)
+    write_certificates(Path("new"), ["127.0.0.1"], days=10)
+    shutil.copy("new/ca.pem", "ca.pem")
+    shutil.copy("new/ca.pem", "certificates/ca.pem")
+    with showing(Path("certificates")) as superlink:
+        return refusals(lambda: check_served(Path("certificates")), lambda: check_shown(superlink, Path("ca.pem")))
+
+
 def another_certificate(place: Path, patch) -> Said:
-    return [], [launch.next_step(launch.Ending(1, bad_certificate=True))[1]]
+    patch.chdir(place)
+    for name in ("certificates", "other"):
+        write_certificates(Path(name), ["127.0.0.1"], days=10)
+    shutil.copy("other/ca.pem", "ca.pem")
+    shutil.copy("other/ca.pem", "certificates/ca.pem")
+    with showing(Path("certificates")) as superlink:
+        return refusals(lambda: check_served(Path("certificates")), lambda: check_shown(superlink, Path("ca.pem")))
+
+
+def refusals(*checks: Callable[[], object]) -> Said:
+    said: list[list[str]] = []
+    for check in checks:
+        with pytest.raises(PrivstatsError) as refused:
+            check()
+        said.append([str(refused.value)])
+    return said[0], said[1]
 
 
 def node_restarted_too_early(place: Path, patch) -> Said:
@@ -437,6 +473,8 @@ PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
     "the host's folder was put back from a backup": the_hosts_folder_was_put_back,
     "wrong host or port, or serve does not run": wrong_host_or_port,
     "clock off": clock_off,
+    "the certificates have ended": certificates_ended,
+    "the server's own has ended, as under an authority of yours": the_servers_own_has_ended,
     "another certificate": another_certificate,
     "node restarted too early": node_restarted_too_early,
     "node not registered": node_not_registered,

@@ -7,6 +7,7 @@ import re
 import socket
 import urllib.error
 import urllib.request
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from privstats.cli.ledger import history
 from privstats.engines.network.folder_status import status_of
 from privstats.engines.network.metrics import exposition, metrics_served
 from privstats.engines.network.status_file import PartyStatus, ServerStatus, read_status
-from privstats.engines.network.supervision import supervised
+from privstats.engines.network.supervision import Task, supervised
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.jsonable import json_text
 from tests.engines.network.courses.study import course_study
@@ -194,6 +195,32 @@ class TestHealth:
                 assert (status_of(home).alive, status_of(home).ready) == (True, True)
         with supervised(home, "served", address):
             assert (status_of(home).alive, status_of(home).ready) == (True, False)
+
+
+class TestCertificate:
+    @pytest.mark.parametrize(("task", "days"), [("served", 40), ("joined", 40), ("joined", -3)])
+    def test_its_days_are_told_while_a_process_uses_it(self, tmp_path: Path, task: Task, days: int) -> None:
+        study = study_of(tmp_path)
+        home = study.host if task == "served" else study.home(0)
+        end = datetime.now(UTC) + timedelta(days=days, hours=1)
+        with supervised(home, task, "host:8000", end):
+            told = facts(home)
+            assert told["certificate_ends"] == end.isoformat(timespec="seconds")
+            assert told["certificate_days_left"] == days
+            (line,) = [
+                line for line in exposition(home).splitlines() if line.startswith("privstats_certificate_days_left ")
+            ]
+            assert re.fullmatch(LINE, line)
+            assert days < float(line.split()[1]) < days + 1 / 20
+        assert "certificate_ends" not in facts(home)
+        assert "certificate" not in exposition(home)
+
+    def test_what_an_older_version_wrote_beside_its_lock_is_read(self, tmp_path: Path) -> None:
+        home = study_of(tmp_path).home(0)
+        with supervised(home, "joined", "host:8000"):
+            (home / ".joined").write_text('{"process":1,"since":0.5,"address":"host:8000","connected":true}')
+            assert status_of(home).ready
+            assert "certificate_ends" not in facts(home)
 
 
 class TestMetrics:
