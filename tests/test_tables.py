@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ import typer
 import typer.main
 
 import threat_models.attack as attack_table
-from privstats import heads
+from privstats import heads, plug_ins
 from privstats.cli import main as command_line
 from privstats.course.mechanisms import MECHANISMS
 from privstats.dp.models import MODELS
@@ -126,7 +126,7 @@ def test_a_second_command_of_a_name_is_refused_in_one_sentence(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     brought = [EntryPoint("audit", "threat_models.cli:audit", MAIN._GROUP), EntryPoint(name, "other:app", MAIN._GROUP)]
-    monkeypatch.setattr(MAIN, "entry_points", lambda group: brought)
+    monkeypatch.setattr(MAIN, "announced", lambda group: brought)
     monkeypatch.setattr("sys.argv", ["privstats", name, "--help"])
     with pytest.raises(SystemExit) as ending:
         command_line()
@@ -138,12 +138,12 @@ def test_a_second_command_of_a_name_is_refused_in_one_sentence(
 
 def test_a_command_that_is_announced_twice_alike_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     twice = [EntryPoint("audit", "threat_models.cli:audit", MAIN._GROUP)] * 2
-    monkeypatch.setattr(MAIN, "entry_points", lambda group: twice)
+    monkeypatch.setattr(plug_ins, "_every", lambda: EntryPoints(twice))
     assert list(MAIN._entries())[-1] == "audit"
 
 
 def test_a_second_finder_of_a_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     brought = [EntryPoint("audit", value, findings.GROUP) for value in ("one:finder", "two:finder")]
-    monkeypatch.setattr(findings, "entry_points", lambda group, name: brought)
+    monkeypatch.setattr(findings, "announced", lambda group: brought)
     with pytest.raises(PrivstatsError, match="two finders are called 'audit'"):
         findings.finder("audit")

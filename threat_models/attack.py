@@ -1,16 +1,19 @@
 """The interface of an attack: a name, a goal, its requirements, and one function from a view to a guess.
 
 An attack is one file in ``attacks/``: a subclass registers itself under its name, as a transform does under its kind.
-It never receives a world, never scores itself, and draws only from the given generator.
+Another package announces its own under the entry-point group ``privstats.attacks``. No attack receives a world or
+scores itself, and it draws only from the given generator.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cache
+from importlib.metadata import EntryPoint
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from numpy.typing import NDArray
@@ -18,9 +21,10 @@ from numpy.typing import NDArray
 import threat_models.attacks
 from privstats.errors import DataError
 from privstats.plan import Plan
+from privstats.plug_ins import announced, brought_by, loaded
 from privstats.randomness import Generator
 from privstats.schema import RecordSchema
-from privstats.tables import register
+from privstats.tables import by_name, register
 from threat_models.adversary import Adversary, View
 from threat_models.report import Row
 
@@ -30,6 +34,7 @@ Goal: TypeAlias = Literal["membership", "reconstruction", "inference", "unmaskin
 
 Scored: TypeAlias = Literal["records", "pairs", "images"]
 
+_GROUP = "privstats.attacks"
 _ATTACKS: dict[str, type[Listed]] = {}
 
 
@@ -38,7 +43,7 @@ class Listed(ABC):  # the two kinds below have the abstract methods
 
     Attributes:
         name: how the command line calls it.
-        number: its place in the table of attacks, 1 to 16.
+        number: its place in the table of attacks: 1 to 16 are those of docs/attacks.md, another package's are higher.
         goal: "membership" (is this record in?), "reconstruction" (which records are in?), "inference" (a property of
             a record), "unmasking" (one client's sums), "poisoning" (a spoilt model), or "audit" (is a claim true?).
         title: one plain sentence for people.
@@ -118,11 +123,27 @@ def _made(kind: type[Listed]) -> Listed:
 
 
 def attacks() -> tuple[AnyAttack, ...]:
-    """Every attack there is, by number and name: all files of ``attacks/``."""
+    """Every attack there is, by number and name: all files of ``attacks/``, and what other packages announce.
+
+    Raises:
+        DataError: two attacks have one name, or one that is announced cannot be loaded or is no attack of its name.
+    """
     for module in pkgutil.iter_modules(threat_models.attacks.__path__, "threat_models.attacks."):
-        importlib.import_module(module.name)
+        importlib.import_module(module.name)  # ours first: they keep their names
+    for entry in by_name(announced(_GROUP), lambda entry: entry.name, "attack").values():
+        _check(entry, loaded(entry, "attack", DataError))
     found: list[Any] = list(map(_made, _ATTACKS.values()))  # of the two kinds below ``Listed``
     return tuple(sorted(found, key=lambda attack: (attack.number, attack.name)))
+
+
+def _check(entry: EntryPoint, found: object) -> None:
+    """Refuse what is announced as an attack and is none that could be run, or one of another name."""
+    whole = inspect.isclass(found) and issubclass(found, Attack | Examination) and not inspect.isabstract(found)
+    if not whole or _ATTACKS.get(entry.name) is not found:
+        raise DataError(
+            f"{brought_by(entry)} announces the attack {entry.name!r} as {entry.value!r}, which is no Attack or "
+            f"Examination with name = {entry.name!r} and all of its methods; mend or uninstall that package"
+        )
 
 
 def attacks_named(names: Sequence[str]) -> tuple[AnyAttack, ...]:

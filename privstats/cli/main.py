@@ -13,7 +13,7 @@ import pkgutil
 import sys
 import traceback
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +23,7 @@ from typer.core import TyperGroup
 
 from privstats.cli.parts.terminal import escape, terminal
 from privstats.errors import PrivstatsError
+from privstats.plug_ins import announced, loaded
 from privstats.tables import by_name
 from privstats.version import __version__
 
@@ -58,8 +59,8 @@ class _Commands(TyperGroup):
         if entry is None:
             return None
         if ctx is not None and ctx.meta.get(_LISTED):
-            return click.Command(cmd_name, short_help=_sentence(entry.load()))
-        command = typer.main.get_command(entry.load())
+            return click.Command(cmd_name, short_help=_sentence(_app(entry)))
+        command = typer.main.get_command(_app(entry))
         command.name = cmd_name
         _fit_in(command)
         command.params = [each for each in command.params if each.name not in _COMPLETION]  # once, for all commands
@@ -85,8 +86,12 @@ def _entries() -> dict[str, EntryPoint]:
     """
     modules = [room.name for room in pkgutil.iter_modules([str(Path(__file__).parent)]) if not room.ispkg]
     own = [EntryPoint(name, f"{_PACKAGE}.{name}:app", _GROUP) for name in modules if f"{_PACKAGE}.{name}" != __name__]
-    announced = sorted(set(entry_points(group=_GROUP)), key=lambda entry: (entry.name, entry.value))
-    return by_name([*own, *announced], lambda entry: entry.name, "command")
+    return by_name([*own, *announced(_GROUP)], lambda entry: entry.name, "command")
+
+
+def _app(entry: EntryPoint) -> typer.Typer:
+    app: typer.Typer = loaded(entry, "command", PrivstatsError)
+    return app
 
 
 def _sentence(command: typer.Typer) -> str | None:

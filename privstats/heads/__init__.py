@@ -1,7 +1,8 @@
 """Models from a release: closed-form, noise-aware, scikit-learn compatible.
 
 The registry finds every module here that holds a head's row, and its class becomes a name of this package: there is no
-list of heads to keep. Input: a ``Release``, or local records. Output: an estimator.
+list of heads to keep. Heads that other packages announce under the entry-point group of this name are names of it, too;
+``ClassHead`` is what a classifier of theirs derives from. Input: a ``Release``, or local records. Output: an estimator.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, 
     from privstats.heads.diagnostics import log_likelihood as log_likelihood
     from privstats.heads.estimates.subspace import Fisher as Fisher
     from privstats.heads.estimates.subspace import fisher_subspace as fisher_subspace
+    from privstats.heads.estimator import ClassHead as ClassHead
     from privstats.heads.export import to_linear as to_linear
     from privstats.heads.export import to_module as to_module
     from privstats.heads.export import to_onnx as to_onnx
@@ -43,6 +45,7 @@ if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, 
     from privstats.heads.ridge import RidgeClassifier as RidgeClassifier
 
 _BESIDE = {
+    "ClassHead": "estimator",
     "FewRecordsWarning": "diagnostics",
     "UnlikeColumnsWarning": "diagnostics",
     "Fisher": "estimates.subspace",

@@ -109,9 +109,10 @@ class Scoring(ClassifierMixin, BaseEstimator):
 class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
     """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
 
-    A subclass of another package sets ``entry`` (what it needs) and ``bounds`` (what its parameters may be) itself, and
-    ``uses_public`` to False where it does not read the class means that public records may pull, and
-    ``has_calibration`` to True where a course can give it a ``temperature_``.
+    A subclass of another package sets ``entry`` (what it needs) and ``bounds`` (what its parameters may be) itself,
+    solves in ``_solve``, and is announced under the entry-point group ``privstats.heads``. It sets ``uses_public`` to
+    False where it does not read the class means that public records may pull, and ``has_calibration`` to True where a
+    course can give it a ``temperature_``.
 
     Attributes:
         classes_: labels of the classes that are left, shape ``(C,)``; the plan's ``class_names`` where it has some.
@@ -122,6 +123,18 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         prototypes_: class means as the release gives them, behind the public map, ``(C, d)``.
         priors_: class probabilities that are in the scores, ``(C,)``.
         provenance_: what it was made from and what is promised for it.
+
+    Example:
+        >>> from privstats.heads.registry import Entry
+        >>> from privstats.heads.rules import LinearRule
+        >>> class Nearest(ps.heads.ClassHead):  # the nearest class mean, from N and A alone
+        ...     entry, bounds = Entry(), {}
+        ...     def _solve(self, evidence):
+        ...         means = evidence.A / evidence.N[:, None]
+        ...         return LinearRule(means, -np.square(means).sum(axis=1) / 2 - means @ evidence.origin)
+        >>> head = Nearest().fit([[0.0], [0.2], [1.0], [1.2]], ["ash", "ash", "elm", "elm"])
+        >>> head.predict([[0.3], [0.9]]).tolist()
+        ['ash', 'elm']
     """
 
     entry: ClassVar[Entry]

@@ -141,14 +141,17 @@ def head_of(content: Content, path: PathLike) -> Any:
     """The head that :func:`content_of` described.
 
     Raises:
-        HeadError: manifest and tensors do not hold together.
+        HeadError: manifest and tensors do not hold together; or nobody here brings the head.
     """
     try:
         manifest = msgspec.json.decode(content.manifest, type=_Manifest)
+    except (msgspec.DecodeError, RecursionError):
+        raise _damaged(path) from None
+    cls = _class_of(manifest.head, path)  # before the rule: a head of another package may bring one of its own
+    try:
         tensors = dict(content.tensors)
         known = {name: tensors.pop(_KNOWN + name) for name in _KNOWLEDGE if _KNOWN + name in tensors}
         rule = rule_of(manifest.rule, tensors)
-        cls = head_class(manifest.head) if manifest.head in HEADS else _HEADS[manifest.head]
         head = cls(**manifest.parameters)
         transform = from_builtins(manifest.transform)
         preprocessing = Preprocessing(
@@ -156,14 +159,30 @@ def head_of(content: Content, path: PathLike) -> Any:
         )
         _check_fit(manifest, rule)
         _check_known(manifest, known)
-    except (msgspec.DecodeError, RecursionError, SchemaError, KeyError, TypeError, ValueError):
-        raise HeadError(
-            f"{path} is damaged: its manifest and its tensors do not hold together; save it again"
-        ) from None
+    except (RecursionError, SchemaError, KeyError, TypeError, ValueError):
+        raise _damaged(path) from None
     _restore(head, manifest, rule, preprocessing)
     for name, values in known.items():
         setattr(head, name + "_", values)
     return head
+
+
+def _class_of(name: str, path: PathLike) -> Any:
+    """The class of a head of the registry, or of one that was defined or imported here."""
+    if name in HEADS:
+        return head_class(name)
+    if name in _HEADS:
+        return _HEADS[name]
+    if not name.isidentifier():  # no class is called that
+        raise _damaged(path)
+    raise HeadError(
+        f"{path} holds a head of the class {name!r:.60}, which nothing here brings: install the package that "
+        "announces it under privstats.heads, or import its module first"
+    )
+
+
+def _damaged(path: PathLike) -> HeadError:
+    return HeadError(f"{path} is damaged: its manifest and its tensors do not hold together; save it again")
 
 
 FORMAT = Format[Any](

@@ -71,6 +71,17 @@ def test_the_readme_names_the_two_commands_that_ci_runs():
     assert all(len(body.strip().splitlines()) == 1 for body in named.values())
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/start.md", "docs/officer.md", "docs/tutorial.md"])
+def test_a_page_that_installs_activates_too_and_brings_what_its_commands_need(page):
+    text = (ROOT / page).read_text("utf-8")
+    first, _, after = text.partition("pip install")
+    installs = first[-200:] + after[:200]
+    assert ". .venv/bin/activate" in installs
+    extras = set(re.search(r"\[([a-z,]+)\]", after)[1].split(","))
+    used = {words[1] for _, body in blocks(ROOT / page, "bash") for words in commands(body) if words[0] == "privstats"}
+    assert used & {"report", "flower"} <= extras
+
+
 def test_the_tutorial_installs_what_it_uses():
     page = (ROOT / "docs" / "tutorial.md").read_text("utf-8")
     installed = set(re.search(r"privstats\[([a-z,]+)\]", page)[1].split(","))

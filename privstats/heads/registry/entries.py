@@ -1,8 +1,9 @@
 """The heads by name, found in the modules of ``privstats.heads``: each head's own module holds its row.
 
-A module with a class that has a row is registered; there is no list to keep. The command line, error messages and the
-file reader use this registry. Rows are literals and are read from the modules' text, so listing heads imports none of
-them, and using one imports that one.
+A module with a class that has a row is registered; there is no list to keep. Heads of other packages are announced
+under the entry-point group ``privstats.heads``. The command line, error messages and the file reader use this registry.
+Rows are literals and are read from the modules' text, so listing heads imports none of them, and using one imports that
+one.
 """
 
 from __future__ import annotations
@@ -11,19 +12,25 @@ import ast
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
+from importlib.abc import InspectLoader
+from importlib.machinery import PathFinder
+from importlib.metadata import EntryPoint
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeGuard
 
 from privstats.errors import HeadError
+from privstats.plug_ins import announced, brought_by, loaded
 from privstats.tables import by_name
 
 __all__ = ["HEADS", "Entry", "Task", "able", "head_class", "named"]
 
 Task: TypeAlias = Literal["classes", "ridge", "parties"]
 _PACKAGE = "privstats.heads"
+_GROUP = "privstats.heads"
 _TO_A_ROW = re.compile(r"^class .*?^    entry: .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 """From a class to the end of the next row: what is behind need not be parsed to list heads."""
 
@@ -67,11 +74,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class _Written:
-    """A head read from its module's text: the name of the class, the module, the row."""
+    """A head read from its module's text: the class's name, the module, the row; who announces it, if others do."""
 
     name: str
     module: str
     entry: Entry
+    announced: EntryPoint | None = None
 
     @property
     def order(self) -> tuple[bool, Task, str]:
@@ -87,11 +95,15 @@ class _Registry(Mapping[str, Entry]):
         folder = Path(__file__).parents[1]
         rooms = [room.name for room in pkgutil.iter_modules([str(folder)]) if not room.ispkg]
         found = [head for room in rooms for head in _heads_in(f"{_PACKAGE}.{room}", _text(folder / f"{room}.py"))]
+        found += map(_announced, announced(_GROUP))
         return by_name(sorted(found, key=lambda head: head.order), lambda head: head.name, "head")
 
-    def module_of(self, name: str) -> str:
-        """The module that defines a head."""
-        return self._heads[name].module
+    def class_of(self, name: str) -> Any:
+        """The class of a head; the module that defines it is imported now."""
+        head = self._heads[name]
+        if head.announced is not None:
+            return loaded(head.announced, "head", HeadError)
+        return getattr(import_module(head.module), name)
 
     def __getitem__(self, name: str) -> Entry:
         return self._heads[name].entry
@@ -104,12 +116,12 @@ class _Registry(Mapping[str, Entry]):
 
 
 HEADS = _Registry()
-"""The row of every head of the package, in the order in which lists show them."""
+"""The row of every head, of this package and of others, in the order in which lists show them."""
 
 
 def head_class(name: str) -> Any:
     """The class of a head of the registry; its module is imported now."""
-    return getattr(import_module(HEADS.module_of(name)), name)
+    return HEADS.class_of(name)
 
 
 def named(task: Task, *, trained: bool = True) -> tuple[str, ...]:
@@ -127,6 +139,32 @@ def able(statistics: str) -> tuple[str, ...]:
 
 def _text(module: Path) -> str:
     return module.read_text(encoding="utf-8")
+
+
+def _announced(entry: EntryPoint) -> _Written:
+    """The head that another package announces as ``Name = "module:Name"``, read from its text like ours.
+
+    Raises:
+        HeadError: there is no such class with a row in that module.
+    """
+    for head in _heads_in(entry.module, _text_of(entry.module) or ""):
+        if head.name == entry.name == entry.attr:
+            return replace(head, announced=entry)
+    raise HeadError(
+        f"{brought_by(entry)} announces the head {entry.name!r} as {entry.value!r}, and the text of {entry.module} has "
+        f"no class {entry.name} with a row, entry: ClassVar[Entry] = Entry(...); mend or uninstall that package"
+    )
+
+
+def _text_of(module: str) -> str | None:
+    """The text of a module, found without importing it or a package around it, which may ask for heads itself."""
+    top, *below = module.split(".")
+    spec, name = find_spec(top), top
+    for part in below:
+        name = f"{name}.{part}"
+        spec = spec and PathFinder.find_spec(name, spec.submodule_search_locations)
+    loader = spec and spec.loader
+    return loader.get_source(module) if isinstance(loader, InspectLoader) else None
 
 
 def _heads_in(module: str, text: str) -> Iterator[_Written]:

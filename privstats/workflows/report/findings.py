@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import TypeAlias
 
-from privstats.errors import MissingExtraError
+from privstats.errors import MissingExtraError, PrivstatsError
 from privstats.plan import Plan
+from privstats.plug_ins import announced, loaded
 from privstats.tables import by_name
 from privstats.workflows.report.layout import Figure, Table
 
@@ -77,16 +77,16 @@ def finder(name: str) -> Finder:
 
     Raises:
         MissingExtraError: no installed package does.
-        PrivstatsError: two do.
+        PrivstatsError: two do, or the one that does cannot be loaded.
 
     Example:
         >>> from privstats.workflows.report import finder
         >>> callable(finder("audit"))  # the package threat_models brings it
         True
     """
-    entries = by_name(dict.fromkeys(entry_points(group=GROUP, name=name)), lambda entry: entry.name, "finder")
+    entries = by_name(announced(GROUP), lambda entry: entry.name, "finder")
     if name in entries:
-        found: Finder = entries[name].load()
+        found: Finder = loaded(entries[name], "finder", PrivstatsError)
         return found
     raise MissingExtraError(
         f"--{name} needs a package that offers {name!r} under {GROUP}; privstats brings its own, so install it anew"

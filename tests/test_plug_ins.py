@@ -1,0 +1,182 @@
+"""Heads, attacks, commands and findings of other packages, installed in a folder as pip would leave them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoints, distributions, entry_points
+from pathlib import Path
+
+import pytest
+
+from privstats import heads, plug_ins
+from privstats.cli import main as command_line
+from privstats.errors import DataError, HeadError, PrivstatsError
+from privstats.heads.registry import HEADS
+from privstats.workflows.report import finder
+from tests.brought import ATTACK, HEAD, announce, install
+from threat_models.attack import attacks
+
+FITTED = """
+import numpy as np
+import privstats as ps
+rng = np.random.default_rng(0)
+y = np.arange(200) % 4
+X = np.eye(4)[y] + .1 * rng.standard_normal((200, 4))
+release = ps.Release.exact(schema := ps.ClassSchema(4, 4, "NA", clip_norm=9.0), ps.measure(schema, X, y))
+head = ps.heads.NearestCentroid(floor=2.0).fit_release(release)
+assert head.score(X, y) == 1.0
+head.save("nearest.head")
+"""
+READ = """
+import sys
+import numpy as np
+import privstats as ps
+assert "nearest_centroid" not in sys.modules
+head = ps.heads.load("nearest.head")
+assert head.predict(np.eye(4)).tolist() == [0, 1, 2, 3]
+assert (type(head).__module__, head.floor, head.rule_.kind) == ("nearest_centroid.head", 2.0, "nearest-centroid")
+"""
+LISTED = """
+import sys
+import privstats.heads
+from privstats.heads.registry import HEADS, able
+from privstats.cli.parts.heads import spelled
+assert all("NearestCentroid" in names for names in (HEADS, privstats.heads.__all__, dir(privstats.heads)))
+assert HEADS["NearestCentroid"].reads("NAB") == "NA" and "NearestCentroid" in able("NA")
+assert spelled(["nearestcentroid"]) == ("NearestCentroid",)
+assert not {"nearest_centroid", "sklearn"} & set(sys.modules)
+"""
+PLAYED = """
+import numpy as np
+import privstats as ps
+from privstats.randomness import seeded
+from threat_models.attack import attacks, attacks_named
+from threat_models.evaluate import Effort, evaluate
+from threat_models.world import Pool
+assert [attack.name for attack in attacks()][-1] == "aligned-sum"
+PROMISE = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=.5, delta=1e-5)
+def row(privacy):
+    schema = ps.ClassSchema(2, 16, "NA", clip_norm=1.0)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(4, 3, 200, 1), privacy=privacy)
+    X = np.random.default_rng(0).standard_normal((160, 16)) / 4
+    pool = Pool.split(X, np.arange(160) % 2, seeded(0))
+    return evaluate(plan, attacks_named(["aligned-sum"]), pool, Effort(trials=60, records=4, seed=1)).rows[0]
+bare, promised = row(ps.NoPrivacy()), row(PROMISE)
+assert bare.interval[0] > bare.baseline and bare.verdict == "leaks", bare
+assert promised.interval[0] <= promised.ceiling and promised.number == 17, promised
+"""
+
+
+def run(program: str, site: Path) -> None:
+    """A program in a fresh interpreter that has these packages."""
+    path = os.pathsep.join([str(site), *filter(None, sys.path)])
+    told = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", program], cwd=site, env=told, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_head_of_another_package_is_fitted_saved_and_read_by_its_name(tmp_path: Path) -> None:
+    site = install("nearest", tmp_path, "privstats.heads", HEAD)
+    run(FITTED, site)
+    run(READ, site)
+    with pytest.raises(HeadError, match="of the class 'NearestCentroid', which nothing here brings: install the"):
+        heads.load(site / "nearest.head")
+
+
+def test_a_list_of_heads_has_those_of_other_packages_and_imports_none(tmp_path: Path) -> None:
+    run(LISTED, install("nearest", tmp_path, "privstats.heads", HEAD))
+
+
+def test_an_attack_of_another_package_is_listed_and_played(tmp_path: Path) -> None:
+    run(PLAYED, install("aligned", tmp_path, "privstats.attacks", ATTACK))
+
+
+@pytest.fixture
+def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Lets distributions announce these entry points, in this process."""
+
+    def announcing(group: str, *each: dict[str, str]) -> None:
+        for place, entries in enumerate(each):
+            announce(f"late{place}", tmp_path, group, entries)
+        added = [entry for found in distributions(path=[str(tmp_path)]) for entry in found.entry_points]
+        every = EntryPoints((*entry_points(group=group), *added))
+        monkeypatch.setattr(plug_ins, "_every", lambda: every)
+
+    return announcing
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("LDA", "privstats.heads.lda:LDA", "two heads are called 'LDA'"),
+        ("Late", "nowhere.far.late:Late", "late0 0.1 announces the head 'Late' as .* no class Late with a row"),
+        ("Late", "privstats.heads.lda:LDA", "late0 0.1 announces the head 'Late' as .* no class Late with a row"),
+        ("ClassHead", "privstats.heads.estimator:ClassHead", "no class ClassHead with a row, .*; mend or uninstall"),
+    ],
+    ids=["ours", "nowhere", "another name", "no row"],
+)
+def test_a_head_that_is_announced_wrongly_is_refused_by_the_name_of_its_package(
+    name: str, value: str, words: str, brought: Callable[..., None]
+) -> None:
+    brought("privstats.heads", {name: value})
+    with pytest.raises(PrivstatsError, match=words):
+        list(type(HEADS)())
+
+
+def test_a_head_that_cannot_be_imported_is_refused_when_it_is_used(
+    brought: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = "class Late:\n    entry: ClassVar[Entry] = Entry()\n"
+    (tmp_path / "late_head.py").write_text(f"import nowhere_at_all\n\n{row}")
+    monkeypatch.syspath_prepend(tmp_path)
+    brought("privstats.heads", {"Late": "late_head:Late"})
+    found = type(HEADS)()
+    assert found["Late"].task == "classes"
+    with pytest.raises(HeadError, match="the head 'Late' of late0 0.1 cannot be loaded: ModuleNotFound.*nowhere"):
+        found.class_of("Late")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("late", "threat_models.attacks.leverage:Leverage", "late0 0.1 announces the attack 'late' as .*name = 'late'"),
+        ("late", "threat_models.attack:Attack", "is no Attack or Examination .*; mend or uninstall that package"),
+        ("late", "threat_models.attack:attacks", "is no Attack or Examination"),
+        ("late", "nowhere:Late", "the attack 'late' of late0 0.1 cannot be loaded: ModuleNotFoundError: .*; mend or"),
+    ],
+    ids=["another name", "no method", "no class", "nowhere"],
+)
+def test_an_attack_that_is_announced_wrongly_is_refused_by_the_name_of_its_package(
+    name: str, value: str, words: str, brought: Callable[..., None]
+) -> None:
+    brought("privstats.attacks", {name: value})
+    with pytest.raises(DataError, match=words):
+        attacks()
+
+
+def test_two_packages_with_an_attack_of_one_name_are_refused(brought: Callable[..., None]) -> None:
+    brought("privstats.attacks", ATTACK, {"aligned-sum": "late:Second"})
+    with pytest.raises(PrivstatsError, match="two attacks are called 'aligned-sum'"):
+        attacks()
+
+
+def test_a_command_that_cannot_be_loaded_is_one_sentence(
+    brought: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brought("privstats.commands", {"late": "nowhere:late"})
+    monkeypatch.setattr("sys.argv", ["privstats", "late"])
+    with pytest.raises(SystemExit) as ending:
+        command_line()
+    said = capsys.readouterr().err
+    assert ending.value.code == 2
+    assert "error: the command 'late' of late0 0.1 cannot be loaded: ModuleNotFoundError" in said
+    assert "bug in privstats" not in said
+
+
+def test_a_finder_that_cannot_be_loaded_is_one_sentence(brought: Callable[..., None]) -> None:
+    brought("privstats.findings", {"late": "nowhere:late"})
+    with pytest.raises(PrivstatsError, match="the finder 'late' of late0 0.1 cannot be loaded: ModuleNotFoundError"):
+        finder("late")
