@@ -48,8 +48,11 @@ class Records:
         """Two parts, of which the second has about this share of the records.
 
         A record's part follows from its own features and the seed alone, and not from its place or from other records:
-        one record more or less moves the sums of a part by that record at most, so a part keeps the promise of the
-        whole. Records of equal features are in one part.
+        one record more or less moves the sums of a part by that record at most, so under add-remove a part keeps the
+        promise of the whole. Under replace-one a record may move from one part into the other, and the sums of a part
+        then have one record more or less: the promise is kept where ``dp.joint_mu`` of the noise is no larger under
+        add-remove, as it is for class sums with usual shares. In a plan of a ``SitesSchema`` with a share of .99 on N
+        it is seven times as large; a party's folder refuses a split there. Records of equal features are in one part.
 
         Raises:
             DataError: a part would be empty, X and y have different numbers of records, or X has texts.
@@ -79,7 +82,8 @@ class RecordFile:
         path: a CSV file, a Parquet file, or an npz file with ``X`` and ``y``.
         target: of a table, the column that is predicted.
         split: about the share of the records that stays out of every sum, between 0 and 1; None for none. Whether a
-            record does follows from ``seed`` and its own features alone.
+            record does follows from ``seed`` and its own features alone, which keeps a promise under add-remove; what
+            replace-one asks for is at :meth:`Records.split`.
         seed: fixes the split.
 
     Example:

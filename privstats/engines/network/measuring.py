@@ -19,8 +19,10 @@ import msgspec
 import numpy as np
 
 from privstats.course.kinds import admits_of
+from privstats.dp import Account
 from privstats.encoding import flatten, unflatten
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
+from privstats.engines.network.held_out import require_hidden, require_hidden_in
 from privstats.engines.network.operator_log import ScriptError
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
@@ -79,7 +81,8 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
         anew: measure in every case, because the data behind ``records.py`` may have changed.
 
     Raises:
-        DataError: ``records.py`` is missing, fails, or returns records that do not fit the schema.
+        DataError: ``records.py`` is missing, fails, or returns records that do not fit the schema, or it holds records
+            out where that breaks the promise.
         LedgerError: the account to charge is not determined.
     """
     kept = None if anew else _kept(folder)
@@ -95,7 +98,7 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
     said = _run(folder)
     dataset, again = _named(said)
     account = account_of(folder, dataset)
-    moments = _measured(folder, said)
+    moments = _measured(folder, said, account)
     require_moments(folder.plan, moments)  # kept sums fit the plan by their mark
     report = clip_report_of(moments)
     clips = None if report is None else asdict(report)
@@ -138,7 +141,10 @@ def _kept(folder: RoundFolder) -> _Kept | None:
 
 
 def _mark(folder: RoundFolder, account: str) -> bytes:
-    parts = (folder.plan.digest.encode(), _source(folder), account.encode())
+    parts = [folder.plan.digest.encode(), _source(folder), account.encode()]
+    cap = _account(folder, account).cap
+    if cap is not None and cap.adjacency == "replace-one":  # a split that it refuses may have been measured before it
+        parts.append(cap.adjacency.encode())
     return sha256(b"".join(sha256(part).digest() for part in parts)).digest()
 
 
@@ -164,7 +170,12 @@ def _run(folder: RoundFolder) -> dict[str, Any]:
             raise ScriptError(f"{SCRIPT} does not run", error) from error
 
 
-def _measured(folder: RoundFolder, said: Mapping[str, Any]) -> Moments:
+def _account(folder: RoundFolder, name: str) -> Account:
+    """The account of this name, without a cap where the ledger has none."""
+    return next((each for each in folder.ledger.accounts() if each.dataset == name), Account(name))
+
+
+def _measured(folder: RoundFolder, said: Mapping[str, Any], account: str) -> Moments:
     load = said.get("load")
     if not callable(load):
         raise DataError(f"{SCRIPT} must define load(), which returns X and y, or a RecordFile")
@@ -172,6 +183,9 @@ def _measured(folder: RoundFolder, said: Mapping[str, Any]) -> Moments:
         found = _loaded(load)
         if isinstance(found, Moments):
             return found  # measured by other means, for example by engines.dask
+        if isinstance(found, RecordFile) and found.split is not None:
+            require_hidden(folder.above.course)
+            require_hidden_in(_account(folder, account), folder.above.course)
         if (admits := admits_of(folder.above.course)) and folder.place == 0:
             admits(folder.above.course, *_pair(folder, found))
             found = _loaded(load)  # batches are read once

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privstats.engines.network.folder import Folder
+from privstats.engines.network.held_out import require_hidden
 from privstats.engines.network.measuring import SCRIPT, forget_moments
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_whole
@@ -47,8 +48,8 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
 
     Raises:
         PlanError: the folder is of a stream, whose records are brought epoch by epoch.
-        DataError: the folder is no client's, the file cannot be read or its records do not fit the plan's schema, or
-            ``records.py`` was edited; nothing is written then.
+        DataError: the folder is no client's, the file cannot be read or its records do not fit the plan's schema, the
+            plan promises what a split would break, or ``records.py`` was edited; nothing is written then.
     """
     if folder.kind.part != "records":
         raise PlanError(f"{folder.home} is of a stream: bring what enters and leaves with `privstats stream bring`")
@@ -57,6 +58,8 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     script = folder.home / SCRIPT
     if script.exists() and not _replaceable(script, untouched):
         raise DataError(f"{script} was edited; name the file in its load(), or move it away first")
+    if file.split is not None:
+        require_hidden(folder.course)
     plan = folder.course.first
     names = plan.schema.feature_names
     whole, summed = file.whole(names), file.read(names)

@@ -1,0 +1,61 @@
+"""Records that a party holds out of every sum by their own features, and the promises that do not allow it.
+
+A record that is replaced may stand in the sums and its stand-in outside, or the other way round. So under replace-one
+the sums may also have one record more or less, which the noise of some plans does not hide: there a split is refused.
+``records_script`` asks before it writes, ``measuring`` before it measures.
+"""
+
+from __future__ import annotations
+
+import math
+
+from privstats.course import Course
+from privstats.dp import Privacy, joint_mu
+from privstats.dp.accounts import TOLERANCE, Account
+from privstats.dp.privacy import Adjacency
+from privstats.errors import DataError
+
+__all__ = ["require_hidden", "require_hidden_in"]
+
+
+def require_hidden(course: Course) -> None:
+    """Refuse a split where the course promises replace-one, and its noise does not hide one record more or less.
+
+    Raises:
+        DataError: with both mu.
+    """
+    privacy = course.first.privacy
+    if isinstance(privacy, Privacy) and (privacy.unit, privacy.adjacency) == ("record", "replace-one"):
+        _require(course, "the plan promises replace-one", "agree on a plan under add-remove")
+
+
+def require_hidden_in(account: Account, course: Course) -> None:
+    """The same for the account that is charged, which prices every plan under its own adjacency.
+
+    Raises:
+        DataError: with both mu.
+    """
+    cap = account.cap
+    if cap is not None and (cap.unit, cap.adjacency) == ("record", "replace-one"):
+        who = f"account {account.dataset!r} is kept under replace-one"
+        _require(course, who, "keep an account under add-remove for these records")
+
+
+def _require(course: Course, who: str, remedy: str) -> None:
+    """mu of a record that enters or leaves the sums is at most that of one that is replaced in them.
+
+    Laplace noise needs no look: an L1 sensitivity is twice as large under replace-one.
+    """
+    told, moved = _mu(course, "replace-one"), _mu(course, "add-remove")
+    if moved > told * (1 + TOLERANCE):
+        raise DataError(
+            f"{who}, and a split goes by a record's own features, so a record that is replaced may enter or leave the "
+            f"sums: that costs mu {moved:.4g} where the noise is for {told:.4g}; {remedy}, or leave --split out (in "
+            "Python split=) and hold out none"
+        )
+
+
+def _mu(course: Course, adjacency: Adjacency) -> float:
+    """mu of one record in all rounds together."""
+    noisy = [(plan.schema, plan.noise) for plan in course.priced if plan.noise is not None and not plan.noise.pure]
+    return math.hypot(*(joint_mu(schema, noise.sigma, adjacency) for schema, noise in noisy))
