@@ -295,7 +295,7 @@ def test_killed_at_any_write_of_a_withdrawal_nothing_can_leave_that_is_not_paid_
 
 def test_a_course_and_a_release_that_was_made_are_not_withdrawn(charge: session.Charge) -> None:
     run, ledger = Lost(0), charge.ledger
-    cost = dp.ledger_rules.Cost(run.plan.schema, run.plan.privacy, None)
+    cost = dp.Cost(run.plan.schema, run.plan.privacy, None)
     ledger.spend_course("courses", course=run.plan.digest, run=b"course", nodes=2, costs=[cost, cost])
     (course,) = ledger.account("courses").entries
     with pytest.raises(LedgerError, match="pays for a course"):

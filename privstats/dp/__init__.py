@@ -8,7 +8,7 @@ from privstats.dp.crosscheck import Opinion, crosscheck
 from privstats.dp.gaussian import compose, gaussian_delta, gaussian_epsilon, gaussian_mu, operating_point
 from privstats.dp.guarantee import Guarantee
 from privstats.dp.ledger import Ledger
-from privstats.dp.ledger_rules import Cost
+from privstats.dp.ledger_price import Cost
 from privstats.dp.mechanisms import draw_central, draw_member, draw_share
 from privstats.dp.min_count import (
     destinations,

@@ -204,12 +204,12 @@ class Account:
 
     @property
     def mu(self) -> float:
-        """mu of everything released so far together: sqrt(sum mu_i^2)."""
+        """mu of everything released so far together: at most sqrt(sum mu_i^2), whatever was chosen by what was seen."""
         return compose(entry.mu for entry in self.counted)
 
     @property
     def spent(self) -> float:
-        """epsilon of everything released so far, at :attr:`quoted_delta`."""
+        """epsilon of everything released so far at :attr:`quoted_delta`; an upper bound where pure and Gaussian mix."""
         return self.spent_at(self.quoted_delta)
 
     def spent_at(self, delta: float) -> float:

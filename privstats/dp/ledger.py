@@ -17,9 +17,9 @@ from privstats.dp.accounts import Account, LedgerState, Spend, entry_of
 from privstats.dp.calibration import Noise
 from privstats.dp.ledger_file import writing
 from privstats.dp.ledger_place import LedgerPlace, now
+from privstats.dp.ledger_price import Cost, no_account, price
 from privstats.dp.ledger_records import ApartBy, Assigned, Capped, Counted, Finished, Freed, Marked, Spent, Withdrawn
 from privstats.dp.ledger_rules import (
-    Cost,
     cap_of,
     check_apart,
     check_change,
@@ -35,8 +35,6 @@ from privstats.dp.ledger_rules import (
     check_run,
     check_unsent,
     check_waiting,
-    no_account,
-    price,
     same_spend,
     used_up,
 )
@@ -67,9 +65,9 @@ class Ledger(LedgerPlace):
         Releases that :meth:`spend` allowed one by one before they were sent are together (epsilon, delta)-DP with the
         account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2), also when later plans depend on
         earlier releases. Pure epsilons (delta = 0) add up, and under a cap with delta 0 nothing else is allowed; beside
-        Gaussian releases each counts with the mu of its noise (``Noise.mu``). The failure probability of their
-        masking (``Account.masking_failure``) is added to delta. Assumes that every release of the data
-        is charged to this ledger, under one name of the data set.
+        Gaussian releases each counts with the mu of its noise (``Noise.mu``), an upper bound (docs/privacy.md says by
+        how much). The failure probability of their masking (``Account.masking_failure``) is added to delta. Assumes
+        that every release of the data is charged to this ledger, under one name of the data set.
         Records are chained by SHA-256: every later use detects an edited, removed, added or moved record, and the head
         beside the file exposes an older copy. The ledger does not detect that both files were restored together, unless
         ``expected_head`` is given, or that a person rewrote both on purpose.
@@ -153,8 +151,8 @@ class Ledger(LedgerPlace):
         its full price.
 
         The joint mu is computed from the noise under the account's own unit and adjacency, so a plan with another
-        adjacency is charged what it costs here. A plan without DP spends an infinite mu: it needs a data set without a
-        cap.
+        adjacency is charged what it costs here. Every statistic of the schema must have noise, and noise that was sized
+        for another schema is refused. A plan without DP spends an infinite mu: it needs a data set without a cap.
 
         Args:
             dataset: an account opened with :meth:`set_cap`; without DP, a data set without an account.
@@ -168,8 +166,8 @@ class Ledger(LedgerPlace):
 
         Raises:
             LedgerError: no such account, the cap would be exceeded, the run's name is used up, exact sums would be
-                released again, the costs are not known per client, or the file failed. Nothing is spent then, and
-                nothing may be sent.
+                released again, the costs are not known per client, the noise is not this schema's, or the file failed.
+                Nothing is spent then, and nothing may be sent.
         """
         costs = [Cost(schema, privacy, noise, masking_failure)]
         return self._spend(dataset, plan, run, costs, what, allow_second_exact_release, nodes=1, apart="")

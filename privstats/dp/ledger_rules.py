@@ -1,4 +1,4 @@
-"""The rules of the ledger: the price of a release for an account, and every refusal.
+"""The rules of the ledger: every refusal.
 
 Pure functions of an account and a request; no file. ``ledger`` calls them inside one transaction.
 """
@@ -7,22 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from privstats.dp.accounts import Account, Cap, Spend, epsilon_of
-from privstats.dp.calibration import Noise
 from privstats.dp.gaussian import compose
-from privstats.dp.ledger_records import ApartBy, Part
+from privstats.dp.ledger_price import Cost, Price
+from privstats.dp.ledger_records import ApartBy
 from privstats.dp.ledger_room import room_left
-from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy, Unit
-from privstats.dp.pure import joint_epsilon, laplace_mu
-from privstats.dp.sensitivity import joint_mu
+from privstats.dp.privacy import Adjacency, Privacy, Unit
 from privstats.errors import LedgerError
-from privstats.schema import Schema
 
 __all__ = [
-    "Cost",
-    "Price",
     "cap_of",
     "check_apart",
     "check_change",
@@ -38,112 +32,15 @@ __all__ = [
     "check_run",
     "check_unsent",
     "check_waiting",
-    "no_account",
-    "price",
     "same_spend",
     "used_up",
 ]
-
-
-def no_account(dataset: str, known: Iterable[str] = ()) -> str:
-    """The error for a data set without an account, in a ledger that has these accounts."""
-    has = ", ".join(map(repr, known))
-    return (
-        f"the ledger has no account {dataset!r}{f', but {has}' if has else ''}: open it with `privstats ledger cap` "
-        "(set_cap) before the first release"
-    )
 
 
 _ROLES: Mapping[str, str] = {"": "another course", "holding": "a party's records", "parties": "a server's sums"}
 _LONGEST_NAME = 200
 _LONGEST_RUN = 64
 _SHOWN = 3
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What one release measures and promises, its noise, and the failure probability of its masking.
-
-    Attributes:
-        schema: what is measured.
-        privacy: the promise.
-        noise: the calibrated noise; None for exact sums.
-        masking_failure: bound on the probability that masking shows more than the sum.
-        multiplicity: how many releases of this mu it counts for, in mu^2, by the adjacency under which mu is computed:
-            for courses whose rounds hold different records. Default: 1.
-
-    Example:
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
-        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
-        >>> cost = ps.dp.Cost(schema, plan.privacy, plan.noise)
-        >>> cost.noise is None  # exact sums: no cap on epsilon admits them
-        True
-    """
-
-    schema: Schema
-    privacy: Privacy | NoPrivacy
-    noise: Noise | None
-    masking_failure: float = 0.0
-    multiplicity: Mapping[Adjacency, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Price:
-    """What releases cost together under an account's unit and adjacency.
-
-    Attributes:
-        mu: joint mu; infinite for exact sums.
-        parts: per statistic.
-        pure: their epsilons added up, where delta is 0 for all of them; else infinite.
-    """
-
-    mu: float
-    parts: tuple[Part, ...] = ()
-    pure: float = math.inf
-
-
-def _price(account: Account, cost: Cost) -> Price:
-    """The price of a release; infinite without DP.
-
-    Raises:
-        LedgerError: the account does not fit the plan, or the cost per client is unknown.
-    """
-    schema, privacy, noise = cost.schema, cost.privacy, cost.noise
-    if noise is None or isinstance(privacy, NoPrivacy):
-        if account.cap is not None:
-            raise LedgerError(
-                f"account {account.dataset!r} has a cap and a plan without DP has no cost that a cap could hold: "
-                "give the plan a Privacy, or record the exact release under a data set without a cap"
-            )
-        return Price(math.inf)
-    if account.cap is None:
-        raise LedgerError(no_account(account.dataset))
-    one = _cost(account.dataset, account.cap, schema, privacy, noise)
-    times = _multiplicity(cost, account.dataset, account.cap)
-    parts = tuple(replace(part, mu=part.mu * math.sqrt(times)) for part in one.parts)
-    return Price(one.mu * math.sqrt(times), parts, one.pure if times == 1 else math.inf)
-
-
-def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
-    """How many releases a cost counts for under the account's adjacency; refused if given for other ones only."""
-    if cost.multiplicity and cap.adjacency not in cost.multiplicity:
-        raise LedgerError(
-            f"account {dataset!r} is kept under {cap.adjacency} and the cost has a multiplicity for "
-            f"{', '.join(sorted(cost.multiplicity))} only: give multiplicity for {cap.adjacency} too"
-        )
-    return cost.multiplicity.get(cap.adjacency, 1.0)
-
-
-def price(account: Account, costs: Sequence[Cost]) -> Price:
-    """What these releases cost together under the account's unit and adjacency, jointly and per statistic.
-
-    Raises:
-        LedgerError: the account does not fit a plan, or a cost is not known per client.
-    """
-    prices = [_price(account, cost) for cost in costs]
-    mu = prices[0].mu if len(prices) == 1 else compose(each.mu for each in prices)
-    pure = math.fsum(each.pure for each in prices)
-    return Price(mu, tuple(part for each in prices for part in each.parts), pure)
 
 
 def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> Cap:
@@ -321,36 +218,6 @@ def _begun(waiting: Sequence[Spend]) -> str:
         f"nothing has left under {'runs' if several else 'run'} {runs}, which began: let {'them' if several else 'it'} "
         "end, or give up here what will not go on (`privstats flower withdraw`, session.withdraw_run)"
     )
-
-
-def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise) -> Price:
-    """What the noise costs under the account's unit and adjacency, jointly and per statistic."""
-    sigma = noise.sigma
-    if (cap.unit, cap.adjacency) == (privacy.unit, privacy.adjacency):
-        parts = tuple(Part(row.statistic, row.sigma, row.mu) for row in noise.rows)
-        return Price(noise.mu, parts, noise.epsilon if noise.pure else math.inf)
-    if cap.unit == "client":
-        raise LedgerError(
-            f"account {dataset!r} is kept per client under {cap.adjacency} and the plan promises per {privacy.unit} "
-            f"under {privacy.adjacency}: use unit='client' in the plan under {cap.adjacency}, so that the cost of a "
-            "client is known"
-        )
-    if privacy.client_clip is not None or schema.refusal("record"):
-        raise LedgerError(
-            f"account {dataset!r} is kept per record and the plan clips whole clients: one record can move "
-            "all of its client's vector then, so keep an account per client for such plans"
-        )
-    if any(step.local for step in schema.transform):
-        raise LedgerError(
-            f"account {dataset!r} is kept per record and the plan's transform is fitted on each client's records: one "
-            "record moves the features of all of them then, so keep an account per client for such plans"
-        )
-    if noise.pure:
-        mus = laplace_mu(schema, noise.scales, cap.adjacency)
-        parts = tuple(Part(s, sigma[s], mu) for s, mu in mus.items())
-        return Price(compose(mus.values()), parts, joint_epsilon(schema, noise.scales, cap.adjacency))
-    parts = tuple(Part(s, sigma[s], joint_mu(schema, {s: sigma[s]}, cap.adjacency)) for s in sigma)
-    return Price(joint_mu(schema, sigma, cap.adjacency), parts)
 
 
 def check_name(name: object) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privstats.dp.calibration import Noise
 from privstats.dp.samplers import discrete_laplace
 from privstats.encoding import Layout, Segment
+from privstats.errors import PlanError
 from privstats.randomness import Generator
 
 __all__ = ["draw_central", "draw_member", "draw_share"]
@@ -89,6 +90,9 @@ def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int6
 
 
 def _draw(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
+    bare = sorted({segment.statistic for segment in layout.segments}.difference(noise.sigma))
+    if bare:
+        raise PlanError(f"noise has no level for {', '.join(bare)}, which the layout holds; give both of one plan")
     return np.concatenate([_of_segment(noise, segment, rng) for segment in layout.segments])
 
 

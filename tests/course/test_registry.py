@@ -18,8 +18,8 @@ from privstats.course import alone as alone_module
 from privstats.course.alone import alone, private_releases
 from privstats.dp import Ledger, Spend
 from privstats.dp.accounts import LedgerState
+from privstats.dp.ledger_price import Cost
 from privstats.dp.ledger_records import Assigned, Held, Spent, decode, encode
-from privstats.dp.ledger_rules import Cost
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
 from privstats.randomness import Generator, seeded

@@ -22,7 +22,7 @@ _COURSE = "tests/threat_models/audits/test_course.py::"
 LEDGER_MUTANTS: dict[str, Mutant] = {
     "wrong adjacency in the ledger": Mutant(
         "the ledger charges an account under the adjacency that it does not have",
-        name_in("privstats.dp.ledger_rules", "joint_mu", bugs.charged_by_the_other),
+        name_in("privstats.dp.ledger_price", "joint_mu", bugs.charged_by_the_other),
         "shares",
         ("tests/dp/test_ledger.py::test_another_adjacency_is_charged_what_it_costs_here",),
         (),

@@ -298,7 +298,7 @@ def test_the_ledger_itself_frees_single_releases_that_left(charge: session.Charg
     (entry,) = account(charge).entries
     with pytest.raises(LedgerError, match="is another upload"):
         ledger.free(entry, upload=b"", proof=b"")
-    cost = dp.ledger_rules.Cost(run.plan.schema, run.plan.privacy, None)
+    cost = dp.Cost(run.plan.schema, run.plan.privacy, None)
     ledger.spend_course("courses", course=run.plan.digest, run=b"course", nodes=2, costs=[cost, cost])
     (course,) = ledger.account("courses").entries
     ledger.finish(course, b"u")
