@@ -17,6 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from heapq import merge
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from privstats.dp.ledger_anchor import check_head, keep_head, kept_head, refuse_lost
@@ -227,7 +228,7 @@ def _require_file(path: Path) -> None:
     if not path.is_file():
         raise LedgerError(
             f"there is no ledger at {path}: name the file that releases are recorded in, or make a new one with "
-            f"`privstats ledger open {path}` (Ledger.create) if nothing was ever released from this data"
+            f"`privstats ledger open {quote(str(path))}` (Ledger.create) if nothing was ever released from this data"
         )
 
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from pathlib import Path
+from shlex import quote
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -82,7 +83,7 @@ def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[
     if not place.exists():
         raise error(
             f"cannot read {place}: no signature lies beside {path}; who made it writes one with "
-            f"`privstats identity sign {path} --key IDENTITY.PEM`"
+            f"`privstats identity sign {quote(str(path))} --key IDENTITY.PEM`"
         )
     beside = read_whole(place, error, "privstats report --sign")
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from shlex import quote
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -176,7 +177,7 @@ def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> by
     """
     data = _read(path, error, "privstats identity new")
     if _PRIVATE.encode() in data:
-        raise error(f"{path} holds a private key: keep it, and give what `privstats identity show {path}` prints")
+        raise error(f"{path} holds a private key: keep it, and give what `privstats identity show {quote(str(path))}` prints")
     found = _public_text(data)
     if found is None:
         raise error(f"{path} holds no Ed25519 public key; ask its owner for what `privstats identity show` prints")
@@ -244,7 +245,7 @@ def read_private(
         what = "a public key" if _PUBLIC.encode() in data else "no private key"
         raise error(f"{path} holds {what}; give the file that Identity.save or `privstats identity new` wrote")
     if others_can_read(Path(path)):
-        raise error(f"others can read the private key in {path}: let only its owner, chmod 600 {path}")
+        raise error(f"others can read the private key in {path}: let only its owner, chmod 600 {quote(str(path))}")
     try:
         key = serialization.load_pem_private_key(data, secret)
     except TypeError:  # cryptography's word for a passphrase too few or too many

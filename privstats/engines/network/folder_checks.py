@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from shlex import quote
 
 from privstats.course import Course
 from privstats.course.kinds import kind_of
@@ -29,25 +30,45 @@ COURSE = "course.toml"
 _KEY_BYTES = 32
 _OWNER_ONLY = 0o600
 _SECRET = ("identity.pem", "journal.key", "moments")
-_BELIEVED = ("plan.toml", "plan.values", COURSE, "course.first.toml", "course.plan.toml", "roster.toml", "records.py")
+_PLAN, _ROSTER = "plan.toml", "roster.toml"
+_BELIEVED = (_PLAN, "plan.values", COURSE, "course.first.toml", "course.plan.toml", _ROSTER, "records.py")
 
 
 def check_modes(home: Path) -> None:
     """Refuse a folder that other accounts can list, or whose files they can read or change.
 
+    Its documents are looked for first: a remedy for the access rights of another folder, such as ``/``, does harm.
+
     Raises:
-        LocalProtocolError: such access rights; or there is no such folder.
+        LocalProtocolError: such access rights; or there is no such folder, or it is another one.
     """
     try:
+        _require_documents(home)
         if others_can_read(home):
-            raise LocalProtocolError(f"others can look into {home.name}: let only its owner, chmod 700 {home}")
+            raise LocalProtocolError(f"others can look into {home.name}: let only its owner, chmod 700 {_named(home)}")
         for name in (*_SECRET, *_BELIEVED):
             path, secret = home / name, name in _SECRET
             if path.exists() and (others_can_read(path) if secret else others_can_write(path)):
                 what = "read" if secret else "change"
-                raise LocalProtocolError(f"others can {what} {name}: let only its owner, chmod 600 {path}")
+                raise LocalProtocolError(f"others can {what} {name}: let only its owner, chmod 600 {_named(path)}")
     except OSError as error:
         raise LocalProtocolError(f"{home} is no folder of a party or a server ({error.strerror})") from None
+
+
+def _require_documents(home: Path) -> None:
+    """Refuse what is no folder of a party or a server; raises OSError where it cannot be looked into."""
+    names = {path.name for path in home.iterdir()}
+    lacking = _ROSTER if _ROSTER not in names else f"{_PLAN} or {COURSE}" if not names & {_PLAN, COURSE} else ""
+    if lacking:
+        raise LocalProtocolError(
+            f"{home} is no folder of a party or a server (it has no {lacking}): name the one that `privstats flower "
+            "new` wrote"
+        )
+
+
+def _named(path: Path) -> str:
+    """A path as an argument for a shell: not another path, where it has a space."""
+    return quote(str(path))
 
 
 def private_files(home: Path) -> tuple[bytes, Ledger]:

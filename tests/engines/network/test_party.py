@@ -21,6 +21,7 @@ from privstats.engines.journal.client_file import forget_answer
 from privstats.engines.journal.lock import held
 from privstats.engines.network import statements
 from privstats.engines.network.folder import Folder
+from privstats.engines.network.folder_status import status_of
 from privstats.engines.network.host import Ended, Host
 from privstats.engines.network.measuring import records_of
 from privstats.engines.network.party import Party, answer
@@ -489,6 +490,28 @@ class TestTheFolder:
     def test_one_that_is_not_there_is_one_sentence(self, tmp_path: Path) -> None:
         with pytest.raises(LocalProtocolError, match="is no folder of a party or a server"):
             Party.open(tmp_path / "nowhere")
+
+    @pytest.mark.parametrize("there", [(), ("roster.toml",), ("plan.toml",)])
+    def test_another_folder_is_named_and_nobody_is_told_to_close_it(self, tmp_path: Path, there: tuple) -> None:
+        """The remedy for a party's folder does harm elsewhere: chmod 700 of ``/`` locks everybody else out."""
+        wrong = tmp_path / "wrong"
+        wrong.mkdir(mode=0o755)
+        for name in there:
+            (wrong / name).touch()
+        for opened in (Party.open, Host.open, status_of):
+            with pytest.raises(LocalProtocolError, match=r"wrong is no folder of a party or a server \(it has no ") as no:
+                opened(wrong)
+            assert "chmod" not in str(no.value)
+        with pytest.raises(LocalProtocolError, match="^/ is no folder of a party or a server .it has no"):
+            Party.open("/")
+
+    def test_a_remedy_is_for_the_folder_it_is_about(self, tmp_path: Path) -> None:
+        """Without quotes it is for two others: ``/tmp/my`` and ``study/host``."""
+        home = study_of(tmp_path).home(0)
+        place = home.rename(tmp_path / "my party; true")
+        place.chmod(0o755)
+        with pytest.raises(LocalProtocolError, match=f"chmod 700 '{place}'$"):
+            Party.open(place)
 
     def test_a_key_that_was_cut_short_is_refused(self, tmp_path: Path) -> None:
         study = study_of(tmp_path)
