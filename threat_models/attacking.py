@@ -22,6 +22,7 @@ from rich.text import Text
 from privstats.errors import DataError, MissingExtraError
 from privstats.files.atomic import atomic_write
 from privstats.plan import Plan
+from privstats.printable import printable
 from privstats.progress import SWITCH, progress_bar
 from threat_models.chance import named
 from threat_models.data import bundled, from_file
@@ -110,7 +111,7 @@ def bar(total: int | None, *, quiet: bool) -> Iterator[Pace]:
 
     def tell(line: str) -> None:
         if not quiet and os.environ.get(SWITCH) != "0":
-            typer.echo(line, err=True)
+            typer.echo(printable(line), err=True)
 
     with progress_bar("attacking", total) as advance:
         yield Pace(advance, total, tell)
@@ -124,7 +125,7 @@ def finish(report: LeakageReport, what: str, out: Path | None, json: bool, pace:
         typer.echo(report.to_json())
     else:
         console = Console()
-        console.print(Text(f"{report.title} on {what}"), style="bold")
+        console.print(Text(printable(f"{report.title} on {what}")), style="bold")
         console.print(Text(report.declared))
         console.print(_table(report.rows))
         for line in dict.fromkeys(f"- {row.attack}: {row.note}" for row in report.rows if row.note):
@@ -147,10 +148,10 @@ def _write(report: LeakageReport, out: Path, quiet: bool) -> None:
         atomic_write(out / "report.html", render(report).encode(), shared=True)
         draw_all(report, out)
     except MissingExtraError as error:
-        console.print(Text(f"without report.html and pictures: {error}"))
+        console.print(Text(printable(f"without report.html and pictures: {error}")))
         return
     if not quiet:
-        console.print(Text(f"wrote report.json, report.md, report.html and pictures to {out}"))
+        console.print(Text(printable(f"wrote report.json, report.md, report.html and pictures to {out}")))
 
 
 def _table(rows: Sequence[Row]) -> Table:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.terminal import new_table, terminal
+from privstats.cli.parts.terminal import new_table, say, terminal
 from privstats.cli.parts.writing import Force, writable
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
@@ -84,7 +84,7 @@ def init(
 
     writable([path.with_name(name) for name in texts(path.name, course)], force)
     first = ps.course.write(path, course)
-    typer.echo(f"wrote {path} and {first}; run: privstats course check {path}")
+    say(f"wrote {path} and {first}; run: privstats course check {path}")
 
 
 @app.command()
@@ -111,7 +111,7 @@ def _print_check(path: Path, course: Written) -> None:
         console.print(f"promised as a whole: {_promised(course.promise, course.mu)}", highlight=False, soft_wrap=True)
     console.print(f"\ndigest: {course.digest}", highlight=False, soft_wrap=True)
     if course.promise is None or course.promise.holds(course.mu):
-        console.print(f"{path} holds together.", highlight=False, soft_wrap=True)
+        say(f"{path} holds together.")
 
 
 @app.command()
@@ -146,14 +146,14 @@ def following(
     course = ps.course.read(path)
     plan = course.next(_loaded(releases))
     if plan is None:
-        typer.echo("the course has ended: fit a head on its releases")
+        say("the course has ended: fit a head on its releases")
         return
     files = [out] if plan.published is None else [out, beside(out)]
     writable(files, force)
     if plan.published is not None:
         plan.published.save(beside(out))
     atomic_write(out, plan.to_toml().encode())
-    typer.echo(f"round {len(releases or ())}: wrote {' and '.join(map(str, files))}")
+    say(f"round {len(releases or ())}: wrote {' and '.join(map(str, files))}")
 
 
 @app.command()
@@ -174,7 +174,7 @@ def admit(
     if as_json:
         typer.echo(json_text({"violated": refused is not None, "node": len(loaded), "why": refused}))
     else:
-        typer.echo(refused or f"{plan} is the plan of round {len(loaded)}")
+        say(refused or f"{plan} is the plan of round {len(loaded)}")
     if refused:
         raise typer.Exit(1)
 

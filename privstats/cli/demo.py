@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privstats.cli.parts.terminal import terminal
+from privstats.cli.parts.terminal import say, terminal
 from privstats.files.atomic import atomic_write
 
 if TYPE_CHECKING:
@@ -55,9 +55,8 @@ def demo(
     show(found, console)
     if out is not None:
         _write(found, out)
-        console.print(
-            f"\nwrote release.safetensors, plan.toml and report.html to {out}", highlight=False, soft_wrap=True
-        )
+        console.print()
+        say(f"wrote release.safetensors, plan.toml and report.html to {out}")
 
 
 def _write(found: Demo, out: Path) -> None:

@@ -13,6 +13,7 @@ import privstats as ps
 from privstats.cli.ledger import standing
 from privstats.cli.parts.folder_status import show
 from privstats.cli.parts.options import Target
+from privstats.cli.parts.terminal import say
 from privstats.errors import PrivstatsError
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def new(
     from privstats.engines.network.study import write_study
 
     folders = write_study(plan, roster, study, files("privstats.engines.flower").joinpath("template"))
-    typer.echo(f"wrote {', '.join(map(str, folders))}")
-    typer.echo(
+    say(f"wrote {', '.join(map(str, folders))}")
+    say(
         f"put the server's identity into {study}/host/identity.pem; app and host stay with the coordinator, send the "
         "other folders to the other parties"
     )
@@ -61,8 +62,8 @@ def certificates(
     from privstats.engines.flower.certificates import write_certificates
 
     write_certificates(folder, host, days=days)
-    typer.echo(f"wrote {folder}/ca.pem, server.pem and server.key, which end in {days} days")
-    typer.echo(f"give {folder}/ca.pem to every party; keep server.key on this machine")
+    say(f"wrote {folder}/ca.pem, server.pem and server.key, which end in {days} days")
+    say(f"give {folder}/ca.pem to every party; keep server.key on this machine")
 
 
 @app.command("key")
@@ -73,7 +74,7 @@ def node_key(
     from privstats.engines.flower.certificates import write_node_key
 
     public = write_node_key(path)
-    typer.echo(f"wrote {path}: keep it here; give {public} to the coordinator")
+    say(f"wrote {path}: keep it here; give {public} to the coordinator")
 
 
 @app.command()
@@ -94,7 +95,7 @@ def records(
     template = files("privstats.engines.flower").joinpath("template", "party", "records.py").read_bytes()
     named = name_file(Party.open(home).folder, RecordFile(file, target, split, seed), template)
     kept = f", {named.held_out:,} held out" if named.held_out else ""
-    typer.echo(f"wrote {named.script}: {named.summed:,} records of {file.name}{kept}")
+    say(f"wrote {named.script}: {named.summed:,} records of {file.name}{kept}")
 
 
 @app.command()
@@ -108,7 +109,7 @@ def check(
     party = Party.open(home)
     show(_facts(party, party.prepare(anew=True)), as_json=as_json)
     if not as_json:
-        typer.echo("nothing was sent; compare plan and fingerprint with the others on the telephone")
+        say("nothing was sent; compare plan and fingerprint with the others on the telephone")
 
 
 @app.command()
@@ -138,7 +139,7 @@ def join(
         key=key,
         metrics_port=metrics_port,
         idle_seconds=idle_seconds,
-        say=typer.echo,
+        say=say,
     )
     _ended(code)
 
@@ -173,7 +174,7 @@ def serve(
         address=address,
         control_port=control_port,
         metrics_port=metrics_port,
-        say=typer.echo,
+        say=say,
     )
     _ended(code)
 
@@ -215,7 +216,7 @@ def give_up(
     host = Host.open(home)
     if not yes:
         typer.confirm("End this session for good? Its run name cannot be used again", abort=True)
-    typer.echo(host.give_up())
+    say(host.give_up())
 
 
 @app.command()
@@ -240,7 +241,7 @@ def withdraw(
         typer.confirm("Leave this session for good? This party cannot take part in it any more", abort=True)
     accounts = party.withdraw()
     run = party.folder.roster.run.hex()
-    typer.echo(
+    say(
         f"run {run} is withdrawn: {', '.join(accounts)} has back what it cost"
         if accounts
         else f"run {run} is left and has cost nothing here"
@@ -263,9 +264,9 @@ def renew(
 
     template = files("privstats.engines.flower").joinpath("template", "party", "records.py").read_bytes()
     moved = move(old, new, untouched=template, unfinished=yes)
-    typer.echo(f"moved to {new}: {', '.join(moved.moved)}")
+    say(f"moved to {new}: {', '.join(moved.moved)}")
     if moved.script_stays:
-        typer.echo(f"{new}/records.py was there and stays; the one of {old} stays there")
+        say(f"{new}/records.py was there and stays; the one of {old} stays there")
 
 
 def _ended(code: int) -> None:

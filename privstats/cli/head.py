@@ -9,6 +9,7 @@ import typer
 
 import privstats as ps
 from privstats.cli.parts.options import Json, SignedBy
+from privstats.cli.parts.terminal import say
 from privstats.cli.parts.verifying import NO, in_words, show_verdicts, unasked
 from privstats.files.jsonable import json_text
 
@@ -30,9 +31,9 @@ def show(path: HeadPath, as_json: Json = False) -> None:
         return
     for name, value in facts.items():
         if name != "parameters":
-            typer.echo(f"{name.replace('_', ' '):<14} {in_words(value)}")
+            say(f"{name.replace('_', ' '):<14} {in_words(value)}")
     for name, value in facts["parameters"].items():
-        typer.echo(f"  {name:<20} {value}")
+        say(f"  {name:<20} {value}")
 
 
 @app.command()

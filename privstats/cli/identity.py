@@ -10,6 +10,7 @@ import typer
 
 import privstats as ps
 from privstats.cli.parts.passphrases import PassphraseFile, asked, first_line, identity_of
+from privstats.cli.parts.terminal import say
 from privstats.cli.parts.verifying import key_of
 from privstats.errors import DataError, LocalProtocolError
 from privstats.files.atomic import atomic_write
@@ -42,9 +43,9 @@ def new(
     identity = ps.secagg.Identity.generate(os.urandom)
     identity.save(path, passphrase)
     atomic_write(public_path, public_pem(identity.public).encode(), shared=True)
-    typer.echo(f"wrote {path}: keep it, and never give it away", err=True)
-    typer.echo(f"wrote {public_path}: this is the public key, for the roster or the plan:", err=True)
-    typer.echo(identity.public.hex())
+    say(f"wrote {path}: keep it, and never give it away", err=True)
+    say(f"wrote {public_path}: this is the public key, for the roster or the plan:", err=True)
+    say(identity.public.hex())
 
 
 @app.command()
@@ -75,7 +76,7 @@ def sign(
     from privstats.files.detached import sign_beside
 
     data = read_whole(path, DataError, "privstats report")
-    typer.echo(f"signed it in {sign_beside(path, data, identity_of(key, passphrase_file), DataError)}")
+    say(f"signed it in {sign_beside(path, data, identity_of(key, passphrase_file), DataError)}")
 
 
 @app.command()
@@ -88,9 +89,9 @@ def verify(
 
     key = key_of(signed_by, DataError)
     if not is_signed_by(path, key, DataError):
-        typer.echo(f"NO: {path} is not as this key signed it: another key did, or it was changed since")
+        say(f"NO: {path} is not as this key signed it: another key did, or it was changed since")
         raise typer.Exit(1)
-    typer.echo(f"{path} is as {key.hex()} signed it")
+    say(f"{path} is as {key.hex()} signed it")
 
 
 def _public(path: Path, passphrase_file: Path | None) -> bytes:

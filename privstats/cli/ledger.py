@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.terminal import escape, new_table, terminal
+from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.errors import LedgerError
 from privstats.files.jsonable import json_text
 
@@ -41,8 +41,8 @@ def open_(path: LedgerFile) -> None:
             raise
         ledger, done = _without_accounts(path), "there is a ledger without accounts at"
     advice = f"open an account: privstats ledger cap {path} DATASET --unit ... --epsilon ..."
-    typer.echo(f"{done} {path}; {advice}", err=True)
-    typer.echo(ledger.head)
+    say(f"{done} {path}; {advice}", err=True)
+    say(ledger.head)
 
 
 def _without_accounts(path: Path) -> ps.dp.Ledger:
@@ -69,12 +69,12 @@ def cap(
     ledger = ps.dp.Ledger.open(path)
     before = {account.dataset: account.cap for account in ledger.accounts()}
     ledger.set_cap(dataset, unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta)  # type: ignore[arg-type]
-    typer.echo(f"{dataset}: at most epsilon {epsilon:g} at delta {delta:g} for everything, {adjacency}, per {unit}")
+    say(f"{dataset}: at most epsilon {epsilon:g} at delta {delta:g} for everything, {adjacency}, per {unit}")
     earlier = before.pop(dataset, None)
     if earlier is not None:
-        typer.echo(f"{dataset}: was epsilon {earlier.epsilon:g} at delta {earlier.delta:g}")
+        say(f"{dataset}: was epsilon {earlier.epsilon:g} at delta {earlier.delta:g}")
     elif before:
-        typer.echo(f"{dataset} is a new account, with nothing spent; this ledger also has: {', '.join(before)}")
+        say(f"{dataset} is a new account, with nothing spent; this ledger also has: {', '.join(before)}")
 
 
 @app.command()
@@ -92,7 +92,7 @@ def show(
         return
     console = terminal()
     if not accounts:
-        console.print(f"no account yet: privstats ledger cap {path} DATASET opens one", highlight=False, markup=False)
+        say(f"no account yet: privstats ledger cap {path} DATASET opens one")
     for account in accounts:
         console.print(history(account))
         console.print(standing(account), highlight=False, markup=False)
@@ -113,7 +113,7 @@ def skip(
     if coming.counter is None:
         raise LedgerError(f"the run of {roster} has no number, so none can have been missed: nothing to skip")
     ps.dp.Ledger.open(path).skip_to_counter(coming.members, coming.counter)
-    typer.echo(f"run number {coming.counter} of {coming.label!r} is the next one that this ledger admits")
+    say(f"run number {coming.counter} of {coming.label!r} is the next one that this ledger admits")
 
 
 def history(account: Account) -> Table:

@@ -21,9 +21,10 @@ import click
 import typer
 from typer.core import TyperGroup
 
-from privstats.cli.parts.terminal import escape, terminal
+from privstats.cli.parts.terminal import escape, say, terminal
 from privstats.errors import PrivstatsError
 from privstats.plug_ins import announced, loaded
+from privstats.printable import printable
 from privstats.tables import by_name
 from privstats.version import __version__
 
@@ -117,7 +118,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"privstats {__version__}")
+        say(f"privstats {__version__}")
         raise typer.Exit
 
 
@@ -166,5 +167,5 @@ def _code(ending: SystemExit) -> int:
 
 
 def _failed(why: str) -> int:
-    terminal(errors=True).print(f"[bold red]error:[/] {escape(why)}", highlight=False, soft_wrap=True)
+    terminal(errors=True).print(f"[bold red]error:[/] {escape(printable(why))}", highlight=False, soft_wrap=True)
     return _FAILED

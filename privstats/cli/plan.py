@@ -12,7 +12,7 @@ import typer
 import privstats as ps
 from privstats.cli.parts.options import Target
 from privstats.cli.parts.suggest import suggest
-from privstats.cli.parts.terminal import escape, new_table, terminal
+from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.cli.parts.writing import Force, writable
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
@@ -92,7 +92,7 @@ def init(
     else:
         text = plan_from(path, given, table, target, drop or (), ask=not yes and can_ask())
         atomic_write(path, text.encode(), shared=True)
-    typer.echo(f"wrote {path}; edit it, then run: privstats plan check {path}")
+    say(f"wrote {path}; edit it, then run: privstats plan check {path}")
 
 
 @app.command()
@@ -129,7 +129,7 @@ def check(
     console.print(f"\ndigest: {plan.digest}", highlight=False, soft_wrap=True)
     warnings = sum(line.startswith("WARNING") for line in facts)
     told = f", with {warnings} warning{'' if warnings == 1 else 's'}: see above" if warnings else ""
-    console.print(f"{path} holds together{told}.", highlight=False, soft_wrap=True)
+    say(f"{path} holds together{told}.")
 
 
 def _checked(plan: ps.Plan, budget: ps.Budget, found: Unread) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def certify(
     if checker is not None:
         atomic_write(checker, Path(certificate_checker.__file__).read_bytes(), shared=True)
     program = checker or "-m privstats.plan.certificate_checker"
-    typer.echo(f"wrote {place}; check it with: python {program} {path} {place}")
+    say(f"wrote {place}; check it with: python {program} {path} {place}")
 
 
 def _budget(budget: ps.Budget) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import typer
 
 import privstats as ps
 from privstats.cli.parts.passphrases import PassphraseFile, identity_of
-from privstats.cli.parts.terminal import terminal
+from privstats.cli.parts.terminal import say
 from privstats.cli.parts.writing import Force, writable
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write
@@ -92,21 +92,16 @@ def _write(
         texts.append((registry, json_text(registry_entry(statement)), said))
     if out is not None:
         texts.append((out / PAGE, page_of(statement), f"wrote {PAGE} to {out}"))
-    console = terminal()
     for path, text, said in texts:
         earlier = signature_path(path)
         if signer is None and earlier.exists():
             earlier.unlink()
-            console.print(
-                f"removed {earlier}, which signed the earlier file: privstats identity sign signs this one",
-                highlight=False,
-                soft_wrap=True,
-            )
+            say(f"removed {earlier}, which signed the earlier file: privstats identity sign signs this one")
         atomic_write(path, text.encode(), shared=True)
-        console.print(said, highlight=False, soft_wrap=True)
+        say(said)
         if signer is not None:
             place = sign_beside(path, text.encode(), signer, DataError)
-            console.print(f"signed it in {place}", highlight=False, soft_wrap=True)
+            say(f"signed it in {place}")
 
 
 def _found(name: str, find: pages.Finder, plan: ps.Plan, seed: int | None, trials: int | None) -> list[pages.Finding]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import privstats as ps
-from privstats.cli.parts.terminal import escape, new_table, terminal
+from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.cli.parts.writing import Force, writable
 from privstats.errors import LocalProtocolError
 from privstats.files.jsonable import json_text
@@ -85,8 +85,8 @@ def renew(
 
 
 def _print(roster: ps.secagg.Roster, sentence: str) -> None:
-    typer.echo(sentence, err=True)
-    typer.echo(roster.fingerprint)
+    say(sentence, err=True)
+    say(roster.fingerprint)
 
 
 def _client(words: str) -> tuple[str, bytes]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.terminal import new_table, terminal
+from privstats.cli.parts.terminal import new_table, say, terminal
 from privstats.cli.parts.writing import Force, writable
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text, json_value
@@ -49,7 +49,7 @@ def init(
     stream = _made(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
     writable((path, path.with_suffix(f".plan{path.suffix}")), force)
     beside = ps.course.write(path, stream)
-    typer.echo(f"wrote {path} and {beside}; {_cost(stream)}; run: privstats flower new {path} STUDY --roster ...")
+    say(f"wrote {path} and {beside}; {_cost(stream)}; run: privstats flower new {path} STUDY --roster ...")
 
 
 @app.command()
@@ -67,7 +67,7 @@ def new(
 
     stream = _made(plan, epochs, mechanism, deletions, repeats, allow_disclosing_leavers)
     new_stream(path, stream)
-    typer.echo(f"wrote {path}; {_cost(stream)}; run: privstats stream epoch {path} CHANGES")
+    say(f"wrote {path}; {_cost(stream)}; run: privstats stream epoch {path} CHANGES")
 
 
 @app.command()
@@ -89,7 +89,7 @@ def bring(
     if folder.kind.part != "changes":
         raise PlanError(f"{home} holds another course; its records come from records.py")
     batch = inbox_of(folder).bring(changes, waiting(folder))
-    typer.echo(f"kept for the next epoch: {len(batch.ids)} that enter, {len(batch.leave)} that leave")
+    say(f"kept for the next epoch: {len(batch.ids)} that enter, {len(batch.leave)} that leave")
 
 
 @app.command()

@@ -177,7 +177,9 @@ def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> by
     """
     data = _read(path, error, "privstats identity new")
     if _PRIVATE.encode() in data:
-        raise error(f"{path} holds a private key: keep it, and give what `privstats identity show {quote(str(path))}` prints")
+        raise error(
+            f"{path} holds a private key: keep it, and give what `privstats identity show {quote(str(path))}` prints"
+        )
     found = _public_text(data)
     if found is None:
         raise error(f"{path} holds no Ed25519 public key; ask its owner for what `privstats identity show` prints")

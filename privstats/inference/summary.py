@@ -6,9 +6,7 @@ because readers use a number even beside an infinite interval.
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -16,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privstats.dp import Privacy, gaussian_epsilon
+from privstats.files.csv_text import csv_text
 from privstats.plan import Plan
 from privstats.release import Release
 
@@ -118,10 +117,11 @@ class Summary:
         return "\n".join(lines + [rf"\par\footnotesize {_escaped(each)}" for each in notes])
 
     def as_csv(self) -> str:
-        """Comma-separated rows under their headings; the numbers as they are shown."""
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows([self.columns, *self.rows])
-        return out.getvalue()
+        """Comma-separated rows under their headings; the numbers as they are shown.
+
+        A name that a spreadsheet would run as a formula has an apostrophe before it.
+        """
+        return csv_text([self.columns, *self.rows])
 
 
 def summarise(table: Regression, alpha: float) -> Summary:

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -155,3 +156,19 @@ def test_a_plan_that_no_machine_can_run_is_one_sentence_everywhere(privstats, tm
     plan.write_text(plan.read_text().replace("classes = 10 ", "classes = 1000000000 "))
     words = [command[0], "plan.toml", command[1]] if command[0] == "sweep" else [*command, "plan.toml"]
     refused(privstats(*words, cwd=tmp_path), "520,000,016,640 bytes", "4,294,967,296 are the most", "lower features")
+
+
+@pytest.mark.parametrize("words", [("plan", "check"), ("release", "show"), ("ledger", "show"), ("flower", "status")])
+def test_attack_a_files_name_moves_no_cursor_and_forges_no_line(privstats, tmp_path: Path, words) -> None:
+    finished = privstats(*words, "there\x1b[2J\x1b]0;owned\x07\nerror: all is well", cwd=tmp_path)
+    assert finished.returncode == 2
+    assert "\x1b" not in finished.stderr
+    assert r"there\x1b[2J\x1b]0;owned\x07\nerror: all is well" in finished.stderr
+    assert "\x07" not in finished.stdout + finished.stderr
+    assert len(finished.stderr.splitlines()) == 1
+
+
+def test_attack_a_name_in_a_sentence_of_success_is_escaped_too(privstats, tmp_path: Path) -> None:
+    finished = privstats("ledger", "open", "my\x1b[2J\u202eledger", cwd=tmp_path)
+    assert finished.returncode == 0
+    assert r"wrote my\x1b[2J\u202eledger; open an account" in finished.stderr

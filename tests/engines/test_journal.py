@@ -451,16 +451,71 @@ def test_no_flipped_bit_of_a_record_is_read_as_the_end_of_a_log(tmp_path: Path) 
     assert silent == []
 
 
-def test_a_log_of_an_earlier_version_is_read_and_goes_on(tmp_path: Path) -> None:
-    for count, record in enumerate((b"one", b"two")):
+def log_of_an_earlier_version(place: Path) -> bytes:
+    for count, record in enumerate((b"one", b"two" * 300)):
         sealed = bytes(12) + AESGCM(KEY).encrypt(bytes(12), record, b"log\0" + count.to_bytes(8, "big"))
-        with (tmp_path / "log").open("ab") as file:
+        with place.open("ab") as file:
             file.write(len(sealed).to_bytes(8, "big") + sealed)
+    return place.read_bytes()
+
+
+@pytest.mark.parametrize("version", ["this", "an earlier"])
+def test_no_changed_byte_of_a_length_is_read_as_the_end_of_a_log(tmp_path: Path, version: str) -> None:
+    """A byte whose first bit goes takes the check with it, and lengths of earlier versions have none."""
+    if version == "this":
+        log = RecordLog(tmp_path / "log", KEY)
+        log.append(b"one")
+        log.append(b"two" * 300)
+        log.close()
+    else:
+        log_of_an_earlier_version(tmp_path / "log")
+    whole = (tmp_path / "log").read_bytes()
+    silent = []
+    second = 8 + (8 if version == "this" else 0) + 12 + 3 + 16
+    for place in (*range(8), *range(second, second + 8)):
+        for change in (0x01, 0x7F, 0x80, 0xFF):
+            changed = bytearray(whole)
+            changed[place] ^= change
+            (tmp_path / "log").write_bytes(changed)
+            damaged = RecordLog(tmp_path / "log", KEY)
+            try:
+                silent.append((place, change, list(damaged.records())))
+            except LocalProtocolError:
+                assert (tmp_path / "log").read_bytes() == changed, "what is damaged is left as it is"
+            damaged.close()
+    assert silent == []
+
+
+@pytest.mark.parametrize("version", ["this", "an earlier"])
+def test_a_torn_tail_of_any_length_is_cut(tmp_path: Path, version: str) -> None:
     log = RecordLog(tmp_path / "log", KEY)
-    assert list(log.records()) == [b"one", b"two"]
+    log.append(b"one")
+    first = log.size
+    log.append(b"two" * 300)
+    log.close()
+    if version != "this":
+        (tmp_path / "log").unlink()
+        log_of_an_earlier_version(tmp_path / "log")
+        first = 8 + 12 + 3 + 16
+    whole = (tmp_path / "log").read_bytes()
+    for left in (*range(first, first + 40), len(whole) - 1):
+        (tmp_path / "log").write_bytes(whole[:left])
+        torn = RecordLog(tmp_path / "log", KEY)
+        assert list(torn.records()) == [b"one"]
+        torn.append(b"two")
+        torn.close()
+        torn = RecordLog(tmp_path / "log", KEY)
+        assert list(torn.records()) == [b"one", b"two"]
+        torn.close()
+
+
+def test_a_log_of_an_earlier_version_is_read_and_goes_on(tmp_path: Path) -> None:
+    log_of_an_earlier_version(tmp_path / "log")
+    log = RecordLog(tmp_path / "log", KEY)
+    assert list(log.records()) == [b"one", b"two" * 300]
     log.append(b"three")
     log.close()
-    assert list(RecordLog(tmp_path / "log", KEY).records()) == [b"one", b"two", b"three"]
+    assert list(RecordLog(tmp_path / "log", KEY).records()) == [b"one", b"two" * 300, b"three"]
 
 
 def test_the_seed_of_the_noise_is_written_once_and_overwritten_before_it_is_removed(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import typer
 
 from privstats.cli.parts.questions import QUESTIONS, Answers, Question, answered, check_answer, plan_text, table_facts
 from privstats.errors import PlanError, PrivstatsError
+from privstats.printable import printable
 
 __all__ = ["can_ask", "plan_from"]
 
@@ -53,7 +54,7 @@ def plan_from(
         return plan_text(answers, fields)
     except PrivstatsError:
         if ask:
-            typer.echo(f"\nyour answers, to correct and run: {_again(path, answers, read)}", err=True)
+            typer.echo(f"\nyour answers, to correct and run: {printable(_again(path, answers, read))}", err=True)
         raise
 
 

@@ -9,6 +9,7 @@ import typer
 
 from privstats.cli.parts.terminal import escape, new_table, terminal
 from privstats.files.jsonable import json_text
+from privstats.printable import printable
 
 __all__ = ["show"]
 
@@ -31,7 +32,7 @@ def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {inner}" for name, inner in value.items())
     if isinstance(value, list):
-        return "\n".join(_line(each) if isinstance(each, Mapping) else str(each) for each in value)
+        return "\n".join(printable(_line(each) if isinstance(each, Mapping) else each) for each in value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 

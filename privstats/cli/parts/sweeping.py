@@ -9,7 +9,7 @@ from typing import Any
 
 from privstats.cli.parts.heads import spelled
 from privstats.cli.parts.output import prepare
-from privstats.cli.parts.terminal import terminal
+from privstats.cli.parts.terminal import say, terminal
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
 from privstats.heads.registry import head_class, named
@@ -165,7 +165,8 @@ def _write(found: Study, out: Path, data: Path) -> None:
     atomic_write(out / _DONE, found.to_json().encode(), shared=True)
     (out / KEPT).unlink(missing_ok=True)
     names = "sweep.json, sweep.csv, draws.csv, figures" + ("" if result is None else " and report.html")
-    terminal().print(f"\nwrote {names} to {os.fspath(out)}", highlight=False, soft_wrap=True)
+    terminal().print()
+    say(f"wrote {names} to {os.fspath(out)}")
     if beside := [name for name in found.axes.varied if name != "epsilon"]:
         why = f"no report.html: a page has the axis epsilon alone, and {', '.join(beside)} varied too"
         terminal().print(why, highlight=False, soft_wrap=True)

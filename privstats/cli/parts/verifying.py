@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from privstats.cli.parts.terminal import say
 from privstats.errors import PrivstatsError
 from privstats.files.jsonable import json_text
 
@@ -54,7 +55,7 @@ def show_verdicts(checks: Mapping[str, str], as_json: bool, **facts: Any) -> Non
         typer.echo(json_text({"violated": violated, **facts, "checks": checks}))
     else:
         for name, found in checks.items():
-            typer.echo(f"{name:<18} {found}")
+            say(f"{name:<18} {found}")
     if violated:
         raise typer.Exit(1)
 

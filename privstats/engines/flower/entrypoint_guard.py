@@ -26,6 +26,7 @@ from privstats.engines.flower import doors, fork_server
 from privstats.engines.flower.pauses import BELL, IDLE, IDLE_SECONDS, Bell, Pauses, once_a_second
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
+from privstats.printable import Printable, printable
 
 __all__ = ["REFUSED", "VERSION", "check_version", "end_with", "guard", "replace", "write_programs"]
 
@@ -333,6 +334,7 @@ _MAINS: Mapping[str, Callable[[], Callable[[], None]]] = {
 def main(words: Sequence[str]) -> None:
     """Run one program: its name, then Flower's own options."""
     name, *options = words
+    logging.getLogger("flwr").addFilter(Printable())  # Flower logs what the other end of a connection says
     try:
         check_version()
         if name in REFUSED:
@@ -340,7 +342,7 @@ def main(words: Sequence[str]) -> None:
             guard(utils.get_flwr_home())
         program = _MAINS[name]()
     except (PrivstatsError, KeyError, ImportError, AttributeError) as error:
-        sys.exit(f"{name} was not started: {error}")
+        sys.exit(printable(f"{name} was not started: {error}"))
     if options[:1] == [fork_server.OPTION]:
         program = partial(fork_server.run_tasks, int(options[1]), partial(_run, name, program))
     _run(name, program, options)
@@ -351,7 +353,7 @@ def _run(name: str, program: Callable[[], None], options: Sequence[str]) -> None
     try:
         program()
     except PrivstatsError as error:
-        sys.exit(f"{name} ended: {error}")
+        sys.exit(printable(f"{name} ended: {error}"))
 
 
 if __name__ == "__main__":

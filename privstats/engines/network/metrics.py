@@ -23,6 +23,7 @@ __all__ = ["exposition", "metrics_served"]
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LOOPBACK = "127.0.0.1"
+_HOSTS = frozenset({_LOOPBACK, "localhost"})
 
 
 def exposition(home: Path, now: Callable[[], float] = time.time) -> str:
@@ -93,6 +94,9 @@ def _family(name: str, kind: str, text: str, values: Mapping[str, float]) -> Ite
 def metrics_served(home: Path, port: int | None) -> Iterator[int]:
     """Serve ``/metrics`` on a port of 127.0.0.1 in the block, from a thread; nothing where ``port`` is None.
 
+    A request for another host than 127.0.0.1 or localhost, on any port, is refused with 421: a browser on this machine
+    sends such a one for a page that has made its own name mean this address.
+
     Args:
         home: the folder.
         port: the port; 0 lets the system choose.
@@ -118,9 +122,18 @@ def metrics_served(home: Path, port: int | None) -> Iterator[int]:
             server.shutdown()
 
 
+def _host_in(header: str) -> str:
+    """The name in a Host header, without its port."""
+    return header.partition(":")[0].lower()
+
+
 def _handler(home: Path) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if _host_in(self.headers.get("Host", "")) not in _HOSTS:
+                # a page of another site reaches loopback by a name of its own, and the browser sends that name
+                self._reply(HTTPStatus.MISDIRECTED_REQUEST, f"only {_LOOPBACK} and localhost are answered here\n")
+                return
             if self.path != "/metrics":
                 self._reply(HTTPStatus.NOT_FOUND, "only /metrics is served here\n")
                 return

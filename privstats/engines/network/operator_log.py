@@ -17,11 +17,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from privstats.errors import DataError, PrivstatsError
+from privstats.printable import Printable
 
 __all__ = ["FORM", "HOST", "LEVEL", "PARTY", "ScriptError", "Warned", "configure", "reason_of", "told"]
 
 HOST = logging.getLogger("privstats.host")
 PARTY = logging.getLogger("privstats.party")
+for _logger in (HOST, PARTY):
+    _logger.addFilter(Printable())  # in a party's log is text of the server, in the server's that of nodes
 
 FORM, LEVEL = "PRIVSTATS_LOG", "PRIVSTATS_LOG_LEVEL"
 """Variables of the environment: ``text`` or ``json``; and ``DEBUG``, ``INFO``, ``WARNING`` or ``ERROR``."""
@@ -80,8 +83,8 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, PrivstatsError):
         return error.logged if isinstance(error, ScriptError) else str(error)
     frames = traceback.extract_tb(error.__traceback__)  # without source lines, which may hold values as well
-    places = [f'  File "{each.filename}", line {each.lineno}, in {each.name}\n' for each in frames]
-    return "".join([*places, type(error).__name__])
+    places = [f'File "{each.filename}", line {each.lineno}, in {each.name}' for each in frames]
+    return ": ".join([*places, type(error).__name__])
 
 
 def configure(environment: Mapping[str, str] = os.environ) -> None:

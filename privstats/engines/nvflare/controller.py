@@ -18,6 +18,7 @@ from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.transport import Deadlines
 from privstats.engines.nvflare.transport import FlareTransport
 from privstats.errors import PrivstatsError
+from privstats.printable import printable
 
 __all__ = ["HOST", "PrivstatsController"]
 
@@ -55,9 +56,9 @@ class PrivstatsController(Controller):
         try:
             sentence = self._run(FlareTransport(self, fl_ctx, abort_signal))
         except PrivstatsError as error:
-            self.system_panic(str(error), fl_ctx)
+            self.system_panic(printable(error), fl_ctx)
             return
-        self.log_info(fl_ctx, sentence)
+        self.log_info(fl_ctx, printable(sentence))
 
     def _run(self, transport: FlareTransport) -> str:
         if HOST not in os.environ:

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from privstats.errors import DataError
+from privstats.files.csv_text import csv_text
 
 __all__ = ["Frame"]
 
@@ -69,12 +68,11 @@ class Frame:
         return {name: self[name] for name in self.columns}
 
     def to_csv(self) -> str:
-        """The frame as comma-separated text: numbers with every digit, nothing for a missing value."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([_cell(value) for value in row] for row in self.rows)
-        return text.getvalue()
+        """The frame as comma-separated text: numbers with every digit, nothing for a missing value.
+
+        A text that a spreadsheet would run as a formula has an apostrophe before it.
+        """
+        return csv_text([self.columns, *([_cell(value) for value in row] for row in self.rows)])
 
     def _place(self, column: str) -> int:
         if column not in self.columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import socket
@@ -266,6 +267,22 @@ class TestMetrics:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), timeout=1)
+
+    @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::1]", "0", ""])
+    def test_attack_a_page_reads_it_under_a_name_that_means_this_address(self, tmp_path: Path, host: str) -> None:
+        with metrics_served(study_of(tmp_path).home(0), 0) as port:
+            asked = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            asked.request("GET", "/metrics", headers={"Host": host})
+            reply = asked.getresponse()
+            assert (reply.status, b"privstats_up" in reply.read()) == (421, False)
+
+    @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:1", "localhost:9464", "LocalHost"])
+    def test_the_names_of_this_machine_are_answered_on_any_port(self, tmp_path: Path, host: str) -> None:
+        """A container's port has another number outside."""
+        with metrics_served(study_of(tmp_path).home(0), 0) as port:
+            asked = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            asked.request("GET", "/metrics", headers={"Host": host})
+            assert asked.getresponse().status == 200
 
     def test_without_a_port_nothing_listens(self, tmp_path: Path) -> None:
         with metrics_served(tmp_path, None) as port:

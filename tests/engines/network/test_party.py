@@ -499,7 +499,9 @@ class TestTheFolder:
         for name in there:
             (wrong / name).touch()
         for opened in (Party.open, Host.open, status_of):
-            with pytest.raises(LocalProtocolError, match=r"wrong is no folder of a party or a server \(it has no ") as no:
+            with pytest.raises(
+                LocalProtocolError, match=r"wrong is no folder of a party or a server \(it has no "
+            ) as no:
                 opened(wrong)
             assert "chmod" not in str(no.value)
         with pytest.raises(LocalProtocolError, match="^/ is no folder of a party or a server .it has no"):
