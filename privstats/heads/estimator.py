@@ -42,7 +42,7 @@ from privstats.heads.private import Labels, PublicRecords, Records, RowCount, ar
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.release_list import OfOneRelease, sources
-from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
+from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy, rows_of, take_columns
 from privstats.moments.labels import named_numbers
 from privstats.release import Release
 from privstats.schema import Schema
@@ -116,7 +116,10 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
 
     Attributes:
         classes_: labels of the classes that are left, shape ``(C,)``; the plan's ``class_names`` where it has some.
-        rule_: the decision rule, frozen arrays.
+        rule_: the decision rule, frozen arrays, of rows behind the public map.
+        coef_, intercept_: of a linear rule, for the columns of X.
+        n_features_in_: columns that ``predict`` takes.
+        feature_names_in_: their names, where the plan or a DataFrame has them.
         fisher_: the Fisher subspace that the head lives in, where ``subspace`` is not None.
         preprocessing_: the public map in front of the rule (the release's transform and clip norm; nothing after
             ``fit``).
@@ -202,9 +205,8 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         classes = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
         preprocessing = Preprocessing.of_release(release)
         known = None if public is None else PublicRecords.of(public, preprocessing, classes)
-        self.classes_, self.preprocessing_, self.provenance_ = classes, preprocessing, UNKNOWN
-        if self.preprocessing_.inputs is not None:
-            self.n_features_in_ = self.preprocessing_.inputs
+        take_columns(self, preprocessing)
+        self.classes_, self.provenance_ = classes, UNKNOWN
         self._build(evidence if known is None else replace(evidence, public=known.means))
         if calibrate is not None:
             calibrate()
@@ -320,8 +322,31 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
 
     def _adopt(self, rule: Rule) -> None:
         self.rule_ = rule
-        if isinstance(rule, LinearRule):
-            self.coef_, self.intercept_ = rule.coef, rule.intercept
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the columns of X, ``(C, d)``; behind a map that is not affine, of the columns that it gives.
+
+        Raises:
+            AttributeError: the rule is not linear.
+        """
+        return self._linear[0]
+
+    @property
+    def intercept_(self) -> Array:
+        """Scores where all columns are 0, ``(C,)``.
+
+        Raises:
+            AttributeError: the rule is not linear.
+        """
+        return self._linear[1]
+
+    @property
+    def _linear(self) -> tuple[Array, Array]:
+        check_is_fitted(self, "rule_")
+        if not isinstance(self.rule_, LinearRule):
+            raise AttributeError(f"{type(self).__name__} has no coef_: its rule is not linear in the columns")
+        return self.rule_.before(self.preprocessing_.transform)
 
     def _shrinks_to_round(self) -> bool:
         """Whether its shrinkage is toward a covariance that is equal in all columns, so that their units matter."""
@@ -333,11 +358,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
 
     def _rows(self, X: Any) -> Array:
         """Rows as the rule expects them."""
-        check_is_fitted(self, "rule_")
-        X = self.preprocessing_.ordered(as_numpy(X))
-        if not self.preprocessing_.transform:
-            X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self.preprocessing_.apply(X)
+        return rows_of(self, X)
 
     def _scores(self, X: Any) -> Array:
         rows = self._rows(X)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from numpy.typing import ArrayLike
 
@@ -99,4 +99,5 @@ class LDA(ClassHead):
 
     def _divide(self, divisor: float) -> None:
         self.temperature_ = divisor
-        self._adopt(LinearRule(self.coef_ / divisor, self.intercept_ / divisor))
+        rule: Any = self.rule_
+        self._adopt(LinearRule(rule.coef / divisor, rule.intercept / divisor))

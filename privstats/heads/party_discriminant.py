@@ -23,7 +23,7 @@ from privstats.heads.evidence import Array, ClassEvidence, Released
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_parameters
 from privstats.heads.release_list import directions
-from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy
+from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy, take_columns
 from privstats.moments.party_descent import Block, direction
 from privstats.schema.gradients import ROW_BITS
 
@@ -118,9 +118,8 @@ class PartyDiscriminant(ClassHead):
             rows = _rows(preprocessing, X_site)
             centre = rows.mean(axis=0)
             weights = site_weights(weights, math.hypot(*(each.sigma["P"] for each in made_from)), rows - centre)
-        self.classes_, self.preprocessing_, self.provenance_ = classes, preprocessing, UNKNOWN
-        if preprocessing.inputs is not None:
-            self.n_features_in_ = preprocessing.inputs
+        take_columns(self, preprocessing)
+        self.classes_, self.provenance_ = classes, UNKNOWN
         self._settle(weights, centre)
         made = Provenance.of(made_from)  # last: where no rule follows, an earlier one is still there
         self.provenance_ = made if X_site is None else made.beside_exact_rows

@@ -16,7 +16,7 @@ from privstats.files.envelope import Content, Format, PathLike, Version, whole_c
 from privstats.files.signing import Signer, Verifier
 from privstats.heads.provenance import UNKNOWN, Assumed, Provenance
 from privstats.heads.registry import HEADS, head_class
-from privstats.heads.rules import Preprocessing, Rule, rule_of
+from privstats.heads.rules import Preprocessing, Rule, rule_of, take_columns
 from privstats.tables import register
 from privstats.transforms import from_builtins, to_builtins
 
@@ -242,9 +242,7 @@ def _plain(value: Any) -> Any:
 
 def _restore(head: Any, manifest: _Manifest, rule: Rule, preprocessing: Preprocessing) -> None:
     head.provenance_ = manifest.provenance
-    head.preprocessing_ = preprocessing
-    if preprocessing.inputs is not None:
-        head.n_features_in_ = preprocessing.inputs
+    take_columns(head, preprocessing)
     if manifest.classes is not None:
         head.classes_ = np.asarray(manifest.classes)
     else:

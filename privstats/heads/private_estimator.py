@@ -94,7 +94,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
 
     Attributes:
         head_: the fitted head, with ``release_`` (or ``releases_``).
-        n_features_in_: columns that ``predict`` takes, where the head has no transform.
+        n_features_in_, feature_names_in_, coef_, intercept_: as of the fitted head, where it has them.
 
     Example:
         >>> from sklearn.model_selection import GridSearchCV
@@ -156,8 +156,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         """
         terms = self._terms()
         self.head_ = clone(self.head).fit_private(X, y, **terms)
-        if hasattr(self.head_, "n_features_in_"):
-            self.n_features_in_ = self.head_.n_features_in_
+        self.n_features_in_ = self.head_.n_features_in_
         return self
 
     @property
@@ -165,6 +164,23 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         """Labels of the classes, shape ``(C,)``."""
         labels: NDArray[Any] = self._fitted().classes_
         return labels
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns, where the records had them."""
+        names: NDArray[Any] = self._fitted().feature_names_in_
+        return names
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the columns, where the fitted head has them."""
+        coef: Array = self._fitted().coef_
+        return coef
+
+    @property
+    def intercept_(self) -> Any:
+        """The intercept of the fitted head, where it has one."""
+        return self._fitted().intercept_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predictions of the fitted head."""

@@ -29,7 +29,7 @@ from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
 from privstats.heads.release_list import present
-from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
+from privstats.heads.rules import LinearRule, Preprocessing, as_numpy, take_columns
 from privstats.progress import progress_bar
 from privstats.transforms import Transform
 
@@ -47,7 +47,7 @@ class RefinedRidge(LinearRegressor):
             where its transform ends in a ``ConstantFeature``.
 
     Attributes:
-        coef_: ``(d,)``.
+        coef_: as of :class:`Ridge`, ``(d,)``.
         intercept_: a float.
         rounds_: gradient rounds used.
         clip_: the clip of a next round's residuals: about their size, or Y / 20 where n mu is below 40.
@@ -106,7 +106,8 @@ class RefinedRidge(LinearRegressor):
         if not isinstance(recipe, RidgeRounds):
             raise ReleaseError("these are releases of classes; use heads.RefinedSoftmax")
         self._warn_without_constant(recipe.first.transform)
-        self.preprocessing_, self.provenance_ = Preprocessing.of_release(have[0]), UNKNOWN
+        take_columns(self, Preprocessing.of_release(have[0]))
+        self.provenance_ = UNKNOWN
         whitening, states = recipe.states(have)
         self.rounds_, self.clip_ = len(states) - 1, states[-1].clip
         self._settle(whitening.published(states[-1].weights), 0.0)
@@ -188,7 +189,5 @@ class RefinedRidge(LinearRegressor):
         if not (np.isfinite(weights).all() and math.isfinite(intercept)):
             raise ReleaseError("RefinedRidge found no finite weights; the sums overflow float64, rescale the features")
         self._flat = True
-        if self.preprocessing_.inputs is not None:
-            self.n_features_in_ = self.preprocessing_.inputs
         self._adopt(LinearRule(np.ascontiguousarray(weights[None, :]), np.array([intercept])))
         return self

@@ -37,7 +37,7 @@ from privstats.heads.private import Labels, RowCount, arrays, central, owners_te
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import present
-from privstats.heads.rules import HiddenRule, Preprocessing, Rule, WhitenedRule, as_numpy
+from privstats.heads.rules import HiddenRule, Preprocessing, Rule, WhitenedRule, as_numpy, take_columns
 from privstats.progress import progress_bar
 from privstats.schema.calibration import FACTORS
 from privstats.schema.modules import Module
@@ -147,7 +147,8 @@ class RefinedSoftmax(ClassHead):
             discriminant = _quietly(partial(head_class("LDA")().fit_release, public=public), have[0], labels)
         schema = recipe.first
         self.classes_ = class_labels(schema, schema.classes, labels)
-        self.preprocessing_, self.provenance_ = Preprocessing.of_release(have[0]), UNKNOWN
+        take_columns(self, Preprocessing.of_release(have[0]))
+        self.provenance_ = UNKNOWN
         counts = denoise.counts(recipe.sums(have[0]).N, have[0].sigma["N"])
         _warn(float(counts.sum()), schema.features)
         if isinstance(recipe, ModuleRounds):
@@ -286,7 +287,7 @@ class RefinedSoftmax(ClassHead):
         self, whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any, counts: Array, rounds: int
     ) -> Self:
         """The average with the discriminant, the priors, and the rule."""
-        weights = softmax.averaged(whitening, weights, discriminant.coef_, discriminant.intercept_)
+        weights = softmax.averaged(whitening, weights, discriminant.rule_.coef, discriminant.rule_.intercept)
         self.weights_ = whitening.published(weights)
         return self._rule(whitening, self.weights_, counts, rounds)
 

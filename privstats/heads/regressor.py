@@ -9,9 +9,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privstats.heads.card import Described
 from privstats.heads.evidence import Array
@@ -19,7 +18,7 @@ from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Records, with_intercept
 from privstats.heads.release_list import OfOneRelease
-from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
+from privstats.heads.rules import LinearRule, Preprocessing, rows_of
 from privstats.schema import RidgeSchema
 from privstats.transforms import ConstantFeature, Transform, steps_of
 
@@ -27,13 +26,17 @@ __all__ = ["LinearRegressor"]
 
 
 class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin, BaseEstimator):
-    """A head whose predictions are linear in the transformed columns; it sets ``preprocessing_`` and adopts a rule.
+    """A head whose predictions are linear in the transformed columns; it takes columns and adopts a rule.
 
     Attributes:
         fit_intercept: whether a constant column belongs to the model.
+        rule_: the decision rule: weights of the columns behind the transform, the constant among them.
+        n_features_in_: columns that ``predict`` takes.
+        feature_names_in_: their names, where the plan or a DataFrame has them.
     """
 
     fit_intercept: bool
+    rule_: LinearRule
     preprocessing_: Preprocessing
     _flat: bool
 
@@ -66,16 +69,32 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
 
     def _adopt(self, rule: LinearRule) -> None:
         self.rule_ = rule
-        self.coef_ = rule.coef[0] if self._flat else rule.coef
-        self.intercept_ = float(rule.intercept[0]) if self._flat else rule.intercept
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the columns of X, ``(d,)`` for one flat target, else ``(T, d)``.
+
+        A constant of the transform is part of ``intercept_``. Behind a map that is not affine they are the weights of
+        the columns that it gives. Rows that the clip shortens are predicted by less.
+        """
+        coef, _ = self._linear
+        return coef[0] if self._flat else coef
+
+    @property
+    def intercept_(self) -> Any:
+        """What the model predicts where all columns are 0: a float for one flat target, else ``(T,)``."""
+        _, intercept = self._linear
+        return float(intercept[0]) if self._flat else intercept
+
+    @property
+    def _linear(self) -> tuple[Array, Array]:
+        check_is_fitted(self, "rule_")
+        return self.rule_.before(self.preprocessing_.transform)
 
     def predict(self, X: Any) -> Array:
         """Predicted targets, shape ``(n,)`` for one flat target, else ``(n, T)``."""
-        check_is_fitted(self, "rule_")
-        X = self.preprocessing_.ordered(as_numpy(X))
-        if not self.preprocessing_.transform:
-            X = validate_data(self, X, dtype=np.float64, reset=False)
-        scores = self.rule_.scores(self.preprocessing_.apply(X))
+        rows = rows_of(self, X)
+        scores = self.rule_.scores(rows)
         return scores[:, 0] if self._flat else scores
 
 

@@ -25,7 +25,7 @@ from privstats.heads.private import Records, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import NONE, SWITCH, Bounds, Constraints, Entry, Number, Text, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
-from privstats.heads.rules import LinearRule, Preprocessing, as_numpy
+from privstats.heads.rules import LinearRule, Preprocessing, as_numpy, take_columns
 from privstats.transforms import Transform
 
 __all__ = ["Ridge", "RidgeClassifier"]
@@ -49,7 +49,8 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         records: number of records, where neither a constant feature nor local records give it; needed by GCV.
 
     Attributes:
-        coef_: ``(T, d)``, or ``(d,)`` for one target.
+        coef_: weights of the columns of X, ``(T, d)``, or ``(d,)`` for one target; behind a map that is not affine, of
+            the columns that it gives. A release's constant is the intercept and no column.
         intercept_: ``(T,)``, or a float for one target.
         penalty_: the penalty used.
         solver_: the solver used.
@@ -102,9 +103,8 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         check_parameters(self, self.bounds)
         evidence = release_gram(release, self.records)
         self._warn_without_constant(release.plan.schema.transform)
-        self.preprocessing_, self.provenance_ = Preprocessing.of_release(release), UNKNOWN
-        if self.preprocessing_.inputs is not None:
-            self.n_features_in_ = self.preprocessing_.inputs
+        take_columns(self, Preprocessing.of_release(release))
+        self.provenance_ = UNKNOWN
         self._build(evidence, flat=evidence.h.shape[1] == 1)
         self.provenance_ = Provenance.of([release])  # last: where no rule follows, an earlier one is still there
         return self

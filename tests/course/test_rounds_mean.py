@@ -79,7 +79,7 @@ def test_heads_read_the_recipe_off_the_releases_with_it_or_where_it_is_missing()
         head = ps.heads.RefinedRidge().fit_releases(releases)
         assert head.rounds_ == 1
         own = course.recipe.states(have)  # type: ignore[attr-defined]
-        np.testing.assert_array_equal(own[0].published(own[1][-1].weights), head.coef_)
+        np.testing.assert_array_equal(own[0].published(own[1][-1].weights), head.rule_.coef[0])
 
 
 def test_the_map_of_the_rounds_follows_from_the_mean() -> None:

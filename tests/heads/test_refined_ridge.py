@@ -55,7 +55,7 @@ def test_every_prefix_is_a_head_that_knows_its_surface(releases: Released) -> No
     for rounds_ in range(5):
         head = ps.heads.RefinedRidge().fit_releases(releases[: rounds_ + 1])
         assert head.rounds_ == rounds_
-        assert head.coef_.shape == (D,)
+        assert head.coef_.shape == (D - 1,), "the constant is the intercept"
         assert 0 < head.clip_ <= 6.0
         assert head.preprocessing_.transform == (ConstantFeature(1.0),)
     alone = ps.heads.RefinedRidge().fit_release(releases[0])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,9 +67,10 @@ def _published(release: Release, penalties: NDArray[np.float64]) -> NDArray[np.f
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # few records, no intercept: the attacker does not mind
         for penalty in penalties:
+            head: Any
             if plain:
                 head = RidgeClassifier(solver="plain", penalty=float(penalty)).fit_release(release)
             else:
                 head = Ridge(solver="plain", penalty=float(penalty), fit_intercept=False).fit_release(release)
-            path.append(np.atleast_2d(head.coef_).T)
+            path.append(head.rule_.coef.T)
     return np.stack(path)

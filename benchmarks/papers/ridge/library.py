@@ -67,7 +67,8 @@ def measured(plan: ps.Plan, federation: Federation) -> list[Any]:
 def weights_of(release: ps.Release) -> Array:
     """The paper's estimate from a release, ``(d,)``."""
     head = heads.Ridge(solver="plain", penalty=PENALTY, fit_intercept=False).fit_release(release)
-    return head.coef_
+    weights: Array = head.rule_.coef[0]  # of the columns behind the maps
+    return weights
 
 
 def one_shot(federation: Federation) -> Array:

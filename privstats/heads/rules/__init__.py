@@ -6,7 +6,7 @@ Every head ends in a rule. A rule holds numbers alone: no labels and no provenan
 from privstats.heads.rules.hidden import HiddenRule
 from privstats.heads.rules.linear import LinearRule, WhitenedRule
 from privstats.heads.rules.low_rank import DiagonalRule, LowRankRule
-from privstats.heads.rules.preprocessing import Preprocessing, as_numpy
+from privstats.heads.rules.preprocessing import Preprocessing, as_numpy, rows_of, take_columns
 from privstats.heads.rules.quadratic import QuadraticRule
 from privstats.heads.rules.rule import Rule, rule_of
 
@@ -20,5 +20,7 @@ __all__ = [
     "Rule",
     "WhitenedRule",
     "as_numpy",
+    "rows_of",
     "rule_of",
+    "take_columns",
 ]

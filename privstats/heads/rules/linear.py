@@ -6,13 +6,15 @@ rows and scales them to one length first, as the rounds did.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from privstats.heads.evidence import Array
-from privstats.heads.rules.rule import Rule
+from privstats.heads.rules.rule import TILE, Rule
+from privstats.transforms import Transform
 from privstats.transforms.arrays import arrays_of
 
 __all__ = ["LinearRule", "WhitenedRule", "lengths", "units_in_graph"]
@@ -39,6 +41,20 @@ class LinearRule(Rule):
     def in_graph(self, buffers: Any, rows: Any) -> Any:
         """One matrix product."""
         return rows @ buffers.coef.T + buffers.intercept
+
+    def before(self, transform: Sequence[Transform]) -> tuple[Array, Array]:
+        """Weights and intercept of the rows in front of the affine maps that end ``transform``.
+
+        Returns:
+            ``(C, k)`` and ``(C,)``; k is the number of columns that the first of these maps takes: those of X where all
+            maps are affine, and else of what the last other map gives.
+        """
+        coef, intercept = self.coef, self.intercept
+        for step in reversed(transform):
+            if not step.affine:
+                break
+            coef, intercept = _before(step, coef, intercept)
+        return coef, intercept
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +87,19 @@ class WhitenedRule(Rule):
     def in_graph(self, buffers: Any, rows: Any) -> Any:
         """Two matrix products."""
         return units_in_graph(rows @ buffers.matrix) @ buffers.coef.T + buffers.intercept
+
+
+def _before(step: Transform, coef: Array, intercept: Array) -> tuple[Array, Array]:
+    """The same scores in front of a map x -> x M + m: coef M' and intercept + coef m."""
+    inputs = step.takes(coef.shape[1])
+    shift = step.apply(np.zeros((1, inputs)))[0]
+    size = max(1.0, float(np.abs(shift).max()))  # of m's size, so that taking m away again loses no digits
+    weights = np.empty((len(coef), inputs))
+    for at in range(0, inputs, TILE):
+        units = np.zeros((min(TILE, inputs - at), inputs))
+        np.fill_diagonal(units[:, at:], size)
+        weights[:, at : at + len(units)] = coef @ (step.apply(units) - shift).T / size
+    return weights, intercept + coef @ shift
 
 
 def lengths(rows: Array) -> Array:

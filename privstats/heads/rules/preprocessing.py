@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from privstats.errors import DataError
 from privstats.heads.evidence import Array
 from privstats.heads.evidence.released import Released
 from privstats.moments.arrays import ordered_columns
-from privstats.transforms import Transform, apply
+from privstats.transforms import Transform, apply, input_features
 
-__all__ = ["Preprocessing", "as_numpy"]
+__all__ = ["Preprocessing", "as_numpy", "rows_of", "take_columns"]
 
 
 @runtime_checkable
@@ -57,9 +58,9 @@ class Preprocessing:
         return cls(schema.features, tuple(schema.transform), schema.clip_norm, schema.feature_names, schema.nonnegative)
 
     @property
-    def inputs(self) -> int | None:
-        """Columns that a caller must give; None where the transform leaves that open."""
-        return None if self.transform else self.features
+    def inputs(self) -> int:
+        """Columns that a caller must give."""
+        return input_features(self.transform, self.features)
 
     def ordered(self, X: Any) -> Any:
         """A DataFrame's columns in the order of the plan, as an array; anything else as it stands.
@@ -86,6 +87,31 @@ class Preprocessing:
         if self.nonnegative:
             rows = np.maximum(rows, 0.0)
         return rows if self.clip_norm is None else _clip(rows, self.clip_norm)
+
+
+def take_columns(head: Any, preprocessing: Preprocessing) -> None:
+    """Give a head its preprocessing, and scikit-learn's attributes of the columns that it takes."""
+    head.preprocessing_, head.n_features_in_ = preprocessing, preprocessing.inputs
+    if preprocessing.feature_names is not None:
+        head.feature_names_in_ = np.array(preprocessing.feature_names, dtype=object)
+    elif hasattr(head, "feature_names_in_"):  # of an earlier fit
+        del head.feature_names_in_
+
+
+def rows_of(head: Any, X: Any) -> Array:
+    """Rows as the rule of a fitted head expects them, ``(n, d)``.
+
+    Raises:
+        NotFittedError: the head has no rule.
+        DataError, ValueError: not a finite matrix of its columns.
+    """
+    check_is_fitted(head, "rule_")
+    first: Preprocessing = head.preprocessing_
+    X = first.ordered(as_numpy(X))
+    if not first.transform:  # by name the columns are in order already, and scikit-learn would miss the names
+        named = first.feature_names is not None
+        X = check_array(X, dtype=np.float64) if named else validate_data(head, X, dtype=np.float64, reset=False)
+    return first.apply(X)
 
 
 def _clip(rows: Array, clip_norm: float) -> Array:
