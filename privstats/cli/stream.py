@@ -95,13 +95,16 @@ def bring(
 @app.command()
 def epoch(
     path: StreamFolder,
-    changes: Annotated[Path, typer.Argument(help="A folder with <party>.npz: ids, X, y, leave.", metavar="CHANGES")],
+    changes: Annotated[
+        Path, typer.Argument(help="A folder with <party>.npz: ids, X, y, leave; none, no change.", metavar="CHANGES")
+    ],
+    away: Annotated[list[int] | None, typer.Option(help="A party whose machine is off; repeat for more.")] = None,
     as_json: Json = False,
 ) -> None:
     """Release the next epoch of a folder that `new` made; after a crash, the same command continues it."""
     from privstats.engines.network.local_stream import run_epoch, server_folder
 
-    outcome = run_epoch(path, changes)
+    outcome = run_epoch(path, changes, away or ())
     folder, stream = server_folder(path)
     first = len(folder.told_so_far()) - len(outcome)
     rows = [_node(stream, first + place, release) for place, release in enumerate(outcome)]

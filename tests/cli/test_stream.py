@@ -42,7 +42,8 @@ def test_a_stream_from_a_plan_to_its_total(run: Any, tmp_path: Path) -> None:
     rows = json.loads(run("epoch", "study", "changes-0", "--json").stdout)["nodes"]
     assert rows == [{"node": 0, "epoch": 0, "level": 0, "since": 0, "survivors": 3}]
     records.epoch(1, (0,))
-    assert "no sum" in run("epoch", "study", "changes-1").stdout
+    assert "away names parties" in run("epoch", "study", "changes-1", "--away", "7", code=2).stderr
+    assert "no sum" in run("epoch", "study", "changes-1", "--away", "1", "--away", "2").stdout
     shown = json.loads(run("show", "study", "--json").stdout)
     assert [row["survivors"] for row in shown["nodes"]] == [3, None, None]
     assert set(shown["sigma"]) == {"N", "A", "B"}

@@ -7,11 +7,13 @@ missing. Built on ``host`` and ``local``.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from privstats.course import Stream, document
 from privstats.dp import Ledger, Privacy
+from privstats.engines.network.between import waiting
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.folder_checks import COURSE
 from privstats.engines.network.host import Host, Waiting
@@ -96,19 +98,22 @@ def server_folder(path: Path) -> tuple[Folder, Stream]:
     return folder, folder.course
 
 
-def run_epoch(path: Path, changes: Path) -> list[Release | None]:
+def run_epoch(path: Path, changes: Path, away: Collection[int] = ()) -> list[Release | None]:
     """Release the rounds of the next epoch, or of an interrupted one.
+
+    Who is in a sum stands in its release. So every party takes part, also one without records: it sends the empty
+    change, which looks like any other.
 
     Args:
         path: the folder that :func:`new_stream` made.
-        changes: a folder with ``<party>.npz`` for every party that takes part; the others are absent in this epoch, and
-            send their pending changes with the next.
+        changes: a folder with ``<party>.npz`` for every party that has records which enter or leave.
+        away: parties whose machines are off in this epoch; their pending changes go with the next.
 
     Returns:
         Outcomes of the epoch's rounds that ended in this call; None for a round without a sum.
 
     Raises:
-        PlanError: the stream has ended, or there is no such folder.
+        PlanError: the stream has ended, there is no such folder, or ``away`` names no party.
         ReleaseError: an earlier release is missing or damaged; restore it from a backup.
         DataError: records that do not fit; no round of the epoch has begun then.
         LedgerError: a record enters twice, or leaves without having entered.
@@ -120,8 +125,11 @@ def run_epoch(path: Path, changes: Path) -> list[Release | None]:
         raise PlanError(f"this stream has ended: all {stream.epochs} epochs are released")
     for earlier in range(begin):
         folder.release(earlier)  # a missing one is noticed before this epoch begins
-    epoch = stream.nodes[begin].epoch
-    nodes = LocalTransport({party: path / str(party) for party in _arrived(path, stream, epoch, changes)})
+    epoch, everybody = stream.nodes[begin].epoch, range(stream.plan.cohort.clients)
+    if strangers := sorted(set(away).difference(everybody)):
+        raise PlanError(f"away names parties from 0 to {everybody[-1]}, got {strangers[0]}; leave it out")
+    _arrived(path, stream, epoch, changes)
+    nodes = LocalTransport({party: path / str(party) for party in everybody if party not in away})
     clock = _Clock()
     while place < stream.most and stream.nodes[place].epoch == epoch:
         found = host.run(nodes, _DEADLINES, clock=clock.read, sleep=clock.sleep, say=lambda _: None)
@@ -131,20 +139,20 @@ def run_epoch(path: Path, changes: Path) -> list[Release | None]:
     return [folder.release(each) for each in range(begin, place)]
 
 
-def _arrived(path: Path, stream: Stream, epoch: int, changes: Path) -> list[int]:
-    """Keep the epoch's records and enter them in the registries, each once; returns the parties that have any."""
+def _arrived(path: Path, stream: Stream, epoch: int, changes: Path) -> None:
+    """Keep the epoch's records and enter them in the registries, each once."""
     if not changes.is_dir():
         raise PlanError(f"{changes} is not a folder with a file of records per party; name one")
-    present = [party for party in range(stream.plan.cohort.clients) if (changes / f"{party}.npz").exists()]
-    inboxes = {party: RecordInbox(path / str(party), stream) for party in present}
+    bringing = [party for party in range(stream.plan.cohort.clients) if (changes / f"{party}.npz").exists()]
+    inboxes = {party: RecordInbox(path / str(party), stream) for party in bringing}
     for party, inbox in inboxes.items():
         source, kept = changes / f"{party}.npz", inbox.path(epoch)
         batch = read_batch(source)
-        inbox.check(f"party {party}", batch, epoch)
+        before = 0 if kept.exists() else waiting(Folder.open(path / str(party)))
+        inbox.check(f"party {party}", batch, epoch, before)
         if not kept.exists():
             inbox.keep(source, epoch)
         elif read_batch(kept).ids != batch.ids or read_batch(kept).leave != batch.leave:
             raise DataError(f"party {party} has begun epoch {epoch} with other records; give the same file again")
     for party, inbox in inboxes.items():
         inbox.register(registry_of(Folder.open(path / str(party))))
-    return present

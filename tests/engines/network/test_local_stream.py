@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,10 @@ from privstats.course import Stream, weighing
 from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.engines.journal import JournaledClient
+from privstats.engines.network import local
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.local_stream import DATASET, new_stream, run_epoch, server_folder
+from privstats.engines.network.party import answer as answered
 from privstats.engines.network.streams import Totals
 from privstats.errors import DataError, LocalProtocolError, PlanError, ReleaseError, SessionEndedError
 from privstats.secagg import Identity
@@ -90,11 +94,56 @@ def records(tmp_path: Path) -> Records:
 def test_parties_come_and_go_and_the_total_is_measuring_afresh(tmp_path: Path, records: Records) -> None:
     study = study_of(tmp_path / "study", exact(3))
     assert [each.survivors for each in run_epoch(study, records.epoch(0)) if each] == [(0, 1, 2)]
-    assert [each.survivors for each in run_epoch(study, records.epoch(1, (0, 1))) if each] == [(0, 1)]
+    assert [each.survivors for each in run_epoch(study, records.epoch(1), away=[2]) if each] == [(0, 1)]
     run_epoch(study, records.epoch(2, leave=["0/0/1", "0/2/0"]))
     assert np.array_equal(total_of(study).vector, flatten(records.afresh()))
     with pytest.raises(PlanError, match="has ended"):
         run_epoch(study, records.epoch(3))
+
+
+@pytest.mark.parametrize("private", [False, True], ids=["exact", "private"])
+def test_a_party_without_a_file_is_in_the_sum_like_any_other(
+    tmp_path: Path, records: Records, private: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is in a sum is public: absent for want of records, a party said that it had none that day."""
+    said = defaultdict[str, list[tuple[Any, int]]](list)  # what the server hears of each: steps, and bytes
+
+    def answer(home: Path, kind: Any, data: bytes) -> Any:
+        reply = answered(home, kind, data)
+        said[home.name].append((kind, len(reply.data)))
+        return reply
+
+    monkeypatch.setattr(local, "party", SimpleNamespace(answer=answer))
+    stream = Stream(plan_of(promise(epsilon=20.0)), 2) if private else exact()
+    study = study_of(tmp_path / "study", stream)
+    for number, bring in enumerate(((0,), ())):
+        (release,) = run_epoch(study, records.epoch(number, bring))
+        assert release is not None
+        assert release.survivors == (0, 1, 2)
+    assert said["0"] == said["1"] == said["2"] != []
+    if not private:
+        assert np.array_equal(total_of(study).vector, flatten(records.afresh()))
+
+
+def test_a_party_without_a_file_sends_what_it_owes_from_an_epoch_in_which_it_was_away(
+    tmp_path: Path, records: Records
+) -> None:
+    study = study_of(tmp_path / "study", exact())
+    run_epoch(study, records.epoch(0), away=[1])
+    assert [each.survivors for each in run_epoch(study, records.epoch(1, (0,))) if each] == [(0, 1, 2)]
+    assert np.array_equal(total_of(study).vector, flatten(records.afresh()))
+    with pytest.raises(PlanError, match="away names parties from 0 to 2, got 3"):
+        run_epoch(study_of(tmp_path / "other", exact()), records.epoch(2), away=[3])
+
+
+def test_what_a_party_owes_and_brings_is_looked_at_before_the_epoch_begins(tmp_path: Path, records: Records) -> None:
+    """In the round it was refused there, and the party was missing from the sum: one record decided who is in it."""
+    small = made.plan(CLASSES, ps.Cohort(3, 2, 30), promise(epsilon=20.0))
+    study = study_of(tmp_path / "study", Stream(small, 3, deletions=True))  # room for ten of each party in an epoch
+    run_epoch(study, records.epoch(0), away=[1])
+    with pytest.raises(DataError, match="with party 1 the next epoch would move 12 of this party's records"):
+        run_epoch(study, records.epoch(1))
+    assert [each.survivors for each in run_epoch(study, records.epoch(2, ())) if each] == [(0, 1, 2)]
 
 
 @pytest.mark.ci
@@ -157,7 +206,7 @@ def test_attack_a_copied_folder_run_with_and_without_a_party(
         if mechanism == "square-root":
             totals_of(study)
         copied = Path(shutil.copytree(study, tmp_path / f"{name} copied"))
-        (one,), (two,) = run_epoch(study, changes), run_epoch(copied, without)
+        (one,), (two,) = run_epoch(study, changes), run_epoch(copied, without, away=[2])
         assert one is not None
         assert two is not None
         return np.asarray(one.moments.N - two.moments.N)
@@ -270,7 +319,7 @@ def test_a_central_server_that_is_killed_draws_the_noise_that_it_has_drawn(tmp_p
 
 def test_an_epoch_with_too_few_parties_has_no_sum_and_its_records_come_later(tmp_path: Path, records: Records) -> None:
     study = study_of(tmp_path / "study", exact())
-    assert run_epoch(study, records.epoch(0, (1,))) == [None]
+    assert run_epoch(study, records.epoch(0), away=[0, 2]) == [None]
     run_epoch(study, records.epoch(1))
     assert server_folder(study)[0].told_so_far()[0] is None
     assert np.array_equal(total_of(study).vector, flatten(records.afresh()))
@@ -280,7 +329,7 @@ def test_killed_while_an_epoch_is_given_up_the_next_one_is_not_used_up(
     tmp_path: Path, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The session is known to have ended, and what came of the node is not written yet."""
-    study, changes = study_of(tmp_path / "study", exact(3)), records.epoch(0, (1,))
+    study, changes = study_of(tmp_path / "study", exact(3)), records.epoch(0)
 
     class Killed(BaseException):
         pass
@@ -291,7 +340,7 @@ def test_killed_while_an_epoch_is_given_up_the_next_one_is_not_used_up(
     with monkeypatch.context() as once:
         once.setattr(Folder, "keep_shown", killed)
         with pytest.raises(Killed):
-            run_epoch(study, changes)
+            run_epoch(study, changes, away=[0, 2])
     with pytest.raises(DataError, match="a second time"):
         run_epoch(study, changes)
     assert [each.survivors for each in run_epoch(study, records.epoch(1)) if each] == [(0, 1, 2)]
@@ -329,8 +378,7 @@ def test_a_party_that_is_not_there_after_a_kill_sends_with_the_next_node(
 
     with killed("privstats.engines.journal.JournaledServer.end_step"):
         run_epoch(study, changes)
-    (changes / "2.npz").unlink()
-    assert [each.survivors for each in run_epoch(study, changes) if each] == [(0, 1)]
+    assert [each.survivors for each in run_epoch(study, changes, away=[2]) if each] == [(0, 1)]
     run_epoch(study, records.epoch(1))
     assert np.array_equal(total_of(study).vector, flatten(records.afresh()))
 
