@@ -57,19 +57,28 @@ class Records:
         Raises:
             DataError: a part would be empty, X and y have different numbers of records, or X has texts.
         """
+        scored = self._held_out(share, seed)
+        if not 0 < scored.sum() < len(self.X):
+            raise _empty(share, len(self.X))
+        return self._where(~scored), self._where(scored)
+
+    def summed(self, share: float, seed: int) -> Records:
+        """The first part alone, which may have every record or none: one record must not decide whether it is summed.
+
+        Raises:
+            DataError: the share is none, X and y have different numbers of records, or X has texts.
+        """
+        return self._where(~self._held_out(share, seed))
+
+    def _held_out(self, share: float, seed: int) -> NDArray[np.bool_]:
         if len(self.X) != len(self.y):
             raise DataError(f"X has {len(self.X)} rows but y has {len(self.y)}; give one label or target per row")
-        scored = _uniform_keys(self.X, seed) < share if 0 < share < 1 else np.zeros(len(self.X), bool)
-        if not 0 < scored.sum() < len(self.X):
-            raise DataError(
-                f"a split of {share:g} leaves one part of {len(self.X)} records empty; give a share between 0 and 1, "
-                "such as 0.25"
-            )
-        learned = ~scored
-        return (
-            Records(self.X[learned], self.y[learned], self.names),
-            Records(self.X[scored], self.y[scored], self.names),
-        )
+        if not 0 < share < 1:
+            raise _empty(share, len(self.X))
+        return np.asarray(_uniform_keys(self.X, seed) < share)
+
+    def _where(self, chosen: NDArray[np.bool_]) -> Records:
+        return Records(self.X[chosen], self.y[chosen], self.names)
 
 
 @dataclass(frozen=True)
@@ -116,7 +125,7 @@ class RecordFile:
             DataError: the file cannot be read, lacks a column, or has texts or gaps in one that is asked for.
             MissingExtraError: pandas, or pyarrow for Parquet, is not installed.
         """
-        return self.whole(names) if self.split is None else self.parts(names)[0]
+        return self.whole(names) if self.split is None else self.whole(names).summed(self.split, self.seed)
 
     def parts(self, names: tuple[str, ...] | None = None) -> tuple[Records, Records]:
         """What may be summed, and what is held out to score on; raises as :meth:`read` does, and without a split."""
@@ -135,8 +144,16 @@ class RecordFile:
         return Records(arrays["X"], arrays["y"])
 
 
+def _empty(share: float, records: int) -> DataError:
+    return DataError(
+        f"a split of {share:g} leaves one part of {records} records empty; give a share between 0 and 1, such as 0.25"
+    )
+
+
 def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
     """A number in [0, 1) for each row, from the bits of its entries and the seed."""
+    if not len(X):
+        return np.zeros(0)
     try:
         bits = np.ascontiguousarray(X, np.float64).reshape(len(X), -1) + 0.0  # so that -0 is 0
     except (TypeError, ValueError):
@@ -205,7 +222,8 @@ def _of_frame(frame: Any, file: RecordFile, names: tuple[str, ...] | None) -> Re
     missing = [str(name) for name in (*features.columns, target) if frame[name].isna().any()]
     if missing:
         raise DataError(f"{path} has missing values in {', '.join(missing)}; leave out or impute these records first")
-    texts = [str(name) for name in features.columns if features[name].dtype.kind not in "biuf"]
+    some = len(frame) > 0  # a column without a record has no kind: a party without records takes part like any other
+    texts = [str(name) for name in features.columns if some and features[name].dtype.kind not in "biuf"]
     if texts:
         raise DataError(f"{path} holds no numbers in {', '.join(texts)}; encode these columns, or leave them out")
     columns = tuple(map(str, features.columns))

@@ -85,6 +85,27 @@ def test_a_split_that_leaves_nothing_is_one_sentence(share):
         Records(X, Y).split(share, 0)
 
 
+@pytest.mark.parametrize("kind", ["csv", "npz"])
+@pytest.mark.parametrize("count", [0, 1])
+def test_no_record_decides_whether_a_party_has_something_to_sum(kind, count, tmp_path):
+    """Refused, the party was missing from the sum, and everybody saw that it had no record, or held out its one."""
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        frame()[[*COLUMNS, "tree"]][:count].to_csv(path, index=False)
+    else:
+        np.savez(path, X=X[:count], y=Y[:count])
+    schema = ps.ClassSchema(2, 3, "NA", 1.0)
+    sums = set()
+    for split in (None, 0.25, 0.5, 0.75):
+        found = RecordFile(path, "tree", split=split, seed=1).read()
+        sums.add(ps.measure(schema, found.X, found.y).records)
+    assert sums == ({0} if count == 0 else {0, 1})
+    with pytest.raises(DataError, match="leaves one part of 1 records empty"):  # there is nothing to score on
+        Records(X[:1], Y[:1]).split(0.5, 0)
+    with pytest.raises(DataError, match="a share between 0 and 1"):
+        RecordFile(path, "tree", split=1.5).read()
+
+
 def test_texts_are_no_features_to_split_by():
     with pytest.raises(DataError, match="X has texts; encode them as numbers"):
         Records(np.array([["a", "b"], ["c", "d"]]), np.arange(2)).split(0.5, 0)
