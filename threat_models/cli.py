@@ -134,16 +134,18 @@ def course(
 
     Of a stream, whose parties keep a record registry, the noise of its epochs is tested too.
     """
+    from privstats.course import document
     from privstats.course.kinds import kind_of
     from threat_models.audits.course import audit_course
     from threat_models.audits.epochs import audit_epochs
     from threat_models.audits.stream import audit_stream
 
-    found: Any = ps.course.read(path)
+    stated: tuple[Any, Any] = document.stated(path)  # a promise that the rounds do not keep is a finding here
+    found, promise = stated
     rng = _rng(seed)
     terms: dict[str, Any] = {"asks": asks, "trials": trials, "confidence": confidence}
     audits: Mapping[str, Callable[[], list[Report]]] = {
-        "course": lambda: [audit_course(found, rng, **terms)],
+        "course": lambda: [audit_course(found, rng, promise=promise, **terms)],
         "registry": lambda: [audit_stream(found, rng, **terms), audit_epochs(found, rng)],
     }
     _finish(audits[kind_of(found).charge](), json)

@@ -45,12 +45,14 @@ def init(
     plan: Annotated[Path, typer.Option(help="A plan whose promise is the whole course's.", metavar="PLAN.TOML")],
     rounds: Annotated[
         int | None,
-        typer.Option(help="Gradient rounds after the first release. Default: 4, or 6 where the budget is large."),
+        typer.Option(help="Gradient rounds after the first release, or those of a regression. Default: 4, 5 or 6."),
     ] = None,
     expected_records: Annotated[
         int | None, typer.Option(help="How many records its owners expect; never counted. Default: cohort.max_records.")
     ] = None,
-    retries: Annotated[int, typer.Option(help="Further rounds, for those that end without a sum.")] = 0,
+    retries: Annotated[
+        int | None, typer.Option(help="Further rounds, for those that end without a sum. Default: none.")
+    ] = None,
     calibrated: Annotated[
         bool,
         typer.Option("--calibrated", help="A last sum, for the temperature of probabilities (with --centred, LDA's)."),
@@ -63,64 +65,87 @@ def init(
         bool,
         typer.Option("--centred", help="The mean of all rows, then the plan's sums behind it; no gradient rounds."),
     ] = False,
+    step: Annotated[
+        str | None, typer.Option(help="Of an alignment: alvarez-esteban, or published. Default: the first.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="A stream of so many epochs.")] = None,
+    mechanism: Annotated[
+        str | None, typer.Option(help="Of a stream: increments, tree or square-root. Default: the first.")
+    ] = None,
+    deletions: Annotated[bool, typer.Option("--deletions", help="Of a stream: records may leave again.")] = False,
+    repeats: Annotated[
+        int | None, typer.Option(help="Of a stream: how often records may be sent again without proof. Default: never.")
+    ] = None,
+    allow_disclosing_leavers: Annotated[
+        bool, typer.Option("--allow-disclosing-leavers", help="Deletions without noise, which show who left.")
+    ] = False,
     force: Force = False,
 ) -> None:
-    """Divide a plan's promise over a course's sessions, and write that course and its plan."""
-    whole = ps.Plan.read(plan)
-    course: Written
-    if isinstance(whole.schema, ps.PartySchema):
-        if rounds is not None or expected_records is not None or retries or module or centred or calibrated:
-            raise PlanError("a course of whole parties has two rounds and no options: leave all but --plan out")
-        course = ps.PartyRounds.within(whole)
-    elif not centred:
-        course = ps.Rounds.within(
-            whole, rounds, expected_records=expected_records, retries=retries, calibrated=calibrated, module=module
-        )
-    elif rounds is not None or retries or module:
-        raise PlanError("a centred course has no gradient rounds: leave --rounds, --retries, --module out")
-    else:
-        course = ps.Centred.within(whole, expected_records=expected_records, calibrated=calibrated)
+    """Divide a plan's promise over a course's sessions, and write that course and its plan.
+
+    A plan of whole parties gives their two rounds, of scores the rounds of a regression, of Gaussians an alignment, any
+    other refinement rounds, or what --centred or --epochs says.
+    """
+    from privstats.cli.parts.courses import made, whole_plan
     from privstats.course.document import texts
 
+    options = {
+        "rounds": rounds,
+        "expected_records": expected_records,
+        "retries": retries,
+        "calibrated": calibrated,
+        "module": module,
+        "centred": centred,
+        "step": step,
+        "epochs": epochs,
+        "mechanism": mechanism,
+        "deletions": deletions,
+        "repeats": repeats,
+        "allow_disclosing_leavers": allow_disclosing_leavers,
+    }
+    course = made(whole_plan(plan), options)
     writable([path.with_name(name) for name in texts(path.name, course)], force)
     first = ps.course.write(path, course)
-    say(f"wrote {path} and {first}; run: privstats course check {path}")
+    typer.echo(f"wrote {path} and {first}; run: privstats course check {path}")
 
 
 @app.command()
 def check(path: CourseFile, as_json: Json = False) -> None:
     """Validate a course and print the cost of each round and of all together; exit code 1 above its promise."""
-    course = ps.course.read(path)
-    violated = course.promise is not None and not course.promise.holds(course.mu)
+    from privstats.course.document import stated
+
+    course, promise = stated(path)
+    violated = promise is not None and not promise.holds(course.mu)
     if as_json:
-        typer.echo(json_text({"violated": violated, "sessions": course.most, **_facts(course)}))
+        typer.echo(json_text({"violated": violated, "sessions": course.most, **_facts(course, promise)}))
     else:
-        _print_check(path, course)
+        _print_check(path, course, promise)
     if violated:
         raise typer.Exit(1)
 
 
-def _print_check(path: Path, course: Written) -> None:
+def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
     console = terminal()
     console.print(_table(course))
     delta = course.first.budget().delta
     whole = f"mu {course.mu:.4g}, epsilon {_epsilon(course):.4g} at delta {delta:g}; spent before the first round"
     said = "no differential privacy" if math.isinf(course.mu) else f"{whole}, and never given back"
     console.print(f"all together, {course.most} sessions at most: {said}", highlight=False, soft_wrap=True)
-    if course.promise is not None:
-        console.print(f"promised as a whole: {_promised(course.promise, course.mu)}", highlight=False, soft_wrap=True)
+    if promise is not None:
+        console.print(f"promised as a whole: {_promised(promise, course.mu)}", highlight=False, soft_wrap=True)
     console.print(f"\ndigest: {course.digest}", highlight=False, soft_wrap=True)
-    if course.promise is None or course.promise.holds(course.mu):
+    if promise is None or promise.holds(course.mu):
         say(f"{path} holds together.")
 
 
 @app.command()
 def show(path: CourseFile) -> None:
     """Print a course, its rounds and their cost as JSON."""
-    typer.echo(json_text(_facts(ps.course.read(path))))
+    course = ps.course.read(path)
+    typer.echo(json_text(_facts(course, course.promise)))
 
 
-def _facts(course: Written) -> dict[str, Any]:
+def _facts(course: Written, promise: Promise | None) -> dict[str, Any]:
     """A course and its cost, for scripts."""
     return {
         "digest": course.digest,
@@ -129,7 +154,7 @@ def _facts(course: Written) -> dict[str, Any]:
         "epsilon": _epsilon(course),
         "delta": course.first.budget().delta,
         "first": course.first.digest,
-        "promise": None if course.promise is None else asdict(course.promise),
+        "promise": None if promise is None else asdict(promise),
     }
 
 
@@ -190,7 +215,7 @@ def _promised(promise: Promise, mu: float) -> str:
 
 def _epsilon(course: ps.course.Course) -> float:
     """epsilon of the whole course at its own delta; infinite without DP."""
-    return math.inf if math.isinf(course.mu) else ps.dp.gaussian_epsilon(course.mu, course.first.budget().delta)
+    return course.epsilon(course.first.budget().delta)
 
 
 def _rows(course: ps.course.Course) -> list[dict[str, Any]]:

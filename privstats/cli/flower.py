@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import privstats as ps
 from privstats.cli.ledger import standing
 from privstats.cli.parts.folder_status import show
 from privstats.cli.parts.options import Target
@@ -300,7 +298,7 @@ def _facts(party: Party, records: Records | None) -> dict[str, Any]:
         facts["clipped"] = f"{report.fraction_clipped:.2%}"
         facts["targets_clipped"] = f"{report.fraction_targets_clipped:.2%}"
     budget = plan.budget()
-    epsilon = budget.epsilon if kind.single else _epsilon(course.mu, budget.delta)
+    epsilon = budget.epsilon if kind.single else course.epsilon(budget.delta)
     facts["spends"] = f"epsilon {epsilon:.4g} at delta {budget.delta:g}"
     facts["account"] = records.dataset
     account = accounts.get(records.dataset)
@@ -324,11 +322,7 @@ def _stream_facts(folder: Folder) -> dict[str, Any]:
         "records": standing_here.inside,
         "gone": standing_here.gone,
         "goes_next": f"{standing_here.entering} that enter, {standing_here.leaving} that leave",
-        "spends": f"once, for all epochs together: epsilon {_epsilon(stream.mu, delta):.4g} at delta {delta:g}",
+        "spends": f"once, for all epochs together: epsilon {stream.epsilon(delta):.4g} at delta {delta:g}",
         "account": standing_here.account,
         "ledger": "nothing was released yet" if account is None else standing(account),
     }
-
-
-def _epsilon(mu: float, delta: float) -> float:
-    return math.inf if math.isinf(mu) else ps.dp.gaussian_epsilon(mu, delta)

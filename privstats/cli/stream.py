@@ -145,8 +145,7 @@ def _cost(stream: ps.Stream) -> str:
     if stream.first.noise is None:
         return "exact sums, no differential privacy"
     delta = stream.first.budget().delta
-    epsilon = ps.dp.gaussian_epsilon(stream.mu, delta)
-    return f"all epochs together: mu {stream.mu:.4g}, epsilon {epsilon:.4g} at delta {delta:g}"
+    return f"all epochs together: mu {stream.mu:.4g}, epsilon {stream.epsilon(delta):.4g} at delta {delta:g}"
 
 
 def _node(stream: ps.Stream, place: int, release: ps.Release | None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.course.base import PLACEHOLDER, Releases, course_html, history
-from privstats.course.promise import Promise
+from privstats.course.promise import Promise, epsilon_of, part_of, require_kept
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.bures import Step, next_reference, transport
@@ -62,7 +62,7 @@ class Alignment:
         promise: the owners' promise for all sums together, for files and audits; as in ``Rounds``.
 
     Raises:
-        PlanError: another plan, or another step.
+        PlanError: another plan, another step, or a promise that the sums do not keep.
 
     Example:
         >>> schema = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
@@ -79,15 +79,31 @@ class Alignment:
     promise: Promise | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.first, Plan) or not isinstance(self.first.schema, GaussianSchema):
-            raise PlanError("first must be a Plan of a GaussianSchema; build one with Plan(schema=GaussianSchema(...))")
-        if self.first.schema.reference:
-            raise PlanError("first must be the plan of the first sum; leave reference out of its schema")
+        _require_first(self.first)
         if self.step not in _STEPS:
             raise PlanError(f"step must be one of {', '.join(_STEPS)}, got {self.step!r:.40}")
         if isinstance(self.first.privacy, Privacy) and self.first.privacy.shares is not None:
             raise PlanError("the rounds send other statistics than the first sum; leave privacy.shares out")
         _ = self.template.headroom  # forces the noise and the ring of a round
+        require_kept(self.promise, self.mu)
+
+    @classmethod
+    def within(cls, whole: Plan, *, step: Step = "alvarez-esteban") -> Alignment:
+        """The course that keeps a plan's promise as a whole; of a plan without DP, the course of that plan.
+
+        Args:
+            whole: the plan of the first sum but for its epsilon: its promise is what all sums may spend together, in
+                equal parts of mu^2.
+            step: as for the class.
+
+        Raises:
+            PlanError: as for the class.
+        """
+        schema = _require_first(whole)
+        if isinstance(whole.privacy, NoPrivacy):
+            return cls(whole, step)
+        part = part_of(whole, 1 / (1 + schema.rounds), whole.privacy.shares)
+        return cls(replace(whole, privacy=part), step, Promise.of(whole))
 
     @property
     def schema(self) -> GaussianSchema:
@@ -141,6 +157,10 @@ class Alignment:
         published = Published.of({"S": _values(self._covariance(releases))}, history(releases))
         return replace(self.first, schema=schema, published=published)
 
+    def epsilon(self, delta: float) -> float:
+        """epsilon of all sums together at this delta; infinite without DP."""
+        return epsilon_of(self.mu, delta)
+
     def reference(self, releases: Releases) -> Reference:
         """The common mean and covariance that follow from the sums, for :meth:`Reference.transport`.
 
@@ -186,6 +206,14 @@ class Alignment:
                     f"release {place} is over other clients than the first, and the difference is single clients: "
                     "delete it, and find out how it was unmasked"
                 )
+
+
+def _require_first(plan: object) -> GaussianSchema:
+    if not isinstance(plan, Plan) or not isinstance(plan.schema, GaussianSchema):
+        raise PlanError("first must be a Plan of a GaussianSchema; build one with Plan(schema=GaussianSchema(...))")
+    if plan.schema.reference:
+        raise PlanError("first must be the plan of the first sum; leave reference out of its schema")
+    return plan.schema
 
 
 @dataclass(frozen=True)

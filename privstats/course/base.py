@@ -16,6 +16,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
+from privstats.course.promise import epsilon_of
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
@@ -96,6 +97,10 @@ class Course(Protocol):
         """The plan of round ``len(releases)``, or None where the course ends."""
         ...
 
+    def epsilon(self, delta: float) -> float:
+        """epsilon of everything released together at this delta; infinite without DP."""
+        ...
+
 
 @runtime_checkable
 class Apart(Protocol):
@@ -155,6 +160,12 @@ class Single:
     def next(self, releases: Releases) -> Plan | None:
         """The plan, then nothing."""
         return None if releases else self.plan
+
+    def epsilon(self, delta: float) -> float:
+        """epsilon of the plan's release at this delta; of a plan with delta 0 never more than its own."""
+        noise = self.plan.noise
+        pure = noise.epsilon if noise is not None and noise.pure else math.inf
+        return min(pure, epsilon_of(self.mu, delta))
 
 
 @dataclass(frozen=True)

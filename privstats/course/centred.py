@@ -18,8 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.course.base import PLACEHOLDER, Releases, course_html, history
-from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
-from privstats.dp import gaussian_epsilon
+from privstats.course.promise import (
+    CALIBRATION_SHARE,
+    Promise,
+    epsilon_of,
+    part_of,
+    record_mu,
+    require_kept,
+    rounded_down,
+)
 from privstats.errors import PlanError
 from privstats.estimates import denoise
 from privstats.estimates.discriminant import Discriminant, published_weights
@@ -60,8 +67,8 @@ class Centred:
             a transform that ends in ``UnitNorm()``.
 
     Raises:
-        PlanError: another schema, rows of another norm, entries declared nonnegative, proofs, no DP, or a number out of
-            range.
+        PlanError: another schema, rows of another norm, entries declared nonnegative, proofs, no DP, a number out of
+            range, or a promise that the sessions do not keep.
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the noise of each is
@@ -95,6 +102,7 @@ class Centred:
         require_centrable(self.plan)
         _ = self.first  # forces the noise of the mean
         _ = self.calibration
+        require_kept(self.promise, self.mu)
 
     @classmethod
     def within(cls, whole: Plan, *, expected_records: int | None = None, calibrated: bool = False) -> Centred:
@@ -245,7 +253,7 @@ class Centred:
 
     def epsilon(self, delta: float) -> float:
         """epsilon of all sessions at this delta."""
-        return gaussian_epsilon(self.mu, delta)
+        return epsilon_of(self.mu, delta)
 
 
 def _rest(calibrated: bool) -> float:

@@ -26,7 +26,7 @@ from privstats.files.atomic import atomic_write
 from privstats.plan import Plan
 from privstats.plan.document import read_text
 
-__all__ = ["VERSION", "is_course", "read", "texts", "write"]
+__all__ = ["VERSION", "is_course", "read", "stated", "texts", "write"]
 
 VERSION = 2
 
@@ -105,13 +105,26 @@ def read(path: str | os.PathLike[str]) -> Written:
     """Read a course file and the plan that lies beside it.
 
     Raises:
-        PlanError: a file cannot be read or does not hold together, or the plan is not the one that the course names.
+        PlanError: a file cannot be read or does not hold together, the plan is not the one that the course names, or
+            the rounds do not keep what the file promises.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> _ = ps.course.write("ward.toml", ps.Stream(plan, epochs=4))
         >>> ps.course.read("ward.toml").epochs
         4
+    """
+    course, promise = stated(path)
+    said: dict[str, Any] = {"promise": promise}
+    own = promise is not None and kind_of(course).promise == "own"  # a stream's plan holds it already
+    return replace(course, **said) if own else course  # type: ignore[type-var]
+
+
+def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
+    """The course of a file without what it promises as a whole, and that promise, kept or not, for those who judge it.
+
+    Raises:
+        PlanError: as for :func:`read`, but for a promise that the rounds do not keep.
     """
     version, table, promise = _tables(read_text(path))
     kind = table.get("kind")
@@ -134,15 +147,13 @@ def read(path: str | os.PathLike[str]) -> Written:
             "fetch the right one, or write the course anew with `privstats course init`"
         )
     course: Written = cls(first, **{name: table[name] for name in known if name in table})
-    return course if version == 1 else _promising(course, promise)
+    if version > 1:
+        _check_promise(course, promise)
+    return course, promise if version > 1 else course.promise
 
 
-def _promising(course: Written, promise: Promise | None) -> Written:
-    """The course with its owners' promise as a whole; a stream's plan holds it already.
-
-    Raises:
-        PlanError: it is missing, or contradicts the plan.
-    """
+def _check_promise(course: Written, promise: Promise | None) -> None:
+    """Refuse a promise as a whole that is missing, or contradicts the plan."""
     privacy, of_plan = course.first.privacy, kind_of(course).promise == "plan"
     if of_plan:
         fits = promise == course.promise
@@ -153,8 +164,6 @@ def _promising(course: Written, promise: Promise | None) -> Written:
             "[promise] must hold epsilon and delta of the whole course, with the delta of its plan (of a stream both "
             "are its plan's), and must be left out without DP; `privstats course init` writes it"
         )
-    stated: dict[str, Any] = {"promise": promise}
-    return course if of_plan else replace(course, **stated)  # type: ignore[type-var]
 
 
 def _numbers(cls: type[Any]) -> tuple[str, ...]:

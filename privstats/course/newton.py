@@ -11,13 +11,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from privstats.course.base import Releases, course_html, history
-from privstats.course.promise import Promise, part_of
-from privstats.dp import NoPrivacy, Privacy, gaussian_epsilon
+from privstats.course.promise import Promise, epsilon_of, part_of, require_kept
+from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step, start
 from privstats.plain import plain_fields
@@ -64,18 +65,13 @@ class Newton:
 
     def __post_init__(self) -> None:
         plain_fields(self)
-        if not isinstance(self.first, Plan) or not isinstance(self.first.schema, ScoreSchema):
-            raise PlanError("first must be a Plan of a ScoreSchema; build the course with Newton.start(schema, ...)")
+        _require_scores(self.first)
         _check_numbers(self.rounds, self.retries)
         published = _published(self.schema, ())
         if self.first.published is None or self.first.published.sha256 != published.sha256:
             raise PlanError("the first plan publishes other weights than its schema starts from; use Newton.start")
         object.__setattr__(self, "first", replace(self.first, published=published))
-        if self.promise is not None and not self.promise.holds(self.mu):
-            raise PlanError(
-                f"promise says epsilon {self.promise.epsilon:.4g} at delta {self.promise.delta:g}, and the rounds cost "
-                f"epsilon {self.epsilon(self.promise.delta):.4g}: build the course with Newton.start, which divides it"
-            )
+        require_kept(self.promise, self.mu)
 
     @classmethod
     def start(
@@ -95,11 +91,36 @@ class Newton:
         """
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
             raise PlanError("rounds of scores need differential privacy: give privacy=Privacy(...)")
+        return cls.within(cls.whole(schema=schema, cohort=cohort, privacy=privacy), rounds, retries=retries)
+
+    @classmethod
+    def within(cls, whole: Plan, rounds: int | None = None, *, retries: int = 0) -> Newton:
+        """The course that keeps a plan's promise as a whole.
+
+        Args:
+            whole: the plan of every round but for its epsilon, at the weights that its schema starts from, as
+                :meth:`whole` builds it: its promise is what all rounds and retries may spend together.
+            rounds: T; None: 4 for a logistic, 5 for a Poisson regression.
+            retries: as for the class.
+
+        Raises:
+            PlanError: as for the class.
+        """
+        schema = _require_scores(whole)
         rounds = (5 if schema.family == "poisson" else 4) if rounds is None else rounds
         _check_numbers(rounds, retries)
-        whole = Plan(schema=schema, cohort=cohort, privacy=privacy, published=_published(schema, ()))
-        part = part_of(whole, 1 / (rounds + retries), privacy.shares)
+        part = part_of(whole, 1 / (rounds + retries), getattr(whole.privacy, "shares", None))
         return cls(replace(whole, privacy=part), rounds, retries, Promise.of(whole))
+
+    @staticmethod
+    def whole(*, schema: ScoreSchema, **terms: Any) -> Plan:
+        """A plan at the weights that follow from its schema alone, for :meth:`within`.
+
+        Args:
+            schema: what each round measures.
+            terms: the other arguments of ``Plan``, ``cohort`` and ``privacy`` among them.
+        """
+        return Plan(schema=schema, **{**terms, "published": _published(schema, ())})
 
     @property
     def schema(self) -> ScoreSchema:
@@ -146,7 +167,13 @@ class Newton:
 
     def epsilon(self, delta: float) -> float:
         """epsilon of the whole course at this delta."""
-        return gaussian_epsilon(self.mu, delta)
+        return epsilon_of(self.mu, delta)
+
+
+def _require_scores(plan: object) -> ScoreSchema:
+    if not isinstance(plan, Plan) or not isinstance(plan.schema, ScoreSchema):
+        raise PlanError("first must be a Plan of a ScoreSchema; build the course with Newton.start(schema, ...)")
+    return plan.schema
 
 
 def _check_numbers(rounds: object, retries: object) -> None:

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.course.base import PLACEHOLDER, Releases, course_html, history
-from privstats.course.promise import Promise, part_of, record_mu
-from privstats.dp import gaussian_epsilon
+from privstats.course.promise import Promise, epsilon_of, part_of, record_mu, require_kept
 from privstats.errors import PlanError
 from privstats.plain import plain_fields
 from privstats.plan import Plan
@@ -42,7 +41,7 @@ class PartyRounds:
         promise: the owners' promise for both rounds together, for files and audits.
 
     Raises:
-        PlanError: another schema, or no DP.
+        PlanError: another schema, no DP, or a promise that the rounds do not keep.
 
     Guarantee:
         Both rounds together are mu-GDP with :attr:`mu` = sqrt(2) times the first plan's, for whole parties and its
@@ -70,6 +69,7 @@ class PartyRounds:
     def __post_init__(self) -> None:
         plain_fields(self)
         _require_parties(self.first)
+        require_kept(self.promise, self.mu)
 
     @classmethod
     def within(cls, whole: Plan) -> PartyRounds:
@@ -131,7 +131,7 @@ class PartyRounds:
 
     def epsilon(self, delta: float) -> float:
         """epsilon of both rounds at this delta."""
-        return gaussian_epsilon(self.mu, delta)
+        return epsilon_of(self.mu, delta)
 
 
 def _require_parties(plan: object) -> None:

@@ -11,10 +11,20 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 
 from privstats.dp import Privacy, gaussian_epsilon, gaussian_mu
+from privstats.dp.arguments import check_number
 from privstats.errors import PlanError
 from privstats.plan import Plan
 
-__all__ = ["CALIBRATION_SHARE", "Promise", "part_of", "promised", "record_mu", "rounded_down"]
+__all__ = [
+    "CALIBRATION_SHARE",
+    "Promise",
+    "epsilon_of",
+    "part_of",
+    "promised",
+    "record_mu",
+    "require_kept",
+    "rounded_down",
+]
 
 CALIBRATION_SHARE = 0.01
 """A calibration's part of the mu^2 of its course."""
@@ -98,6 +108,42 @@ class Promise:
         Source: Dong, Roth, Su 2019, corollary 1; unit and adjacency are those that ``mu`` is for. No mu keeps delta 0.
         """
         return self.delta > 0 and mu <= gaussian_mu(self.epsilon, self.delta) * _ROUNDING
+
+
+def require_kept(promise: object, mu: float) -> None:
+    """Refuse a promise for all rounds of a course that they break; the last check of every kind that states one.
+
+    Args:
+        promise: as the course was given it; None states none.
+        mu: of all rounds together.
+
+    Raises:
+        PlanError: it is no promise, or the rounds cost more.
+    """
+    if promise is None:
+        return
+    if not isinstance(promise, Promise):
+        raise PlanError(
+            f"promise must be a Promise(epsilon, delta) or None, got {type(promise).__name__}; leave it out"
+        )
+    if not promise.holds(mu):
+        raise PlanError(
+            f"promise says epsilon {promise.epsilon:.4g} at delta {promise.delta:g}, and all rounds together cost "
+            f"epsilon {epsilon_of(mu, promise.delta):.4g}: let within (`privstats course init`) divide a plan's "
+            "promise over them, or state what they cost"
+        )
+
+
+def epsilon_of(mu: float, delta: float) -> float:
+    """epsilon of all rounds together at a delta; infinite without DP, and at delta 0, which Gaussian noise never keeps.
+
+    Raises:
+        PlanError: delta is not at least 0 and below 1.
+    """
+    if math.isinf(mu):
+        return math.inf
+    check_number("delta", delta, "at least 0 and below 1", 0, 1, ends="[)")
+    return gaussian_epsilon(mu, delta) if delta else math.inf
 
 
 def part_of(whole: Plan, part: float, shares: Mapping[str, float] | None) -> Privacy:

@@ -15,10 +15,18 @@ from itertools import accumulate
 import msgspec
 
 from privstats.course.base import PLACEHOLDER, Releases, course_html, history
-from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
+from privstats.course.promise import (
+    CALIBRATION_SHARE,
+    Promise,
+    epsilon_of,
+    part_of,
+    record_mu,
+    require_kept,
+    rounded_down,
+)
 from privstats.course.recipe_reading import whole_mu
 from privstats.course.recipes import Recipe, SoftmaxRounds, advised_rounds, recipe_for
-from privstats.dp import Privacy, gaussian_epsilon
+from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.plain import plain, plain_fields
 from privstats.plan import Plan
@@ -58,7 +66,8 @@ class Rounds:
             alone, so comparing two courses ignores it. :meth:`within` writes the divided plan's.
 
     Raises:
-        PlanError: a plan that no recipe refines, one without DP, or a number out of range.
+        PlanError: a plan that no recipe refines, one without DP, a number out of range, or a promise that the rounds do
+            not keep.
 
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu`, for the unit and adjacency of the first plan: the
@@ -102,6 +111,7 @@ class Rounds:
             raise PlanError(f"calibrated must be True or False, got {self.calibrated!r}")
         _ = self.template  # forces the noise of a round
         _ = self.calibration
+        require_kept(self.promise, self.mu)
 
     @classmethod
     def within(
@@ -238,7 +248,7 @@ class Rounds:
 
     def epsilon(self, delta: float) -> float:
         """epsilon of the whole course at this delta."""
-        return gaussian_epsilon(self.mu, delta)
+        return epsilon_of(self.mu, delta)
 
     def _following(self, releases: Releases) -> Plan | None:
         """The plan of the next place, at placeholder weights; None where the course ends."""

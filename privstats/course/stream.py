@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from privstats.course.base import Releases, course_html
 from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, Mechanism, MechanismName, Node, spare_bits
 from privstats.course.mechanisms import total_weights as weights_of
-from privstats.course.promise import Promise, part_of
+from privstats.course.promise import Promise, epsilon_of, part_of
 from privstats.dp import NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import to_real
@@ -226,6 +226,10 @@ class Stream:
         """The plan of node ``len(releases)``; a node that ended without a sum changes nothing but the count."""
         self._check(releases)
         return self.first if len(releases) < self.most else None
+
+    def epsilon(self, delta: float) -> float:
+        """epsilon of all epochs together at this delta; infinite without DP."""
+        return epsilon_of(self.mu, delta)
 
     def total(self, releases: Releases) -> StreamTotal:
         """The sums over all records that are in, from the nodes released so far.

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import privstats as ps
+from privstats.cli import course as course_command
+from privstats.cli.parts.courses import WRITTEN
 from privstats.course import Alignment, read, write
+from privstats.course.kinds import KINDS
 from privstats.dp import Guarantee
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published
 from privstats.workflows.report.explanations import headline
-from tests.alignment.cohort import first
-from tests.course.cases import plan_of, shards
+from tests.alignment.cohort import PROMISE as CLIENT
+from tests.alignment.cohort import PUBLIC, first
+from tests.alignment.cohort import first as aligned
+from tests.course.cases import parties_plan, plan_of, shards
+from tests.course.test_kinds import SCORES
+from tests.made import promise
 
 
 @pytest.fixture
@@ -88,7 +97,7 @@ def test_a_course_is_run_node_by_node_from_files(run: Any, tmp_path: Path) -> No
 @pytest.mark.parametrize("more", [[], ["--calibrated"]])
 def test_a_mean_first_is_written_and_run_from_files(more: list[str], run: Any, privstats: Any, tmp_path: Path) -> None:
     said = run("init", "study.toml", "--plan", "whole.toml", "--centred", "--rounds", "2", "--force", code=2).stderr
-    assert "leave --rounds, --retries, --module out" in said.replace("\n", " ")
+    assert "a mean first: such a course takes --centred, --expected-records, --calibrated beside --plan; leave" in said
     run("init", "mean.toml", "--plan", "whole.toml", "--centred", "--expected-records", "600", *more)
     assert "exists" in run("init", "mean.toml", "--plan", "whole.toml", "--centred", code=2).stderr
     course = read(tmp_path / "mean.toml")
@@ -111,6 +120,86 @@ def test_a_mean_first_is_written_and_run_from_files(more: list[str], run: Any, p
     assert checked.returncode == 0, checked.stdout
     assert "fitted again, it scores the same" in checked.stdout
     assert privstats("head", "verify", "head", "--release", names[1], cwd=tmp_path).returncode == 1
+
+
+def whole_of(kind: str) -> ps.Plan:
+    """A plan whose promise is the whole course's, of a schema from which this kind follows."""
+    if kind == "newton":
+        return ps.Newton.whole(schema=SCORES, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
+    return {"parties": parties_plan(), "alignment": aligned(PUBLIC, CLIENT)}.get(kind, plan_of(epsilon=4.0))
+
+
+WORDS: dict[str, list[str]] = {
+    "rounds": ["--rounds", "2", "--retries", "1", "--expected-records", "500"],
+    "centred": ["--centred", "--calibrated"],
+    "stream": ["--epochs", "4", "--mechanism", "tree", "--deletions", "--repeats", "1"],
+    "newton": ["--rounds", "3", "--retries", "1"],
+    "alignment": ["--step", "published"],
+    "parties": [],
+}
+
+
+def wanted(kind: str) -> Any:
+    whole = whole_of(kind)
+    return {
+        "rounds": lambda: ps.Rounds.within(whole, 2, retries=1, expected_records=500),
+        "centred": lambda: ps.Centred.within(whole, calibrated=True),
+        "stream": lambda: ps.Stream(whole, 4, "tree", deletions=True, repeats=1),
+        "newton": lambda: ps.Newton.within(whole, 3, retries=1),
+        "alignment": lambda: Alignment.within(whole, step="published"),
+        "parties": lambda: ps.PartyRounds.within(whole),
+    }[kind]()
+
+
+@pytest.mark.parametrize("kind", [name for name, row in KINDS.items() if row.promise is not None])
+def test_every_kind_that_has_a_file_is_written(kind: str, run: Any, tmp_path: Path) -> None:
+    """Five refusals name this command as the remedy; it wrote three of six kinds."""
+    (tmp_path / "other.toml").write_text(whole_of(kind).to_toml())
+    run("init", "one.toml", "--plan", "other.toml", *WORDS[kind])
+    assert read(tmp_path / "one.toml") == wanted(kind)
+    assert f'kind = "{kind}"' in (tmp_path / "one.toml").read_text()
+    checked = json.loads(run("check", "one.toml", "--json").stdout)
+    assert checked["violated"] is False
+    assert checked["promise"]["epsilon"] == whole_of(kind).privacy.epsilon
+
+
+def test_the_command_has_a_row_for_every_kind_that_has_a_file_and_every_option_a_field() -> None:
+    assert set(WRITTEN) == {name for name, row in KINDS.items() if row.promise is not None}
+    asked = {option for kind in WRITTEN.values() for option in kind.options}
+    mine = {option.name for option in inspect.signature(course_command.init).parameters.values()}
+    assert mine == asked | {"path", "plan", "force"}
+    for name, kind in WRITTEN.items():
+        fields_of = {field.name for field in fields(KINDS[name].type)}
+        assert fields_of >= set(kind.options) - {"centred"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "said"),
+    [
+        ("parties", ["--rounds", "2"], "such a course has no options beside --plan; leave --rounds out"),
+        ("newton", ["--module", "mlp/4"], "takes --rounds, --retries beside --plan; leave --module out"),
+        ("alignment", ["--centred"], "takes --step beside --plan; leave --centred out"),
+        ("rounds", ["--mechanism", "tree"], "leave --mechanism out"),
+        ("stream", ["--epochs", "4", "--rounds", "2"], "a stream: such a course takes --epochs, --mechanism,"),
+        ("rounds", ["--rounds", "0"], "rounds must be a whole number from 1 to 64, got 0"),
+        ("rounds", ["--epochs", "0"], "epochs must be a whole number from 1 to 1024, got 0"),
+        ("parties", ["--epochs", "2"], "class and ridge schemas stream"),
+    ],
+)
+def test_options_of_another_kind_are_refused(kind: str, words: list[str], said: str, run: Any, tmp_path: Path) -> None:
+    (tmp_path / "other.toml").write_text(whole_of(kind).to_toml())
+    assert said in run("init", "one.toml", "--plan", "other.toml", *words, code=2).stderr.replace("\n", " ")
+    assert not (tmp_path / "one.toml").exists()
+
+
+def test_a_plan_of_scores_need_not_publish_the_weights_that_follow_from_it(run: Any, tmp_path: Path) -> None:
+    """Nobody writes a digest by hand, and ``plan init`` has no such plan."""
+    text = whole_of("newton").to_toml()
+    (tmp_path / "scores.toml").write_text(text[: text.index("[published]")])
+    run("init", "one.toml", "--plan", "scores.toml", *WORDS["newton"])
+    assert read(tmp_path / "one.toml") == wanted("newton")
+    (tmp_path / "broken.toml").write_text(text[: text.index("[published]")].replace("clip_norm", "clip_nrom"))
+    assert "clip_nrom" in run("init", "two.toml", "--plan", "broken.toml", code=2).stderr
 
 
 def test_a_plan_with_other_weights_is_no_plan_of_the_course(run: Any, tmp_path: Path) -> None:

@@ -179,6 +179,9 @@ class Two:
     def next(self, releases):
         return self.second if len(releases) == 1 else None
 
+    def epsilon(self, delta):
+        return ps.dp.gaussian_epsilon(self.mu, delta)
+
 
 COURSE = Two(alone(SCHEMA, PRIVACY), alone(replace(SCHEMA, statistics="NA"), PRIVACY))
 
@@ -273,3 +276,6 @@ class Again:
 
     def next(self, releases):
         return self.plan if len(releases) < self.most else None
+
+    def epsilon(self, delta):
+        return ps.dp.gaussian_epsilon(self.mu, delta)

@@ -48,6 +48,9 @@ class Listed:
     def digest(self) -> str:
         return "c0" * 32
 
+    def epsilon(self, delta: float) -> float:
+        return ps.dp.gaussian_epsilon(self.mu, delta)
+
     def next(self, releases: object) -> ps.Plan | None:
         place = len(releases)  # type: ignore[arg-type]
         return self.plans[place] if place < len(self.plans) else None

@@ -258,7 +258,7 @@ def test_all_rounds_together_keep_the_promise_and_the_table_says_so():
 @pytest.mark.parametrize("changed", [{"rounds": 40}, {"retries": 1}, {"promise": Promise(2.999, 1e-6)}])
 def test_a_promise_that_the_rounds_do_not_keep_is_refused(changed):
     course = course_of(LOGISTIC, 1_000, 3.0)
-    with pytest.raises(PlanError, match="promise says epsilon .* and the rounds cost epsilon"):
+    with pytest.raises(PlanError, match="promise says epsilon .* and all rounds together cost epsilon"):
         replace(course, **changed)
 
 

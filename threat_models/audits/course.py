@@ -66,11 +66,18 @@ class _Session:
 
 
 def audit_course(
-    course: Course, rng: Generator, *, asks: int = 4, trials: int = 2000, confidence: float = 0.95
+    course: Course,
+    rng: Generator,
+    *,
+    promise: Promise | None = None,
+    asks: int = 4,
+    trials: int = 2000,
+    confidence: float = 0.95,
 ) -> Report:
     """Lower bounds on mu and epsilon of everything that a lying server gets of one record.
 
     Args:
+        promise: what the owners promised for all rounds, which the course need not keep; None: the course's own.
         asks: how often it asks for every round.
         trials: plays of the whole course, each looked at with and without the canary.
 
@@ -90,7 +97,7 @@ def audit_course(
     found = lower_bounds(noise, noise + copies * step, confidence, privacy.delta).mu / copies
     promises = [plan.privacy for plan in course.priced if isinstance(plan.privacy, Privacy)]
     claimed = math.hypot(*(mu_of(promise.epsilon, promise.delta) for promise in promises))
-    whole = _whole(course, claimed)
+    whole = _whole(promise or getattr(course, "promise", None), claimed)
     places = sorted(each.place for each in sessions)
     bounds = (whole, claimed, step, found, found / claimed, gaussian_epsilon(claimed, privacy.delta))
     told = gaussian_epsilon(found, privacy.delta) if found > 0 else 0.0
@@ -119,9 +126,8 @@ def audit_course(
     )
 
 
-def _whole(course: Course, claimed: float) -> float:
-    """mu of what the owners promised for all rounds; what the rounds claim where the course's file does not say it."""
-    promise: Promise | None = getattr(course, "promise", None)
+def _whole(promise: Promise | None, claimed: float) -> float:
+    """mu of what the owners promised for all rounds; what the rounds claim where nobody says it."""
     return claimed if promise is None else mu_of(promise.epsilon, promise.delta)
 
 

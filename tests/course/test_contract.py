@@ -1,0 +1,149 @@
+"""One contract for every kind of course: a promise that its rounds break is refused, its epsilon is what it costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import privstats as ps
+from privstats.course import Alignment, document, read, write
+from privstats.course.kinds import KINDS
+from privstats.course.promise import Promise
+from privstats.dp import Ledger
+from privstats.errors import PlanError
+from tests.alignment.cohort import PROMISE, PUBLIC, first
+from tests.course.test_kinds import SAMPLES
+from tests.made import promise
+
+PRIVATE: dict[str, Any] = {**SAMPLES, "alignment": Alignment(first(PUBLIC, PROMISE))}
+"""A course of every kind under a promise."""
+OWN = [name for name, kind in KINDS.items() if kind.promise == "own"]
+WRITTEN = [name for name, kind in KINDS.items() if kind.promise is not None]
+
+
+def delta_of(course: Any) -> float:
+    return float(course.first.privacy.delta)
+
+
+def bare(course: Any) -> Any:
+    return replace(course, promise=None)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_promise_that_the_rounds_break_is_refused_in_one_sentence(name: str) -> None:
+    course = bare(PRIVATE[name])
+    delta = delta_of(course)
+    cost = course.epsilon(delta)
+    said = (
+        rf"^promise says epsilon {0.99 * cost:.4g} at delta 1e-05, and all rounds together cost epsilon {cost:.4g}: "
+        r"let within \(`privstats course init`\) divide a plan's promise over them, or state what they cost$"
+    )
+    with pytest.raises(PlanError, match=said):
+        replace(course, promise=Promise(0.99 * cost, delta))
+    with pytest.raises(PlanError, match="^promise says epsilon .* at delta 1e-06, and all rounds together cost"):
+        replace(course, promise=Promise(cost, delta / 10))
+    with pytest.raises(
+        PlanError, match=r"^promise must be a Promise\(epsilon, delta\) or None, got float; leave it out"
+    ):
+        replace(course, promise=cost)
+    kept = replace(course, promise=Promise(cost * (1 + 1e-9), delta))
+    assert kept.promise.epsilon == pytest.approx(cost)
+    assert kept == course  # what is stated is no part of a course's price
+
+
+def test_the_other_kinds_take_no_promise_of_their_own() -> None:
+    others = {name for name in KINDS if name not in OWN}
+    assert others == {"single", "stream"}  # their promise is the plan's, which its noise keeps
+    assert not any(field.name == "promise" for name in others for field in fields(SAMPLES[name]))
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_file_that_promises_what_the_rounds_break_is_refused_and_still_judged(name: str, tmp_path: Path) -> None:
+    path, course = tmp_path / "course.toml", PRIVATE[name]
+    write(path, course)
+    before = read(path).promise
+    assert before is not None
+    path.write_text(path.read_text().replace(f"epsilon = {before.epsilon!r}", f"epsilon = {before.epsilon / 2!r}"))
+    with pytest.raises(PlanError, match="^promise says epsilon .*, and all rounds together cost epsilon"):
+        read(path)
+    found, stated = document.stated(path)
+    assert (found, found.promise) == (course, None)
+    assert stated == Promise(before.epsilon / 2, before.delta)
+    assert not stated.holds(found.mu)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_epsilon_is_that_of_everything_released_together(name: str, tmp_path: Path) -> None:
+    """Of the squares of all rounds, as a ledger adds them up; Apart from a stream, whose rounds hold other records."""
+    course = PRIVATE[name]
+    privacy, delta = course.first.privacy, delta_of(course)
+    assert course.epsilon(delta) == pytest.approx(ps.dp.gaussian_epsilon(course.mu, delta))
+    assert course.epsilon(delta / 10) > course.epsilon(delta) > course.epsilon(10 * delta) > 0
+    assert course.epsilon(0) == math.inf  # Gaussian noise keeps no pure epsilon
+    with pytest.raises(PlanError, match="delta must be at least 0 and below 1"):
+        course.epsilon(1.0)
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.set_cap("ward", unit=privacy.unit, adjacency=privacy.adjacency, epsilon=90.0, delta=delta)
+    ps.course.spend(course, ledger, "ward", b"may")
+    assert ledger.account("ward").spent == pytest.approx(course.epsilon(delta), rel=1e-9)
+
+
+def test_epsilon_is_infinite_without_dp_and_a_pure_plan_keeps_its_own() -> None:
+    exact = [SAMPLES["alignment"], ps.Stream(replace(PRIVATE["stream"].plan, privacy=ps.NoPrivacy()), 4)]
+    for course in (*exact, ps.course.Single(exact[1].plan)):
+        assert course.epsilon(1e-5) == math.inf
+    schema = ps.ClassSchema(2, 3, "NA", 1.0)
+    pure = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=promise(delta=0.0))
+    assert ps.course.Single(pure).epsilon(0) == ps.course.Single(pure).epsilon(1e-9) == 1.0
+    assert ps.course.Single(pure).epsilon(0.09) < 1.0  # what its mu keeps there
+    with pytest.raises(
+        PlanError, match="promise says epsilon 1 at delta 1e-05, and all rounds together cost epsilon inf"
+    ):
+        Alignment(first(), promise=Promise(1.0, 1e-5))
+
+
+@pytest.mark.parametrize("name", ["rounds", "alignment", "newton", "centred", "parties"])
+def test_within_divides_a_promise_over_all_rounds(name: str) -> None:
+    """Never more than was promised, and no more than rounding less."""
+    wholes = {
+        "rounds": (ps.Rounds, SAMPLES["centred"].plan),
+        "centred": (ps.Centred, SAMPLES["centred"].plan),
+        "alignment": (Alignment, first(PUBLIC, PROMISE)),
+        "newton": (ps.Newton, SAMPLES["newton"].first),
+        "parties": (ps.PartyRounds, SAMPLES["parties"].first),
+    }
+    kind, whole = wholes[name]
+    course = kind.within(whole)
+    epsilon, delta = whole.privacy.epsilon, whole.privacy.delta
+    assert course.promise == Promise(epsilon, delta)
+    assert epsilon * (1 - 1e-6) < course.epsilon(delta) <= epsilon * (1 + 1e-9)
+    assert [plan.noise.mu for plan in course.priced]
+
+
+def test_an_alignment_without_dp_is_within_what_it_does_not_promise() -> None:
+    assert Alignment.within(first()) == Alignment(first())
+    assert Alignment.within(first(), step="published").step == "published"
+
+
+def test_a_regression_keeps_the_protocol_and_the_panel_of_its_whole_plan() -> None:
+    """``start`` knows schema, cohort and promise only."""
+    newton = SAMPLES["newton"]
+    members = tuple(ps.secagg.Identity(bytes([place + 1]) * 32).public.hex() for place in range(3))
+    whole = ps.Newton.whole(
+        schema=newton.schema,
+        cohort=newton.first.cohort,
+        privacy=promise(epsilon=3.0),
+        protocol="split",
+        panel=members,
+    )
+    course = ps.Newton.within(whole, 3)
+    assert (course.first.protocol, course.first.panel) == ("split", members)
+    assert ps.Newton.start(newton.schema, newton.first.cohort, promise(epsilon=3.0), 3) == ps.Newton.within(
+        replace(whole, protocol="interactive", panel=()), 3
+    )
+    with pytest.raises(PlanError, match="first must be a Plan of a ScoreSchema"):
+        ps.Newton.within(SAMPLES["centred"].plan)
