@@ -264,6 +264,7 @@ class RemoteProtocolError(ProtocolError):
     Attributes:
         peer: a client's index, ``"server"``, or another name, which is printed as it is.
         step, code: where and how.
+        detail: more of it, in words; empty where there is none.
         proven: False if the peer may be honest: its message does not fit, but another party may have lied.
 
     Example:
@@ -275,7 +276,7 @@ class RemoteProtocolError(ProtocolError):
     """
 
     def __init__(self, peer: int | str, step: str, code: str, detail: str = "", *, proven: bool = True) -> None:
-        self.peer, self.step, self.code, self.proven = peer, step, code, proven
+        self.peer, self.step, self.code, self.detail, self.proven = peer, step, code, detail, proven
         who = "the server" if peer == "server" else peer if isinstance(peer, str) else f"client {peer}"
         did = "broke the protocol" if proven else "may have broken the protocol, which is unproven,"
         super().__init__(f"{who} {did} at step '{step}': {code}" + (f" ({detail})" if detail else ""))

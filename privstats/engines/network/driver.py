@@ -114,6 +114,13 @@ class SessionContext:
             self.said.add((node, line))
             self.say(Warned(line))
 
+    def tell_suspicions(self, faults: Sequence[RemoteProtocolError]) -> None:
+        """Print, once, what parties hold against each other, unproven; what is proven was said as it came."""
+        for fault in faults:
+            if not fault.proven and isinstance(fault.peer, int):
+                title = self.registry.title(fault.peer)
+                self.once(fault.peer, f"{title}, unproven, {fault.code} at step {fault.step}: {fault.detail}")
+
     def absent(self, queue: RequestQueue, places: Collection[int], online: Collection[int]) -> dict[int, str]:
         """Why each of these places has not answered."""
         return {place: self._why(queue, self.registry.node_of(place), online) for place in places}
@@ -171,6 +178,7 @@ def drive(server: Aggregator, context: SessionContext, deadlines: Deadlines, ope
         if step_status.waiting_for and step_status.abort is not None:
             return StepReports(tuple(reports), Shortfall(step_status))
         server.end_step()
+        context.tell_suspicions(server.faults)
         reports.append(report)
         context.watch(replace(step.progress, closed_after=report.seconds))
         context.say(_line(report, context.registry))

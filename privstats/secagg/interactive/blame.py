@@ -56,12 +56,14 @@ def tolerance(parameters: Parameters) -> int:
 def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozenset[int]:
     """The clients that continue to the mask step: those that checked, except any with too many disputes.
 
-    An owner whose disputes leave it too few good holders is removed too. Clients are removed one after the other, the
-    one with most disputes first, because removing either side ends a dispute.
+    An owner whose disputes leave it too few good holders is removed too, and so is a :func:`_suspect`. Clients are
+    removed one after the other, the one with most disputes first, because removing either side ends a dispute.
 
-    Guarantee: in the complete graph, while at most :func:`tolerance` clients lie and t honest others hold each one's
-    shares, no honest client is removed; and where more than t continue, t of them can use the shares of every disputed
-    client that continues (where exactly t do, an owner has only t - 1 others).
+    Guarantee: in the complete graph, while at most :func:`tolerance` clients lie and more than t honest others hold
+    each one's shares, no honest client is removed (t of them suffice if one client lies, or if min_survivors is at
+    least t and the tolerance together); and where more than t continue, t of them can use the shares of every disputed
+    client that continues (where exactly t do, an owner has only t - 1 others). If t + 3 and min_survivors + 2 have
+    checked, and one liar and one other vanish after that, those left suffice for the sum.
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}
@@ -69,23 +71,48 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozense
         for owner in here.intersection(failed[holder]):
             disputes[holder].add(owner)
             disputes[owner].add(holder)
-    while here:
-        worst = max(sorted(here), key=lambda client: len(disputes[client]))
-        if len(disputes[worst]) <= tolerance(graph.parameters):
-            worst = next((owner for owner in sorted(here) if _starved(owner, here, failed, graph)), -1)
-        if worst < 0:
-            break
-        here.discard(worst)
-        for other in disputes.pop(worst):
-            disputes[other].discard(worst)
+    while (out := _outcast(here, disputes, failed, graph)) is not None:
+        here.discard(out)
+        for other in disputes.pop(out):
+            disputes[other].discard(out)
     return frozenset(here)
+
+
+def _outcast(here: Collection[int], disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> int | None:
+    """The next client to remove; None where all may continue."""
+    order = sorted(here)
+    worst = max(order, key=lambda client: len(disputes[client]), default=None)
+    if worst is not None and len(disputes[worst]) > tolerance(graph.parameters):
+        return worst
+    starved = next((owner for owner in order if _starved(owner, here, failed, graph)), None)
+    if starved is not None:
+        return starved
+    return next((owner for owner in order if _suspect(owner, here, disputes, failed, graph)), None)
 
 
 def _starved(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> bool:
     """Whether disputes leave the owner's keys with fewer than t holders that could reconstruct them."""
+    holders, accusing = _holders(owner, here, failed, graph)
+    return len(holders) - len(accusing) < graph.parameters.threshold <= len(holders)
+
+
+def _suspect(owner: int, here: Collection[int], disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
+    """Whether the owner's lie alone explains what several holders report, and its absence would leave none to spare.
+
+    If it vanished with one more client, both after the others have uploaded, too few shares would arrive. One liar
+    cannot bring an honest client here, because one of its accusers would be honest; two can. So it is removed only
+    where it matters, and where enough clients continue without it that one may still vanish.
+    """
+    holders, accusing = _holders(owner, here, failed, graph)
+    explains = len(accusing) > 1 and all(disputes[holder] == {owner} for holder in accusing)
+    none_to_spare = len(holders) - len(accusing) == graph.parameters.threshold
+    return explains and none_to_spare and len(here) - 1 > graph.parameters.min_survivors
+
+
+def _holders(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> tuple[list[int], list[int]]:
+    """The neighbours that hold the owner's shares, and those of them that could not use them."""
     holders = [holder for holder in graph.neighbours(owner) if holder in here]
-    good = sum(owner not in failed.get(holder, ()) for holder in holders)
-    return good < graph.parameters.threshold <= len(holders)
+    return holders, [holder for holder in holders if owner in failed.get(holder, ())]
 
 
 def require_dealers(checked: Collection[int], failed: Failed, graph: Graph) -> frozenset[int]:

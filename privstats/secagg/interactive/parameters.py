@@ -298,14 +298,16 @@ class Parameters:
     def _framing(self) -> list[str]:
         """A warning that liars within the plan can end a session, if the complete graph has too few holders.
 
-        The disputed shares need t holders beside max(1, c) that lie, see docs/protocol.md, Dealings.
+        The disputed shares need t holders beside max(1, c) that lie, and one more where several dispute the same ones,
+        see docs/protocol.md, Dealings.
         """
         liars = max(1, self.colluders)
         if not self.complete or self.min_survivors >= self.threshold + liars:
             return []
         least = self.threshold + liars
+        framed = least + (liars > 1)
         return [
-            f"WARNING: where at most {least} clients are left, {liars} lying among them can get an honest one left "
+            f"WARNING: where at most {framed} clients are left, {liars} lying among them can get an honest one left "
             f"out, and so end the session after the others have uploaded: set min_survivors to at least {least}, with "
             "more clients or fewer colluders if that leaves no room for dropouts"
         ]

@@ -34,7 +34,7 @@ def require_shares(state: ServerState, graph: Graph) -> None:
         AggregationError: they are too few.
     """
     for owner in (*_silent(state), *_vanished(state)):
-        _enough(owner, state.answers, graph)
+        _enough(owner, state, graph)
 
 
 def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int = 1) -> None:
@@ -64,7 +64,7 @@ def _recover(owners: Sequence[int], state: ServerState, graph: Graph, what: str)
     """By owner, the key that ``threshold`` holders' shares reconstruct, verified against the advertised one."""
     keys: dict[int, int] = {}
     for owner in owners:
-        points, shares = zip(*_enough(owner, state.answers, graph), strict=True)
+        points, shares = zip(*_enough(owner, state, graph), strict=True)
         keys[owner] = combine(points, [scalar_of(share) for share in shares])
         public = state.adverts[owner].self_key if owner in state.survivors else state.adverts[owner].mask_key
         if not fits(keys[owner], public):
@@ -72,14 +72,15 @@ def _recover(owners: Sequence[int], state: ServerState, graph: Graph, what: str)
     return keys
 
 
-def _enough(owner: int, answers: Mapping[int, Unmask], graph: Graph) -> list[tuple[int, bytes]]:
+def _enough(owner: int, state: ServerState, graph: Graph) -> list[tuple[int, bytes]]:
     """Points and shares of the owner's secret, exactly ``threshold`` of them."""
     threshold = graph.parameters.threshold
-    found = list(islice(_shares_of(owner, answers, graph), threshold))
+    found = list(islice(_shares_of(owner, state.answers, graph), threshold))
     if len(found) < threshold:
-        raise AggregationError(
-            "unmask", "too_few_shares", f"{len(found)} of {threshold} shares of client {owner}'s secret arrived"
-        )
+        missing = f"{len(found)} of {threshold} shares of client {owner}'s secret arrived"
+        names = ", ".join(str(holder) for holder in sorted(state.failed) if owner in state.failed[holder])
+        disputed = f"; clients {names} could not use theirs: either they lie or client {owner} does" if names else ""
+        raise AggregationError("unmask", "too_few_shares", missing + disputed)
     return found
 
 

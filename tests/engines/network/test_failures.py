@@ -31,6 +31,7 @@ from privstats.engines.network.supervision import Task, supervised
 from privstats.engines.network.transport import Reply
 from privstats.errors import AggregationError, InUseError, PrivstatsError
 from privstats.secagg import Identity
+from privstats.secagg.interactive import client
 from tests import made
 from tests.course.cases import rounds
 from tests.engines.flower.tls import showing
@@ -317,6 +318,18 @@ def node_restarted_too_early(place: Path, patch) -> Said:
     return net.said()[0], [launch.next_step(launch.Ending(1, refused=True))[1]]
 
 
+def a_dispute_over_shares(place: Path, patch) -> Said:
+    real = client.fits_share
+
+    def fits(*given: object, owner: int, holder: int, **named: object) -> bool:
+        return (owner, holder) != (3, 0) and real(*given, owner=owner, holder=holder, **named)
+
+    patch.setattr(client, "fits_share", fits)
+    net = town(place)
+    net.ended()
+    return net.said()
+
+
 def wrong_host_or_port(place: Path, patch) -> Said:
     return [], [launch.no_answer("coordinator.example:8000")]
 
@@ -478,6 +491,7 @@ PROVOKED: dict[str, Callable[[Path, pytest.MonkeyPatch], Said]] = {
     "another certificate": another_certificate,
     "node restarted too early": node_restarted_too_early,
     "node not registered": node_not_registered,
+    "a dispute over shares": a_dispute_over_shares,
     "too few at a deadline": too_few_at_a_deadline,
     "a helper is missing": a_helper_is_missing,
     "second flwr run while one works": a_second_run,

@@ -38,10 +38,43 @@ def disputed(draw):
 
 @given(disputed())
 def test_as_many_liars_as_may_collude_get_nobody_honest_left_out(case) -> None:
+    """Where one more than t is left to hold each one's shares; where just t are, both liars may get one left out."""
     liars, checked, failed = case
     assert T == 9
-    left_out = checked - admitted(checked, failed, GRAPH)
-    assert left_out <= liars
+    honest = checked - admitted(checked, failed, GRAPH) - liars
+    if len(checked) > T + LIARS + 1:
+        assert not honest
+    assert len(honest) <= 1
+    assert all(sum(each in failed.get(liar, ()) for liar in liars) == LIARS for each in honest)
+
+
+@pytest.mark.parametrize(("accusers", "present"), [(1, range(9, 15)), (2, range(9, 15)), (3, range(10, 15))])
+@pytest.mark.parametrize("least", [10, 11, 12, 13])
+def test_what_several_accusers_reach(accusers: int, present: range, least: int) -> None:
+    """One liar gets nobody left out while t + 2 are present. Several do while just t hold the shares beside them, but
+    not where min_survivors leaves room for them: there the shares suffice for every session that is promised."""
+    graph = graph_of(15, least, 3)
+    t = graph.parameters.threshold
+    assert t == 10
+    for here in present:
+        failed = dict.fromkeys(range(accusers), (here - 1,))
+        held = here - 1 - accusers
+        out = here - 1 not in admitted(range(here), failed, graph)
+        if here - 1 < t:
+            assert not out, "every other is needed to lift its masks anyway"
+        elif accusers == 1:
+            assert out == (held < t)
+        else:
+            assert out == (held < t or (held == t and here - 1 > least))
+
+
+def test_two_who_accuse_two_get_neither_left_out_where_it_is_as_likely_that_they_are_lied_to() -> None:
+    """Whoever disputes with two is no witness: the pair may lie, or the other pair."""
+    graph = graph_of(10, 7, 2)
+    assert admitted(range(10), {0: (8,), 1: (8,)}, graph) == set(range(10)) - {8}
+    assert admitted(range(10), {0: (8, 9), 1: (8, 9)}, graph) == set(range(10))
+    assert admitted(range(10), {0: (8,), 1: (8,), 8: (5,)}, graph) == set(range(10)) - {8}
+    assert admitted(range(10), {0: (8, 9), 1: (8,)}, graph) == set(range(10))
 
 
 @given(st.dictionaries(clients, st.sets(clients, max_size=CLIENTS).map(sorted).map(tuple)), st.sets(clients))
