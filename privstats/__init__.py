@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from privstats.errors import (
         AggregationError,
         AssumedPublicWarning,
+        ClippedWarning,
         DataError,
         LedgerError,
         LocalProtocolError,
@@ -63,6 +64,7 @@ _ROOMS = {
     "errors": (
         "AggregationError",
         "AssumedPublicWarning",
+        "ClippedWarning",
         "DataError",
         "LedgerError",
         "LocalProtocolError",
@@ -110,6 +112,7 @@ __all__ = [
     "Centred",
     "ClassMoments",
     "ClassSchema",
+    "ClippedWarning",
     "Cohort",
     "CountSchema",
     "DataError",

@@ -22,6 +22,7 @@
             +-- SessionEndedError     start a new run: this one is over here
 
     AssumedPublicWarning              a UserWarning; turn it into an error where no person reads warnings
+    ClippedWarning                    a UserWarning: the bounds cut most of the records; for their holder alone
 
 ``SchemaError``, ``PlanError``, ``DataError``, ``ReleaseError``, ``HeadError`` and ``MissingStatisticError`` are
 ``ValueError`` too. A message names the field, the bound and the remedy in one sentence, and never a data value or a
@@ -33,6 +34,7 @@ from __future__ import annotations
 __all__ = [
     "AggregationError",
     "AssumedPublicWarning",
+    "ClippedWarning",
     "DataError",
     "HeadError",
     "InUseError",
@@ -189,6 +191,21 @@ class AssumedPublicWarning(UserWarning):
         ...
         >>> caught[0].category.__name__  # classes were read off the labels; give classes=("ill", "well")
         'AssumedPublicWarning'
+    """
+
+
+class ClippedWarning(UserWarning):
+    """The clip shortens nearly all rows, or the bound many targets; the share in the message is exact and private.
+
+    Example:
+        >>> import warnings
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=3.0)
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     _ = ps.measure(schema, [[61.0, 170.0], [45.0, 182.0]], [0, 1])  # years beside centimetres
+        ...
+        >>> [each.category.__name__ for each in caught]
+        ['ClippedWarning']
     """
 
 

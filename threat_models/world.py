@@ -17,7 +17,7 @@ from privstats import session
 from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
 from privstats.errors import DataError
-from privstats.moments import Moments, measure, quantize
+from privstats.moments import Moments, exact_moments, quantize
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
@@ -67,8 +67,8 @@ class Pool:
     def measure(self, plan: Plan, rows: NDArray[np.int64]) -> Moments:
         """Exact sums of some private records, by the library's own ``measure``."""
         if not self.behind_transform:
-            return measure(plan.schema, self.X[rows], self.y[rows])
-        bare: Any = measure(replace(of_records(plan.schema), transform=()), self.X[rows], self.y[rows])
+            return exact_moments(plan.schema, self.X[rows], self.y[rows])
+        bare: Any = exact_moments(replace(of_records(plan.schema), transform=()), self.X[rows], self.y[rows])
         moments: Moments = replace(bare, schema=plan.schema)
         return moments
 

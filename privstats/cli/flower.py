@@ -94,6 +94,8 @@ def records(
     named = name_file(Party.open(home).folder, RecordFile(file, target, split, seed), template)
     kept = f", {named.held_out:,} held out" if named.held_out else ""
     say(f"wrote {named.script}: {named.summed:,} records of {file.name}{kept}")
+    for remark in named.remarks:
+        say(remark)
 
 
 @app.command()
@@ -275,6 +277,7 @@ def _ended(code: int) -> None:
 def _facts(party: Party, records: Records | None) -> dict[str, Any]:
     """The facts for a party before it takes part."""
     from privstats.engines.network.measuring import clip_report_of
+    from privstats.moments import remarks_on
 
     course, kind, session = party.folder.course, party.folder.kind, party.first
     roster, plan, place = party.folder.roster, session.folder.plan, session.role.place
@@ -297,6 +300,7 @@ def _facts(party: Party, records: Records | None) -> dict[str, Any]:
     if report is not None:
         facts["clipped"] = f"{report.fraction_clipped:.2%}"
         facts["targets_clipped"] = f"{report.fraction_targets_clipped:.2%}"
+        facts["remarks"] = list(remarks_on(records.moments))
     budget = plan.budget()
     epsilon = budget.epsilon if kind.single else course.epsilon(budget.delta)
     facts["spends"] = f"epsilon {epsilon:.4g} at delta {budget.delta:g}"

@@ -88,8 +88,11 @@ def bring(
     folder = Party.open(home).folder
     if folder.kind.part != "changes":
         raise PlanError(f"{home} holds another course; its records come from records.py")
-    batch = inbox_of(folder).bring(changes, waiting(folder))
+    inbox = inbox_of(folder)
+    batch = inbox.bring(changes, waiting(folder))
     say(f"kept for the next epoch: {len(batch.ids)} that enter, {len(batch.leave)} that leave")
+    for remark in inbox.remarks(batch):
+        say(remark)
 
 
 @app.command()

@@ -7,7 +7,6 @@ of every head is built on it.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
@@ -17,7 +16,7 @@ from privstats.course import Apart, Course, Node
 from privstats.course.kinds import admits_of
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, LedgerError, PlanError
-from privstats.moments import ClipReport, Moments, measure, warn_if_empty
+from privstats.moments import exact_moments, warn_if_clipped, warn_if_empty
 from privstats.plan import Cohort, Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
@@ -31,9 +30,6 @@ Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
 
 _CLIENTS = 2
 """The fewest clients that a plan can have. Both are fictitious, and all records belong to the first."""
-
-_NEARLY_ALL = 0.9
-"""Share of the rows that a clip may shorten without a warning."""
 
 _MOST_RECORDS_BITS = 30
 _RING_BITS = 59  # of 62: room for the second client, the sign and noise
@@ -81,8 +77,10 @@ def private_release(
         exact sums stay in this process, and the ledger is charged before any noise is drawn.
 
     Warns:
-        UserWarning: there is no record, or the clip shortens more than nine rows in ten. The share in the sentence is
-            exact and outside the guarantee: it is for the caller, who holds the records, and stands in no release.
+        UserWarning: there is no record.
+        ClippedWarning: the clip shortens more than nine rows in ten, or the bound more than one target in ten. The
+            share in the sentence is exact and outside the guarantee: it is for the caller, who holds the records, and
+            stands in no release.
 
     Raises:
         PlanError: another trust model or unit, no privacy at all, or bounds that do not fit the ring.
@@ -256,24 +254,10 @@ def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
 
 def _vector(plan: Plan, X: Any, y: Any, rng: Generator, *, progress: bool = False, first: bool = True) -> Any:
     """The exact sums in the plan's ring; the first of a course tell the caller what the clip did."""
-    moments = measure(plan.schema, X, y, published=plan.published, progress=progress)
+    moments = exact_moments(plan.schema, X, y, published=plan.published, progress=progress)
     warn_if_empty(moments)
     if first:
-        _warn_if_nearly_all_clipped(moments)
+        warn_if_clipped(moments, stacklevel=4)
     return session.contribution(
         plan, moments, rng, index=0, allow_reproducible=True
     ).take()  # the caller has checked rng
-
-
-def _warn_if_nearly_all_clipped(moments: Moments) -> None:
-    """Tell the holder of the records that the clip shortens nearly every row of them."""
-    report: ClipReport | None = getattr(moments, "clip_report", None)
-    if report is not None and report.fraction_clipped > _NEARLY_ALL:
-        warnings.warn(
-            f"clip_norm shortens {report.fraction_clipped:.0%} of the rows of X, so little but their directions is "
-            "left: scale the columns by public ranges with transforms.Centre and Scale, or choose a larger clip_norm "
-            "on public data with `privstats plan suggest`; this share is exact and in no release: keep it with the "
-            "records",
-            UserWarning,
-            stacklevel=4,
-        )

@@ -32,7 +32,7 @@ from privstats.estimates import denoise
 from privstats.estimates.discriminant import Discriminant, published_weights
 from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.shrinkage import log_priors
-from privstats.moments import measure
+from privstats.moments import exact_moments
 from privstats.plain import plain, plain_fields
 from privstats.plan import Plan
 from privstats.release import Release
@@ -249,7 +249,7 @@ class Centred:
         Raises:
             DataError: records that do not fit the plan's schema.
         """
-        measure(replace(self.plan.schema, statistics="NA"), X, y)  # type: ignore[type-var]
+        exact_moments(replace(self.plan.schema, statistics="NA"), X, y)  # type: ignore[type-var]
 
     def epsilon(self, delta: float) -> float:
         """epsilon of all sessions at this delta."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, cast, overload
 
 from privstats import moments as room
 from privstats import optional_dependencies
@@ -72,6 +72,7 @@ def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = Fal
     total: Moments | None = _computed(level[0], progress)
     if total is None:
         raise DataError("the bag holds no batch; give at least one (X, y) batch, possibly of no rows")
+    room.warn_if_clipped(total)
     return total
 
 
@@ -79,10 +80,10 @@ def _measured(schema: RecordSchema, place: int, *part: Any) -> Moments | None:
     """One task: the moments of one partition; None for a bag's partition without a batch."""
     try:
         if len(part) == 2:
-            return room.measure(schema, *part)
+            return cast(Moments, room.exact_moments(schema, *part))
         batches = iter(part[0])
         first = next(batches, None)
-        return None if first is None else room.measure(schema, chain([first], batches))
+        return None if first is None else cast(Moments, room.exact_moments(schema, chain([first], batches)))
     except DataError as error:
         raise DataError(f"partition {place}: {error}") from None
 

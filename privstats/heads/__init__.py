@@ -14,6 +14,7 @@ from privstats.heads.registry import HEADS, head_class
 
 if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, and its type is Any
     from privstats.heads.diagnostics import FewRecordsWarning as FewRecordsWarning
+    from privstats.heads.diagnostics import OneClassWarning as OneClassWarning
     from privstats.heads.diagnostics import UnlikeColumnsWarning as UnlikeColumnsWarning
     from privstats.heads.diagnostics import expected_calibration_error as expected_calibration_error
     from privstats.heads.diagnostics import gaussianity as gaussianity
@@ -47,6 +48,7 @@ if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, 
 _BESIDE = {
     "ClassHead": "estimator",
     "FewRecordsWarning": "diagnostics",
+    "OneClassWarning": "diagnostics",
     "UnlikeColumnsWarning": "diagnostics",
     "Fisher": "estimates.subspace",
     "Personal": "personal",

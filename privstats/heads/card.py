@@ -97,6 +97,10 @@ def _outputs(head: Any) -> Iterator[str]:
     labels = head.classes_.tolist()
     shown = ", ".join(map(str, labels[:_SHOWN_LABELS])) + (", ..." if len(labels) > _SHOWN_LABELS else "")
     yield f"One of {len(labels)} classes: {shown}."
+    means = getattr(head, "_class_means", None)
+    only = None if means is None or len(labels) < 2 else head.rule_.sole(means)
+    if only is not None:
+        yield f"**At the mean of every class it predicts {labels[only]}: it tells the classes hardly apart.**"
     temperature = getattr(head, "temperature_", None if head.has_calibration else 1.0)  # a file does not hold it
     if temperature == 1.0:
         yield "Probabilities are those of the model; they were not calibrated on records."

@@ -6,6 +6,7 @@ Test labels are used for diagnosis alone, never for training or tuning.
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,6 +23,7 @@ __all__ = [
     "FewRecordsWarning",
     "Gaussianity",
     "Homogeneity",
+    "OneClassWarning",
     "UnlikeColumnsWarning",
     "class_indices",
     "expected_calibration_error",
@@ -29,12 +31,29 @@ __all__ = [
     "gaussianity_of",
     "homogeneity",
     "log_likelihood",
+    "quiet_about",
     "warn_of_few_records",
+    "warn_of_one_class",
     "warn_of_unlike_columns",
 ]
 
 _TOLD = 1e-6
 """Of the mean square: variances above it leave four digits of a fourth central moment in float64."""
+
+_FEW = 20
+"""Rows of one prediction of which nothing is said."""
+
+_SOME = 1024
+"""Rows of which probabilities are looked at."""
+
+_MANY, _CHANCE = 100, 1e-6
+"""Rows of one class by chance: how many there must be, and how unlikely, for a word about them."""
+
+_OTHERS = 0.05
+"""The share of rows in other classes, by its own probabilities, from which a head that predicts none is told of."""
+
+_CONSTANT = 2.0**-20
+"""Of the largest range: eight roundings of float32, in which encoders compute. MiniLM has columns of 2**-24."""
 
 _LIKE = 100.0
 """Ranges of columns that differ by at most this factor are alike enough for shrinkage toward a round covariance."""
@@ -52,6 +71,23 @@ class FewRecordsWarning(UserWarning):
         ...
         >>> {warning.category.__name__ for warning in caught}
         {'FewRecordsWarning'}
+    """
+
+
+class OneClassWarning(UserWarning):
+    """A head predicts one class for all rows, and tells neither them nor its own class means apart.
+
+    Example:
+        >>> import warnings
+        >>> X, y = np.random.default_rng(0).normal(size=(500, 2)) + 60.0, np.arange(500) % 5 > 0  # of years, say
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=3.0)
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     moments = ps.measure(schema, X, y.astype(int))
+        ...     _ = ps.heads.LDA().fit_release(ps.Release.exact(schema, moments)).predict(X)
+        ...
+        >>> [warning.category.__name__ for warning in caught]
+        ['ClippedWarning', 'OneClassWarning']
     """
 
 
@@ -232,14 +268,55 @@ def warn_of_few_records(head: str, records: float, features: int, remedy: str) -
         )
 
 
+def warn_of_one_class(head: Any, means: Array | None, rows: Array, best: NDArray[np.intp]) -> None:
+    """Warn where a classifier gives all rows ``(n, d)``, behind its public map, one class without telling them apart.
+
+    Signs of it are that its release's class means get one class too, that by its own probabilities a twentieth of the
+    rows are of others, or that a hundred rows and more would hardly all be of one class by its priors. It reads the
+    rule, the release and the caller's rows, and no record.
+    """
+    if len(best) < _FEW or means is None or len(head.classes_) < 2 or (best != best[0]).any():
+        return
+    if (why := _sign_of_one_class(head, means, rows, int(best[0]))) is not None:
+        warnings.warn(
+            f"{type(head).__name__} predicts class {head.classes_[best[0]].item()!r:.40} for all {len(best):,} rows, "
+            f"{why}; if they are of several classes, noise or the clip hides how these differ, or one outweighs the "
+            "others: compare clip_norm with the norms of public rows and epsilon with the number of records, and try "
+            "priors='uniform' where the head has it",
+            OneClassWarning,
+            stacklevel=3,  # the caller of predict
+        )
+
+
+def _sign_of_one_class(head: Any, means: Array, rows: Array, only: int) -> str | None:
+    if head.rule_.sole(means) is not None:
+        return "and one class at the mean of every class"
+    if head.softmax:
+        others = 1 - head._probabilities(head.rule_.scores(rows[:_SOME]))[:, only].mean()
+        if others >= _OTHERS:
+            return f"and expects about {others:.0%} of them in others"
+    share = float(head.priors_[only]) if hasattr(head, "priors_") else 1.0
+    if len(rows) >= _MANY and len(rows) * np.log(share) < np.log(_CHANCE):
+        return f"and takes {1 - share:.0%} of records for others before it sees them"
+    return None
+
+
+def quiet_about(y: Any) -> AbstractContextManager[Any]:
+    """No word of one class where all labels are of one: the caller knows."""
+    if len(np.unique(np.asarray(y))) > 1:
+        return nullcontext()
+    return warnings.catch_warnings(action="ignore", category=OneClassWarning)
+
+
 def warn_of_unlike_columns(head: str, X: Array) -> None:
     """Warn where the ranges of the columns of ``(n, d)`` local records differ by more than a factor of 100.
 
-    Shrinkage toward a round covariance depends on units then. Constant columns have no range and are left out.
+    Shrinkage toward a round covariance depends on units then. Columns that vary by no more than rounding, as some
+    coordinates of an encoder do, count as constant, and those are left out.
     """
     with np.errstate(over="ignore"):
-        ranges = np.ptp(X, axis=0)
-    ranges = ranges[ranges > 0]
+        ranges = np.minimum(np.ptp(X, axis=0), np.finfo(np.float64).max)
+    ranges = ranges[ranges > _CONSTANT * ranges.max(initial=0.0)]
     if ranges.size and ranges.max() / _LIKE > ranges.min():
         warnings.warn(
             f"the ranges of X's columns differ by more than a factor of {_LIKE:g}, and {head} shrinks toward a "

@@ -26,7 +26,7 @@ from privstats.errors import DataError, HeadError, ReleaseError
 from privstats.estimates import denoise
 from privstats.estimates.shrinkage import log_priors
 from privstats.heads.card import Described
-from privstats.heads.diagnostics import warn_of_unlike_columns
+from privstats.heads.diagnostics import quiet_about, warn_of_one_class, warn_of_unlike_columns
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
 from privstats.heads.evidence import (
     Array,
@@ -89,7 +89,8 @@ class Scoring(ClassifierMixin, BaseEstimator):
             raise DataError(
                 "y holds labels of another kind than classes_, which are texts; give the names of the classes"
             )
-        return float(super().score(X, y, sample_weight))
+        with quiet_about(y):
+            return float(super().score(X, y, sample_weight))
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, shape ``(n, C)``."""
@@ -352,6 +353,11 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         """Whether its shrinkage is toward a covariance that is equal in all columns, so that their units matter."""
         return getattr(self, "shrinkage", None) not in (None, 0)
 
+    @property
+    def _class_means(self) -> Array | None:
+        """Class means behind the public map, ``(C, d)``; None where its release or its file has none."""
+        return getattr(self, "prototypes_", None)
+
     def _measured(self) -> str:
         """Statistics that :meth:`fit` measures."""
         return self.entry.measured
@@ -365,9 +371,14 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         return self.rule_.scores(rows)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of every row, shape ``(n,)``."""
+        """The most probable class of every row, shape ``(n,)``.
+
+        Warns:
+            OneClassWarning: all rows get one class, and its means, probabilities or priors speak for others too.
+        """
         rows = self._rows(X)
         best = self.rule_.best(rows)
+        warn_of_one_class(self, self._class_means, rows, best)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 

@@ -32,7 +32,7 @@ from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.shrinkage import Priors, log_priors
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimator import ClassHead, class_labels
-from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence
 from privstats.heads.private import Labels, RowCount, arrays, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
@@ -109,6 +109,7 @@ class RefinedSoftmax(ClassHead):
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
+        self._means: Array | None = None
         return self._fit_rows(UnitNorm().apply(X), index)
 
     def fit_release(
@@ -161,6 +162,7 @@ class RefinedSoftmax(ClassHead):
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
         made = Provenance.of(have)  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(made, public=None if discriminant is None else discriminant.provenance_.public)
+        self._means = _means_of(have[0])
         return self
 
     @owners_terms
@@ -225,6 +227,10 @@ class RefinedSoftmax(ClassHead):
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
         self.fit_releases(self.releases_, labels.names.tolist())
         return self._assuming(labels.assumed + rows.assumed, course.digest)
+
+    @property
+    def _class_means(self) -> Array | None:
+        return getattr(self, "_means", None)
 
     def _solve(self, evidence: ClassEvidence) -> Rule:
         raise NotImplementedError("rounds need more than the sums of one release; see fit_releases")
@@ -315,6 +321,12 @@ class RefinedSoftmax(ClassHead):
 def _split(weights: Array) -> tuple[Array, Array]:
     """Weights of rows u as those of ``Mx / |Mx|``, and what the constant adds."""
     return weights[:, :-1] * math.sqrt(1 - softmax.INTERCEPT**2), weights[:, -1] * softmax.INTERCEPT
+
+
+def _means_of(release: Released) -> Array:
+    evidence, _ = class_evidence(release)
+    found = denoise.class_means(evidence, denoise.counts(evidence.N, evidence.noise("N")))
+    return np.asarray(found.values + evidence.origin)
 
 
 def _warn(records: float, features: int) -> None:

@@ -15,6 +15,12 @@ from numpy.typing import NDArray
 
 __all__ = ["NORM_EDGES", "ClipReport", "no_records", "norm_histogram"]
 
+_NEARLY_ALL = 0.9
+"""Share of the rows that a clip may shorten without a remark."""
+
+_MANY = 0.1
+"""The same of targets: a slope is pulled to 0 by about the share of them that a bound shortens."""
+
 _BINS_PER_OCTAVE = 16
 _OCTAVES = 12  # norms from 2**-12 to 2**12 clip norms are told apart; beyond lies one open bin on each side
 NORM_EDGES = 2.0 ** (np.arange(-_OCTAVES * _BINS_PER_OCTAVE, _OCTAVES * _BINS_PER_OCTAVE + 1) / _BINS_PER_OCTAVE)
@@ -82,9 +88,32 @@ class ClipReport:
         return tuple(float(upper[np.searchsorted(reached, max(1.0, q * self.records))]) for q in at)
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences for the holder of the records: nearly all rows were shortened, or more than a tenth of targets.
+
+        They hold exact shares, so they belong in no release, log or message.
+        """
+        found = []
+        if self.fraction_clipped > _NEARLY_ALL:
+            found.append(
+                f"clip_norm shortens {self.fraction_clipped:.0%} of the rows of X, so little but their directions is "
+                "left: scale the columns by public ranges with transforms.Centre and Scale, or choose a larger "
+                f"clip_norm on public data with `privstats plan suggest`; {_PRIVATE}"
+            )
+        if self.fraction_targets_clipped > _MANY:
+            found.append(
+                f"target_bound shortens {self.fraction_targets_clipped:.0%} of the targets, which pulls every slope to "
+                f"0: centre the targets by public knowledge, or choose a larger target_bound; {_PRIVATE}"
+            )
+        return tuple(found)
+
+    @property
     def resolution(self) -> float:
         """Grid steps in the root mean square entry of the clipped features: below about 2 the grid loses accuracy."""
         return math.sqrt(self.energy / (self.records * self.features)) if self.records else 0.0
+
+
+_PRIVATE = "this share is exact and in no release: keep it with the records"
 
 
 def no_records(features: int) -> ClipReport:

@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import SchemaError
+from privstats.errors import ClippedWarning, SchemaError
 from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments
 from privstats.moments.grid import feature_grid
@@ -24,7 +24,7 @@ from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, Wit
 from privstats.schema.public_values import Published
 from privstats.transforms import apply
 
-__all__ = ["measure", "quantize", "warn_if_empty"]
+__all__ = ["exact_moments", "measure", "quantize", "remarks_on", "warn_if_clipped", "warn_if_empty"]
 
 
 @overload
@@ -58,6 +58,10 @@ def measure(
         published: values that the schema reads (``schema.needs``): give ``plan.published``.
         progress: show a progress bar at once; else a terminal has one after two seconds.
 
+    Warns:
+        ClippedWarning: the clip shortens more than nine rows in ten, or the bound more than one target in ten. The
+            share in the sentence is exact: it is for the holder of the records.
+
     Raises:
         DataError: records that do not fit the schema.
         PlanError: the published values are missing or do not fit the schema; no record is read then.
@@ -72,6 +76,25 @@ def measure(
         >>> ps.measure(schema, X[:1], y[:1]) + ps.measure(schema, X[1:], y[1:]) == moments
         True
     """
+    moments = exact_moments(schema, X, y, published=published, progress=progress)
+    warn_if_clipped(moments)
+    return moments
+
+
+def exact_moments(
+    schema: Schema, X: Any, y: Any = None, *, published: Published | None = None, progress: bool = False
+) -> Moments:
+    """:func:`measure` without its warning, for a caller that measures many times or warns once for all parts.
+
+    Raises:
+        DataError, PlanError, SchemaError: as there.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> parts = [ps.moments.exact_moments(schema, [[3.0, 4.0]], [label]) for label in (0, 1)]
+        >>> parts[0].clip_report.fraction_clipped, (parts[0] + parts[1]).N.tolist()
+        (1.0, [1, 1])
+    """
     require_schema(schema, "measure(schema, X, y)")
     kind = kind_of(schema)
     values = {} if published is None else published.read()
@@ -80,6 +103,40 @@ def measure(
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
     return moments  # type: ignore[no-any-return]
+
+
+def remarks_on(*moments: Moments) -> tuple[str, ...]:
+    """What the holder of these moments' records should know of their clip: ``ClipReport.remarks`` of all together.
+
+    Nothing of whole parties, whose rows may all be shortened to one length: no bound rests on that.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> [remark.partition(" of ")[0] for remark in ps.moments.remarks_on(
+        ...     ps.moments.exact_moments(schema, [[3.0, 4.0]], [0])
+        ... )]
+        ['clip_norm shortens 100%']
+    """
+    clipped = [each for each in moments if each.schema.predicts != "parties"]
+    reports = [report for each in clipped if (report := getattr(each, "clip_report", None)) is not None]
+    return sum(reports[1:], reports[0]).remarks if reports else ()
+
+
+def warn_if_clipped(*moments: Moments, stacklevel: int = 3) -> None:
+    """Tell the holder of the records, in one sentence for all parts, that the bounds cut most of them.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> short, long = (ps.moments.exact_moments(schema, [[size, 0.0]], [0]) for size in (0.5, 5.0))
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as said:
+        ...     ps.moments.warn_if_clipped(short, long)
+        ...
+        >>> len(said)  # one of two rows is short enough
+        0
+    """
+    for remark in remarks_on(*moments):
+        warnings.warn(remark, ClippedWarning, stacklevel=stacklevel)
 
 
 def warn_if_empty(*moments: Moments) -> None:

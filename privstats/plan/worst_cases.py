@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.dp import Privacy
-from privstats.moments import measure
+from privstats.moments import exact_moments
 from privstats.moments.class_moments import ClassMoments
 from privstats.moments.sites import site_moments
 from privstats.moments.within import within
@@ -218,15 +218,15 @@ def _of_record(schema: Schema, record: Record) -> Sums:
     match schema:
         case ClassSchema():
             small = replace(bare(schema), classes=2, features=2)
-            return _wire(measure(small, _rows(schema, [record]), [record["cell"]]))
+            return _wire(exact_moments(small, _rows(schema, [record]), [record["cell"]]))
         case RidgeSchema():
             target = [[_dense(record["b"], 1)[0] / schema.target_scale]]
             small_ridge = replace(bare(schema), features=2, targets=1, folds=1)
-            return _wire(measure(small_ridge, _rows(schema, [record]), target), record["cell"])
+            return _wire(exact_moments(small_ridge, _rows(schema, [record]), target), record["cell"])
         case CountSchema():
-            return _wire(measure(schema, _values(schema, record["values"])))
+            return _wire(exact_moments(schema, _values(schema, record["values"])))
         case MeanSchema():
-            return _wire(measure(replace(bare(schema), features=2), _rows(schema, [record]), [0]))
+            return _wire(exact_moments(replace(bare(schema), features=2), _rows(schema, [record]), [0]))
         case CalibrationSchema():
             return {("t", 0): _dense(record["v"])}
         case PartySchema():

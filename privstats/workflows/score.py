@@ -6,6 +6,7 @@ Values and sentences only; nothing is measured, drawn or fitted here.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, mean, stdev
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from privstats.heads.diagnostics import OneClassWarning
 from privstats.randomness import Generator, seeded
 from privstats.schema import Schema, predicted
 
@@ -69,11 +71,13 @@ class Scores:
             >>> found.score, round(found.balanced, 3)
             (0.95, 0.833)
         """
-        score = float(head.score(X, y))
-        if metric(schema) != "accuracy":
-            return cls(score)
-        X, y = np.asarray(X), np.asarray(y)
-        return cls(score, fmean(float(head.score(X[y == label], y[y == label])) for label in np.unique(y)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OneClassWarning)  # the balanced accuracy says it
+            score = float(head.score(X, y))
+            if metric(schema) != "accuracy":
+                return cls(score)
+            X, y = np.asarray(X), np.asarray(y)
+            return cls(score, fmean(float(head.score(X[y == label], y[y == label])) for label in np.unique(y)))
 
 
 NOTHING_RIGHT = Scores(0.0, 0.0)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import privstats as ps
@@ -145,6 +146,27 @@ def test_check_of_moments_without_a_clip_report(privstats, tmp_path: Path) -> No
     facts = json.loads(done.stdout)
     assert facts["records"] == 2
     assert "clipped" not in facts
+
+
+def test_a_party_whose_rows_are_all_clipped_reads_it_before_it_takes_part(privstats, tmp_path: Path) -> None:
+    """Columns in years under a clip norm of 1: what `fit_private` says alone is said here, to the party alone."""
+    study = study_of(tmp_path)
+    years = "import numpy as np\ndef load():\n    return np.full((20, 3), 61.0), np.arange(20) % 2\n"
+    (study.home(0) / "records.py").write_text(years)
+    done = privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (remark,) = json.loads(done.stdout)["remarks"]
+    assert remark.startswith("clip_norm shortens 100% of the rows of X")
+    shown = " ".join(privstats("flower", "check", "study/party 0", cwd=tmp_path).stdout.split())
+    assert "keep it with the records" in shown
+    assert "Warning" not in done.stderr
+    (study.home(0) / "records.py").unlink()
+    np.savez(tmp_path / "rows.npz", X=np.full((20, 3), 61.0), y=np.arange(20) % 2)
+    named = privstats("flower", "records", "study/party 0", "rows.npz", cwd=tmp_path)
+    assert named.returncode == 0, named.stderr
+    assert "clip_norm shortens 100% of the rows" in named.stdout
+    fine = json.loads(privstats("flower", "check", "study/party 1", "--json", cwd=tmp_path).stdout)
+    assert fine["remarks"] == []
 
 
 def test_who_is_not_on_the_roster_is_told_before_it_joins(privstats, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from privstats.heads import (
     RDA,
     FewRecordsWarning,
     NaiveBayes,
+    OneClassWarning,
+    RefinedSoftmax,
     UnlikeColumnsWarning,
     expected_calibration_error,
     gaussianity,
@@ -23,6 +25,7 @@ from privstats.heads import (
     homogeneity,
     log_likelihood,
 )
+from privstats.heads.rules import LinearRule
 from privstats.moments import quantize
 from tests.heads.conftest import class_release
 
@@ -168,6 +171,100 @@ def test_columns_alike_or_no_shrinkage_to_a_round_covariance_warn_of_nothing(blo
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnlikeColumnsWarning)
         head.fit(X * units, y)
+
+
+def flat(n=300, centre=60.0):
+    """Two classes of unlike size that a clip of nearly every row leaves one direction of."""
+    rng = np.random.default_rng(4)
+    return rng.normal(size=(n, 3)) + centre, (np.arange(n) % 5 == 0).astype(int)
+
+
+@pytest.mark.parametrize("head", [LDA(), RDA(), QDA()], ids=repr)
+def test_a_head_that_predicts_one_class_says_so_where_it_predicts(head):
+    X, y = flat()
+    head.fit_release(class_release(X, y, "NABS", clip_norm=3.0), labels=["elm", "ash"])
+    name = type(head).__name__
+    with pytest.warns(OneClassWarning, match=f"^{name} predicts class '(elm|ash)' for all 300 rows, and") as said:
+        (only,) = set(head.predict(X))
+    assert [each.filename for each in said] == [__file__], "the warning points at the caller"
+    assert f"'{only}'" in str(said[0].message)
+    assert "At the mean of every class it predicts " in head.card()
+    with pytest.warns(OneClassWarning):
+        head.score(X, np.array(["elm", "ash"])[y])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OneClassWarning)
+        head.predict(X[:19])
+
+
+def test_a_head_that_tells_classes_apart_says_nothing_of_rows_of_one_class(blobs):
+    X, y = blobs()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OneClassWarning)
+        head = LDA().fit_release(class_release(X, y, "NAB", clip_norm=20.0))
+        head.predict(np.repeat(X[:1], 50, axis=0))
+        assert "At the mean of every class" not in head.card()
+        LDA(priors="uniform").fit_release(class_release(*flat(), "NAB", clip_norm=300.0)).predict(flat()[0])
+
+
+def test_rows_of_which_the_head_itself_expects_others_are_told_and_rows_that_it_is_sure_of_are_not():
+    """Class means apart, but every row between them: the larger class takes all."""
+    rng = np.random.default_rng(0)
+    y = (np.arange(500) % 5 == 0).astype(int)
+    X = rng.normal(size=(500, 2)) + np.c_[6.0 * y, 0 * y]
+    head = LDA().fit_release(class_release(X, y, "NAB", clip_norm=30.0))
+    between = np.c_[np.linspace(2.6, 2.9, 50), np.zeros(50)]
+    with pytest.warns(OneClassWarning, match="for all 50 rows, and expects about [0-9]+% of them in others"):
+        head.predict(between)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OneClassWarning)
+        head.predict(X[y == 0][:99])
+        head.score(X[y == 0], np.zeros(400, int))
+        head.predict(between[:19])
+    with pytest.warns(OneClassWarning, match="for all 400 rows, and takes 20% of records for others before it sees"):
+        head.predict(np.repeat(X[y == 0][:1], 400, axis=0))
+
+
+def test_many_classes_are_looked_at_until_two_are_found(monkeypatch):
+    centres = np.eye(100, 20)
+    seen = []
+    monkeypatch.setattr(LinearRule, "best", lambda self, X: seen.append(len(X)) or self.scores(X).argmax(axis=1))
+    assert LinearRule(centres, np.zeros(100)).sole(centres) is None
+    assert seen == [64]
+    assert LinearRule(centres, np.arange(100.0) ** 2).sole(centres) == 99
+    assert sum(seen) == 64 + 100
+
+
+def test_a_refined_softmax_says_it_too_and_forgets_it_with_the_release():
+    X, y = flat()
+    terms = {"epsilon": 8.0, "delta": 1e-5, "adjacency": "add-remove", "classes": (0, 1, 2), "expected_records": 300}
+    head = RefinedSoftmax(rounds=1).fit_private(X, np.zeros(300, int), ledger="uncharged", **terms)
+    with pytest.warns(OneClassWarning, match="^RefinedSoftmax predicts class 0 for all 300 rows"):
+        head.predict(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OneClassWarning)
+        head.fit(X, y).predict(np.repeat(X[:1], 50, axis=0))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_coordinates_of_an_encoder_that_vary_by_rounding_alone_are_constant(blobs, scale, dtype):
+    """MiniLM's sentence embeddings have two coordinates of 0 or -6e-8 beside 382 of some .4: no unit is to blame."""
+    X, y = blobs()
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    X[:, 0] = -6e-8 * (np.arange(len(X)) % 2)
+    X[:, 1] = 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnlikeColumnsWarning)
+        LDA().fit(X.astype(dtype).astype(np.float64) * scale, y)
+    X[:, 0] = 1e-5 * np.arange(len(X)) / len(X)
+    with pytest.warns(UnlikeColumnsWarning):
+        LDA().fit(X * scale, y)
+
+
+def test_all_columns_constant_warn_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnlikeColumnsWarning)
+        LDA().fit(np.full((6, 2), 3.0), np.arange(6) % 2)
 
 
 def test_a_release_never_warns_of_units(blobs):

@@ -18,7 +18,7 @@ from scipy.optimize import least_squares
 
 from privstats import session
 from privstats.dp import NoPrivacy
-from privstats.moments import Moments, SiteMoments, measure
+from privstats.moments import Moments, SiteMoments, exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.schema import SitesSchema
@@ -252,6 +252,6 @@ def _site(schema: SitesSchema, rng: Generator, most: float = _LARGEST) -> Array:
 def _measured(schema: SitesSchema, rows: Array) -> SiteMoments:
     """The site's sums by the library's own measuring, under the plan's schema."""
     bare = replace(schema, transform=(), feature_names=None, target_scale=1.0)
-    found = measure(bare, rows[:, :-1], rows[:, -1])
+    found = exact_moments(bare, rows[:, :-1], rows[:, -1])
     assert isinstance(found, SiteMoments)  # noqa: S101  by its schema
     return SiteMoments(schema, found.N, found.Q)

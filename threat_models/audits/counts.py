@@ -15,7 +15,7 @@ from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
 from privstats.errors import PlanError
-from privstats.moments import measure
+from privstats.moments import exact_moments
 from privstats.randomness import Generator
 from privstats.schema import Bins, CountSchema, Variable
 from threat_models.audits.sensitivity import Finding
@@ -66,7 +66,7 @@ def counted_vectors(schema: CountSchema, chance: np.random.Generator, starts: in
     """Contributions of single records, in wire steps, ``(m, cells)``: 16 a start, and two that differ everywhere."""
     places = [chance.random(len(schema.variables)) for _ in range(16 * starts)]
     places += [np.full(len(schema.variables), corner) for corner in (0.0, 1.0 - 1e-9)]
-    return np.stack([flatten(measure(schema, records_at(schema, each[None]))) for each in places])
+    return np.stack([flatten(exact_moments(schema, records_at(schema, each[None]))) for each in places])
 
 
 def records_at(schema: CountSchema, places: NDArray[np.float64]) -> dict[str, list[object]]:

@@ -25,7 +25,7 @@ from privstats.course.promise import Promise
 from privstats.dp import Ledger, Privacy, Spend, gaussian_epsilon
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
-from privstats.moments import Moments, measure
+from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
@@ -164,7 +164,7 @@ class _Party:
     def measured(self, plan: Plan, which: int) -> Moments:
         """The moments of the canary (0) or of what is in its place (1): a record, or a client of copies of it."""
         X, y = (np.repeat(each[which : which + 1], self._copies, axis=0) for each in self.canary)
-        return measure(plan.schema, X, y, published=plan.published)
+        return exact_moments(plan.schema, X, y, published=plan.published)
 
     def shift(self, plan: Plan) -> NDArray[np.int64]:
         """The canary's shift of the flat vector, behind the clip of a client: by its presence, or its exchange."""
@@ -280,5 +280,5 @@ def _invented(plan: Plan, rng: Generator) -> Release:
         y: NDArray[np.generic] = chance.integers(0, schema.classes, len(X))
     else:
         y = chance.normal(size=len(X))
-    vector = flatten(measure(schema, X, y, published=plan.published))
+    vector = flatten(exact_moments(schema, X, y, published=plan.published))
     return Release(plan, vector, tuple(range(plan.cohort.min_survivors)))

@@ -19,7 +19,7 @@ from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten, layout_of
 from privstats.errors import PlanError
-from privstats.moments import measure
+from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import CalibrationSchema, GradientSchema, PartySchema, ScoreSchema
@@ -149,7 +149,8 @@ def _distance(schema: Round, sigmas: Mapping[str, float], attempt: Attempt) -> f
     said = Published.of(attempt.values) if attempt.values else None
     labels = attempt.y.astype(np.int64) if _labels(schema) else attempt.y
     moved = [
-        flatten(measure(schema, attempt.X[i : i + 1], labels[i : i + 1], published=said)) for i in range(len(attempt.X))
+        flatten(exact_moments(schema, attempt.X[i : i + 1], labels[i : i + 1], published=said))
+        for i in range(len(attempt.X))
     ]
     shift = (moved[0] - moved[1] if len(moved) == 2 else moved[0]).astype(np.float64)
     layout, total = layout_of(schema), 0.0

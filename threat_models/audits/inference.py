@@ -17,7 +17,7 @@ from privstats import session
 from privstats.errors import PlanError, ReleaseError
 from privstats.inference import ols
 from privstats.inference.evidence import map_columns
-from privstats.moments import measure
+from privstats.moments import exact_moments
 from privstats.plan import Plan
 from privstats.progress import track
 from privstats.randomness import Generator
@@ -135,7 +135,7 @@ class World:
 def released(plan: Plan, world: World, rng: Generator) -> Release:
     """A release of the world's records, dealt to all clients of the plan."""
     clients = plan.cohort.clients
-    parts = [measure(plan.schema, world.X[k::clients], world.y[k::clients]) for k in range(clients)]
+    parts = [exact_moments(plan.schema, world.X[k::clients], world.y[k::clients]) for k in range(clients)]
     return session.aggregate_unmasked(plan, parts, rng)
 
 

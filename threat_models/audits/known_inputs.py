@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.files.atomic import read_whole
-from privstats.moments import Moments, kind_of, measure
+from privstats.moments import Moments, exact_moments, kind_of
 from privstats.schema import Schema
 
 __all__ = ["known_inputs"]
@@ -64,7 +64,7 @@ def _arrays(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
 
 def _moments(schema: Schema, client: int, arrays: dict[str, NDArray[Any]]) -> Moments:
     if set(arrays) == {"X", "y"}:
-        return measure(schema, arrays["X"], arrays["y"])
+        return exact_moments(schema, arrays["X"], arrays["y"])
     if set(arrays) != set(schema.statistics):
         wanted = ", ".join(f"{statistic}_{client}" for statistic in schema.statistics)
         raise DataError(f"client {client} has {', '.join(sorted(arrays))}; give X_{client} and y_{client}, or {wanted}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.moments import measure
+from privstats.moments import exact_moments
 from privstats.randomness import Generator
 from privstats.schema import ClassSchema, CountSchema, PartySchema, of_records
 from threat_models.audits.counts import records_at
@@ -43,7 +43,7 @@ def _party(target: Target, count: int, rng: Generator) -> Moments:
     if isinstance(schema, CountSchema):
         columns = len(schema.variables)
         places = (rng.uint64(count * columns) >> np.uint64(11)).reshape(count, columns).astype(np.float64) * 2.0**-53
-        return measure(schema, records_at(schema, places))
+        return exact_moments(schema, records_at(schema, places))
     return moments_of(schema, *known_records(target, count, rng))
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privstats.course import Stream
 from privstats.dp import gaussian_epsilon
-from privstats.moments import measure
+from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from threat_models.audits.canary import GROUP_MU, lower_bounds
@@ -93,7 +93,7 @@ def _worlds(target: StreamTarget, play: Play, other: Play, rng: Generator, asks:
     found = []
     for which, way in ((0, play), (1, other)):
         records = np.repeat(X[which : which + 1], copies, axis=0), np.repeat(y[which : which + 1], copies, axis=0)
-        vector = target.node.exact(measure(schema, *records))
+        vector = target.node.exact(exact_moments(schema, *records))
         found.append(_World(stands(target, way, records, rng, asks), vector))
     present, absent = found
     if target.promise.adjacency == "add-remove":

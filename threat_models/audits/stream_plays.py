@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from privstats.course import Pending, RecordRegistry, spend
 from privstats.dp import Ledger, gaussian_epsilon
 from privstats.errors import LedgerError
-from privstats.moments import Moments, measure
+from privstats.moments import Moments, exact_moments
 from privstats.randomness import Generator
 from threat_models.audits.stream_target import StreamTarget
 
@@ -157,4 +157,4 @@ class _Party:
 
     def _measured(self, ids: Sequence[str]) -> Moments | None:
         rows = [self._ids.index(each) for each in ids]
-        return measure(self._stream.first.schema, self._X[rows], self._y[rows]) if rows else None
+        return exact_moments(self._stream.first.schema, self._X[rows], self._y[rows]) if rows else None

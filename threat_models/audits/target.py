@@ -18,7 +18,7 @@ from privstats import session
 from privstats.dp import Noise, Privacy, clip_client
 from privstats.encoding import Layout, RingVector, Segment, flatten
 from privstats.errors import AggregationError, PlanError, PrivstatsError
-from privstats.moments import Moments, measure
+from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.progress import track
 from privstats.randomness import SEED_BYTES, Generator, secure, seeded
@@ -82,7 +82,7 @@ def publish(plan: Plan, total: RingVector, survivors: Sequence[int], rng: Genera
 
 def moments_of(schema: Schema, X: NDArray[np.float64], y: NDArray[np.generic]) -> Moments:
     """Moments of vectors that already stand behind the public transform, by the library's own measuring."""
-    plain: Any = measure(bare(schema), X, y)
+    plain: Any = exact_moments(bare(schema), X, y)
     moments: Moments = replace(plain, schema=schema)
     return moments
 
@@ -218,10 +218,10 @@ class Target:
         """The moments of a client without records."""
         schema = self.schema
         if isinstance(schema, CountSchema):
-            return measure(schema, {variable.name: [] for variable in schema.variables})
+            return exact_moments(schema, {variable.name: [] for variable in schema.variables})
         if schema.needs:
             nothing = np.zeros((0, input_features(schema.transform, schema.features)))
-            return measure(schema, nothing, np.zeros(0, np.int64), published=self.plan.published)
+            return exact_moments(schema, nothing, np.zeros(0, np.int64), published=self.plan.published)
         y = np.zeros((0, schema.sizes["target"])) if "target" in schema.sizes else np.zeros(0, np.int64)
         return moments_of(schema, np.zeros((0, schema.features)), y)
 

@@ -64,6 +64,8 @@ def _read(table: Path, target: str | None, drop: Sequence[str], given: Mapping[s
     typer.echo(
         f"{table}: {rows:,} rows, {answers['features']} columns beside {target}{classes}. Their names stand in the "
         "plan, which all parties read: take out what is not public.\n"
+        "Columns in different units need a transform in the plan, by ranges that are public, before a clip_norm fits "
+        "them (docs/alone.md).\n"
         "Not read from it: clip_norm, the largest target, the number of records, epsilon. Chosen by looking at private "
         "records they are a leak outside the budget, which no epsilon counts.",
         err=True,

@@ -27,7 +27,7 @@ from privstats.engines.network.operator_log import ScriptError
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
-from privstats.moments import ClipReport, Moments, RecordFile, measure
+from privstats.moments import ClipReport, Moments, RecordFile, exact_moments
 from privstats.secagg.wire import Unshown
 from privstats.session import Charge, NodeCharge
 from privstats.session.validation import require_moments
@@ -189,7 +189,7 @@ def _measured(folder: RoundFolder, said: Mapping[str, Any], account: str) -> Mom
         if (admits := admits_of(folder.above.course)) and folder.place == 0:
             admits(folder.above.course, *_pair(folder, found))
             found = _loaded(load)  # batches are read once
-        return measure(folder.plan.schema, *_pair(folder, found), published=folder.plan.published)
+        return exact_moments(folder.plan.schema, *_pair(folder, found), published=folder.plan.published)
 
 
 def _loaded(load: Callable[[], Any]) -> Any:

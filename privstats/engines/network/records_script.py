@@ -15,7 +15,7 @@ from privstats.engines.network.held_out import require_hidden
 from privstats.engines.network.measuring import SCRIPT, forget_moments
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_whole
-from privstats.moments import RecordFile, measure
+from privstats.moments import RecordFile, exact_moments, remarks_on
 
 __all__ = ["Named", "name_file"]
 
@@ -31,11 +31,13 @@ class Named:
         script: the file that was written.
         summed: records that will be summed.
         held_out: records that the split leaves out of every sum.
+        remarks: what their holder should know of the clip, with exact shares.
     """
 
     script: Path
     summed: int
     held_out: int
+    remarks: tuple[str, ...] = ()
 
 
 def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
@@ -63,10 +65,11 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     plan = folder.course.first
     names = plan.schema.feature_names
     whole, summed = file.whole(names), file.read(names)
-    measure(plan.schema, summed.X, summed.y, published=plan.published)  # for its refusals; the sums are dropped
+    moments = exact_moments(plan.schema, summed.X, summed.y, published=plan.published)
+    remarks = remarks_on(moments)  # beside its refusals all that is kept of the sums
     forget_moments(folder)  # of an earlier file of this name
     atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())
-    return Named(script, len(summed.X), len(whole.X) - len(summed.X))
+    return Named(script, len(summed.X), len(whole.X) - len(summed.X), remarks)
 
 
 def _replaceable(script: Path, untouched: bytes) -> bool:

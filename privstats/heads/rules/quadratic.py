@@ -20,6 +20,7 @@ __all__ = ["QuadraticRule", "pack_precisions"]
 
 _DOUBT = 1e-4  # relative margin within which float32 scores are decided again in float64
 _ROUNDING = 16 * float(np.finfo(np.float32).eps)  # of a float32 distance, over the largest terms that may cancel in it
+_MOST = float(np.finfo(np.float32).max)
 _WORTHWHILE = 0.25  # share of (row, class) pairs that may survive the screen before scoring all of them is faster
 
 
@@ -112,6 +113,8 @@ class QuadraticRule(Rule):
         A class whose distance over the screened coordinates alone already costs it the lead over some class's whole
         score cannot win, so its whole score is never computed.
         """
+        if any(np.abs(array).max(initial=0.0) > _MOST for array in self.arrays().values()):
+            return np.asarray(self.scores(X).argmax(axis=1))  # a flat class, which float32 does not hold
         single, reach = self._in_float32(), self._reach()
         winners = np.empty(len(X), np.intp)
         for start in range(0, len(X), TILE):

@@ -21,6 +21,7 @@ from privstats.transforms.arrays import arrays_of
 __all__ = ["TILE", "Rule", "rule_of", "tail", "tail_in_graph"]
 
 _RULES: dict[str, type[Rule]] = {}
+_WINDOW = 64
 TILE = 1024  # rows per tile: a tile of X and its products stay in the second-level cache
 
 
@@ -53,6 +54,15 @@ class Rule(ABC):
     def best(self, X: Array) -> NDArray[np.intp]:
         """Index of the highest score of each row, shape ``(n,)``."""
         return np.asarray(self.scores(X).argmax(axis=1))
+
+    def sole(self, rows: Array) -> int | None:
+        """The one class of all these rows, ``(n, d)``; None where there are several: it stops at the second."""
+        found: set[int] = set()
+        for at in range(0, len(rows), _WINDOW):
+            found.update(self.best(rows[at : at + _WINDOW]).tolist())
+            if len(found) > 1:
+                return None
+        return next(iter(found), None)
 
     def arrays(self) -> dict[str, Array]:
         """The rule as named arrays, for a model file."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privstats import session, transforms
 from privstats.course import Course, Node, Rounds
 from privstats.course import run as follow
-from privstats.moments import Moments, measure
+from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.randomness import seeded
 from privstats.release import Release
@@ -93,9 +93,9 @@ class Trial:
 
     def _measured(self, plan: Plan, client: int) -> Moments:
         if plan.schema != self.task.schema:
-            return measure(plan.schema, *self.shards[client], published=plan.published)
+            return exact_moments(plan.schema, *self.shards[client], published=plan.published)
         if client not in self._first:
-            self._first[client] = measure(plan.schema, *self.shards[client])
+            self._first[client] = exact_moments(plan.schema, *self.shards[client])
         return self._first[client]
 
     def descents(self, epsilon: float, records: Records) -> list[float]:

@@ -15,7 +15,7 @@ from privstats.course import Node, Stream
 from privstats.course import run as follow
 from privstats.course.weighing import Summed, weighed_release
 from privstats.errors import AggregationError, DataError, PlanError
-from privstats.moments import MomentsDelta
+from privstats.moments import MomentsDelta, warn_if_clipped
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator, checked
 from privstats.release import Release
@@ -79,10 +79,10 @@ class _Epochs:
 
     def _arrive(self, epoch: int, plan: Plan) -> None:
         """A new epoch's changes are owed to every level."""
-        changes = [
-            each if isinstance(each, MomentsDelta) else MomentsDelta.of(each)
-            for each in measured(plan, self.epochs[epoch])
-        ]
+        arrived = measured(plan, self.epochs[epoch])
+        if epoch == 0:
+            warn_if_clipped(*arrived, stacklevel=7)  # over the course's runner, to the caller of simulate
+        changes = [each if isinstance(each, MomentsDelta) else MomentsDelta.of(each) for each in arrived]
         left = sum(each.left for each in changes)
         if left and not self.stream.deletions:
             raise DataError(f"records leave in epoch {epoch} and the stream has no deletions; give deletions=True")

@@ -15,7 +15,7 @@ from privstats.course import Course, Node, Stream
 from privstats.course import run as follow
 from privstats.course.kinds import kind_of
 from privstats.errors import AggregationError, DataError, PlanError
-from privstats.moments import warn_if_empty
+from privstats.moments import warn_if_clipped, warn_if_empty
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
@@ -107,7 +107,7 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
     """
     if isinstance(plan, Course):
         return _THROUGH[kind_of(plan).part](plan, shards, dropouts, rng)
-    return run(plan, shards, dropouts, rng).release
+    return _ran(plan, shards, dropouts, rng).release
 
 
 def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generator | None) -> list[Release | None]:
@@ -120,7 +120,8 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
 
     def release(node: Node) -> Release | None:
         try:
-            return run(node.plan, shards, _sitting_out(node.plan, gone[node.place : node.place + 1]), rng).release
+            absent = _sitting_out(node.plan, gone[node.place : node.place + 1])
+            return _ran(node.plan, shards, absent, rng, tell=node.place == 0).release
         except AggregationError:
             return None
 
@@ -154,6 +155,13 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
         >>> run.exact, run.release.moments.N.tolist()
         (True, [1.0, 1.0])
     """
+    return _ran(plan, shards, dropouts, rng)
+
+
+def _ran(
+    plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None, rng: Generator | None, *, tell: bool = True
+) -> Run:
+    """A run, which tells the caller what the clip did: once for all parties, in the first round of a course."""
     rng = checked(rng, allow_reproducible=True)
     if not isinstance(plan, Plan):
         raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
@@ -163,6 +171,8 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
     with watch.timing("measure"):
         moments = measured(plan, shards)
     warn_if_empty(*moments)
+    if tell:
+        warn_if_clipped(*moments, stacklevel=4)
     outcome = summed(plan, moments, dropouts, rng, watch)
     with watch.timing("release"):
         release = session.release(

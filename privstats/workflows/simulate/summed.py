@@ -18,7 +18,7 @@ from privstats import session
 from privstats.encoding import RingVector
 from privstats.engines import loopback
 from privstats.errors import DataError, PlanError
-from privstats.moments import Moments, measure
+from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.progress import progress_bar, track
 from privstats.randomness import Generator, uniform
@@ -150,7 +150,7 @@ def measured(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
     moments: list[Moments] = []
     for shard in track("measuring", shards):
         if not isinstance(shard, Moments):
-            shard = measure(plan.schema, *shard, published=plan.published)
+            shard = exact_moments(plan.schema, *shard, published=plan.published)
         moments.append(shard)
     records = sum(each.records or 0 for each in moments)
     if records > plan.cohort.max_records:

@@ -18,7 +18,7 @@ from privstats.course import Centred, Course, Node, Rounds
 from privstats.course.centred import centred_by, require_centrable, shrunk_mean
 from privstats.course.recipes import recipe_for
 from privstats.errors import AggregationError
-from privstats.moments import measure
+from privstats.moments import exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
@@ -107,7 +107,7 @@ def played(course: Course, shards: Shards, rng: Generator) -> list[Release | Non
 
 
 def _aggregated(plan: Plan, shards: Shards, rng: Generator) -> Release | None:
-    parts = [measure(plan.schema, *shard, published=plan.published) for shard in shards]
+    parts = [exact_moments(plan.schema, *shard, published=plan.published) for shard in shards]
     try:
         return session.aggregate_unmasked(plan, parts, rng)
     except AggregationError:

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from privstats import session
 from privstats.dp import Privacy
 from privstats.errors import MissingStatisticError, PlanError
-from privstats.moments import measure
+from privstats.moments import exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator, seeded
 from privstats.release import Release
@@ -132,7 +132,7 @@ def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:
             rows = [_sampled(owner, most, subject.seed, job.draw, k) for k, owner in enumerate(owners)]
             X, y = subject.train
             shards[limited] = [(X[index], y[index]) for index in rows]
-            measured[limited] = [measure(plan.schema, *shard) for shard in shards[limited]]
+            measured[limited] = [exact_moments(plan.schema, *shard) for shard in shards[limited]]
         release = session.aggregate_unmasked(plan, measured[limited], noise_draw(subject.seed, job.draw))
         for name, head in subject.heads.items():
             yield _scored(subject, job, point, release, shards[limited], name, head())

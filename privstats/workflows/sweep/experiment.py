@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from privstats.errors import DataError
 from privstats.files.jsonable import json_text
-from privstats.moments import measure
+from privstats.moments import exact_moments, warn_if_clipped
 from privstats.moments.arrays import ordered_columns
 from privstats.plan import Plan
 from privstats.progress import progress_bar
@@ -307,10 +307,12 @@ def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
         raise DataError(f"{field} must be a pair (X, y), got {type(pair).__name__}; give features and labels together")
     X, y = ordered_columns(pair[0], plan.schema.feature_names), pair[1]
     try:
-        records = measure(plan.schema, X, y).records
+        moments = exact_moments(plan.schema, X, y)
     except DataError as error:
         raise DataError(f"{field}: {error}") from None
-    if not records:
+    if field == "train":
+        warn_if_clipped(moments, stacklevel=4)
+    if not moments.records:
         raise DataError(f"{field} holds no records; give at least one")
     return np.asarray(X), np.asarray(y)
 

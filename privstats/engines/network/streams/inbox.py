@@ -15,7 +15,7 @@ from privstats.dp import Privacy
 from privstats.engines.network.streams.records import Batch, picked, read_batch
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write, write_new
-from privstats.moments import MomentsDelta, measure
+from privstats.moments import MomentsDelta, exact_moments, remarks_on
 
 __all__ = ["RecordInbox"]
 
@@ -77,7 +77,11 @@ class RecordInbox:
         self._check_price(who, len(earlier) + len(batch.ids))
         self._check_room(who, waiting + len(batch.ids) + len(batch.leave))
         if batch.ids:
-            measure(self.stream.first.schema, batch.X, batch.y)
+            exact_moments(self.stream.first.schema, batch.X, batch.y)
+
+    def remarks(self, batch: Batch) -> tuple[str, ...]:
+        """What the holder of a batch that enters should know of the clip, with exact shares."""
+        return remarks_on(exact_moments(self.stream.first.schema, batch.X, batch.y)) if batch.ids else ()
 
     def _check_leavers(self, who: str, batch: Batch, inside: Collection[str]) -> None:
         """Checked here, because one that has left before would keep the registry from noting the others."""
@@ -200,7 +204,7 @@ class RecordInbox:
             raise DataError(f"{moved} records are due at round {pending.node} and the plan has room for {self.room}")
         batches, schema = self.batches(), self.stream.first.schema
         parts = [picked(batches, ids) for ids in (pending.entering, pending.leaving)]
-        return registry.delta(pending, *(None if part is None else measure(schema, *part) for part in parts))
+        return registry.delta(pending, *(None if part is None else exact_moments(schema, *part) for part in parts))
 
 
 def _noted(registry: RecordRegistry, batch: Batch) -> bool:

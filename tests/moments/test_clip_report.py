@@ -1,0 +1,108 @@
+"""A bound that cuts most of the records is told to their holder in one sentence, whichever way they are measured."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privstats as ps
+from privstats.moments import exact_moments, warn_if_clipped
+from privstats.moments.clip_report import no_records
+from tests import made
+
+ROWS = np.random.default_rng(0).uniform(20, 80, (50, 2))  # years
+LABELS = np.arange(50) % 2
+CLASSES = ps.ClassSchema(2, 2, "NAB", clip_norm=3.0)
+LINE = ps.RidgeSchema(2, clip_norm=200.0, target_bound=1.0)
+SHARDS = [(ROWS[k::2], LABELS[k::2]) for k in range(2)]
+CENTRAL = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+
+
+def plan(schema: Any, privacy: Any = None) -> ps.Plan:
+    return made.plan(schema, ps.Cohort(2, 2, max_records=100), privacy or ps.NoPrivacy())
+
+
+def course() -> ps.Rounds:
+    schema = ps.ClassSchema(2, 2, "NAB", 1.0, transform=(ps.transforms.Scale((0.1, 0.1)), ps.transforms.UnitNorm()))
+    return ps.Rounds.within(plan(schema, CENTRAL), rounds=1)
+
+
+def told(measured: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        measured()
+    files = {each.filename for each in said if each.category is ps.ClippedWarning}
+    assert files <= {__file__}, "the warning points at the caller"
+    return [str(each.message) for each in said if each.category is ps.ClippedWarning]
+
+
+def epochs(schema: Any) -> None:
+    ps.simulate(ps.Stream(plan(schema, CENTRAL), epochs=2), [SHARDS, SHARDS])
+
+
+WAYS = {
+    "measure": lambda: ps.measure(CLASSES, ROWS, LABELS),
+    "batches": lambda: ps.measure(CLASSES, SHARDS),
+    "simulate": lambda: ps.simulate(plan(CLASSES), SHARDS),
+    "the cost of a simulation": lambda: ps.workflows.simulate.run(plan(CLASSES), SHARDS),
+    "one party alone": lambda: ps.private_release(CLASSES, CENTRAL, ROWS, LABELS, ledger="uncharged"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_clip_of_every_row_is_one_sentence(way: Any) -> None:
+    (sentence,) = told(way)
+    assert sentence.startswith("clip_norm shortens 100% of the rows of X, so little but their directions is left")
+    assert sentence.endswith("this share is exact and in no release: keep it with the records")
+
+
+def test_a_stream_is_told_in_its_first_epoch() -> None:
+    with pytest.warns(ps.ClippedWarning) as said:
+        epochs(CLASSES)
+    assert len(said) == 1
+
+
+def test_rows_of_norm_1_are_no_news_in_any_round() -> None:
+    assert told(lambda: ps.simulate(course(), SHARDS)) == []
+
+
+def test_shortened_targets_are_told_beside_rows_that_are_not() -> None:
+    (sentence,) = told(lambda: ps.measure(LINE, ROWS, ROWS[:, 0]))
+    assert sentence.startswith("target_bound shortens 100% of the targets, which pulls every slope to 0")
+
+
+def test_a_private_regression_tells_its_holder_of_shortened_targets() -> None:
+    terms = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 200.0, "target_bound": 1.0}
+    with pytest.warns(ps.ClippedWarning, match="target_bound shortens 100% of the targets"):
+        head = ps.heads.Ridge().fit_private(ROWS, ROWS[:, 0], ledger="uncharged", **terms)  # type: ignore[arg-type]
+    assert not [name for name in vars(head) if "clip" in name or "target" in name], "a head may be shown"
+
+
+@given(st.integers(0, 40), st.integers(1, 40))
+def test_remarks_begin_above_nine_rows_in_ten_and_one_target_in_ten(long: int, others: int) -> None:
+    rows = np.array([[3.0, 0.0]] * long + [[0.5, 0.0]] * others)
+    schema = ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0)
+    share = long / (long + others)
+    found = exact_moments(schema, rows, rows[:, 0]).clip_report.remarks  # type: ignore[attr-defined]
+    assert any("clip_norm" in each for each in found) is (share > 0.9)
+    assert any("target_bound" in each for each in found) is (share > 0.1)
+
+
+def test_rows_of_whole_parties_may_all_be_shortened_to_one_length() -> None:
+    schema = ps.PartySchema(2, 2)
+    assert told(lambda: ps.measure(schema, ROWS, LABELS)) == []
+    assert told(lambda: ps.simulate(plan(schema), SHARDS)) == []
+
+
+def test_parts_are_judged_together_and_nothing_is_said_of_nothing() -> None:
+    short, long = (exact_moments(CLASSES, [[size, 0.0]], [0]) for size in (0.5, 9.0))
+    assert told(lambda: warn_if_clipped(short, long, stacklevel=2)) == []
+    assert len(told(lambda: warn_if_clipped(long, stacklevel=2))) == 1
+    assert told(warn_if_clipped) == []
+    assert no_records(2).remarks == ()
+    assert told(lambda: ps.measure(CLASSES, ROWS[:0], LABELS[:0])) == []
