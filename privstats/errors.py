@@ -6,6 +6,7 @@
     +-- SchemaError                   while a study is designed: correct the schema
     +-- PlanError                     while a study is designed: correct the plan; no data was read
     +-- DataError                     correct the records that one party gave
+        +-- RecordError               of these, one that cannot be read: mend it, or measure without it
     +-- ReleaseError                  ask for the release file again: it is damaged, forged or of another kind
     +-- HeadError                     correct a head's parameters, or ask for its file again
     +-- MissingStatisticError         choose another head, or release the statistic that it names
@@ -23,6 +24,7 @@
 
     AssumedPublicWarning              a UserWarning; turn it into an error where no person reads warnings
     ClippedWarning                    a UserWarning: the bounds cut most of the records; for their holder alone
+    UnreadableRecordsWarning          a UserWarning: so many records were left out; for their owner alone
 
 ``SchemaError``, ``PlanError``, ``DataError``, ``ReleaseError``, ``HeadError`` and ``MissingStatisticError`` are
 ``ValueError`` too. A message names the field, the bound and the remedy in one sentence, and never a data value or a
@@ -47,11 +49,13 @@ __all__ = [
     "PrivstatsError",
     "ProtocolError",
     "RandomnessError",
+    "RecordError",
     "ReleaseError",
     "RemoteProtocolError",
     "RestoredError",
     "SchemaError",
     "SessionEndedError",
+    "UnreadableRecordsWarning",
 ]
 
 
@@ -87,7 +91,24 @@ class DataError(PrivstatsError, ValueError):
         >>> ps.measure(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), np.array([[0.1, np.nan]]), np.array([0]))
         Traceback (most recent call last):
             ...
-        privstats.errors.DataError: X holds NaN, infinite or overflowing entries; remove or impute them first
+        privstats.errors.RecordError: X holds NaN, infinite or overflowing entries; remove or impute them first
+    """
+
+
+class RecordError(DataError):
+    """A record that cannot be read: NaN among its features, a label that is no class, a value without a cell.
+
+    Under a promise the refusal itself would tell of that record, so parties measure without such records:
+    ``measure(..., unreadable="leave out")``.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
+        >>> try:
+        ...     ps.measure(schema, {"sex": ["f", "?"]})
+        ... except ps.errors.RecordError:
+        ...     print("one of them cannot be counted")
+        ...
+        one of them cannot be counted
     """
 
 
@@ -311,3 +332,17 @@ class AggregationError(ProtocolError):
     def __init__(self, step: str, code: str, detail: str) -> None:
         self.step, self.code = step, code
         super().__init__(f"aggregation aborted at step '{step}' ({code}): {detail}")
+
+
+class UnreadableRecordsWarning(UserWarning):
+    """So many records could not be read and were left out. Computed from private data: for their owner alone.
+
+    Example:
+        >>> import warnings
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> with warnings.catch_warnings(record=True) as said:
+        ...     moments = ps.measure(schema, [[0.5, 0.0], [None, 0.1]], [0, 1], unreadable="leave out")
+        ...
+        >>> said[0].category.__name__, moments.records
+        ('UnreadableRecordsWarning', 1)
+    """

@@ -278,11 +278,11 @@ ROWS: list[Row] = [
     ("no schema", lambda: ps.measure(X, Y), r"schema must be .* got ndarray; call measure\(schema, X, y\)"),
     ("the plan for the schema", lambda: ps.measure(PLAN, X, Y), "got Plan; give plan.schema"),
     ("y is missing", lambda: ps.measure(SCHEMA, X), "y is missing; give labels or targets beside X"),
-    ("text labels", lambda: ps.measure(SCHEMA, X, Y.astype(str)), "y must hold whole numbers 0..2.* give class_names"),
+    ("text labels", lambda: ps.measure(SCHEMA, X, ["ill"] * 60), "y must hold whole numbers 0..2.* give class_names"),
     (
         "numbers for names",
         lambda: ps.measure(NAMED, X, Y),
-        "y must hold the texts of class_names.* 'ash', 'beech', 'elm'",
+        "at position 0 that is not among class_names; the classes are 'ash', 'beech', 'elm'",
     ),
     (
         "an unknown label",
@@ -298,7 +298,7 @@ ROWS: list[Row] = [
         lambda: ps.measure(SCHEMA, np.full((3, 4), np.nan), [0, 1, 2]),
         "X holds NaN.* remove or impute",
     ),
-    ("text records", lambda: ps.measure(SCHEMA, X.astype(str), Y), "X must hold real numbers.* convert it"),
+    ("text records", lambda: ps.measure(SCHEMA, np.full(X.shape, "x"), Y), "X must hold real numbers.* convert it"),
     ("None for X", lambda: ps.measure(SCHEMA, None, Y), r"X must have shape \(records, features\)"),
     ("a file that is not there", lambda: ps.measure(SCHEMA, "nowhere.npy", Y), "X cannot be read from its file"),
     ("quantise without a schema", lambda: quantize(X, X), r"schema must be .* call quantize\(schema, X\)"),
@@ -557,8 +557,8 @@ ROWS: list[Row] = [
     ("classes that lack one", lambda: fitted(classes=[0, 1]), "not among classes; correct it, name its class"),
     (
         "classes as texts",
-        lambda: fitted(classes=["0", "1", "2"]),
-        "another kind than classes; give numbers with numbers",
+        lambda: fitted(classes=["none", "some", "many"]),
+        "classes holds 'none', which is read as a missing value",
     ),
     ("batches without classes", lambda: fitted(X=[(X, Y)], y=None, classes=None), "give classes="),
     (

@@ -169,7 +169,7 @@ def private_releases(
     charge = _charge(ledger, dataset)
     first = _vector(course.first, X, y, rng)  # before anything is spent: its refusals cost nothing
     if admits := admits_of(course):
-        admits(course, X, y)
+        admits(course, X, y, "refuse")  # nobody sees it but the holder of the records
     entry = (
         None
         if charge is None

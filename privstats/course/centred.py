@@ -33,6 +33,7 @@ from privstats.estimates.discriminant import Discriminant, published_weights
 from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.shrinkage import log_priors
 from privstats.moments import exact_moments
+from privstats.moments.measure import Unreadable
 from privstats.plain import plain, plain_fields
 from privstats.plan import Plan
 from privstats.release import Release
@@ -243,13 +244,14 @@ class Centred:
             own is not None and _calibration_after(own, sums, calibration.published) == calibration
         )
 
-    def admits(self, X: Any, y: Any) -> None:
+    def admits(self, X: Any, y: Any, unreadable: Unreadable = "refuse") -> None:
         """Refuse records before the first session that the second would refuse: the mean reads no labels.
 
         Raises:
             DataError: records that do not fit the plan's schema.
         """
-        exact_moments(replace(self.plan.schema, statistics="NA"), X, y)  # type: ignore[type-var]
+        read: Any = replace(self.plan.schema, statistics="NA")  # type: ignore[type-var]
+        exact_moments(read, X, y, unreadable=unreadable)
 
     def epsilon(self, delta: float) -> float:
         """epsilon of all sessions at this delta."""

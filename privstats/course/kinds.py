@@ -20,6 +20,7 @@ from privstats.course.party_rounds import PartyRounds
 from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream
 from privstats.errors import PlanError
+from privstats.moments.measure import Unreadable
 
 __all__ = ["KINDS", "CourseKind", "admits_of", "kind_of", "register"]
 
@@ -76,7 +77,7 @@ class CourseKind:
     weighs: Callable[[Any], bool] = lambda _: False
     labels: Callable[[Any], Sequence[str]] = _numbered
     ended: Callable[[Any, Releases, Path], str] = _rounds_ended
-    admits: Callable[[Any, Any, Any], None] | None = None
+    admits: Callable[[Any, Any, Any, Unreadable], None] | None = None
 
     @property
     def single(self) -> bool:
@@ -130,7 +131,7 @@ def kind_of(course: Course) -> CourseKind:
     return found
 
 
-def admits_of(course: Course) -> Callable[[Any, Any, Any], None] | None:
+def admits_of(course: Course) -> Callable[[Any, Any, Any, Unreadable], None] | None:
     """What refuses records before the first round; None for a course of one's own, too."""
     return next((kind.admits for kind in KINDS.values() if type(course) is kind.type), None)
 

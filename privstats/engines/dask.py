@@ -14,6 +14,7 @@ from privstats import moments as room
 from privstats import optional_dependencies
 from privstats.errors import DataError, PrivstatsError
 from privstats.moments import ClassMoments, RidgeMoments
+from privstats.moments.measure import Unreadable
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, of_records, require_schema
 
 __all__ = ["measure"]
@@ -28,10 +29,16 @@ Part: TypeAlias = tuple[Any, ...]
 
 
 @overload
-def measure(schema: ClassSchema, X: Any, y: Any = None, *, progress: bool = False) -> ClassMoments: ...
+def measure(
+    schema: ClassSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
+) -> ClassMoments: ...
 @overload
-def measure(schema: RidgeSchema, X: Any, y: Any = None, *, progress: bool = False) -> RidgeMoments: ...
-def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = False) -> Moments:
+def measure(
+    schema: RidgeSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
+) -> RidgeMoments: ...
+def measure(
+    schema: RecordSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
+) -> Moments:
     """Exact moments of records that a Dask cluster holds; ``==`` to ``privstats.measure`` of all of them together.
 
     It runs on the current ``distributed.Client``, or on Dask's local scheduler. Each partition is one task, and its
@@ -44,6 +51,8 @@ def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = Fal
             ``(X, y)`` batches, or a list of delayed ``(X, y)`` batches, each as ``privstats.measure`` takes them.
         y: a Dask array or series of labels or targets, in the same partitions; one with a column per target where
             there are several.
+        unreadable: as in ``privstats.measure``: give ``plan.unreadable``. Whether a record can be read follows from it
+            alone, whatever types its partition has; how many cannot, the workers' logs say.
         progress: show a progress bar on the terminal.
 
     Guarantee:
@@ -64,7 +73,7 @@ def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = Fal
     parts = _batches(X) if y is None else _pairs(X, y)
     measured, added = dask.delayed(_measured, pure=False), dask.delayed(_added, pure=False)
     known = dask.delayed(schema)  # sent once, not with every task
-    level = [measured(known, place, *part) for place, part in enumerate(parts)]
+    level = [measured(known, unreadable, place, *part) for place, part in enumerate(parts)]
     if not level:
         raise DataError("X has no partition; give at least one, possibly of no rows")
     while len(level) > 1:
@@ -76,14 +85,18 @@ def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = Fal
     return total
 
 
-def _measured(schema: RecordSchema, place: int, *part: Any) -> Moments | None:
+def _measured(schema: RecordSchema, unreadable: Unreadable, place: int, *part: Any) -> Moments | None:
     """One task: the moments of one partition; None for a bag's partition without a batch."""
     try:
         if len(part) == 2:
-            return cast(Moments, room.exact_moments(schema, *part))
+            return cast(Moments, room.exact_moments(schema, *part, unreadable=unreadable))
         batches = iter(part[0])
         first = next(batches, None)
-        return None if first is None else cast(Moments, room.exact_moments(schema, chain([first], batches)))
+        return (
+            None
+            if first is None
+            else cast(Moments, room.exact_moments(schema, chain([first], batches), unreadable=unreadable))
+        )
     except DataError as error:
         raise DataError(f"partition {place}: {error}") from None
 

@@ -23,16 +23,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from privstats.course.alone import Paid, private_release
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
-from privstats.errors import AssumedPublicWarning, DataError, HeadError
+from privstats.errors import AssumedPublicWarning, DataError, HeadError, RecordError
 from privstats.estimates.denoise import public_means
 from privstats.heads.evidence import Array
 from privstats.heads.provenance import Assumed
 from privstats.heads.rules import Preprocessing, as_numpy
 from privstats.moments.arrays import columns_of
 from privstats.moments.input_validation import as_rows, pairs
-from privstats.moments.labels import named_numbers
+from privstats.moments.labels import named_numbers, places_of
 from privstats.release import Release
 from privstats.schema import ClassSchema, Schema
+from privstats.schema.checks import check_told_apart
 from privstats.transforms import ConstantFeature, Transform, output_features, steps_of
 
 __all__ = [
@@ -213,12 +214,14 @@ class Labels:
 
         Raises:
             DataError: fewer than two, one of them twice, or batches without a list of classes.
+            SchemaError: two of the named classes are read alike, or one as missing.
             ValueError: labels that scikit-learn takes for targets of a regression.
         """
         if classes is not None:
             names = np.unique(np.asarray(classes))
             if np.asarray(classes).ndim != 1 or len(names) != len(classes):
                 raise DataError("classes must be a list that names each class once, for example [0, 1, 2]")
+            check_told_apart("classes", list(names))
         elif records.y is None:
             raise DataError("batches do not show which classes there are: give classes=[...]")
         else:
@@ -244,19 +247,17 @@ class Labels:
         )
 
     def numbers(self, y: Any) -> NDArray[np.intp]:
-        """The place of each label among the classes, ``(n,)``.
+        """The place of each label among the classes, ``(n,)``; each is read by itself, as in ``measure``.
 
         Raises:
-            DataError: a label is none of the classes; the message gives its position and never its value.
+            RecordError: a label is none of the classes; the message gives its position and never its value.
         """
-        labels = _plain(y)
-        if labels.size and (labels.dtype.kind in "US") != (self.names.dtype.kind in "US"):
-            raise DataError("y holds labels of another kind than classes; give numbers with numbers, texts with texts")
-        places = np.minimum(np.searchsorted(self.names, labels), len(self.names) - 1).astype(np.intp)
-        strange = self.names[places] != labels
-        if strange.any():
-            raise DataError(
-                f"y holds a label at position {int(np.argmax(strange))} that is not among classes; correct it, name "
+        if self.assumed:  # they are y's own, as they stand there
+            return np.searchsorted(self.names, _plain(y)).astype(np.intp)
+        places = places_of(list(self.names), _flat(y))
+        if places.size and places.min() < 0:
+            raise RecordError(
+                f"y holds a label at position {int(np.argmin(places))} that is not among classes; correct it, name "
                 "its class in classes, or leave its record out"
             )
         return places
@@ -271,12 +272,17 @@ def with_intercept(transform: Sequence[Transform], clip_norm: float) -> tuple[tu
     return (*transform, ConstantFeature(constant)), math.hypot(clip_norm, constant)
 
 
-def _plain(y: Any) -> NDArray[Any]:
-    """Labels as one flat array, texts as texts."""
+def _flat(y: Any) -> NDArray[Any]:
     rows = as_rows(as_numpy(y), "y")
     labels = np.asarray(rows[0 : rows.shape[0]]) if rows.shape else np.asarray(rows)
     if labels.ndim != 1:
         raise DataError(f"y must have shape (records,), got {labels.ndim} dimensions; give one class per record")
+    return labels
+
+
+def _plain(y: Any) -> NDArray[Any]:
+    """Labels as one flat array, texts as texts."""
+    labels = _flat(y)
     if labels.dtype.kind == "O":
         labels = np.asarray(labels.tolist())
     if labels.size:

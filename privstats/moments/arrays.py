@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import bsr_array, csc_array, csr_array
 
-from privstats.errors import DataError
+from privstats.errors import DataError, RecordError
+from privstats.transforms.reading import read
 
 __all__ = [
     "columns_of",
@@ -27,6 +28,7 @@ __all__ = [
     "listed",
     "on_device",
     "ordered_columns",
+    "rectangle",
     "require_plain",
     "require_single",
     "sparse_rows",
@@ -83,7 +85,7 @@ def densified(tile: csr_array) -> NDArray[np.generic]:
     """Rows as a dense array; no entry may occur twice.
 
     Raises:
-        DataError: an entry occurs twice.
+        RecordError: an entry occurs twice.
     """
     require_single(tile)
     return tile.toarray()
@@ -95,12 +97,12 @@ def require_single(tile: csr_array) -> None:
     Adding up duplicates is a choice of order, and their owner may not know of them: refuse rather than guess.
 
     Raises:
-        DataError: an entry occurs twice.
+        RecordError: an entry occurs twice.
     """
     if not tile.has_canonical_format:
         rows = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
         if len(np.unique(rows * tile.shape[1] + tile.indices)) < tile.nnz:
-            raise DataError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
+            raise RecordError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
 
 
 def _by_rows(array: Any) -> csr_array:
@@ -128,7 +130,7 @@ def _require_whole(*indices: NDArray[np.generic]) -> None:
 _MOST_SHOWN = 8
 
 
-def ordered_columns(X: Any, names: tuple[str, ...] | None) -> Any:
+def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False) -> Any:
     """A DataFrame's columns in the order of ``names``, shape ``(n, len(names))``; anything else as it stands.
 
     Arrays, and columns without names (0, 1, 2, ... in order), are taken as they are; so is every container where the
@@ -137,24 +139,27 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None) -> Any:
     Args:
         X: any container of records; one with ``column_names`` or ``columns`` is taken for a DataFrame.
         names: the schema's ``feature_names``.
+        gaps: a value that is no number becomes NaN; else it is refused.
 
     Raises:
         DataError: the columns are not exactly the plan's.
+        RecordError: without ``gaps``, a column holds a text.
     """
     columns = columns_of(X)
     if columns is None:
         return X
     if names is None or columns == list(range(len(columns))):
-        return _of_one_type(X, ())
-    if len(columns) != len(names) or set(columns) != set(names):
+        names = None
+    elif len(columns) != len(names) or set(columns) != set(names):
         missing = [name for name in names if name not in set(columns)]
         lacks = f"lacks {listed(missing)}" if missing else "has columns besides the plan's, or one of them twice"
         raise DataError(f"X {lacks}; give exactly the columns of the plan's feature_names, in any order")
     if hasattr(X, "iloc"):
-        return _of_one_type(X if columns == list(names) else X[list(names)], names)
-    if columns == list(names) and hasattr(X, "__array__"):
-        return X
-    return np.column_stack([np.asarray(X[name]) for name in names])
+        if _is_plain(X):
+            return X if names is None or columns == list(names) else X[list(names)]
+    elif (names is None or columns == list(names)) and (whole := _numbers(X)) is not None:
+        return whole
+    return _by_column(X, names, columns, gaps)
 
 
 def listed(names: list[str] | tuple[str, ...]) -> str:
@@ -163,31 +168,51 @@ def listed(names: list[str] | tuple[str, ...]) -> str:
     return shown if len(names) <= _MOST_SHOWN else f"{shown} and {len(names) - _MOST_SHOWN} more"
 
 
-def _of_one_type(X: Any, names: Sequence[str]) -> Any:
-    """A pandas frame of numbers of several types, or of pandas' own, as float64, with NaN where one is missing.
+def _is_plain(X: Any) -> bool:
+    """Whether all columns of pandas' frame have one type of numbers: a shortcut to what reading each value gives."""
+    types = list(X.dtypes)
+    return len(set(types)) == 1 and isinstance(types[0], np.dtype) and types[0].kind in "fiub"
 
-    numpy would make an array of objects of it. Anything else is returned as it is: it holds numbers already, or is
-    refused later.
 
-    Args:
-        names: the plan's, which a message may say; none where the plan has none.
+def _numbers(X: Any) -> NDArray[Any] | None:
+    """Another library's frame as one array of numbers, where it is one: the same shortcut."""
+    whole = np.asarray(X) if hasattr(X, "__array__") else None
+    return whole if whole is not None and whole.ndim == 2 and whole.dtype.kind in "fiub" else None
 
-    Raises:
-        DataError: a column that the plan names holds texts or objects.
-    """
-    types = list(X.dtypes) if hasattr(X, "iloc") else []
-    texts = [name for name, each in zip(names, types, strict=False) if getattr(each, "kind", "O") == "O"]
-    if texts:
-        raise DataError(
-            f"X holds no numbers in {listed(texts)}; code them as numbers, such as 0 and 1, or count them as "
+
+def _by_column(X: Any, names: tuple[str, ...] | None, columns: list[Any], gaps: bool) -> NDArray[np.float64]:
+    """Every column by itself, each value read by itself: of numbers, texts, pandas' own types, or objects."""
+    order = columns if names is None else list(names)
+    if hasattr(X, "iloc"):
+        places = range(len(columns)) if names is None else [columns.index(name) for name in names]
+        found = [read(_values(X.iloc[:, place])) for place in places]
+    else:
+        found = [read(np.asarray(X[name])) for name in order]
+    texts = [name for name, column in zip(order, found, strict=True) if column.texts]
+    if texts and not gaps:
+        where = "" if names is None else f" in {listed(texts)}"  # names of the plan are public, others may not be
+        raise RecordError(
+            f"X holds values that are no numbers{where}; code them as numbers, such as 0 and 1, or count them as "
             "Categories of a CountSchema"
         )
-    if len(set(types)) <= 1 and all(isinstance(each, np.dtype) for each in types):
-        return X
-    if not all(getattr(each, "kind", "O") in "fiub" for each in types):
-        return X
-    columns = (X.iloc[:, place] for place in range(len(types)))
-    return np.column_stack([column.to_numpy(dtype=np.float64, na_value=np.nan) for column in columns])
+    return np.column_stack([column.numbers for column in found]) if found else np.empty((len(X), 0))
+
+
+def _values(series: Any) -> NDArray[Any]:
+    """The values of pandas' column; of a nullable type of numbers with NaN for what is missing."""
+    if isinstance(series.dtype, np.dtype) or getattr(series.dtype, "kind", "O") not in "fiub":
+        return np.asarray(series)
+    return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def rectangle(rows: Sequence[Any], width: int) -> NDArray[Any]:
+    """Lists as an array of objects; a row of another length is None throughout."""
+    out = np.full((len(rows), width), None, object)
+    for place, row in enumerate(rows):
+        entries = row if isinstance(row, list | tuple) or np.ndim(row) else (row,)
+        if len(entries) == width:
+            out[place] = entries
+    return out
 
 
 def columns_of(X: Any) -> list[Any] | None:

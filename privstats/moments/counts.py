@@ -1,6 +1,7 @@
 """Count tables as exact whole numbers: the cell of every record in every table.
 
-A cell depends on public values and edges alone, so counts of parts add up to the counts of the whole.
+A value's cell follows from that value, as :mod:`privstats.transforms.reading` reads it, and from public values and
+edges: never from its column's type or from another record. So counts of parts add up to the counts of the whole.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError
-from privstats.moments.arrays import columns_of, listed
+from privstats.errors import DataError, RecordError
+from privstats.moments.arrays import columns_of, listed, rectangle
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema import Bins, Categories, CountSchema, Variable
 from privstats.schema.public_values import Values
+from privstats.transforms.reading import Column, Listed, alike, read
 
-__all__ = ["CountMoments", "RealCountMoments", "measured_counts"]
+__all__ = ["CountMoments", "RealCountMoments", "counts_of_readable", "measured_counts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,16 +76,38 @@ def measured_counts(
     """Counts of records: X is a DataFrame, a mapping of columns, or an array with the variables in order.
 
     Raises:
-        DataError: a column is missing, or a value belongs to no cell; no record is counted then.
+        DataError: y is given, a column is missing, or columns have different lengths.
+        RecordError: a value has no cell; no record is counted then.
     """
     del values, progress
-    if y is not None:
-        raise DataError("count tables have no y; put every variable into X")
-    columns = _columns(schema, X)
-    sizes = {len(column) for column in columns.values()}
-    if len(sizes) != 1:
-        raise DataError("the columns of X have different lengths; give one value per record in each")
-    codes = {variable.name: _codes(variable, columns[variable.name]) for variable in schema.variables}
+    columns = _columns(schema, X, y)
+    codes = _codes(schema, columns)
+    for variable in schema.variables:
+        _require_cells(variable, columns[variable.name], codes[variable.name])
+    return _counted(schema, codes)
+
+
+def counts_of_readable(
+    schema: CountSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> tuple[CountMoments, int]:
+    """Counts of the records of which every value has a cell, and how many others were left out.
+
+    In a :class:`~privstats.Bins` that has a cell for what is missing, a value that is no number counts there.
+
+    Raises:
+        DataError: y is given, a column is missing, or columns have different lengths.
+    """
+    del values, progress
+    columns = _columns(schema, X, y)
+    codes = _codes(schema, columns)
+    for variable in schema.variables:
+        if isinstance(variable, Bins) and variable.missing:
+            codes[variable.name][list(columns[variable.name].texts)] = len(variable.cells) - 1
+    fine = np.logical_and.reduce([each >= 0 for each in codes.values()])
+    return _counted(schema, {name: each[fine] for name, each in codes.items()}), int((~fine).sum())
+
+
+def _counted(schema: CountSchema, codes: Mapping[str, NDArray[np.intp]]) -> CountMoments:
     out = np.zeros(schema.sizes["cell"], np.int64)
     for table in schema.tables:
         shape = schema.shape(table)
@@ -92,15 +116,31 @@ def measured_counts(
     return CountMoments(schema, out)
 
 
-def _columns(schema: CountSchema, X: Any) -> dict[str, NDArray[Any]]:
-    names = [variable.name for variable in schema.variables]
+def _columns(schema: CountSchema, X: Any, y: Any) -> dict[str, Column]:
+    """The readings of every variable, of equal length."""
+    if y is not None:
+        raise DataError("count tables have no y; put every variable into X")
+    arrays = _arrays(X, [variable.name for variable in schema.variables])
+    for name, array in arrays.items():
+        if array.ndim != 1:
+            raise DataError(f"column {name!r} must have one value per record")
+    if len({len(array) for array in arrays.values()}) != 1:
+        raise DataError("the columns of X have different lengths; give one value per record in each")
+    return {name: read(array) for name, array in arrays.items()}
+
+
+def _arrays(X: Any, names: list[str]) -> dict[str, NDArray[Any]]:
     known = list(X) if isinstance(X, Mapping) else columns_of(X)
     if known is not None and (isinstance(X, Mapping) or known != list(range(len(known)))):
         missing = [name for name in names if name not in known]
         if missing:
             raise DataError(f"X lacks the column {missing[0]!r}; give every variable of the plan")
-        return {name: np.asarray(X[name]) for name in names}
-    rows = np.asarray(X)
+        columns = {name: X[name] for name in names}
+        return {
+            name: rectangle(values, 1)[:, 0] if isinstance(values, list | tuple) else np.asarray(values)
+            for name, values in columns.items()
+        }
+    rows = rectangle(X, len(names)) if isinstance(X, list | tuple) else np.asarray(X)
     if rows.ndim != 2 or rows.shape[1] != len(names):
         raise DataError(
             f"X must be a DataFrame, a mapping of columns, or an array of shape (records, {len(names)}) with the "
@@ -109,64 +149,40 @@ def _columns(schema: CountSchema, X: Any) -> dict[str, NDArray[Any]]:
     return dict(zip(names, rows.T, strict=True))
 
 
-def _codes(variable: Variable, column: NDArray[Any]) -> NDArray[np.intp]:
-    """The cell of every value."""
-    if column.ndim != 1:
-        raise DataError(f"column {variable.name!r} must have one value per record")
-    empty = _empty(column)
-    if empty.any() and not variable.missing:
-        raise DataError(f"column {variable.name!r} has missing values; give the plan's variable missing=True")
-    codes = np.full(len(column), len(variable.cells) - 1, np.intp)  # the cell for what is missing, where there is one
+def _codes(schema: CountSchema, columns: Mapping[str, Column]) -> dict[str, NDArray[np.intp]]:
+    """The cell of every value, by variable; -1 where it has none."""
+    return {variable.name: _cells(variable, columns[variable.name]) for variable in schema.variables}
+
+
+def _cells(variable: Variable, column: Column) -> NDArray[np.intp]:
     match variable:
         case Bins():
-            codes[~empty] = _bins(variable, column[~empty])
+            cells = _bins(variable, column)
         case Categories():
-            codes[~empty] = _categories(variable, column[~empty])
-    return codes
+            cells = Listed.of(variable.values).places_of(column)
+            if variable.other:
+                cells[cells < 0] = len(variable.values)
+    cells[column.missing] = len(variable.cells) - 1 if variable.missing else -1
+    return cells
 
 
-def _empty(column: NDArray[Any]) -> NDArray[np.bool_]:
-    if column.dtype.kind == "f":
-        return np.asarray(np.isnan(column))
-    if column.dtype.kind == "O":
-        return np.array([value is None or _unequal(value) for value in column.tolist()], np.bool_)
-    return np.zeros(len(column), np.bool_)
-
-
-def _unequal(value: Any) -> bool:
-    """Whether a value is missing: NaN, which does not equal itself, or pandas' NA, which cannot be compared."""
-    differs = value != value
-    return not isinstance(differs, bool | np.bool_) or bool(differs)
-
-
-def _bins(variable: Bins, column: NDArray[Any]) -> NDArray[np.intp]:
-    try:
-        numbers = column.astype(np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"column {variable.name!r} must hold numbers, for the plan cuts it into bins") from None
+def _bins(variable: Bins, column: Column) -> NDArray[np.intp]:
     side: Literal["left", "right"] = "right" if variable.closed == "left" else "left"
-    return np.asarray(np.searchsorted(np.array(variable.edges[1:-1]), numbers, side=side), np.intp)
+    cuts = variable.edges[1:-1]
+    cells = np.searchsorted(cuts, alike(column.numbers, cuts), side=side).astype(np.intp)
+    cells[list(column.texts)] = -1
+    return cells
 
 
-def _categories(variable: Categories, column: NDArray[Any]) -> NDArray[np.intp]:
-    places: dict[Any, int] = {value: place for place, value in enumerate(variable.values)}
-    found, where = np.unique(column if column.dtype.kind != "O" else column.astype(str), return_inverse=True)
-    texts = isinstance(variable.values[0], str)
-    keys = [str(value) if texts else _whole(value) for value in found.tolist()]
-    other = len(variable.values) if variable.other else -1
-    codes = np.array([places.get(key, other) for key in keys], np.intp)[where] if len(keys) else np.zeros(0, np.intp)
-    if (codes < 0).any():
-        raise DataError(
-            f"column {variable.name!r} has a value that is not among the plan's {listed(variable.cells)}; map it "
-            "before, or give the plan's variable other=True"
-        )
-    return codes
-
-
-def _whole(value: Any) -> int | None:
-    """A value as a whole number; None where it is not one."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return int(value == "True") if value in ("True", "False") else None
-    return int(number) if number.is_integer() else None
+def _require_cells(variable: Variable, column: Column, cells: NDArray[np.intp]) -> None:
+    """Refuse values without a cell, by what their variable lacks."""
+    if (cells >= 0).all():
+        return
+    if column.missing.any() and not variable.missing:
+        raise RecordError(f"column {variable.name!r} has missing values; give the plan's variable missing=True")
+    if isinstance(variable, Bins):
+        raise RecordError(f"column {variable.name!r} must hold numbers, for the plan cuts it into bins")
+    raise RecordError(
+        f"column {variable.name!r} has a value that is not among the plan's {listed(variable.cells)}; map it "
+        "before, or give the plan's variable other=True"
+    )

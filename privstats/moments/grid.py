@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError, PrivstatsError
+from privstats.errors import PrivstatsError, RecordError
 from privstats.schema import RidgeSchema, Schema
 from privstats.transforms.arrays import arrays_of
 from privstats.transforms.exact import row_norms, unscaled
@@ -64,7 +64,7 @@ class Grid:
         """Write the grid vectors of ``rows`` into ``out``, both of shape ``(n, d)``.
 
         Raises:
-            DataError: an entry is NaN or infinite.
+            RecordError: an entry is NaN or infinite.
         """
         chunk = GridChunk(self, out)
         chunk.fill(rows)
@@ -74,7 +74,7 @@ class Grid:
         """Write the rows, scaled and rounded, into ``out``; returns their squared norms in grid steps, before any clip.
 
         Raises:
-            DataError: an entry is NaN or infinite.
+            RecordError: an entry is NaN or infinite.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             kept = rows
@@ -121,15 +121,15 @@ class Grid:
         return int((norms > self.radius * (1 + 2.0**-30)).sum())
 
     def require_finite(self, rows: NDArray[np.generic]) -> None:
-        """Raise DataError where an entry is NaN or infinite."""
+        """Raise RecordError where an entry is NaN or infinite."""
         with np.errstate(over="ignore"):
             finite = np.isfinite(np.asarray(rows, np.float64)).all()
         if not finite:
             raise self.not_finite()
 
-    def not_finite(self) -> DataError:
+    def not_finite(self) -> RecordError:
         """The error about NaN and infinity."""
-        return DataError(f"{self.field} holds NaN, infinite or overflowing entries; remove or impute them first")
+        return RecordError(f"{self.field} holds NaN, infinite or overflowing entries; remove or impute them first")
 
 
 class GridChunk:
@@ -151,7 +151,7 @@ class GridChunk:
         """Append rows, no more than there is room for.
 
         Raises:
-            DataError: an entry is NaN or infinite.
+            RecordError: an entry is NaN or infinite.
         """
         at = slice(self._filled, self._filled + len(rows))
         self._squares[at] = self._grid.rounded(rows, self._rows[at])

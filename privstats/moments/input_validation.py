@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from privstats.errors import DataError, SchemaError
+from privstats.errors import DataError, RecordError, SchemaError
 from privstats.moments.arrays import (
     densified,
     host_rows,
@@ -30,18 +30,22 @@ from privstats.moments.exact_sum import exact_rows
 from privstats.moments.files import FileRows, GuardedRows, file_rows, is_mapped, mapped_rows
 from privstats.moments.labels import check_labels
 from privstats.moments.sparse_grid import windows
-from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema
+from privstats.schema import ClassSchema, RecordSchema, Schema
 from privstats.transforms import output_features
+from privstats.transforms.reading import read
 
 __all__ = [
     "Rows",
     "Tile",
     "as_rows",
     "check_features",
+    "check_shape",
+    "check_targets",
     "count_of",
     "dense",
+    "numbers_in",
     "pairs",
-    "require_real",
+    "real",
     "tiles",
     "tiles_of_batches",
 ]
@@ -70,7 +74,7 @@ def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse:
     """
     rows = check_features(schema, X)
     rest = as_rows(y, "y")
-    targets = check_labels(schema, rest) if isinstance(schema, ClassSchema) else _check_targets(schema, rest)
+    targets = check_labels(schema, rest) if isinstance(schema, ClassSchema) else check_targets(rest, schema.targets)
     if rows.shape[0] != targets.shape[0]:
         raise DataError(f"X has {rows.shape[0]} rows but y has {targets.shape[0]}; give one label or target per row")
     if sparse and isinstance(rows, csr_array) and not schema.transform and _is_thin(rows):
@@ -121,11 +125,23 @@ def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def check_features(schema: Schema, X: Any) -> Rows:
-    """``X`` as rows of real numbers that the schema accepts; nothing is copied that is numeric already."""
-    rows = as_rows(ordered_columns(X, schema.feature_names), "X")
+    """``X`` as rows of real numbers that the schema accepts; nothing is copied that is numeric already.
+
+    Raises:
+        DataError: rows of another shape.
+        RecordError: an entry is no real number.
+    """
+    return real("X", check_shape(schema, as_rows(ordered_columns(X, schema.feature_names), "X")))
+
+
+def check_shape(schema: Schema, rows: Rows) -> Rows:
+    """Rows of as many columns as the schema takes, whatever they hold.
+
+    Raises:
+        DataError: rows of another shape.
+    """
     if len(rows.shape) != 2:
         raise DataError(f"X must have shape (records, features), got {len(rows.shape)} dimensions; reshape it")
-    require_real("X", rows)
     try:
         outputs = output_features(schema.transform, rows.shape[1])
     except SchemaError as error:
@@ -184,24 +200,41 @@ def as_rows(array: Any, field: str) -> Any:
     try:
         return np.asarray(array)
     except ValueError:
-        raise DataError(f"{field} has rows of different lengths; give a rectangular array") from None
+        raise RecordError(f"{field} has rows of different lengths; give a rectangular array") from None
 
 
-def require_real(field: str, array: Any) -> None:
-    """Raise DataError where the entries are no real numbers."""
-    real = not array.is_complex() if is_tensor(array) else array.dtype.kind in "fiub"
-    if not real:
-        raise DataError(f"{field} must hold real numbers, got dtype {array.dtype}; convert it to float32 or float64")
+def real(field: str, array: Any) -> Any:
+    """The entries as real numbers: as they stand where all have such a type, else each read by itself.
+
+    Raises:
+        RecordError: one is no real number.
+    """
+    if not array.is_complex() if is_tensor(array) else array.dtype.kind in "fiub":
+        return array
+    numbers, told = numbers_in(array[0 : array.shape[0]])
+    if not told:
+        raise RecordError(f"{field} must hold real numbers, got dtype {array.dtype}; convert it to float32 or float64")
+    return numbers
 
 
-def _check_targets(schema: RidgeSchema, targets: Any) -> Any:
-    """Targets of shape ``(n, targets)``, or ``(n,)`` where there is one target."""
-    width = 1 if len(targets.shape) == 1 else targets.shape[1] if len(targets.shape) == 2 else 0
-    if width != schema.targets:
-        raise DataError(f"y must have shape (records, {schema.targets}) under this schema; reshape it")
-    if targets.shape[0]:
-        require_real("y", targets)
-    return targets
+def numbers_in(array: Any) -> tuple[NDArray[np.float64], bool]:
+    """Entries as float64, NaN where one is missing or no number; and whether none was something else than a number."""
+    plain = array.cpu().numpy() if is_tensor(array) and array.is_complex() else dense(array)
+    column = read(plain.reshape(-1))
+    return column.numbers.reshape(plain.shape), not column.texts
+
+
+def check_targets(targets: Any, width: int) -> Any:
+    """Targets of shape ``(n, width)``, or ``(n,)`` where there is one target.
+
+    Raises:
+        DataError: targets of another shape.
+        RecordError: one is no real number.
+    """
+    given = 1 if len(targets.shape) == 1 else targets.shape[1] if len(targets.shape) == 2 else 0
+    if given != width:
+        raise DataError(f"y must have shape (records, {width}) under this schema; reshape it")
+    return real("y", targets) if targets.shape[0] else targets
 
 
 def _is_thin(rows: csr_array) -> bool:

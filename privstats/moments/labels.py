@@ -1,4 +1,4 @@
-"""Class labels: whole numbers as they are, texts by the plan's list of names.
+"""Class labels: each read by itself, as a whole number or by the plan's list of names.
 
 The list is part of the plan, so every party maps the same text to the same class; numbering one party's own labels
 would not. A label is a data value and is never part of a message; the plan's names may be.
@@ -6,61 +6,81 @@ would not. A label is a data value and is never part of a message; the plan's na
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError
-from privstats.moments.arrays import is_tensor, listed
+from privstats.errors import DataError, RecordError
+from privstats.moments.arrays import host_rows, is_tensor, listed
 from privstats.moments.files import FileRows, GuardedRows
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, Schema
+from privstats.transforms.reading import Listed, read
 
-__all__ = ["NamedLabels", "check_labels", "indices_of", "named_numbers"]
+__all__ = ["NamedLabels", "check_labels", "classes_of", "indices_of", "named_numbers", "places_of"]
 
 _WINDOW_RECORDS = 1 << 17
 _NAMES = "class_names to the plan's schema, one list for all parties"
+_OUTSIDE = f"give {_NAMES}, or raise its classes"
 
 
 def check_labels(schema: ClassSchema, labels: Any) -> Any:
     """Labels of shape ``(n,)`` as whole numbers in 0..C-1, in a container with slices.
 
+    Each label is read by itself (:mod:`privstats.transforms.reading`), whatever type the container gives all of them.
+
     Args:
-        schema: with ``class_names``, labels are these texts (or whole numbers, where every name is one); without,
-            they are whole numbers 0..C-1.
+        schema: with ``class_names``, labels are these; without, they are whole numbers 0..C-1.
         labels: a container with slices (see ``input_validation``).
 
     Raises:
-        DataError: labels of another shape or type, or not among the classes.
+        DataError: labels of another shape.
+        RecordError: a label is not among the classes.
     """
     if len(labels.shape) != 1:
         raise DataError(f"y must have shape (records,), got {len(labels.shape)} dimensions; give one class per record")
-    if schema.class_names is not None:
-        return _named(schema.class_names, labels)
-    count = labels.shape[0]
-    whole = not labels.is_floating_point() if is_tensor(labels) else labels.dtype.kind in "iub"
-    if count and not whole:
-        raise DataError(f"y must hold whole numbers 0..{schema.classes - 1}, got dtype {labels.dtype}; {_how(labels)}")
-    if is_tensor(labels):
-        labels = labels.long()
-    for window in _windows(labels):
-        if window.min() < 0 or window.max() >= schema.classes:
-            raise DataError(f"y has labels outside 0..{schema.classes - 1}; give {_NAMES}, or raise its classes")
-    return labels
+    if schema.class_names is None and _are_whole(labels):
+        labels = labels.long() if is_tensor(labels) else labels
+        for window in _windows(labels):
+            if window.min() < 0 or window.max() >= schema.classes:
+                raise RecordError(f"y has labels outside 0..{schema.classes - 1}; {_OUTSIDE}")
+        return labels
+    if not isinstance(labels, FileRows | GuardedRows):
+        return indices_of(classes_of(schema), labels)
+    found = NamedLabels(classes_of(schema), labels)
+    for _ in _windows(found):  # every label is looked at before any record is measured
+        pass
+    return found
+
+
+def classes_of(schema: Schema) -> tuple[str, ...] | range:
+    """What labels are: the names of the classes, or the numbers 0..C-1."""
+    return range(schema.classes) if schema.class_names is None else schema.class_names  # type: ignore[attr-defined]
+
+
+def places_of(classes: Sequence[Any], labels: Any) -> NDArray[np.intp]:
+    """The place of each label among the classes, ``(n,)``; -1 for what is none of them.
+
+    Args:
+        classes: texts or numbers, no two of which are read alike.
+        labels: an array, tensor or list of labels.
+    """
+    return _listed(tuple(classes)).places_of(read(_on_host(labels)))
 
 
 @dataclass(frozen=True)
 class NamedLabels:
-    """Labels in a file, mapped to classes by name when they are read.
+    """Labels in a file, mapped to classes when they are read.
 
     Attributes:
-        names: the plan's.
+        names: the plan's, or the numbers 0..C-1.
         labels: rows of a file.
     """
 
-    names: tuple[str, ...]
+    names: tuple[str, ...] | range
     labels: FileRows | GuardedRows
 
     @property
@@ -73,72 +93,55 @@ class NamedLabels:
         return indices_of(self.names, self.labels[where], where.start)
 
 
-def indices_of(names: tuple[str, ...], labels: Any, first: int = 0) -> NDArray[np.intp]:
-    """The index of each label in ``names``, shape ``(n,)``.
+def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) -> NDArray[np.intp]:
+    """The index of each label among the classes, shape ``(n,)``.
 
     Args:
-        names: class names in order.
-        labels: texts; or whole numbers or booleans, where every name is the text of a whole number.
+        classes: their names in order, or the numbers 0..C-1.
+        labels: an array, tensor or list of labels.
         first: position of the first label among all, for the message.
 
     Raises:
-        DataError: a label is not among the names; the message gives the position of the first one and the allowed
-            names.
+        RecordError: a label is not among them; the message gives the position of the first one and the classes.
     """
-    labels = labels.cpu().numpy() if is_tensor(labels) else np.asarray(labels)
-    if labels.size and not _speaks(names, labels):
-        raise DataError(
-            f"y must hold the texts of class_names, got dtype {labels.dtype}; the classes are {listed(names)}"
-        )
-    numbers: Mapping[Any, int] = {name: index for index, name in enumerate(names)}
-    if labels.size and labels.dtype.kind in "iub":
-        numbers = {int(name): index for name, index in numbers.items()}
-    found = np.array([_place(numbers, label) for label in labels.tolist()], np.intp)
-    if found.size and found.min() < 0:
-        raise DataError(
-            f"y holds a label at position {first + int((found < 0).argmax())} that is not among class_names; "
-            f"the classes are {listed(names)}: correct it if it is misspelt or missing, or leave its record out"
-        )
-    return found
-
-
-def named_numbers(classes: NDArray[Any], labels: Any) -> Any:
-    """Whole numbers as the texts that name them, where all ``classes`` are such texts; other labels as they are."""
-    numbers = np.asarray(labels)
-    if classes.dtype.kind != "U" or numbers.dtype.kind not in "iu" or not _speaks(tuple(classes.tolist()), numbers):
-        return labels
-    return numbers.astype(str)
-
-
-def _named(names: tuple[str, ...], labels: Any) -> Any:
-    if not isinstance(labels, FileRows | GuardedRows):
-        return indices_of(names, labels)
-    named = NamedLabels(names, labels)
-    for _ in _windows(named):  # every label is looked at before any record is measured
-        pass
-    return named
-
-
-def _speaks(names: tuple[str, ...], labels: NDArray[Any]) -> bool:
-    """Whether labels of this type can be names: texts, or whole numbers where all names are."""
-    if labels.dtype.kind in "iub":
-        return all(name.isascii() and name.removeprefix("-").isdigit() and name == str(int(name)) for name in names)
-    return labels.dtype.kind in "UT" or (
-        labels.dtype.kind == "O" and any(isinstance(label, str) for label in labels.tolist())
+    column = read(_on_host(labels))
+    found = _listed(tuple(classes)).places_of(column)
+    if not found.size or found.min() >= 0:
+        return found
+    if isinstance(classes, range):
+        last = len(classes) - 1
+        if (column.numbers % 1 == 0).all():
+            raise RecordError(f"y has labels outside 0..{last}; {_OUTSIDE}")
+        raise RecordError(f"y must hold whole numbers 0..{last}, and one is none; give {_NAMES}")
+    raise RecordError(
+        f"y holds a label at position {first + int((found < 0).argmax())} that is not among class_names; "
+        f"the classes are {listed(classes)}: correct it if it is misspelt or missing, or leave its record out"
     )
 
 
-def _place(numbers: Mapping[Any, int], label: Any) -> int:
-    """The class of a label; -1 for a missing one (None, NaN) and for an unknown name."""
-    return numbers.get(label, -1) if isinstance(label, str | int) else -1
+def named_numbers(classes: NDArray[Any], labels: Any) -> Any:
+    """Labels that are no texts as those of ``classes`` that they are read as, where classes are texts; for scores."""
+    given = np.asarray(labels)
+    if classes.dtype.kind != "U" or given.dtype.kind == "U":
+        return labels
+    found = places_of(classes.tolist(), given)
+    return labels if (found < 0).all() else np.where(found < 0, given.astype(str), classes[found])
+
+
+@lru_cache(maxsize=8)
+def _listed(classes: tuple[Any, ...]) -> Listed:
+    return Listed.of(classes)
+
+
+def _on_host(labels: Any) -> NDArray[Any]:
+    return host_rows(labels.cpu()) if is_tensor(labels) else np.asarray(labels)
+
+
+def _are_whole(labels: Any) -> bool:
+    """Whether every label is a whole number already: a shortcut, which the reading of each would not change."""
+    return not labels.is_floating_point() if is_tensor(labels) else labels.dtype.kind in "iub"
 
 
 def _windows(labels: Any) -> Any:
     count = labels.shape[0]
     return (labels[start : min(start + _WINDOW_RECORDS, count)] for start in range(0, count, _WINDOW_RECORDS))
-
-
-def _how(labels: Any) -> str:
-    if is_tensor(labels):
-        return "use y.long()"
-    return f"use y.astype(int) if they are whole, or give {_NAMES}" if labels.dtype.kind in "fO" else f"give {_NAMES}"

@@ -6,41 +6,65 @@ Arrays, files, tensors or an iterable of batches go in; frozen whole-number mome
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import ClippedWarning, SchemaError
+from privstats.errors import ClippedWarning, DataError, RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments
 from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import check_features, dense
-from privstats.moments.kinds import kind_of
+from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.ridge_moments import RidgeMoments
 from privstats.moments.within import WithinMoments
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, WithinSchema, require_schema
-from privstats.schema.public_values import Published
+from privstats.schema.public_values import Published, Values
 from privstats.transforms import apply
 
-__all__ = ["exact_moments", "measure", "quantize", "remarks_on", "warn_if_clipped", "warn_if_empty"]
+__all__ = ["Unreadable", "exact_moments", "measure", "quantize", "remarks_on", "warn_if_clipped", "warn_if_empty"]
+
+Unreadable: TypeAlias = Literal["refuse", "leave out"]
+"""What becomes of a record that cannot be read."""
 
 
-@overload
-def measure(schema: ClassSchema, X: Any, y: Any = None, *, progress: bool = False) -> ClassMoments: ...
-@overload
-def measure(schema: RidgeSchema, X: Any, y: Any = None, *, progress: bool = False) -> RidgeMoments: ...
-@overload
-def measure(schema: RecordSchema, X: Any, y: Any = None, *, progress: bool = False) -> ClassMoments | RidgeMoments: ...
-@overload
-def measure(schema: WithinSchema, X: Any, y: Any = None, *, progress: bool = False) -> WithinMoments: ...
 @overload
 def measure(
-    schema: Schema, X: Any, y: Any = None, *, published: Published | None = None, progress: bool = False
+    schema: ClassSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
+) -> ClassMoments: ...
+@overload
+def measure(
+    schema: RidgeSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
+) -> RidgeMoments: ...
+@overload
+def measure(
+    schema: RecordSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
+) -> ClassMoments | RidgeMoments: ...
+@overload
+def measure(
+    schema: WithinSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
+) -> WithinMoments: ...
+@overload
+def measure(
+    schema: Schema,
+    X: Any,
+    y: Any = None,
+    *,
+    published: Published | None = None,
+    unreadable: Unreadable = "refuse",
+    progress: bool = False,
 ) -> Moments: ...
 def measure(
-    schema: Schema, X: Any, y: Any = None, *, published: Published | None = None, progress: bool = False
+    schema: Schema,
+    X: Any,
+    y: Any = None,
+    *,
+    published: Published | None = None,
+    unreadable: Unreadable = "refuse",
+    progress: bool = False,
 ) -> Moments:
     """Exact moments of records: transformed, clipped, rounded to the grid and summed in whole numbers.
 
@@ -56,14 +80,24 @@ def measure(
             an iterable of ``(X, y)`` batches of these, for example a generator or a torch ``DataLoader``.
         y: class labels ``(n,)``, whole numbers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``.
         published: values that the schema reads (``schema.needs``): give ``plan.published``.
+        unreadable: what becomes of a record with a gap, a value that is no number, a label that is no class or a value
+            without a cell: ``"refuse"`` all records, or ``"leave out"`` that one and warn how many were. Give
+            ``plan.unreadable``: under a promise a refusal would tell of that record.
         progress: show a progress bar at once; else a terminal has one after two seconds.
+
+    Guarantee:
+        What a record adds follows from that record and the schema alone. Every value is read by itself, so neither the
+        type that a container gives a column nor another record decides what it is
+        (``privstats.transforms.reading``), and with ``unreadable="leave out"`` no record decides whether others count.
 
     Warns:
         ClippedWarning: the clip shortens more than nine rows in ten, or the bound more than one target in ten. The
             share in the sentence is exact: it is for the holder of the records.
+        UnreadableRecordsWarning: so many records were left out; likewise.
 
     Raises:
-        DataError: records that do not fit the schema.
+        DataError: records that do not fit the schema: columns are missing, arrays of another shape.
+        RecordError: one that cannot be read; never with ``unreadable="leave out"``.
         PlanError: the published values are missing or do not fit the schema; no record is read then.
         SchemaError: ``schema`` is not a schema, for example because it was left out.
 
@@ -76,15 +110,21 @@ def measure(
         >>> ps.measure(schema, X[:1], y[:1]) + ps.measure(schema, X[1:], y[1:]) == moments
         True
     """
-    moments = exact_moments(schema, X, y, published=published, progress=progress)
+    moments = exact_moments(schema, X, y, published=published, unreadable=unreadable, progress=progress)
     warn_if_clipped(moments)
     return moments
 
 
 def exact_moments(
-    schema: Schema, X: Any, y: Any = None, *, published: Published | None = None, progress: bool = False
+    schema: Schema,
+    X: Any,
+    y: Any = None,
+    *,
+    published: Published | None = None,
+    unreadable: Unreadable = "refuse",
+    progress: bool = False,
 ) -> Moments:
-    """:func:`measure` without its warning, for a caller that measures many times or warns once for all parts.
+    """:func:`measure` without its warning of the clip, for a caller that measures many times or warns once for all.
 
     Raises:
         DataError, PlanError, SchemaError: as there.
@@ -99,10 +139,34 @@ def exact_moments(
     kind = kind_of(schema)
     values = {} if published is None else published.read()
     schema.check_values(values)
-    moments: Any = kind.measure(schema, X, y, values, progress)
+    moments: Any = _measured(kind, schema, X, y, values, unreadable, progress)
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
     return moments  # type: ignore[no-any-return]
+
+
+def _measured(
+    kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
+) -> Any:
+    if unreadable == "refuse":
+        return kind.measure(schema, X, y, values, progress)
+    if unreadable != "leave out":
+        raise DataError(f"unreadable must be 'refuse' or 'leave out', got {unreadable!r}; give plan.unreadable")
+    lists = isinstance(X, list | tuple) or isinstance(y, list | tuple)  # whose shape one record may change
+    if y is not None and not lists:  # nearly always every record can be read
+        try:
+            return kind.measure(schema, X, y, values, progress)
+        except RecordError:
+            pass
+    moments, left_out = kind.readable(schema, X, y, values, progress)
+    if left_out:
+        warnings.warn(
+            f"{left_out} records cannot be read and are left out of every sum: they have gaps, texts where numbers "
+            "belong, or values that the plan does not list. This number stays here; correct them where you can",
+            UnreadableRecordsWarning,
+            stacklevel=3,
+        )
+    return moments
 
 
 def remarks_on(*moments: Moments) -> tuple[str, ...]:

@@ -1,27 +1,29 @@
 """Records as people have them: CSV and Parquet files with a column to predict, and archives of arrays.
 
-It reads and splits; what the numbers mean is the schema's. pandas is asked for where a table is given, and not before.
-For commands and for the parties of a session; beside ``measure``, which takes what it gives.
+It reads and splits; what the numbers mean is the schema's. pandas is asked for where a Parquet file is given, and not
+before. For commands and for the parties of a session; beside ``measure``, which takes what it gives.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError
+from privstats.errors import DataError, RecordError
 from privstats.moments.arrays import listed
+from privstats.moments.csv_lines import csv_header, csv_lines
 from privstats.optional_dependencies import load, require
+from privstats.transforms.reading import read, reading
 
-__all__ = ["RecordFile", "Records", "read_archive"]
+__all__ = ["RecordFile", "Records", "as_labels", "read_archive"]
 
-_READERS = {".csv": "read_csv", ".parquet": "read_parquet"}
+_TABLES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,34 +114,47 @@ class RecordFile:
     @property
     def is_table(self) -> bool:
         """Whether the file's name says that it is a table."""
-        return Path(self.path).suffix.lower() in _READERS
+        return Path(self.path).suffix.lower() in _TABLES
 
-    def read(self, names: tuple[str, ...] | None = None) -> Records:
+    def read(
+        self, names: tuple[str, ...] | None = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
+    ) -> Records:
         """What may be summed: all records, or those that the split leaves.
+
+        Every value is read by itself, whatever its column holds (``privstats.transforms.reading``).
 
         Args:
             names: the plan's ``feature_names``: these columns in this order, and the file may have others; None: all
                 columns but the target, as they stand.
+            unreadable: what becomes of a record with a text or a gap in a column that is asked for: ``"refuse"`` the
+                file; or ``"leave out"``, which :func:`measure` does when it is told so too: here such a value is NaN,
+                and a target None. Give ``plan.unreadable``.
 
         Raises:
-            DataError: the file cannot be read, lacks a column, or has texts or gaps in one that is asked for.
-            MissingExtraError: pandas, or pyarrow for Parquet, is not installed.
+            DataError: the file cannot be read, or lacks a column.
+            RecordError: without ``unreadable="leave out"``, texts or gaps in a column that is asked for.
+            MissingExtraError: a Parquet file, and pandas or pyarrow is not installed.
         """
-        return self.whole(names) if self.split is None else self.whole(names).summed(self.split, self.seed)
+        whole = self.whole(names, unreadable=unreadable)
+        return whole if self.split is None else whole.summed(self.split, self.seed)
 
-    def parts(self, names: tuple[str, ...] | None = None) -> tuple[Records, Records]:
+    def parts(
+        self, names: tuple[str, ...] | None = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
+    ) -> tuple[Records, Records]:
         """What may be summed, and what is held out to score on; raises as :meth:`read` does, and without a split."""
         if self.split is None:
             raise DataError(
                 f"{self.path} holds one set of records; say with --split (in Python split=) which share of it to score "
                 "on, such as 0.25"
             )
-        return self.whole(names).split(self.split, self.seed)
+        return self.whole(names, unreadable=unreadable).split(self.split, self.seed)
 
-    def whole(self, names: tuple[str, ...] | None = None) -> Records:
+    def whole(
+        self, names: tuple[str, ...] | None = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
+    ) -> Records:
         """Every record of the file; raises as :meth:`read` does."""
         if self.is_table:
-            return _of_frame(_frame(Path(self.path)), self, names)
+            return _of_table(self, names, gaps=unreadable == "leave out")
         arrays = read_archive(self.path, "X y")
         return Records(arrays["X"], arrays["y"])
 
@@ -206,36 +221,93 @@ def _require_file(path: Path) -> None:
         raise DataError(f"{path.absolute()} is empty; give a file with records")
 
 
-def _of_frame(frame: Any, file: RecordFile, names: tuple[str, ...] | None) -> Records:
-    """The target's column and the features, each checked; columns that nobody asks for are not looked at."""
-    path, target = file.path, file.target
-    if target is None or target not in frame.columns:
+def _of_table(file: RecordFile, names: tuple[str, ...] | None, *, gaps: bool) -> Records:
+    """The target's column and the features, each value read by itself; no other column is looked at."""
+    path, target = Path(file.path), file.target
+    table = _Parquet.of(path) if path.suffix.lower() == ".parquet" else _Csv.of(path)
+    if target is None or target not in table.names:
         asked = "say with --target" if target is None else f"has no column {target!r}: say with --target"
-        has = ", ".join(map(str, frame.columns))
-        raise DataError(f"{path} {asked} (in Python target=) which column is predicted; it has {has}")
-    features = frame.drop(columns=[target])
-    if names is not None:
-        lacking = [name for name in names if name not in features.columns]
-        if lacking:
-            raise DataError(f"{path} lacks {listed(lacking)} of the plan's feature_names; name its columns like these")
-        features = features[list(names)]
-    missing = [str(name) for name in (*features.columns, target) if frame[name].isna().any()]
+        raise DataError(
+            f"{path} {asked} (in Python target=) which column is predicted; it has {', '.join(table.names)}"
+        )
+    features = [name for name in table.names if name != target] if names is None else list(names)
+    lacking = [name for name in features if name not in table.names or name == target]
+    if lacking:
+        raise DataError(f"{path} lacks {listed(lacking)} of the plan's feature_names; name its columns like these")
+    rows: list[NDArray[np.float64]] = []
+    goals: list[Any] = []
+    blank, words = dict.fromkeys(features, False), dict.fromkeys(features, False)
+    for part in table.parts([*features, target], gaps=gaps):
+        columns = {name: read(part[name]) for name in features}
+        rows.append(np.column_stack([column.numbers for column in columns.values()]) if columns else np.empty((0, 0)))
+        goals += part[target]
+        for name, column in columns.items():
+            blank[name] |= bool(column.missing.any())
+            words[name] |= bool(column.texts)
+    X = np.concatenate(rows)
+    if gaps:
+        return Records(X, _object([reading(goal) for goal in goals]), tuple(features))
+    missing = [name for name in features if blank[name]]
+    missing += [target] if any(reading(goal) is None for goal in goals) else []
     if missing:
-        raise DataError(f"{path} has missing values in {', '.join(missing)}; leave out or impute these records first")
-    some = len(frame) > 0  # a column without a record has no kind: a party without records takes part like any other
-    texts = [str(name) for name in features.columns if some and features[name].dtype.kind not in "biuf"]
+        raise RecordError(f"{path} has missing values in {', '.join(missing)}; leave out or impute these records first")
+    texts = [name for name in features if words[name]]
     if texts:
-        raise DataError(f"{path} holds no numbers in {', '.join(texts)}; encode these columns, or leave them out")
-    columns = tuple(map(str, features.columns))
-    return Records(np.asarray(features, np.float64), np.asarray(frame[target].tolist()), columns)
+        raise RecordError(f"{path} holds no numbers in {', '.join(texts)}; encode these columns, or leave them out")
+    return Records(X, as_labels(goals), tuple(features))
 
 
-def _frame(path: Path) -> Any:
-    pandas = load("pandas", by=f"a {path.suffix} file")
-    if path.suffix.lower() == ".parquet":
+def as_labels(values: Sequence[Any]) -> NDArray[Any]:
+    """The values of a target's column in the narrowest kind that fits all of them, for what people see and score."""
+    if not all(isinstance(value, str) for value in values):
+        return np.asarray(values)
+    if all(value.lower() in ("true", "false") for value in values):
+        return np.array([value.lower() == "true" for value in values])
+    found = [reading(value) for value in values]
+    if not all(isinstance(number, float) for number in found):
+        return np.asarray(values)
+    whole = all(value.lstrip("+-").isdecimal() for value in values)
+    return np.array(list(map(int, values)) if whole else found)
+
+
+def _object(values: Sequence[Any]) -> NDArray[Any]:
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out
+
+
+@dataclass(frozen=True)
+class _Csv:
+    path: Path
+    names: list[str]
+
+    @classmethod
+    def of(cls, path: Path) -> _Csv:
+        _require_file(path)
+        return cls(path, csv_header(path))
+
+    def parts(self, wanted: list[str], *, gaps: bool) -> Iterator[Mapping[str, list[Any]]]:
+        return csv_lines(self.path, wanted, gaps=gaps)
+
+
+@dataclass(frozen=True)
+class _Parquet:
+    frame: Any
+
+    @classmethod
+    def of(cls, path: Path) -> _Parquet:
+        pandas = load("pandas", by="a .parquet file")
         require("pyarrow", by="a .parquet file")
-    _require_file(path)
-    try:
-        return getattr(pandas, _READERS[path.suffix.lower()])(path)
-    except (OSError, ValueError, UnicodeError):  # pandas' own errors of parsing are ValueErrors
-        raise DataError(f"cannot read {path} as a table with a row of names and a column per feature") from None
+        _require_file(path)
+        try:
+            return cls(pandas.read_parquet(path))
+        except (OSError, ValueError):
+            raise DataError(f"cannot read {path} as a table with a column per feature") from None
+
+    @property
+    def names(self) -> list[str]:
+        return [str(name) for name in self.frame.columns]
+
+    def parts(self, wanted: list[str], *, gaps: bool) -> Iterator[Mapping[str, list[Any]]]:
+        del gaps  # every record of a Parquet file has every column
+        yield {name: self.frame[name].tolist() for name in wanted}

@@ -19,7 +19,7 @@ from privstats.moments.accumulators import measured
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.grid import Grid, feature_grid
-from privstats.moments.input_validation import as_rows, check_features, dense, pairs, require_real
+from privstats.moments.input_validation import as_rows, check_features, check_targets, dense, pairs
 from privstats.moments.within import less
 from privstats.schema import ClassSchema, SitesSchema
 from privstats.schema.public_values import Values
@@ -134,8 +134,8 @@ def _vectors(schema: SitesSchema, X: Any, y: Any) -> Iterator[tuple[NDArray[np.f
     """Pieces of ``(x, y / target_scale)``, all of one class."""
     columns, target = feature_grid(schema), Grid("y", 1, schema.steps, 1.0)
     for rows, targets in pairs(X) if y is None else ((X, y),):
-        rows, targets = check_features(schema, rows), as_rows(targets, "y")
-        _check_target(rows.shape[0], targets)
+        rows = check_features(schema, rows)
+        targets = _target(rows.shape[0], as_rows(targets, "y"))
         for start in range(0, max(rows.shape[0], 1), _ROWS):  # once for no records
             at = slice(start, min(start + _ROWS, rows.shape[0]))
             x, b = dense(rows[at]).astype(np.float64), dense(targets[at]).astype(np.float64).reshape(-1, 1)
@@ -144,8 +144,7 @@ def _vectors(schema: SitesSchema, X: Any, y: Any) -> Iterator[tuple[NDArray[np.f
             yield np.hstack([apply(schema.transform, x), b / schema.target_scale]), np.zeros(len(x), np.intp)
 
 
-def _check_target(records: int, targets: Any) -> None:
+def _target(records: int, targets: Any) -> Any:
     if tuple(targets.shape) not in ((records,), (records, 1)):
         raise DataError(f"y must have shape ({records},), one target per row of X; reshape it")
-    if records:
-        require_real("y", targets)
+    return check_targets(targets, 1)

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from privstats import dp
 from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
@@ -200,6 +200,17 @@ class Plan:
     def helpers(self) -> int:
         """How many helpers the panel has beside its leader; 0 where the protocol has no panel."""
         return len(self.panel) - 1 if PROTOCOLS[self.protocol].has_panel else 0
+
+    @property
+    def unreadable(self) -> Literal["refuse", "leave out"]:
+        """What a party does about a record that it cannot read: leave it out under a promise, for a refusal would tell.
+
+        Example:
+            >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 9)
+            >>> ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy()).unreadable  # no promise
+            'refuse'
+        """
+        return "refuse" if isinstance(self.privacy, NoPrivacy) else "leave out"
 
     @cached_property
     def digest(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -15,12 +16,23 @@ from privstats.errors import SchemaError
 from privstats.plain import plain_fields
 from privstats.schema.base import Schema
 from privstats.transforms import Transform, output_features, steps_of
+from privstats.transforms.reading import Reading, reading, same
 
-__all__ = ["check_coarseness", "checked_names", "checked_vectors", "settle", "size", "whole"]
+__all__ = [
+    "check_coarseness",
+    "check_told_apart",
+    "checked_class_names",
+    "checked_names",
+    "checked_vectors",
+    "settle",
+    "size",
+    "whole",
+]
 
 _MAX_GRID_BITS = 20
 _LONGEST_SHOWN = 40
 _LONGEST_NAME = 200
+_LARGEST_WHOLE = 1 << 53  # up to which float64 has every whole number
 _LARGEST = 1e30  # beyond, products of squares with noise levels come near the ends of float64
 
 
@@ -90,6 +102,40 @@ def checked_names(field: str, names: Any, count: int | None = None, of: str = ""
     return tuple(str(name) for name in names)
 
 
+def checked_class_names(names: Any, classes: int) -> tuple[str, ...] | None:
+    """Names of classes, which records' labels tell apart; None where there are none."""
+    checked = checked_names("class_names", names, classes, "classes")
+    check_told_apart("class_names", checked or ())
+    return checked
+
+
+def check_told_apart(field: str, values: Sequence[str | int]) -> None:
+    """Refuse public values that no record's value could be told by: one that is read as missing, or two as the same.
+
+    Raises:
+        SchemaError: naming the first such value.
+    """
+    known: dict[Reading, str | int] = {}
+    for value in values:
+        read = reading(value)
+        if read is None:
+            raise SchemaError(
+                f"{field} holds {_shown(value)}, which is read as a missing value, in every container: write it in "
+                "other words, such as 'nothing found'"
+            )
+        if isinstance(read, float) and abs(read) >= _LARGEST_WHOLE:
+            raise SchemaError(
+                f"{field} holds {_shown(value)}, and from 2**53 on numbers run together: put a letter before it"
+            )
+        key = same(read) if isinstance(read, float) else read
+        if key in known:
+            raise SchemaError(
+                f"{field} holds {_shown(known[key])} and {_shown(value)}, which are read as one value, in every "
+                "container: put a letter before them"
+            )
+        known[key] = value
+
+
 def check_coarseness(field: str, columns: int, grid_bits: int) -> None:
     """Refuse a grid on which rounding, by up to sqrt(columns)/2 steps, leaves no ball to shrink a vector into."""
     coarse = math.sqrt(columns) / 2
@@ -115,8 +161,10 @@ def whole(field: str, value: object, least: int, remedy: str) -> int:
 
 def _shown(value: object) -> str:
     """A schema is public: a short text or number may be shown, anything else is named by its type."""
-    plain = isinstance(value, str | float | bool) and len(repr(value)) <= _LONGEST_SHOWN
-    return repr(value) if plain else type(value).__name__
+    plain = isinstance(value, str | int | float) and len(repr(value)) <= _LONGEST_SHOWN
+    if not plain:
+        return type(value).__name__
+    return repr(str(value)) if isinstance(value, str) else repr(value)  # numpy's texts say that they are numpy's
 
 
 def size(field: str, value: object, remedy: str) -> float:

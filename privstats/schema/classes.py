@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from privstats.errors import SchemaError
 from privstats.schema.base import Predicted, Schema, classes_of
-from privstats.schema.checks import checked_names, checked_vectors, settle, whole
+from privstats.schema.checks import checked_class_names, checked_vectors, settle, whole
 from privstats.schema.statistic import CLASS_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
 
@@ -82,7 +82,7 @@ class ClassSchema(Schema):
         sent = [row.letter for row in asked if not row.implied_by or row.implied_by not in self.statistics]
         settle(self, statistics="".join(sent))
         _check_grid(self)
-        settle(self, class_names=checked_names("class_names", self.class_names, self.classes, "classes"))
+        settle(self, class_names=checked_class_names(self.class_names, self.classes))
 
     @property
     def derived(self) -> str:

@@ -13,9 +13,10 @@ from typing import Any, ClassVar, TypeAlias
 
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema, listed
-from privstats.schema.checks import checked_names, settle
+from privstats.schema.checks import check_told_apart, checked_names, settle
 from privstats.schema.statistic import COUNT_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
+from privstats.transforms.reading import same
 
 __all__ = ["Bins", "Categories", "CountSchema", "Variable"]
 
@@ -27,11 +28,17 @@ _MISSING, _OTHER = "missing", "other"
 class Categories:
     """A variable of public values.
 
+    A record's value is compared with them as :func:`privstats.transforms.reading.reading` reads both, whatever type its
+    column has: ``"007"``, ``7`` and ``7.0`` are one value, so are ``"True"``, ``True`` and ``1``.
+
     Args:
         name: of the column.
-        values: at least two different texts, or at least two different whole numbers.
-        other: every other value counts in a cell of its own; without it another value is an error.
-        missing: NaN and None count in a cell of their own; without it they are an error.
+        values: at least two different texts, or at least two different whole numbers; none that is read as missing
+            (``"None"``, ``"NA"``), and no two that are read alike.
+        other: every other value counts in a cell of its own; without it another value has none.
+        missing: what is missing (None, NaN, a blank, ``"NA"``) counts in a cell of its own; without it, it has none.
+
+    A record whose value has no cell is refused, or left out of every table: ``measure(..., unreadable=...)``.
 
     Example:
         >>> blood = ps.Categories("blood", ("0", "A", "B", "AB"), missing=True)
@@ -46,7 +53,7 @@ class Categories:
 
     def __post_init__(self) -> None:
         (name,) = checked_names("a variable's name", (self.name,)) or ("",)
-        values = tuple(self.values) if isinstance(self.values, tuple | list) else ()
+        values: tuple[Any, ...] = tuple(self.values) if isinstance(self.values, tuple | list) else ()
         if values and all(type(value) is int for value in values):
             different = len(set(values)) == len(values)
         elif all(isinstance(value, str) for value in values):
@@ -55,6 +62,7 @@ class Categories:
             different = False
         if len(values) < 2 or not different:
             raise SchemaError(f"values of {name} must be at least two different texts, or whole numbers")
+        check_told_apart(f"values of {name}", values)
         for switch in ("other", "missing"):
             _require_switch(name, switch, getattr(self, switch))
         object.__setattr__(self, "values", values)
@@ -74,7 +82,7 @@ class Bins:
         name: of the column.
         edges: at least three finite numbers in increasing order, so at least two bins.
         closed: which end of a bin belongs to it, ``"left"``: low <= value < high; or ``"right"``.
-        missing: NaN and None count in a cell of their own; without it they are an error.
+        missing: what is missing (None, NaN, a blank, ``"NA"``) counts in a cell of its own; without it, it has none.
 
     Example:
         >>> age = ps.Bins("age", (0, 40, 60, 120))
@@ -92,8 +100,8 @@ class Bins:
         edges = tuple(self.edges) if isinstance(self.edges, tuple | list) else ()
         if len(edges) < 3 or not all(isinstance(edge, int | float) and math.isfinite(edge) for edge in edges):
             raise SchemaError(f"edges of {name} must be at least three finite numbers: two bins or more")
-        if any(low >= high for low, high in pairwise(edges)):
-            raise SchemaError(f"edges of {name} must increase; sort them and name each once")
+        if any(same(low) >= same(high) for low, high in pairwise(edges)):  # a value and an edge are compared so
+            raise SchemaError(f"edges of {name} must increase, in 15 digits; sort them and name each once")
         if self.closed not in ("left", "right"):
             raise SchemaError(f"closed of {name} must be 'left' or 'right', got {self.closed!r}")
         _require_switch(name, "missing", self.missing)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema
-from privstats.schema.checks import checked_names, checked_vectors, settle, size, whole
+from privstats.schema.checks import checked_class_names, checked_vectors, settle, size, whole
 from privstats.schema.classes import ClassSchema
 from privstats.schema.modules import Module
 from privstats.schema.public_values import VALUE_BITS, Values
@@ -235,7 +235,7 @@ def settle_classes(schema: Any) -> None:
     settle(schema, classes=whole("classes", schema.classes, 2, "one class has nothing to tell apart: give two or more"))
     if schema.classes > _MOST_CLASSES:
         raise SchemaError(f"classes must be at most {_MOST_CLASSES}, got {schema.classes}; merge some")
-    settle(schema, class_names=checked_names("class_names", schema.class_names, schema.classes, "classes"))
+    settle(schema, class_names=checked_class_names(schema.class_names, schema.classes))
 
 
 def class_rows(schema: Schema, classes: int) -> ClassSchema:

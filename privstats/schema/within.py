@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from privstats.errors import SchemaError
 from privstats.schema.base import Predicted, Schema, classes_of
-from privstats.schema.checks import checked_names, checked_vectors, settle, size, whole
+from privstats.schema.checks import checked_class_names, checked_vectors, settle, size, whole
 from privstats.schema.statistic import WITHIN_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
 
@@ -79,7 +79,7 @@ class WithinSchema(Schema):
     def __post_init__(self) -> None:
         settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
         settle(self, **checked_vectors(self))
-        settle(self, class_names=checked_names("class_names", self.class_names, self.classes, "classes"))
+        settle(self, class_names=checked_class_names(self.class_names, self.classes))
         settle(self, n_max=whole("n_max", self.n_max, 1, "records of the largest client that counts in full"))
         settle(self, pull=_checked_pull(self.pull))
 

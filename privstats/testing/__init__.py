@@ -3,6 +3,7 @@
 from privstats.testing.datasets import chunkings, entries, partitions, records
 from privstats.testing.plans import cohorts, dropout_schedules, plans, privacies, shards
 from privstats.testing.schemas import class_schemas, ridge_schemas, schemas
+from privstats.testing.tables import held, table_values
 from privstats.testing.transport import MockTransport
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "cohorts",
     "dropout_schedules",
     "entries",
+    "held",
     "partitions",
     "plans",
     "privacies",
@@ -19,4 +21,5 @@ __all__ = [
     "ridge_schemas",
     "schemas",
     "shards",
+    "table_values",
 ]

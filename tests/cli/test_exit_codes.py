@@ -41,7 +41,11 @@ def files(tmp_path_factory):
     np.savez(tmp_path / "whole.npz", X=X, y=y)
     (tmp_path / "table.csv").write_text("a,b,y\n1,2,0\nash,3,1\n")
     wrong = {"empty": {"X_train": X[:0], "y_train": y[:0]}, "narrow": {"X_test": X[:, :9]}, "short": {"y_test": y[1:]}}
-    wrong |= {"words": {"y_train": y.astype(str)}, "none": {"X_test": X[:0], "y_test": y[:0]}, "flat": {"X_train": y}}
+    wrong |= {
+        "words": {"y_train": np.full(len(y), "ill")},
+        "none": {"X_test": X[:0], "y_test": y[:0]},
+        "flat": {"X_train": y},
+    }
     for name, arrays in wrong.items():
         np.savez(tmp_path / f"{name}.npz", **(sets | arrays))
     text = (tmp_path / "plan.toml").read_text()

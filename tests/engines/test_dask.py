@@ -79,6 +79,20 @@ def test_dataframes_are_measured_by_the_names_of_the_plan():
     assert measure(SCHEMA, *numbers) == WHOLE
 
 
+@pytest.mark.parametrize("odd", ["x", None, "1.0", 0.25])
+def test_partitions_of_other_types_are_read_value_by_value(odd):
+    """A partition with a text or a gap has another type than the rest, in truth if not by its plan."""
+    schema = ps.ClassSchema(2, 2, "NAB", 1.0, feature_names=("a", "b"))
+    plain = pd.DataFrame({"a": [0.5, 0.0, 1.0], "b": [0, 1, 0], "y": [0, 1, 1]})
+    strange = pd.DataFrame({"a": [0.5, odd], "b": ["0", "1"], "y": [1.0, None]}, dtype=object)
+    strange.loc[1, "y"] = "0"
+    frames = [dask.delayed(plain), dask.delayed(strange)]
+    table = dd.from_delayed(frames, meta=plain, verify_meta=False)
+    left, right = (ps.measure(schema, each[["a", "b"]], each["y"], unreadable="leave out") for each in (plain, strange))
+    assert measure(schema, table[["a", "b"]], table["y"], unreadable="leave out") == left + right
+    assert right.records == (1 if odd in ("x", None) else 2)
+
+
 def test_bags_and_delayed_batches_are_measured():
     assert measure(SCHEMA, db.from_sequence(batches(9), npartitions=4)) == WHOLE
     assert measure(SCHEMA, [dask.delayed(batch) for batch in batches(9)]) == WHOLE

@@ -194,7 +194,8 @@ def test_nothing_warns_where_classes_are_given(records):
     ("changes", "error", "words"),
     [
         ({"classes": [0, 1]}, DataError, "position 2 that is not among classes; correct it"),
-        ({"classes": ["0", "1", "2"]}, DataError, "another kind than classes; give numbers with numbers"),
+        ({"classes": ["a", "b", "c"]}, DataError, "position 0 that is not among classes; correct it"),
+        ({"classes": ["7", "007", "8"]}, SchemaError, "'007' and '7', which are read as one value"),
         ({"classes": [0, 1, 1]}, DataError, "names each class once"),
         ({"classes": [0]}, DataError, "at least 2 classes, got 1"),
         ({"classes": 3}, DataError, "classes must be a list"),

@@ -62,8 +62,10 @@ EXPECTED = ps.measure(schema(class_names=None), X, Y)
         TEXTS.tolist(),
         TEXTS.astype(object),
         TEXTS.astype(np.dtypes.StringDType()),
+        TEXTS.astype(bytes),
+        np.array([f" {text} ".encode() for text in TEXTS.tolist()], object),
     ],
-    ids=["unicode", "list", "objects", "strings"],
+    ids=["unicode", "list", "objects", "strings", "bytes", "bytes with spaces"],
 )
 def test_texts_become_classes_by_the_plans_list(labels):
     moments = ps.measure(schema(), X, labels)
@@ -82,7 +84,17 @@ def test_texts_in_files_become_classes_piece_by_piece(tmp_path, mapped):
         ps.measure(schema(), np.zeros((200_001, 2)), tmp_path / "y.npy")
 
 
-@pytest.mark.parametrize("labels", [np.array([7, -3, 10]), np.array(["7", "-3", "10"])], ids=["numbers", "texts"])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([7, -3, 10]),
+        np.array(["7", "-3", "10"]),
+        np.array([7.0, -3.0, 10.0]),
+        np.array(["007", "-3.0", "1e1"]),
+        np.array([7, "-3", 10.0], object),
+    ],
+    ids=["numbers", "texts", "floats", "other texts", "objects"],
+)
 def test_names_that_are_numbers_take_numbers_and_their_texts(labels):
     named = schema(class_names=("-3", "7", "10"))
     assert (
@@ -95,24 +107,19 @@ def test_names_that_are_numbers_take_numbers_and_their_texts(labels):
 @pytest.mark.parametrize(
     ("names", "labels", "message"),
     [
-        (NAMES, Y, "must hold the texts of class_names, got dtype int64; the classes are 'ash', 'beech', 'cedar'"),
-        (NAMES, Y.astype(float), "must hold the texts of class_names, got dtype float64"),
-        (NAMES, Y == 0, "must hold the texts of class_names, got dtype bool"),
-        (NAMES, TEXTS.astype(bytes), "must hold the texts of class_names"),
+        (NAMES, Y, "position 0 that is not among class_names; the classes are 'ash', 'beech', 'cedar'"),
+        (NAMES, Y.astype(float), "at position 0 that is not among class_names"),
+        (NAMES, Y == 0, "at position 0 that is not among class_names"),
         (NAMES, np.array(["ash", None, "ash", "ash"], object), "at position 1 that is not among class_names"),
         (NAMES, np.array(["ash", "ash", float("nan"), "ash"], object), "at position 2 .* misspelt or missing"),
         (NAMES, np.array(["ash", ["ash"], "ash", "ash"], object), "at position 1 that is not among class_names"),
-        (NAMES, np.array([b"ash"] * 4, object), "must hold the texts of class_names, got dtype object"),
-        (None, np.array([0, 1, 2, 0], object), r"got dtype object; use y.astype\(int\) if they are whole"),
         (NAMES, np.array(["ash", "oak", "ash", "elm"]), "at position 1 that is not among class_names; the classes are"),
         (NAMES, np.array(["ash", "Ash", "ash", "ash"]), "at position 1 "),
-        (("0", "1", "x"), Y, "must hold the texts of class_names"),
+        (("0", "1", "x"), Y, "that is not among class_names"),
         (("1", "2", "3"), Y, "at position 1 that is not among class_names"),
-        (("00", "1", "2"), Y, "must hold the texts of class_names"),
-        (("0.0", "1.0", "2.0"), Y.astype(float), "must hold the texts of class_names"),
-        (("²", "1", "2"), Y, "must hold the texts of class_names"),
-        (None, TEXTS, r"whole numbers 0..2, got dtype <U5; give class_names to the plan's schema, one list for all"),
-        (None, Y / 2, r"use y.astype\(int\) if they are whole, or give class_names to the plan's schema"),
+        (("²", "1", "2"), Y, "at position 1 that is not among class_names"),
+        (None, TEXTS, r"whole numbers 0..2, and one is none; give class_names to the plan's schema, one list for all"),
+        (None, Y / 2, r"whole numbers 0..2, and one is none; give class_names to the plan's schema"),
         (None, Y + 1, r"outside 0..2; give class_names to the plan's schema, one list for all parties, or raise"),
     ],
 )
@@ -152,10 +159,10 @@ def test_arrays_and_unnamed_columns_are_taken_as_they_stand():
     named = schema(feature_names=("a", "b"))
     unnamed = Frame([0, 1], X)
     assert ordered_columns(X, ("a", "b")) is X
-    assert ordered_columns(unnamed, ("a", "b")) is unnamed
+    assert ordered_columns(unnamed, ("a", "b")) is X
     assert ps.measure(named, unnamed, TEXTS) == ps.measure(named, X, TEXTS)
     reversed_frame = Frame(["b", "a"], X)
-    assert ordered_columns(reversed_frame, None) is reversed_frame
+    assert ordered_columns(reversed_frame, None) is X
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
@@ -257,12 +264,12 @@ def test_a_missing_number_of_a_frame_is_named_as_one(kind):
 @pytest.mark.parametrize("column", [["x"] * 4, np.array(["2020-01-01"] * 4, "M8[s]")], ids=["texts", "dates"])
 def test_columns_that_are_no_numbers_are_refused(column):
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(DataError, match="X must hold real numbers, got dtype object"):
+    with pytest.raises(DataError, match="X holds values that are no numbers; code them"):
         ps.measure(schema(), pandas.DataFrame({"a": X[:, 0], "b": column}), TEXTS)
 
 
 def test_a_column_of_texts_is_named_where_the_plan_names_it():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": X[:, 0], "b": ["x"] * len(X)})
-    with pytest.raises(DataError, match="X holds no numbers in 'b'; code them as numbers"):
+    with pytest.raises(DataError, match="X holds values that are no numbers in 'b'; code them as numbers"):
         ps.measure(schema(feature_names=("a", "b")), frame, TEXTS)

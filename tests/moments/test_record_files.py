@@ -56,7 +56,14 @@ def test_what_is_written_is_read(kind, y, tmp_path):
         ("a,b,y\n1,2,\n", "y", ("a",), r"missing values in y"),
         ("a,b,y\n1,2,0\n", "a", ("a", "b"), r"lacks 'a'"),
         ("", "y", None, r"/t.csv is empty; give a file with records"),
-        ('a,b\n1,2,3,4\n"', "y", None, r"cannot read .* as a table"),
+        (
+            "a,b\n1,2,3,4\n",
+            "b",
+            None,
+            r"cannot read .* as a table .*: line 2 has not one field for each of the 2 names",
+        ),
+        ('a,b\n1,"2\n', "b", None, r"cannot read .* as a table .*: line 2"),
+        ("a,a\n1,2\n", "a", None, r"cannot read .* as a table with a row of names"),
     ],
 )
 def test_a_table_that_does_not_fit_is_one_sentence(text, target, names, words, tmp_path):

@@ -41,6 +41,7 @@ _MODULE = "tests/moments/test_module.py::"
 _GRADIENTS = "tests/threat_models/audits/test_gradients.py::"
 _MEAN = "tests/moments/test_mean.py::"
 _CENTRED = "tests/course/test_centred.py::"
+_READABLE = "tests/moments/test_readable.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
 
 MUTANTS: dict[str, Mutant] = {
@@ -256,6 +257,27 @@ MUTANTS: dict[str, Mutant] = {
         "central",
         (_MECHANISMS + "test_every_segment_carries_its_own_noise",),
         ("noise",),
+    ),
+    "cells by the type of a column": Mutant(
+        "a value's cell follows from the type of its column, so that one text or gap moves every other record",
+        name_in("privstats.moments.counts", "read", bugs.read_by_type),
+        "tables",
+        (_READABLE + "test_one_blank_moves_no_other_record",),
+        ("sensitivity",),
+    ),
+    "labels by the type of a column": Mutant(
+        "a label's class follows from the type of all labels",
+        name_in("privstats.moments.labels", "read", bugs.read_by_type),
+        "",
+        (_READABLE + "test_labels_of_parts_add_up_whatever_stands_beside_them",),
+        (),
+    ),
+    "one record ends its party's part": Mutant(
+        "a record that cannot be read is refused under a promise, and the server sees who is absent",
+        member(Plan, "unreadable", "refuse"),
+        "",
+        (_READABLE + "test_a_promise_leaves_out_what_a_plan_without_one_refuses",),
+        (),
     ),
     "counts doubled": Mutant(
         "counts enter the flat vector at twice their scale",

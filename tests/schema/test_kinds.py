@@ -72,10 +72,16 @@ def shifted(schema: ShiftedSchema, X: Any, y: Any, values: Mapping[str, Values],
     return ShiftedMoments(schema, values["S"].integers + len(X), len(X))
 
 
+def all_shifted(
+    schema: ShiftedSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool
+) -> tuple[ShiftedMoments, int]:
+    return shifted(schema, X, y, values, progress), 0
+
+
 @pytest.fixture
 def kind() -> Iterator[None]:
     KINDS["shifted"] = ShiftedSchema  # type: ignore[index]
-    row = Kind(shifted, ShiftedMoments.of_sums, lambda schema, arrays: arrays["L"])
+    row = Kind(shifted, all_shifted, ShiftedMoments.of_sums, lambda schema, arrays: arrays["L"])
     kinds._KINDS[ShiftedSchema] = row  # type: ignore[index]
     yield
     del KINDS["shifted"], kinds._KINDS[ShiftedSchema]  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +13,12 @@ from privstats.errors import PlanError
 from privstats.inference import inversion
 from privstats.randomness import seeded
 from privstats.transforms import Centre, ConstantFeature, Scale
+from privstats.transforms.reading import read
+from tests.mutation.bugs import read_by_type
 from threat_models.audits import counts
 from threat_models.audits import inference as audited
 from threat_models.audits.inference import audit_inference, tally
+from threat_models.audits.pure import audit_pure_sensitivity
 from threat_models.audits.target import target_of
 
 MAPS = (Centre((50.0, 0.0)), Scale((40.0, 2.0)), ConstantFeature(1.0))
@@ -93,6 +97,23 @@ def test_the_sensitivity_of_count_tables_is_attained_and_not_beaten(privstats, t
     assert done.returncode == 0, done.stdout
     (report,) = json.loads(done.stdout)
     assert [row["ratio"] for row in report["rows"]] == pytest.approx([1.0] * 4)
+
+
+def test_cells_that_follow_from_the_type_of_a_column_are_flagged(monkeypatch):
+    """One text among whole numbers, or one gap, would move every other record to another cell."""
+    plan = ps.Plan(
+        schema=ps.CountSchema((ps.Categories("stage", (1, 2, 3), other=True, missing=True),), (("stage",),)),
+        cohort=ps.Cohort(2, 2, 100),
+        privacy=plan_of().privacy,
+    )
+    pure = replace(plan, privacy=replace(plan.privacy, model="central", delta=0.0))
+    audits = (
+        lambda: counts.audit_counts(target_of(plan), seeded(1)),
+        lambda: audit_pure_sensitivity(target_of(pure), seeded(1)),
+    )
+    assert not any(audit().violated for audit in audits)
+    monkeypatch.setattr("privstats.moments.counts.read", read_by_type(read))
+    assert all(audit().violated for audit in audits)
 
 
 def test_a_sensitivity_that_forgets_a_table_is_flagged(monkeypatch):

@@ -1,12 +1,17 @@
 """A search over pairs of records against the sensitivity of count tables.
 
-Records are drawn cell by cell; one pair differs in every column where it can. The library's own measuring counts them,
+Records are drawn cell by cell; one pair differs in every column where it can. Others are odd (a gap, a text, a fraction
+in one column) and are counted as what they add to a table of ordinary ones: a column's type follows from all of its
+values, and a library that reads by it lets one record move every other. The library's own measuring counts them,
 because the cell of a record is what is searched; no formula is shared.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +19,7 @@ from numpy.typing import NDArray
 from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
-from privstats.errors import PlanError
+from privstats.errors import PlanError, UnreadableRecordsWarning
 from privstats.moments import exact_moments
 from privstats.randomness import Generator
 from privstats.schema import Bins, CountSchema, Variable
@@ -22,8 +27,10 @@ from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
-__all__ = ["audit_counts", "counted_vectors", "longest", "records_at"]
+__all__ = ["audit_counts", "counted_vectors", "longest", "odd_vectors", "records_at"]
 
+_OTHERS = 40
+_ODD: tuple[object, ...] = (None, math.nan, "", "x", "1", 0.5, True, 2**60, math.inf)
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 
 
@@ -48,14 +55,17 @@ def audit_counts(target: Target, rng: Generator, *, starts: int = 12) -> Report:
     ]
     rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.found / f.claimed, f.violated) for f in found)
     columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
-    notes = (f"{16 * starts + 2} records with every pair of them, the two that differ in every variable included",)
+    notes = (
+        f"{16 * starts + 2} records with every pair of them, the two that differ in every variable included",
+        f"and {len(_ODD) * len(schema.variables)} odd ones, each as what it adds to a table of {_OTHERS} others",
+    )
     return Report("sensitivity", columns, rows, notes, any(f.violated for f in found))
 
 
 def longest(schema: CountSchema, rng: Generator, starts: int) -> dict[Adjacency, float]:
     """The farthest that a record of the search, or a pair of them, moves the tables in L2, in records."""
-    counted = counted_vectors(schema, np.random.default_rng(int.from_bytes(rng.bytes(8), "little")), starts)
-    vectors = counted / schema.scale_of("T")
+    chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
+    vectors = np.vstack([counted_vectors(schema, chance, starts), odd_vectors(schema, chance)]) / schema.scale_of("T")
     return {
         "add-remove": float(np.linalg.norm(vectors, axis=1).max()),
         "replace-one": max(float(np.linalg.norm(vectors - vector, axis=1).max()) for vector in vectors),
@@ -67,6 +77,26 @@ def counted_vectors(schema: CountSchema, chance: np.random.Generator, starts: in
     places = [chance.random(len(schema.variables)) for _ in range(16 * starts)]
     places += [np.full(len(schema.variables), corner) for corner in (0.0, 1.0 - 1e-9)]
     return np.stack([flatten(exact_moments(schema, records_at(schema, each[None]))) for each in places])
+
+
+def odd_vectors(schema: CountSchema, chance: np.random.Generator) -> NDArray[np.int64]:
+    """What each odd record adds to the counts of others, in wire steps, ``(m, cells)``.
+
+    Columns have the type that numpy gives all of their values.
+    """
+
+    def counted(columns: Mapping[str, list[object]]) -> NDArray[np.int64]:
+        typed = {name: np.array(column) for name, column in columns.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnreadableRecordsWarning)
+            return flatten(exact_moments(schema, typed, unreadable="leave out"))
+
+    others = records_at(schema, chance.random((_OTHERS, len(schema.variables))))
+    before, found = counted(others), []
+    for variable, odd in product(schema.variables, _ODD):
+        more = {name: [*column, odd if name == variable.name else column[0]] for name, column in others.items()}
+        found.append(counted(more) - before)
+    return np.stack(found)
 
 
 def records_at(schema: CountSchema, places: NDArray[np.float64]) -> dict[str, list[object]]:

@@ -22,7 +22,7 @@ from privstats.encoding import flatten
 from privstats.errors import PlanError
 from privstats.randomness import Generator
 from privstats.schema import ClassSchema, CountSchema
-from threat_models.audits.counts import counted_vectors
+from threat_models.audits.counts import counted_vectors, odd_vectors
 from threat_models.audits.edges import edge_cases
 from threat_models.audits.residuals import Z
 from threat_models.audits.target import Target, moments_of
@@ -108,7 +108,7 @@ def _records(target: Target, chance: np.random.Generator, starts: int) -> Shifts
     """Flat vectors of single records, ``(m, size)``, in wire steps."""
     schema = target.schema
     if isinstance(schema, CountSchema):
-        return counted_vectors(schema, chance, starts)
+        return np.vstack([counted_vectors(schema, chance, starts), odd_vectors(schema, chance)])
     if not isinstance(schema, ClassSchema):
         raise PlanError(f"no search in L1 is written for a {type(schema).__name__}: its audit is to be added first")
     drawn = chance.standard_normal((starts, schema.features))

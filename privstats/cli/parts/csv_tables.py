@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from privstats.errors import DataError
 from privstats.moments import Records
+from privstats.moments.csv_lines import csv_header, csv_lines
+from privstats.moments.record_files import as_labels
+from privstats.transforms.reading import read, reading
 
 __all__ = ["read_csv"]
-
-_MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})
-_TRUTHS = {"true": True, "false": False}
 
 
 def read_csv(path: Path, target: str | None, drop: Sequence[str]) -> Records:
@@ -30,36 +27,30 @@ def read_csv(path: Path, target: str | None, drop: Sequence[str]) -> Records:
     Raises:
         DataError: the file cannot be read, lacks a column, or has texts or gaps in one that is used.
     """
-    columns = _columns(path)
+    columns = csv_header(path)
     _check_named(path, columns, target, drop)
-    used = {name: texts for name, texts in columns.items() if name not in drop}
-    gaps = [name for name, texts in used.items() if any(text.lower() in _MISSING for text in texts)]
+    used = [name for name in columns if name not in drop]
+    texts: dict[str, list[str]] = {name: [] for name in used}
+    for part in csv_lines(path, used, gaps=False):
+        for name, lines in part.items():
+            texts[name] += [text or "" for text in lines]
+    if not texts[str(target)]:
+        raise DataError(f"cannot read {path} as a table with a row of names and a column per feature: it has no record")
+    gaps = [name for name in used if any(reading(text) is None for text in texts[name])]
     if gaps:
         raise DataError(f"{path} has missing values in {', '.join(gaps)}; leave out or impute these records first")
-    labels = _labels(used.pop(str(target)))
-    read = {name: _numbers(texts) for name, texts in used.items()}
-    words = [name for name, numbers in read.items() if numbers is None]
+    labels = as_labels(texts.pop(str(target)))
+    found = {name: read(lines) for name, lines in texts.items()}
+    words = [name for name, column in found.items() if column.texts]
     if words:
         drops = " ".join(f"--drop {name}" for name in words)
         raise DataError(
             f"{path} holds no numbers in {', '.join(words)}; encode these columns, or leave them out: {drops}"
         )
-    return Records(np.array(list(read.values()), np.float64).T, np.asarray(labels), tuple(read))
+    return Records(np.column_stack([column.numbers for column in found.values()]), labels, tuple(found))
 
 
-def _columns(path: Path) -> dict[str, list[str]]:
-    """The texts of a file by the names in its first row; rows without anything are passed over."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [[text.strip() for text in row] for row in csv.reader(file) if row]
-    except (OSError, UnicodeError, csv.Error):
-        rows = []
-    if len(rows) < 2 or len(set(rows[0])) < len(rows[0]) or any(len(row) != len(rows[0]) for row in rows):
-        raise DataError(f"cannot read {path} as a table with a row of names and a column per feature")
-    return {name: list(texts) for name, *texts in zip(*rows, strict=True)}
-
-
-def _check_named(path: Path, columns: Sequence[str] | dict[str, Any], target: str | None, drop: Sequence[str]) -> None:
+def _check_named(path: Path, columns: Sequence[str], target: str | None, drop: Sequence[str]) -> None:
     """Refuse a target, or a column to be left out, that is not there."""
     has = ", ".join(columns)
     if target is None or target not in columns:
@@ -70,22 +61,3 @@ def _check_named(path: Path, columns: Sequence[str] | dict[str, Any], target: st
         raise DataError(f"{path} has no column {', '.join(unknown)} to leave out with --drop; it has {has}")
     if target in drop:
         raise DataError(f"--drop leaves out {target!r}, which --target predicts: name another column in one of them")
-
-
-def _numbers(texts: Sequence[str]) -> list[float] | None:
-    """Texts as numbers; None where one is none."""
-    try:
-        numbers = [_TRUTHS[text.lower()] if text.lower() in _TRUTHS else float(text) for text in texts]
-    except ValueError:
-        return None
-    return numbers if all(map(math.isfinite, numbers)) else None
-
-
-def _labels(texts: list[str]) -> Sequence[int | float | str]:
-    """The target's values in the narrowest kind that fits all of them."""
-    if all(text.lower() in _TRUTHS for text in texts):
-        return [_TRUTHS[text.lower()] for text in texts]
-    try:
-        return [int(text) for text in texts]
-    except ValueError:
-        return _numbers(texts) or texts

@@ -187,9 +187,10 @@ def _measured(folder: RoundFolder, said: Mapping[str, Any], account: str) -> Mom
             require_hidden(folder.above.course)
             require_hidden_in(_account(folder, account), folder.above.course)
         if (admits := admits_of(folder.above.course)) and folder.place == 0:
-            admits(folder.above.course, *_pair(folder, found))
+            admits(folder.above.course, *_pair(folder, found), folder.plan.unreadable)
             found = _loaded(load)  # batches are read once
-        return exact_moments(folder.plan.schema, *_pair(folder, found), published=folder.plan.published)
+        plan = folder.plan
+        return exact_moments(plan.schema, *_pair(folder, found), published=plan.published, unreadable=plan.unreadable)
 
 
 def _loaded(load: Callable[[], Any]) -> Any:
@@ -204,7 +205,7 @@ def _loaded(load: Callable[[], Any]) -> Any:
 def _pair(folder: RoundFolder, found: Any) -> tuple[Any, Any]:
     """X and y of what ``load()`` returned; batches have no y."""
     if isinstance(found, RecordFile):
-        records = found.read(folder.plan.schema.feature_names)
+        records = found.read(folder.plan.schema.feature_names, unreadable=folder.plan.unreadable)
         return records.X, records.y
     return found if isinstance(found, tuple) and len(found) == 2 else (found, None)
 

@@ -64,8 +64,8 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
         require_hidden(folder.course)
     plan = folder.course.first
     names = plan.schema.feature_names
-    whole, summed = file.whole(names), file.read(names)
-    moments = exact_moments(plan.schema, summed.X, summed.y, published=plan.published)
+    whole, summed = (read(names, unreadable=plan.unreadable) for read in (file.whole, file.read))
+    moments = exact_moments(plan.schema, summed.X, summed.y, published=plan.published, unreadable=plan.unreadable)
     remarks = remarks_on(moments)  # beside its refusals all that is kept of the sums
     forget_moments(folder)  # of an earlier file of this name
     atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())

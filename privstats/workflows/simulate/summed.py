@@ -150,7 +150,7 @@ def measured(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
     moments: list[Moments] = []
     for shard in track("measuring", shards):
         if not isinstance(shard, Moments):
-            shard = exact_moments(plan.schema, *shard, published=plan.published)
+            shard = exact_moments(plan.schema, *shard, published=plan.published, unreadable=plan.unreadable)
         moments.append(shard)
     records = sum(each.records or 0 for each in moments)
     if records > plan.cohort.max_records:

@@ -202,3 +202,19 @@ def test_attack_a_file_of_records_that_is_none_is_one_sentence(kind: str, tmp_pa
         np.savez(path, **{**whole, {"no rows": "X", "no labels": "y"}[kind]: np.float64(1)})
     with pytest.raises(DataError, match="cannot read|must hold X with one row"):
         read_batch(path)
+
+
+@pytest.mark.parametrize("again", ["007", "7.0", "+7"])
+def test_an_id_that_is_written_in_another_way_is_no_new_record(inbox: RecordInbox, tmp_path: Path, again: str) -> None:
+    """A column of ids is of whole numbers until one of them holds a letter."""
+    inbox.home.mkdir()
+    X, y = np.ones((2, 4)) / 8, np.zeros(2, int)
+    for ids in (np.array([7, 8]), np.array(["9", "x7"])):
+        np.savez(tmp_path / "batch.npz", ids=ids, X=X, y=y)
+        inbox.bring(tmp_path / "batch.npz")
+    for ids in ([again, "10"], ["11", "011"]):
+        np.savez(tmp_path / "batch.npz", ids=np.array(ids), X=X, y=y)
+        with pytest.raises(DataError, match="brings 1 ids that are numbers written in another way"):
+            inbox.bring(tmp_path / "batch.npz")
+    np.savez(tmp_path / "batch.npz", ids=np.array(["70", "77", "x007"]), X=np.ones((3, 4)) / 8, y=np.zeros(3, int))
+    assert inbox.bring(tmp_path / "batch.npz").ids == ("70", "77", "x007")

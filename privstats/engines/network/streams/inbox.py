@@ -12,7 +12,7 @@ from pathlib import Path
 from privstats.course import Pending, RecordRegistry, Stream
 from privstats.course.record_registry import LONGEST_ID
 from privstats.dp import Privacy
-from privstats.engines.network.streams.records import Batch, picked, read_batch
+from privstats.engines.network.streams.records import Batch, picked, read_batch, written_apart
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write, write_new
 from privstats.moments import MomentsDelta, exact_moments, remarks_on
@@ -71,17 +71,23 @@ class RecordInbox:
         twice = earlier.intersection(batch.ids)
         if twice or len(set(batch.ids)) != len(batch.ids):
             raise DataError(f"{who} brings {len(twice) or 'some'} records a second time; a record enters once")
+        if apart := written_apart(earlier, batch.ids):
+            raise DataError(
+                f"{who} brings {apart} ids that are numbers written in another way, such as 007 for 7: a record with "
+                "two ids enters twice; write them as before"
+            )
         if not all(0 < len(record) <= LONGEST_ID for record in batch.ids):
             raise DataError(f"{who} has an id that is none: an id is a text of 1 to {LONGEST_ID} characters")
         self._check_leavers(who, batch, earlier.difference(*(each.leave for each in before)))
         self._check_price(who, len(earlier) + len(batch.ids))
         self._check_room(who, waiting + len(batch.ids) + len(batch.leave))
         if batch.ids:
-            exact_moments(self.stream.first.schema, batch.X, batch.y)
+            exact_moments(self.stream.first.schema, batch.X, batch.y, unreadable=self.stream.first.unreadable)
 
     def remarks(self, batch: Batch) -> tuple[str, ...]:
         """What the holder of a batch that enters should know of the clip, with exact shares."""
-        return remarks_on(exact_moments(self.stream.first.schema, batch.X, batch.y)) if batch.ids else ()
+        plan = self.stream.first
+        return remarks_on(exact_moments(plan.schema, batch.X, batch.y, unreadable=plan.unreadable)) if batch.ids else ()
 
     def _check_leavers(self, who: str, batch: Batch, inside: Collection[str]) -> None:
         """Checked here, because one that has left before would keep the registry from noting the others."""
@@ -202,9 +208,15 @@ class RecordInbox:
         moved = len(pending.entering) + len(pending.leaving)
         if moved > self.room:
             raise DataError(f"{moved} records are due at round {pending.node} and the plan has room for {self.room}")
-        batches, schema = self.batches(), self.stream.first.schema
+        batches, plan = self.batches(), self.stream.first
         parts = [picked(batches, ids) for ids in (pending.entering, pending.leaving)]
-        return registry.delta(pending, *(None if part is None else exact_moments(schema, *part) for part in parts))
+        return registry.delta(
+            pending,
+            *(
+                None if part is None else exact_moments(plan.schema, *part, unreadable=plan.unreadable)
+                for part in parts
+            ),
+        )
 
 
 def _noted(registry: RecordRegistry, batch: Batch) -> bool:

@@ -5,6 +5,7 @@ An ``.npz`` without pickled objects, read and selected here; ``inbox`` uses it.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 
-__all__ = ["Batch", "picked", "read_batch"]
+__all__ = ["Batch", "picked", "read_batch", "written_apart"]
 
 _MOST_BYTES = 1 << 34
+_WHOLE = re.compile(r"(?P<sign>[+-]?)0*(?P<digits>[0-9]+?)(?:\.0*)?", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,22 @@ def picked(batches: Mapping[int, Batch], ids: Collection[str]) -> tuple[NDArray[
     if not parts:
         return None
     return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+
+def written_apart(earlier: Collection[str], ids: Collection[str]) -> int:
+    """How many ids are an earlier one, or another of these, written in another way: ``7``, ``007`` and ``7.0``.
+
+    A table's column of ids is of numbers on one day and of texts on the next, if one of them holds a letter; a record
+    with two ids would enter twice.
+    """
+    known = {_plain(record): record for record in earlier}
+    return sum(known.setdefault(_plain(record), record) != record for record in ids)
+
+
+def _plain(record: str) -> str:
+    """A whole number in its shortest form, of any length; another text as it stands."""
+    number = _WHOLE.fullmatch(record.strip())
+    return record if number is None else ("-" if number["sign"] == "-" else "") + number["digits"]
 
 
 def _texts(path: Path, name: str, array: NDArray[Any]) -> tuple[str, ...]:

@@ -1,0 +1,150 @@
+"""Strategies for columns of tables as people have them: odd values, and the containers that hold them.
+
+A container gives all values of a column one type, so it turns some of them into others: a blank makes whole numbers
+floats, a word makes them texts. Whoever reads a column by its type lets one record change the reading of all others;
+``held`` shows it, for it gives the same values in every container there is.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privstats.testing.extra import strategies as st
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = ["CONTAINERS", "held", "table_values"]
+
+_MISSING = (None, float("nan"), "", " ", "NA", "n/a", "None")
+_NUMBERS = (0, 1, 2, 3, -1, 7.0, 40.5, 0.1, 0.30000000000000004, 1e300, -0.0, 2**53 + 1, float("inf"), 10**400)
+_TEXTS = (
+    "1",
+    "2",
+    "007",
+    "7.0",
+    "1e3",
+    " 1",
+    "+1",
+    "x",
+    "stage II",
+    "\u00e9",
+    "e\u0301",
+    "1_000",
+    "１",
+    "03/04/2020",
+    "inf",
+)
+_OTHERS = (
+    True,
+    False,
+    "True",
+    "FALSE",
+    b"1",
+    np.int8(2),
+    np.datetime64("2020-01-02"),
+    "2020-01-02 00:00",
+    datetime(9999, 12, 31, tzinfo=UTC),
+)
+
+
+def table_values(*among: Any) -> SearchStrategy[Any]:
+    """Values of one cell of a table: blanks, numbers, texts, truths, dates and what is none of them.
+
+    Args:
+        among: further values, drawn as often as all others together, such as those that a plan lists.
+    """
+    odd = st.sampled_from((*_MISSING, *_NUMBERS, *_TEXTS, *_OTHERS, (1, 2)))
+    return st.one_of(st.sampled_from(among), odd) if among else odd
+
+
+def held(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """The columns in every container there is, by its name; with pandas and pyarrow where they are installed."""
+    found = {}
+    for name, container in CONTAINERS.items():
+        table = container(columns)
+        if table is not None:
+            found[name] = table
+    return found
+
+
+def _objects(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    out = {}
+    for name, values in columns.items():
+        out[name] = np.empty(len(values), object)
+        out[name][:] = values
+    return out
+
+
+def _frame(change: Callable[[Any], Any]) -> Callable[[Mapping[str, Sequence[Any]]], Any]:
+    def made(columns: Mapping[str, Sequence[Any]]) -> Any:
+        if find_spec("pandas") is None:
+            return None
+        pandas: Any = import_module("pandas")
+        try:
+            return change(pandas.DataFrame({name: list(values) for name, values in columns.items()}))
+        except (ValueError, TypeError, OverflowError):  # this container cannot hold these values
+            return None
+
+    return made
+
+
+def _typed(kind: str, of: str = "iufbO") -> Callable[[Any], Any]:
+    """Every column of the frame in this type, where it has one of those types and this one admits its values."""
+
+    def change(frame: Any) -> Any:
+        for name in frame.columns:
+            if frame[name].dtype.kind not in of:
+                continue
+            try:
+                with np.errstate(invalid="ignore"):  # pandas looks at the outcome
+                    frame[name] = frame[name].astype(kind)
+            except (ValueError, TypeError, OverflowError):
+                continue
+        return frame
+
+    return change
+
+
+def _reread(frame: Any) -> Any:
+    """As ``read_csv`` gives it: the type of a column follows from all of its texts."""
+    pandas: Any = import_module("pandas")
+    text = frame.to_csv(index=False, lineterminator="\n")
+    return pandas.read_csv(io.StringIO(text), skip_blank_lines=False)
+
+
+def _arrow(columns: Mapping[str, Sequence[Any]]) -> Any:
+    if find_spec("pyarrow") is None:
+        return None
+    pyarrow: Any = import_module("pyarrow")
+    kinds = [{type(value) for value in values if value is not None} for values in columns.values()]
+    if not all(kind <= {int, float} or kind in ({str}, {bool}) for kind in kinds):  # an Arrow column has one type
+        return None
+    try:
+        return pyarrow.table({name: pyarrow.array(list(values), from_pandas=True) for name, values in columns.items()})
+    except (pyarrow.ArrowException, OverflowError):
+        return None
+
+
+CONTAINERS: Mapping[str, Callable[[Mapping[str, Sequence[Any]]], Any]] = {
+    "lists": lambda columns: {name: list(values) for name, values in columns.items()},
+    "arrays of objects": _objects,
+    "a frame": _frame(lambda frame: frame),
+    "a frame of objects": _frame(lambda frame: frame.astype(object)),
+    "nullable types": _frame(lambda frame: frame.convert_dtypes()),
+    "whole numbers with gaps": _frame(_typed("Int64", "iuf")),
+    "Arrow's whole numbers": _frame(_typed("int64[pyarrow]", "iuf")),
+    "categories": _frame(_typed("category")),
+    "floats": _frame(_typed("float64", "iufb")),
+    "texts": _frame(_typed("string")),
+    "a CSV file read by pandas": _frame(_reread),
+    "an Arrow table": _arrow,
+}
+"""By name, from columns of values to a table; None where it cannot hold them."""

@@ -1,0 +1,232 @@
+"""What one value of a table says: a number, a text, or nothing. It follows from that value alone.
+
+A container gives all values of a column one type, so the type of one value follows from the others: a blank makes whole
+numbers floats, a word makes numbers texts. Under a promise that is a leak, for one record then moves the cell of every
+other one. So nothing here asks a column for its type but to be fast, and every type is read as if value by value:
+``tests/transforms/test_reading.py`` holds containers against each other. Count tables, labels, features, files and ids
+of records are read here and nowhere else. What a category, a bin or a class is, the schema says.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MISSING", "Column", "Listed", "Reading", "alike", "read", "reading", "same"]
+
+Reading: TypeAlias = float | str | None
+"""A finite number, a text, or None where nothing is given."""
+
+_INFINITE = frozenset(sign + word for sign in ("", "+", "-") for word in ("inf", "infinity"))
+_NAMED = ("#n/a", "#n/a n/a", "#na", "-1.#ind", "-1.#qnan", "-nan", "1.#ind", "1.#qnan", "<na>", "n/a", "na", "nan")
+MISSING = frozenset(("", *_NAMED, "nat", "none", "null")) | _INFINITE
+"""Texts that say that nothing is given, in any case: those that readers of tables know, and infinities."""
+
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}.*)?")
+_TRUTHS = {"true": 1.0, "false": 0.0}
+_NEAR = 2.0**-45  # numbers of the same 15 digits are nearer than this part of themselves
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The readings of some values.
+
+    Attributes:
+        numbers: float64 ``(n,)``; NaN where a value is no number.
+        texts: by place, the values that are texts.
+    """
+
+    numbers: NDArray[np.float64]
+    texts: dict[int, str]
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Where nothing is given, ``(n,)``."""
+        gone = np.isnan(self.numbers)
+        gone[list(self.texts)] = False
+        return gone
+
+
+def reading(value: Any) -> Reading:
+    """One value as a number, a text, or None where nothing is given.
+
+    - None, NaN, pandas' NA and NaT, infinities, and the texts :data:`MISSING` are nothing.
+    - Numbers of any type are float64 first; truths are 1 and 0.
+    - A text is normalised (NFC) and stripped. If it is a plain decimal, it is that number (``007``, ``7.0`` and ``7e0``
+      are one value); ``true`` and ``false`` in any case are 1 and 0; an ISO date is written in one way.
+    - Dates are their ISO text, in UTC; anything else is its text.
+
+    Example:
+        >>> from privstats.transforms.reading import reading
+        >>> [reading(value) for value in ("007", 7, 7.0, " True", "n/a", None, "stage II", np.datetime64("2020-01-02"))]
+        [7.0, 7.0, 7.0, 1.0, None, None, 'stage II', '2020-01-02']
+    """
+    match value:
+        case str():
+            return _of_text(str.__str__(value))
+        case bytes():
+            return _of_text(value.decode("utf-8", "replace"))
+        case None:
+            return None
+        case np.datetime64() | np.timedelta64():  # before numbers, for numpy takes a span for an integer
+            return None if np.isnat(value) else _of_time(value.astype(f"{value.dtype.str[1:3]}[us]").item())
+        case bool() | int() | float() | np.bool_() | Decimal() | Real():
+            return _of_number(value)
+        case date() | timedelta():
+            return None if _is_nothing(value) else _of_time(value)
+        case complex() | np.complexfloating() if value.imag == 0:
+            return _of_number(value.real)
+    return None if _is_nothing(value) else _of_text(str(value))
+
+
+def read(values: Any) -> Column:
+    """The reading of every value, as if each stood alone.
+
+    Args:
+        values: ``(n,)``, of any type: an array, or a list.
+    """
+    array = values if isinstance(values, np.ndarray) else None
+    if array is not None and array.dtype.kind in "biuf":
+        with np.errstate(over="ignore"):
+            numbers = array.astype(np.float64)
+        return Column(np.where(np.isfinite(numbers), numbers, np.nan), {})
+    plain = values if array is None else list(array) if array.dtype.kind in "mM" else array.tolist()
+    known: dict[Any, Reading] = {}
+    numbers, texts = np.full(len(plain), np.nan), {}
+    for place, value in enumerate(plain):
+        try:
+            found = known[value]
+        except KeyError:
+            found = known[value] = reading(value)
+        except TypeError:  # what cannot be a key
+            found = reading(value)
+        if isinstance(found, str):
+            texts[place] = found
+        elif found is not None:
+            numbers[place] = found
+    return Column(numbers, texts)
+
+
+def same(value: float) -> float:
+    """The number that a value counts as: itself at 15 digits, which every float64 keeps through a text.
+
+    Example:
+        >>> from privstats.transforms.reading import same
+        >>> same(0.1 + 0.2) == same(0.3)
+        True
+    """
+    return float(f"{value:.15g}")
+
+
+def alike(numbers: NDArray[np.float64], marks: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """The numbers, each replaced by the mark that it is the same as at 15 digits, where there is one.
+
+    Comparing what is returned with ``marks`` is comparing both at 15 digits; few numbers need the digits.
+
+    Args:
+        numbers: ``(n,)``; NaN stays.
+        marks: at least one, increasing, no two of them the same at 15 digits.
+    """
+    edges, out = np.asarray(marks, np.float64), numbers.copy()
+    place = np.searchsorted(edges, numbers)
+    for near in (edges[np.maximum(place - 1, 0)], edges[np.minimum(place, len(edges) - 1)]):
+        close = np.flatnonzero((np.abs(numbers - near) <= _NEAR * np.abs(near)) & (numbers != near))
+        for at in close.tolist():
+            if same(float(numbers[at])) == same(float(near[at])):
+                out[at] = near[at]
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Public values, as the values of records are compared with them: read alike, numbers at 15 digits.
+
+    Attributes:
+        numbers: those that are numbers, increasing.
+        places: of each of them, its place among all.
+        texts: the others' places.
+    """
+
+    numbers: NDArray[np.float64]
+    places: NDArray[np.intp]
+    texts: Mapping[str, int]
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> Listed:
+        """The listed values, no two of which are read alike, and none as missing."""
+        found = [reading(value) for value in values]
+        numbers = sorted((value, place) for place, value in enumerate(found) if isinstance(value, float))
+        texts = {value: place for place, value in enumerate(found) if isinstance(value, str)}
+        return cls(np.array([n for n, _ in numbers], np.float64), np.array([p for _, p in numbers], np.intp), texts)
+
+    def places_of(self, column: Column) -> NDArray[np.intp]:
+        """The place of each value among the listed ones, ``(n,)``; -1 where it is none of them."""
+        out = np.full(len(column.numbers), -1, np.intp)
+        if len(self.numbers):
+            numbers = alike(column.numbers, self.numbers)
+            near = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+            np.copyto(out, self.places[near], where=self.numbers[near] == numbers)
+        for place, text in column.texts.items():
+            out[place] = self.texts.get(text, -1)
+        return out
+
+
+def _of_number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond every float
+        return None
+    return number + 0.0 if math.isfinite(number) else None  # -0 is 0
+
+
+def _of_text(text: str) -> Reading:
+    text = unicodedata.normalize("NFC", text).strip()
+    if _DECIMAL.fullmatch(text):
+        return _of_number(text)
+    small = text.lower()
+    if small in MISSING:
+        return None
+    if small in _TRUTHS:
+        return _TRUTHS[small]
+    if _ISO.fullmatch(text):
+        try:
+            return _of_time(datetime.fromisoformat(text))
+        except ValueError:  # the 31st of April is a text
+            return text
+    return text
+
+
+def _of_time(value: Any) -> str:
+    """A date, a time or a span in one form; numpy gives an integer where it is beyond the year 9999."""
+    if isinstance(value, timedelta):
+        return f"{value // timedelta(microseconds=1)} us"
+    if not isinstance(value, datetime):
+        return value.isoformat() if isinstance(value, date) else f"{value} us"
+    if value.tzinfo is not None:
+        try:
+            value = value.astimezone(UTC)
+        except OverflowError:
+            return str(value.isoformat())
+    at = datetime(value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond)
+    return at.date().isoformat() if at.time() == time() else at.isoformat()
+
+
+def _is_nothing(value: Any) -> bool:
+    """Whether a value differs from itself, as NaT does, or cannot be compared, as pandas' NA."""
+    try:
+        return bool(value != value)
+    except TypeError:
+        return True
+    except ValueError:  # an array is something
+        return False

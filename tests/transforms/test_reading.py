@@ -1,0 +1,117 @@
+"""What a value says follows from that value alone: no container, no type and no other value changes its reading."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privstats as ps
+from privstats.errors import SchemaError
+from privstats.testing import held, table_values
+from privstats.transforms.reading import MISSING, Listed, alike, read, reading, same
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ((7, 7.0, "7", "007", " 7.0", "+7", "7e0", "7.", np.int8(7), np.float16(7), Decimal(7), b"7", 7 + 0j), 7.0),
+        ((True, np.True_, "True", "TRUE", " true", 1, "1"), 1.0),
+        ((False, "false", 0, -0.0, "-0", "0.0", Fraction(0)), 0.0),
+        ((None, math.nan, np.nan, "", "  ", "NA", "n/a", "None", "NULL", "nan", "NaT", "-inf", "Infinity"), None),
+        ((math.inf, -math.inf, "1e999", 10**400, np.datetime64("NaT"), np.timedelta64("NaT"), Decimal("NaN")), None),
+        (("stage II", " stage II ", b"stage II", np.str_("stage II")), "stage II"),
+        (("\u00e9", "e\u0301"), "\u00e9"),
+        (("1_000",), "1_000"),
+        (("１",), "１"),
+        (("03/04/2020",), "03/04/2020"),
+        (
+            (date(2020, 1, 2), datetime(2020, 1, 2), np.datetime64("2020-01-02T00", "ns"), "2020-01-02 00:00"),
+            "2020-01-02",
+        ),
+        (("2020-01-02T03:00+02:00", datetime(2020, 1, 2, 1)), "2020-01-02T01:00:00"),
+        (("2020-02-30",), "2020-02-30"),
+        ((np.timedelta64(1, "D"), np.timedelta64(86400, "s"), timedelta(days=1)), "86400000000 us"),
+        ((1 + 2j,), "(1+2j)"),
+    ],
+)
+def test_values_that_say_the_same_are_read_alike(values, said):
+    assert [reading(value) for value in values] == [said] * len(values)
+    assert not math.copysign(1, reading(-0.0) or 0.0) < 0
+
+
+def test_what_pandas_says_of_gaps_and_times_is_read():
+    pandas = pytest.importorskip("pandas")
+    stamp = pandas.Timestamp("2020-01-01", tz="Europe/Berlin")
+    assert [reading(value) for value in (pandas.NA, pandas.NaT, stamp)] == [None, None, "2019-12-31T23:00:00"]
+    assert reading(pandas.Interval(0, 10)) == "(0, 10]"
+    na_values = pandas._libs.parsers.STR_NA_VALUES  # what read_csv makes NaN, so what a text of it must say
+    assert {text.lower() for text in na_values} <= MISSING
+
+
+@given(table_values())
+def test_a_reading_reads_as_itself(value):
+    once = reading(value)
+    assert reading(once) == once
+
+
+@given(st.lists(table_values(), min_size=1, max_size=8))
+def test_every_container_gives_the_reading_of_each_value(values):
+    plain = [value for value in values if not isinstance(value, bytes | tuple)]  # files write them in their own way
+    expected = [reading(value) for value in plain]
+    for name, table in held({"v": plain}).items():
+        column = read(table["v"] if isinstance(table["v"], list) else np.asarray(table["v"]))
+        found = [column.texts.get(place, column.numbers[place]) for place in range(len(plain))]
+        given = [None if isinstance(value, float) and math.isnan(value) else value for value in found]
+        assert given == expected, name
+
+
+@given(st.lists(table_values(), max_size=6), st.lists(table_values(), max_size=6))
+def test_a_value_is_read_alike_whoever_stands_beside_it(left, right):
+    both, one = read([*left, *right]), read(left)
+    np.testing.assert_array_equal(both.numbers[: len(left)], one.numbers)
+    assert {place: text for place, text in both.texts.items() if place < len(left)} == one.texts
+
+
+@given(
+    st.lists(st.one_of(st.sampled_from([0.1 + 0.2, 0.3, 40.5, 1 / 3, 1e15 + 0.3]), st.floats(-50, 50)), max_size=20),
+    st.lists(st.sampled_from([0.1, 0.3, 1 / 3, 2.0, 40.5, 1e15]), min_size=1, unique=True).map(sorted),
+)
+def test_numbers_are_compared_with_marks_at_15_digits(numbers, marks):
+    array = np.array(numbers, np.float64)
+    for side in ("left", "right"):
+        found = np.searchsorted(marks, alike(array, marks), side=side)
+        assert found.tolist() == np.searchsorted([*map(same, marks)], [*map(same, numbers)], side=side).tolist()
+    places = Listed.of(tuple(marks)).places_of(read(array))
+    assert places.tolist() == [
+        [*map(same, marks)].index(same(v)) if same(v) in map(same, marks) else -1 for v in numbers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (("f", "None"), "values of v holds 'None', which is read as a missing value"),
+        (("7", "007"), "'7' and '007', which are read as one value"),
+        (("True", "1"), "'True' and '1', which are read as one value"),
+        (("\u00e9", "e\u0301"), "which are read as one value"),
+        ((1, 2**53 + 1), r"from 2\*\*53 on numbers run together"),
+    ],
+)
+def test_listed_values_that_no_record_could_be_told_by_are_refused(values, words):
+    with pytest.raises(SchemaError, match=words):
+        ps.Categories("v", values)
+    if isinstance(values[0], str):
+        with pytest.raises(SchemaError, match=words.replace("values of v", "class_names")):
+            ps.ClassSchema(2, 2, "NA", 1.0, class_names=values)
+
+
+def test_edges_that_no_value_could_lie_between_are_refused():
+    with pytest.raises(SchemaError, match="must increase, in 15 digits"):
+        ps.Bins("v", (0.0, 0.3, 0.1 + 0.2, 1.0))
