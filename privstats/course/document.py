@@ -9,10 +9,10 @@ plan.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
+from tomllib import TOMLDecodeError
 from typing import Any, Protocol
 
 import tomli_w
@@ -23,6 +23,7 @@ from privstats.course.promise import Promise
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
+from privstats.files.toml import toml_tables
 from privstats.plan import Plan
 from privstats.plan.document import read_text
 
@@ -178,8 +179,8 @@ def _plan_field(cls: type[Any]) -> str:
 def _tables(text: str) -> tuple[int, dict[str, Any], Promise | None]:
     """The file's version, the course's table, and the promise as a whole."""
     try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        document = toml_tables(text)
+    except TOMLDecodeError as error:
         raise PlanError(f"the course is not valid TOML: {error}") from None
     version, tables = document.get("version"), set(document) - {"version"}
     known = _TABLES.get(version, set()) if type(version) is int else set()

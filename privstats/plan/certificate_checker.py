@@ -3,15 +3,18 @@
     python certificate_checker.py plan.toml plan.certificate.json
 
 It shares no code with privstats and takes no number from it: sensitivities, worst cases, noise and delta are computed
-anew, as rationals. Exit code 0: the certificate holds; 1: refused, by name. docs/certificate.md says what that proves.
+anew, as rationals. What a bound reads stands in the certificate's tables, key by key: there is no default for it.
+Exit code 0: the certificate holds; 1: refused, by name. docs/certificate.md says what that proves.
 """
 
 import hashlib
 import json
 import math
+import re
 import sys
 import tomllib
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -22,27 +25,73 @@ __all__ = ["SLACK", "Refused", "check", "main"]
 ONE, COUNT, ZERO, TIGHT, MOST_BYTES = 1 << 640, 4096, Fraction(0), Fraction(1, 10**9), 1 << 23
 SLACK = Fraction(1, 10**20)  # of the logarithm of any probability, where noise is a sum of discrete Gaussians
 PI = Fraction(31415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679)
-CLAIMS = "version plan_digest plan model unit adjacency epsilon delta honest_shares statistics joint delta_at_epsilon"
+CLAIMS = "plan_digest plan model unit adjacency epsilon delta honest_shares statistics joint delta_at_epsilon"
 # fmt: off
-USUAL: Table = {  # what a plan means that leaves a key out
-    "grid_bits": 12, "nonnegative": False, "transform": [], "folds": 1, "targets": 1, "pulls": [0], "groups": 1,
-    "merge": {}, "target_scale": 1, "family": "logistic", "clip_norm": 1, "reference": False, "colluders": 0,
-    "min_count": 0, "panel": [], "graph": "auto", "spare_bits": 0, "protocol": "interactive", "aggregation": {},
-    "sparsity": 3, "keep_inputs": False, "bandwidth": 1, "other": False, "missing": False, "closed": "left"}
-SHARES: dict[str, Table] = {  # percent, where a plan names none; letters that are not here divide the rest
-    "classes": {"N": 2, "A": 85}, "ridge": {"G": 50, "h": 48, "q": 2}, "sites": {"N": 2}, "poisson": {"g": 70, "H": 30},
-    "within": {"N": 2, "L": 5, "A": 80}, "gradients": {"g": 99, "k": 1}, "gaussians": {"N": 2, "x": 48},
-    "logistic": {"g": Fraction("59.1"), "H": Fraction("40.9")}}
-MATRICES = "BSGHQLMV"  # of all tasks the letters of symmetric matrices, whose diagonal has sqrt(2) times the noise
-VECTORS = {"ridge": "xb", "score": "xra", "gradients": "xrk", "counts": "", "calibration": "v"}
-PARTIES = ("party-softmax", "party-update")  # with the vector a, one class of a direction
+VECTORS = " features grid_bits=12 transform=[] feature_names?"
+SIGNED = f"{VECTORS} nonnegative=false"
+ROUND = f" expected_records course_mu clip_norm=1{SIGNED} class_names?"
+PARTY = f"classes clip_norm=1 class_names?{SIGNED}"
+SCHEMAS = {  # the keys of a kind's table beside its task
+    "classes": f"classes statistics clip_norm class_names?{SIGNED}", "mean": f"clip_norm{SIGNED}",
+    "ridge": f"targets=1 clip_norm target_bound folds=1{SIGNED}", "counts": "variables tables transform=[]",
+    "sites": f"clip_norm pulls=[0] groups=1 target_scale=1{VECTORS}",
+    "score": f'clip_norm family="logistic" target_bound? rate?{SIGNED}',
+    "gradients": f"classes? residual_norm target_bound? module?{ROUND}", "calibration": f"classes{ROUND}",
+    "within": f"classes clip_norm pull n_max class_names?{SIGNED}", "party-softmax": PARTY, "party-update": PARTY,
+    "gaussians": f"clip_norm shrinkage rounds reference=false among?{SIGNED}"}
+KEYS = {  # of the other tables; "k?" may be missing, and "k?=v" is where it is v
+    "plan": "version schema cohort privacy aggregation={} published? validity?",
+    "cohort": "clients min_survivors max_records colluders=0", "validity": "level most_records",
+    "privacy": "model unit adjacency epsilon delta shares? max_records_per_client? client_clip?",
+    "aggregation": 'min_count=0 graph="auto" merge?={} protocol?="interactive" panel?=[] spare_bits?=0',
+    "published": 'sha256 after?=""', "values": "name values other?=false missing?=false",
+    "edges": 'name edges closed?="left" missing?=false'}
+PROJECTED = "seed inputs features"
+SECTIONS = ["cohort", "privacy", "aggregation", "published", "validity"]
+STEPS = {  # public maps of one row; transport is fitted on a client's own
+    "gaussian-projection": PROJECTED, "orthogonal-projection": PROJECTED, "centre": "centre",
+    "random-relu": f"{PROJECTED} keep_inputs=false", "random-fourier": f"{PROJECTED} bandwidth=1",
+    "sparse-projection": f"{PROJECTED} sparsity=3", "scale": "per", "centre-rows": "", "unit-norm": "",
+    "constant-feature": "value", "transport": "features reference strength"}
+MOST, TINY = 1 << 53, Fraction("1e-30")
+WHOLE = {  # whole numbers, from and to
+    "version": (1, 1), "features": (2, MOST), "classes": (2, MOST), "targets": (1, MOST), "folds": (1, 64),
+    "grid_bits": (2, 20), "groups": (1, 64), "rounds": (1, 3), "n_max": (1, MOST), "expected_records": (1, MOST),
+    "clients": (2, MOST), "min_survivors": (1, MOST), "max_records": (1, MOST), "colluders": (0, MOST),
+    "max_records_per_client": (1, MOST), "min_count": (0, MOST), "spare_bits": (1, 32), "most_records": (1, MOST)}
+REAL: Table = {
+    **dict.fromkeys(["clip_norm", "target_bound", "target_scale"], (TINY, 1 / TINY)), "pull": (TINY, 10**9),
+    **dict.fromkeys(["residual_norm", "course_mu", "rate"], (TINY, 1 / TINY)),
+    "epsilon": (Fraction("0.001"), 100), "delta": (Fraction("1e-15"), Fraction("0.1")),
+    "shrinkage": (0, 1), "client_clip": (1, MOST)}
+WORDS = {"model": "central distributed local panel", "unit": "record client", "adjacency": "add-remove replace-one",
+         "family": "logistic poisson", "graph": "auto complete robust sparse", "protocol": "split", "closed": "right",
+         "level": "moments norm"}
+KIND: dict[type, str] = {
+    bool: "nonnegative reference other missing", str: "statistics module name sha256 after",
+    dict: "schema cohort privacy aggregation published validity merge shares",
+    list: "transform variables tables pulls values edges class_names feature_names among panel"}
+READ = ("logistic", "poisson", "gradients", "calibration", "party-update", "rounds")  # read what the plan publishes
+# What is sent: its letters, the matrices of them, which are symmetric and have sqrt(2) times the noise on the diagonal,
+# and what a letter spends in percent where a plan names no shares; letters without a number divide the rest.
+SENT: dict[str, tuple[str, str, Table]] = {
+    "classes": ("NABSD", "BS", {"N": 2, "A": 85}), "ridge": ("Ghq", "G", {"G": 50, "h": 48, "q": 2}),
+    "counts": ("T", "", {}), "sites": ("NQ", "Q", {"N": 2}), "mean": ("x", "", {}), "calibration": ("t", "", {}),
+    "within": ("NLAB", "LB", {"N": 2, "L": 5, "A": 80}), "gradients": ("gk", "", {"g": 99, "k": 1}),
+    "gaussians": ("NxV", "V", {"N": 2, "x": 48}), "rounds": ("NM", "M", {"N": 2}),
+    "poisson": ("gH", "H", {"g": 70, "H": 30}),
+    "logistic": ("gH", "H", {"g": Fraction("59.1"), "H": Fraction("40.9")}),
+    "party-softmax": ("P", "", {}), "party-update": ("P", "", {})}
 PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell or of all; "=": of equal places only
     "classes": {"N": ("cell",), "A": ("cell", "x"), "B": ("", "x", "x"), "S": ("cell", "x", "x"), "D": ("=", "x", "x")},
     "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
     "score": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
-    **{task: {"P": ("", "a")} for task in PARTIES}, "mean": {"x": ("", "x")}}
-UNGRIDDED = ("counts", "sites")  # of all other tasks the tables of a certificate name grid_bits
-LETTERS = {**{task: "".join(rows) for task, rows in PRODUCTS.items()}, "counts": "T", "sites": "NQ", "within": "NLAB"}
+    "party-softmax": {"P": ("", "a")}, "party-update": {"P": ("", "a")}, "mean": {"x": ("", "x")}, "gaussians": {}}
+HELD: dict[str, tuple[str, Any]] = {  # vectors of a record and what counts its cells; of a party one class is a
+    "classes": ("x", "classes"), "ridge": ("xb", "folds"), "within": ("x", "classes"), "sites": ("x", 2),
+    "mean": ("x", 2), "score": ("xra", 2), "gradients": ("xrk", 2), "calibration": ("v", 2),
+    "party-softmax": ("a", 2), "party-update": ("a", 2)}
+OF_RECORDS = ["classes", "ridge", "counts", "sites", "within", "mean", "score", "gradients", "calibration"]
 # fmt: on
 
 
@@ -60,12 +109,24 @@ def _number(text: str) -> Fraction:
     return Fraction(repr(float(text)))
 
 
+def _whole(text: str) -> int:
+    require(len(text) <= 20, "form", "a whole number has too many digits")
+    return int(text)
+
+
 def _json(text: str) -> Any:
     def table(pairs: list[tuple[str, Any]]) -> Table:
         require(len(dict(pairs)) == len(pairs), "form", "a key stands twice")
         return dict(pairs)
 
-    return json.loads(text, object_pairs_hook=table, parse_float=_number, parse_int=_number, parse_constant=_number)
+    return json.loads(text, object_pairs_hook=table, parse_float=_number, parse_int=_whole, parse_constant=_number)
+
+
+def _toml(text: str) -> Table:
+    part = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+    long = re.search(rf"(?m)(?:^|[\[{{,])[ \t]*+(?:{part}\.[ \t]*+){{16}}", text)  # n parts make n^2 texts
+    require(not long, "form", "a key has too many parts")
+    return tomllib.loads(text.removeprefix("\ufeff"), parse_float=_number)
 
 
 def _rational(text: str) -> Fraction:
@@ -119,44 +180,112 @@ def delta_of(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
     return (near[0] - Fraction(grown[1] * far[1], ONE)) / ONE, (near[1] - Fraction(grown[0] * far[0], ONE)) / ONE
 
 
-def bound(schema: Table, weights: dict[str, Fraction], adjacency: str, held: Any = 0) -> Fraction:
+def bound(schema: Table, weights: Mapping[str, Fraction], adjacency: str, held: int) -> Fraction:
     """The most that sum_s weight_s |v_s - v'_s|^2 can be, in squared wire steps: docs/sensitivity.md in rationals.
 
     ``held``: the unit is a client of at most so many records whose sums are not sums over records (sites).
     """
-    swap, w, R = adjacency == "replace-one", defaultdict(Fraction, weights), Fraction(2 ** schema.get("grid_bits", 0))
-    task, square, count = schema["task"], R**2, COUNT**2 * w["N"] * (held or 1) ** 2
-    if task in ("sites", "within"):
-        return (0 if swap and task == "sites" else 1 + swap) * count + _divided(schema, w, square, swap, held)
-    if task == "counts":
-        return (1 + swap) * len(schema["tables"]) * COUNT**2 * w["T"]
-    first, second = (w["A"] + w["x"] + w["k"]) * square, sum(w[s] for s in "BSDVM") * square**2
-    (G, h, q, g, H), left = (w[s] * square**2 for s in "GhqgH"), R - R // (schema.get("classes") or 1)
-    if task == "score" and schema["family"] == "logistic":
-        return _logistic(g, H) * (1 + swap) + 2 * g * swap
-    add = count + first + second + G + h + q + g + H + max(square, 2 * left**2) * w["t"] + square * w["P"]
-    if not swap or task in ("gradients", "calibration", *PARTIES):
-        return 4 * g + first + ((R + left) ** 2 + left**2) * w["t"] + 4 * square * w["P"] if swap else add
-    if task == "score":
-        return max(4 * g + H, 2 * g + 2 * H + g**2 / (2 * H) if g <= 2 * H and H else ZERO)
-    if task == "ridge":
-        return max(2 * add if schema["folds"] > 1 else ZERO, _exchanged(G, h, q))
+    swap, row = {"add-remove": False, "replace-one": True}[adjacency], _row(schema)
+    w = {**dict.fromkeys(SENT[row][0], ZERO), **weights}  # letters that are not named are not released
+    require(set(w) == {*SENT[row][0]}, "form", f"no bound of these letters of {row} is known")
+    return Fraction(BOUNDS[row](schema, w, swap, held))
+
+
+def _row(schema: Table) -> str:
+    """The name of the rows of a schema: its task, or what divides the kinds of one task."""
+    match schema["task"]:
+        case "score":
+            return str(schema["family"])
+        case "gaussians":
+            return "rounds" if schema["reference"] else "gaussians"
+        case task:
+            return str(task)
+
+
+def _classes(schema: Table, w: Table, swap: bool, _: int) -> Any:
+    square = Fraction(4 ** schema["grid_bits"])
+    first, second = w["A"] * square, (w["B"] + w["S"] + w["D"]) * square**2
+    add = COUNT**2 * w["N"] + first + second
     opposed = (first + 2 * second) ** 2 / (2 * second) if first < 2 * second else 4 * first
-    return 2 * add if schema["nonnegative"] else max(2 * add, opposed)
+    return (2 * add if schema["nonnegative"] else max(2 * add, opposed)) if swap else add
 
 
-def _divided(schema: Table, w: dict[str, Fraction], square: Fraction, swap: bool, held: Any) -> Fraction:
+def _ridge(schema: Table, w: Table, swap: bool, _: int) -> Any:
+    G, h, q = (w[s] * 16 ** schema["grid_bits"] for s in "Ghq")
+    other = 2 * (G + h + q) if schema["folds"] > 1 else ZERO
+    return max(other, _exchanged(G, h, q)) if swap else G + h + q
+
+
+def _counts(schema: Table, w: Table, swap: bool, _: int) -> Any:
+    return (1 + swap) * len(schema["tables"]) * COUNT**2 * w["T"]
+
+
+def _sites(schema: Table, w: Table, swap: bool, held: int) -> Any:
+    """Of a party of any size, or of a client: its matrix is no longer than its records, and cut toward zero."""
+    moved, times = (held or 4) * Fraction(4 ** schema["grid_bits"]), 1 + swap
+    cut = 0 if held and not swap else times * schema["features"]
+    far = root(2 * moved**2)[1] if swap else moved
+    return (0 if swap else 1) * COUNT**2 * w["N"] * (held or 1) ** 2 + w["Q"] * (far + cut) ** 2
+
+
+def _within(schema: Table, w: Table, swap: bool, _: int) -> Any:
     """Sums from which a party's own mean is taken, cut to whole steps."""
-    d, times = schema["features"], 1 + swap
-    if schema["task"] == "sites":
-        moved = (held or 4) * square
-        cut = 0 if held and not swap else times * d
-        return Fraction(len(schema["pulls"]) * w["Q"] * ((root(2 * moved**2)[1] if swap else moved) + cut) ** 2)
-    t = schema["n_max"] / (schema["n_max"] + Fraction(float(schema["pull"])))
+    square, d, times = Fraction(4 ** schema["grid_bits"]), schema["features"], 1 + swap
+    t = schema["n_max"] / (schema["n_max"] + _float(schema["pull"]))
     far = {"L": root(COUNT**2 * (1 + 3 * t * t))[1], "A": root(square * (1 + 2 * t + 5 * t * t))[1]}
     far["B"] = square * (1 + 3 * t)
     steps = {"L": schema["classes"], "A": root(Fraction(schema["classes"] * d))[1], "B": d}
-    return sum((w[s] * (times * far[s] + steps[s]) ** 2 for s in far), ZERO)
+    return times * COUNT**2 * w["N"] + sum((w[s] * (times * far[s] + steps[s]) ** 2 for s in far), ZERO)
+
+
+def _float(number: Any) -> Fraction:
+    """What a machine computes with where a plan says a decimal."""
+    return Fraction(float(number))
+
+
+def _score(schema: Table, w: Table, swap: bool, _: int) -> Any:
+    g, H = (w[s] * 16 ** schema["grid_bits"] for s in "gH")
+    return _logistic(g, H) * (1 + swap) + 2 * g * swap
+
+
+def _poisson(schema: Table, w: Table, swap: bool, _: int) -> Any:
+    g, H = (w[s] * 16 ** schema["grid_bits"] for s in "gH")
+    between = 2 * g + 2 * H + g**2 / (2 * H) if g <= 2 * H and H else ZERO
+    return max(4 * g + H, between) if swap else g + H
+
+
+def _gradients(schema: Table, w: Table, swap: bool, _: int) -> Any:
+    square = 4 ** schema["grid_bits"]
+    return w["g"] * square**2 * (4 if swap else 1) + w["k"] * square
+
+
+def _gaussians(schema: Table, w: Table, swap: bool, _: int) -> Any:
+    require(not swap, "unit", "no sensitivity is proved for it")
+    power = {"N": Fraction(COUNT**2), "x": 4 ** schema["grid_bits"]}
+    return sum((w[s] * (power[s] if s in power else 16 ** schema["grid_bits"]) for s in w), ZERO)
+
+
+def _calibration(schema: Table, w: Table, swap: bool, _: int) -> Any:
+    R = 2 ** schema["grid_bits"]
+    left = R - R // schema["classes"]
+    return w["t"] * ((R + left) ** 2 + left**2 if swap else max(R**2, 2 * left**2))
+
+
+def _mean(schema: Table, w: Table, swap: bool, _: int) -> Any:
+    return w["x"] * 4 ** schema["grid_bits"] * ((2 if schema["nonnegative"] else 4) if swap else 1)
+
+
+def _party(schema: Table, w: Table, swap: bool, _: int) -> Any:
+    return w["P"] * 4 ** schema["grid_bits"] * (4 if swap else 1)
+
+
+# fmt: off
+BOUNDS: dict[str, Callable[[Table, Table, bool, int], Any]] = {
+    "classes": _classes, "ridge": _ridge, "counts": _counts, "sites": _sites, "within": _within, "mean": _mean,
+    "logistic": _score, "poisson": _poisson, "gradients": _gradients, "calibration": _calibration,
+    "gaussians": _gaussians, "rounds": _gaussians, "party-softmax": _party, "party-update": _party,
+}
+# fmt: on
 
 
 def _logistic(score: Fraction, information: Fraction) -> Fraction:
@@ -176,130 +305,242 @@ def _exchanged(g: Fraction, h: Fraction, q: Fraction) -> Fraction:
     return max(found)
 
 
-def _sums(schema: Table, records: list[Table]) -> dict[str, dict[Any, Any]]:
+def _sums(schema: Table, records: list[Table]) -> dict[str, Counter[Any]]:
     """What a data set is summed to, in wire steps: whole numbers by letter and place."""
-    out: dict[str, dict[Any, Any]] = defaultdict(lambda: defaultdict(int))
-    for record in records:
-        for place, table in enumerate(schema.get("tables", ())):
-            out["T"][place, *(record["values"][name] for name in table)] += COUNT * record["times"]
-        for letter, (cell, *names) in PRODUCTS.get(schema["task"], {}).items():
-            for each in product(*(record[name] for name in names)):
-                if cell != "=" or each[0][0] == each[1][0]:
-                    key = (record["cell"] if cell else 0, *(index for index, _ in each if letter != "q"))
-                    out[letter][key] += record["times"] * (math.prod(v for _, v in each) if names else COUNT)
-    for party in {"sites": {record["cell"] for record in records}, "within": {None}}.get(schema["task"], set()):
-        _take(schema, [record for record in records if party in (None, record["cell"])], out)
+    out: dict[str, Counter[Any]] = {letter: Counter() for letter in SENT[_row(schema)][0]}
+    match schema["task"]:
+        case "counts":
+            for record, (place, table) in product(records, enumerate(schema["tables"])):
+                out["T"][place, *(record["values"][name] for name in table)] += COUNT * record["times"]
+        case "sites":
+            for party in {record["cell"] for record in records}:
+                _take(schema, [record for record in records if record["cell"] == party], out)
+        case "within":
+            _take(schema, records, out)
+        case task:
+            for record, letter in product(records, PRODUCTS[task]):
+                cell, *names = PRODUCTS[task][letter]
+                for each in product(*(record[name] for name in names)):
+                    if cell != "=" or each[0][0] == each[1][0]:
+                        key = (record["cell"] if cell else 0, *(index for index, _ in each if letter != "q"))
+                        out[letter][key] += record["times"] * (math.prod(v for _, v in each) if names else COUNT)
     return out
 
 
-def _take(schema: Table, records: list[Table], out: dict[str, dict[Any, Any]]) -> None:
+def _take(schema: Table, records: list[Table], out: dict[str, Counter[Any]]) -> None:
     """Add what one party sends: z z' summed, less s s' / (n + pull), cut toward zero entry by entry."""
     n, pooled = sum(record["times"] for record in records), schema["task"] == "sites"
-    total: dict[Any, Any] = defaultdict(int)
+    total: Counter[Any] = Counter()
     for record in records:
         out["N"][0 if pooled else record["cell"]] += COUNT * record["times"]
-        record["z"] = dict(record["x"]) if pooled else {("y", record["cell"]): 1, **dict(record["x"])}
+        record["z"] = Counter(dict(record["x"]) if pooled else {("y", record["cell"]): 1, **dict(record["x"])})
         for i, value in record["z"].items():
             total[i] += record["times"] * value
-    grows = Fraction(1) if pooled else Fraction(max(n, schema["n_max"])) / schema["n_max"]
-    for pull, i, j in product(schema["pulls"] if pooled else [schema["pull"]], total, total):
-        plain = sum(record["times"] * record["z"].get(i, 0) * record["z"].get(j, 0) for record in records)
+    pull = schema["pulls"][0] if pooled else schema["pull"]
+    held = n + _float(pull) * (1 if pooled else Fraction(max(n, schema["n_max"]), schema["n_max"]))
+    for i, j in product(total, total):
+        plain = sum(record["times"] * record["z"][i] * record["z"][j] for record in records)
         labels = isinstance(i, tuple) + isinstance(j, tuple)
         if labels != 1 or isinstance(i, tuple):  # A once
-            left = plain - total[i] * total[j] / (n + Fraction(float(pull)) * grows)
-            out["Q" if pooled else "BAL"[labels]][pull, i, j] += int(left * (COUNT if labels == 2 else 1))
+            left = plain - total[i] * total[j] / held
+            out["Q" if pooled else "BAL"[labels]][i, j] += int(left * (COUNT if labels == 2 else 1))
+
+
+def _cells(variables: list[Table]) -> dict[str, int]:
+    """In how many cells each variable of count tables can lie."""
+    several = ((v, len(v["values"]) if "values" in v else len(v["edges"]) - 1) for v in variables)
+    return {v["name"]: size + sum(name in v for name in ("other", "missing")) for v, size in several}
 
 
 def _belongs(schema: Table, record: Table) -> bool:
     """Whether a record of the schema can be that, or can add that at some published weights."""
-    task, radius, one = schema["task"], 2 ** schema.get("grid_bits", 0), 2**20
-    rows, d, b = schema.get("classes") or 1, schema.get("features", 0), schema.get("targets")
-    cells = {"classes": rows, "within": rows, "ridge": schema.get("folds", 0)}.get(task, 2)
-    fine = 1 <= record["times"] <= 10**12 and 0 <= record["cell"] < cells
-    fine &= all(n.denominator == 1 for n in (record["times"], record["cell"], *record.get("values", {}).values()))
-    for variable in schema.get("variables", ()):
-        size = len(variable["values"]) if "values" in variable else len(variable["edges"]) - 1
-        size += variable.get("other", False) + variable.get("missing", False)
-        fine &= 0 <= record["values"][variable["name"]] < size
-    width = {"x": d + (task == "gradients" and rows > 1), "a": d, "b": b, "r": rows, "k": 1, "v": 11}
-    for name in VECTORS.get(task, "a" if task in PARTIES else "x"):
-        vector, least = dict(record[name]), 0 if name == "k" or (name == "x" and schema.get("nonnegative")) else -radius
+    task, fine = schema["task"], type(record["times"]) is int and 1 <= record["times"] <= 10**12
+    if task == "counts":
+        cells, fine = _cells(schema["variables"]), fine and set(record) == {"times", "cell", "values"}
+        fine &= set(record["values"]) == set(cells) and record["cell"] == 0
+        return fine and all(type(v) is int and 0 <= v < cells[name] for name, v in record["values"].items())
+    (names, places), radius, d = HELD[task], 2 ** schema["grid_bits"], schema["features"]
+    rows, classed = [schema[name] for name in ("classes",) if name in schema], "classes" in schema
+    fine &= type(record["cell"]) is int and 0 <= record["cell"] < (places if places == 2 else schema[places])
+    fine &= set(record) == {"times", "cell", "x", *names, *("my" if task == "score" else "")}
+    width = {"a": d, "r": max([1, *rows]), "k": 1, "v": 11, "b": schema["targets"] if "b" in names else 0}
+    width["x"] = (d + (task == "gradients" and classed)) if "x" in names else 0
+    positive = "kx" if "nonnegative" in schema and schema["nonnegative"] is True else "k"
+    for name in {"x", *names}:
+        require(len(record[name]) <= 8, "pair", "a vector is long")
+        vector, least = dict(record[name]), 0 if name in positive else -radius
+        fine &= len(vector) == len(record[name]) and all(type(n) is int for pair in vector.items() for n in pair)
         fine &= sum(value**2 for value in vector.values()) <= (2 if name == "v" else 1) * radius**2
         fine &= all(0 <= place < width[name] and value >= least for place, value in vector.items())
-        fine &= len(vector) == len(record[name]) <= 8 and all(n.denominator == 1 for n in (*vector, *vector.values()))
-    first, *gains = (dict(record.get("v", ())).get(place, ZERO) for place in range(11))  # [right] - P, up to 1 - P
-    fine &= min(gains) >= 0 and any(radius // rows <= P <= radius - sum(gains) for P in (radius - first, -first))
+    if task == "calibration":
+        first, *gains = (Counter(dict(record["v"]))[place] for place in range(11))  # [right] - P, up to 1 - P
+        sure = (radius // rows[0] <= P <= radius - sum(gains) for P in (radius - first, -first))
+        fine &= min(gains) >= 0 and any(sure)
     if task == "score":  # r and a a' at one and the same mean m, in steps of 2**-20 of the largest outcome
-        m, y, linear = record["m"], record["y"], schema["family"] == "poisson"
-        fine &= 0 <= m <= one and 0 <= y <= one and (linear or y in (0, one))
+        m, y, one, linear = record["m"], record["y"], 2**20, schema["family"] == "poisson"
+        fine &= type(m) is type(y) is int and 0 <= m <= one and 0 <= y <= one and (linear or y in (0, one))
         fine &= sum(abs(value) for _, value in record["r"]) * one <= radius * abs(y - m)
-        fine &= sum(value**2 for _, value in record["a"]) * one <= radius**2 * (m if linear else m * (one - m) / one)
-    return bool(fine)
+        fine &= sum(v**2 for _, v in record["a"]) * one**2 <= radius**2 * m * (one if linear else one - m)
+    return fine
 
 
-def _same(given: Any, stored: Any, key: str = "") -> bool:
-    """Whether a plan file says what the tables say, of shares to within a rounding."""
-    if isinstance(given, dict) and isinstance(stored, dict):
-        names = given.keys() | stored.keys()
-        usual = [(given.get(name, USUAL.get(name)), stored.get(name, USUAL.get(name)), name) for name in names]
-        return all(_same(one, other, "shares" if key == "shares" else name) for one, other, name in usual)
-    if isinstance(given, list) and isinstance(stored, list):
-        return len(given) == len(stored) and all(map(_same, given, stored))
-    return bool(given == stored or (key == "shares" and abs(given - stored) <= TIGHT * stored))
+def _parts(plan: Table) -> Iterator[tuple[Table, list[tuple[str, str, str]], str]]:
+    """Every table of a plan with its keys and its name; one by one, so that the reader may fill each in."""
+
+    def part(table: Table, keys: str, name: str) -> tuple[Table, list[tuple[str, str, str]], str]:
+        return table, [key.partition("=") for key in keys.split()], name
+
+    yield part(plan, KEYS["plan"], "plan")
+    yield from (part(plan[name], KEYS[name], name) for name in SECTIONS if name in plan)
+    schema = plan["schema"]
+    require("task" in schema and schema["task"] in SCHEMAS, "plan", "no bound of such a schema is known")
+    yield part(schema, f"task {SCHEMAS[schema['task']]}", "schema")
+    for step in schema["transform"]:
+        require("kind" in step and step["kind"] in STEPS, "plan", "no such transform is known")
+        yield part(step, f"kind {STEPS[step['kind']]}", "transform")
+    for variable in schema["variables"] if schema["task"] == "counts" else ():
+        yield part(variable, KEYS["edges" if "edges" in variable else "values"], "variable")
 
 
-def _possible(schema: Table, privacy: Table, cohort: Table) -> bool:
-    """Whether what the bounds, the shares of noise and the work grow with lies where a plan can have it."""
-    fine = all(schema.get(name, 1) >= 1 for name in ("features", "classes", "targets", "folds", "n_max"))
-    fine &= len(schema.get("pulls", ())) <= 4 and (schema["task"] in UNGRIDDED or schema["grid_bits"] in range(21))
-    fine &= min(privacy["epsilon"], privacy["delta"]) > 0 and privacy["adjacency"] in ("add-remove", "replace-one")
-    fine &= 0 <= cohort.get("colluders", 0) < cohort["min_survivors"] <= cohort["clients"]
-    return bool(fine and 1 <= privacy.get("client_clip", 1) <= privacy.get("max_records_per_client", 1))
+def _fill(plan: Table) -> Table:
+    """Write out what a plan file leaves out, and leave out what a certificate's tables do."""
+    for table, keys, _ in _parts(plan):
+        for name, usual in ((name, json.loads(usual)) for name, _, usual in keys if usual):
+            if not name.endswith("?") and name not in table:
+                table[name] = usual
+            elif name[:-1] in table and repr(table[name[:-1]]) == repr(usual):
+                del table[name[:-1]]
+    return plan
 
 
-def _plan(text: str, claimed: Table) -> Table:
+def _checked_form(plan: Table) -> Table:
+    """Refuse a key that is missing or unknown, and values that no plan can have."""
+    for table, keys, where in _parts(plan):
+        known = {name.rstrip("?"): name.endswith("?") for name, _, _ in keys}
+        lacking = [name for name, free in known.items() if not free and name not in table]
+        require(not lacking, "plan", f"{where} lacks {', '.join(lacking)}, which is never left out")
+        unknown = [name for name in table if name not in known]
+        require(not unknown, "plan", f"{where} has a key that no plan has: {ascii(unknown)[:60]}")
+        for name, value in table.items() if where != "transform" else ():  # public maps of a row, whatever they are
+            require(_fits(name, value), "plan", f"{name} lies where no plan can have it")
+    _check_whole(plan, plan["schema"], plan["privacy"])
+    return plan
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Whether a key of a plan can have this value; of a name without a row none."""
+    if name in WHOLE:
+        return type(value) is int and WHOLE[name][0] <= value <= WHOLE[name][1]
+    if name in REAL:
+        inside = type(value) in (int, Fraction) and REAL[name][0] <= value <= REAL[name][1]
+        return inside or (name == "pull" and type(value) in (int, Fraction) and value == 0)
+    if name in WORDS:
+        return value in WORDS[name].split()
+    return name == "task" or any(type(value) is kind and name in names.split() for kind, names in KIND.items())
+
+
+def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
+    """Refuse values that do not go together, as far as a bound, the noise or the work depends on it."""
+    cohort, client, own = plan["cohort"], privacy["unit"] == "client", plan["aggregation"]
+    fine = cohort["colluders"] < cohort["min_survivors"] <= cohort["clients"]
+    fine &= ("max_records_per_client" in privacy) == client
+    if "client_clip" in privacy and fine:
+        fine = client and privacy["client_clip"] <= privacy["max_records_per_client"]
+    fine &= ("protocol" in own) == ("panel" in own) and (privacy["model"] != "panel" or "panel" in own)
+    fine &= ("published" in plan) == (_row(schema) in READ)
+    if "shares" in privacy:
+        parts = [*privacy["shares"].values()]
+        fine &= set(privacy["shares"]) == set(_letters(schema)) and min(parts) > 0
+        fine &= abs(sum(parts) - 1) <= Fraction("1.000001e-6")
+    require(fine, "plan", "what it says of its parties or of its promise does not go together")
+    match schema["task"]:
+        case "counts":
+            cells, tables = _cells(schema["variables"]), schema["tables"]
+            fine = len(cells) == len(schema["variables"]) and min(cells.values()) >= 2 and 1 <= len(tables) <= 1 << 15
+            fine &= all(type(table) is list and 1 <= len(set(table)) == len(table) <= 16 for table in tables)
+            fine &= sum(math.prod(cells[name] for name in table) for table in tables) <= 1 << 16
+        case "sites":
+            fine = len(schema["pulls"]) == 1 and _fits("pull", schema["pulls"][0])  # of several a promise is refused
+        case "gradients":
+            fine = ("classes" in schema) != ("target_bound" in schema)
+        case "score":
+            fine = ("target_bound" in schema) == (schema["family"] == "poisson")
+    for columns in (name for name in ("features", "targets") if name in schema):  # or rounding leaves no ball
+        fine &= schema[columns] < 4 ** (schema["grid_bits"] + 1)
+    require(fine, "plan", "what it says of a record does not go together")
+
+
+def _letters(schema: Table) -> str:
+    """What is sent, in wire order; of classes what does not follow from the rest."""
+    known = SENT[_row(schema)][0]
+    if schema["task"] != "classes":
+        return known
+    sent = {*schema["statistics"]}
+    require({*"NA"} <= sent <= {*known}, "form", "no bound of these letters of classes is known")
+    return "".join(letter for letter in known if letter in sent - {*"BD" * ("S" in sent)})
+
+
+def read(text: str, claimed: Table) -> Table:
     """The plan's tables: those that the digest is of, and that the plan file says."""
     digest = hashlib.sha256(claimed["plan"].encode()).hexdigest()
     require(digest == claimed["plan_digest"], "plan_digest", "it is not that of the tables")
-    given, stored = tomllib.loads(text.removeprefix("\ufeff"), parse_float=_number), _json(claimed["plan"])
-    for shares in (tables["privacy"].get("shares", {}) for tables in (given, stored)):  # a file's need not sum to 1
-        shares.update({s: share / sum(shares.values()) for s, share in shares.items()})
-    schema, privacy, client = stored["schema"], stored["privacy"], stored["privacy"]["unit"] == "client"
-    if schema["task"] == "classes":  # in wire order, without what follows from others; an unknown letter has no place
-        sent, order = {*given["schema"]["statistics"]}, LETTERS["classes"].index
-        given["schema"]["statistics"] = "".join(sorted(sent - {*"BD" * ("S" in sent)}, key=order))
-    require(_same(given, stored) and stored["version"] == 1, "plan", "the file does not say what the digest is of")
-    require(_possible(schema, privacy, stored["cohort"]), "plan", "a number lies where no plan can have it")
-    require(privacy["model"] in ("central", "distributed", "local", "panel"), "model", "the plan promises nothing")
-    held, clip = (privacy.get(name, 0) if client else 0 for name in ("max_records_per_client", "client_clip"))
-    local = any(step["kind"] == "transport" for step in schema["transform"])
-    usual = held and privacy["adjacency"] == "add-remove" if client else privacy["unit"] == "record" and not local
-    proved = {"gaussians": usual and clip, **dict.fromkeys(PARTIES, held == 1 and not clip)}.get(schema["task"], usual)
+    stored, given = _json(claimed["plan"]), _toml(text)
+    require(stored["privacy"]["model"] in WORDS["model"].split(), "model", "the plan promises nothing")
+    stored, given = _checked_form(stored), _checked_form(_fill(given))
+    if given["schema"]["task"] == "classes":
+        given["schema"]["statistics"] = _letters(given["schema"])
+    mine, theirs = (_named(tables["privacy"]) for tables in (stored, given))
+    near = set(mine) == set(theirs) and all(abs(theirs[s] - part) <= TIGHT * part for s, part in mine.items())
+    require(near and given == stored, "plan", "the file does not say what the digest is of")
+    held, clip = _proved(stored["schema"], stored["privacy"])
+    return {**stored, "held": held, "clip": clip, "shares": mine or _usual(stored["schema"])}
+
+
+def _named(privacy: Table) -> Table:
+    """Take out the shares that a plan names, divided by their sum."""
+    parts = privacy.pop("shares") if "shares" in privacy else {}
+    return {s: Fraction(part) / sum(parts.values()) for s, part in parts.items()}
+
+
+def _usual(schema: Table) -> dict[str, Fraction]:
+    """The shares of a plan that names none."""
+    letters, percent = _letters(schema), SENT[_row(schema)][2]
+    fixed = {s: Fraction(percent[s]) / 100 if s in percent else ZERO for s in letters}
+    others = [s for s in letters if s not in percent] or [max(fixed, key=fixed.__getitem__)]
+    return {s: part + (1 - sum(fixed.values(), ZERO)) / len(others) * (s in others) for s, part in fixed.items()}
+
+
+def _proved(schema: Table, privacy: Table) -> tuple[int, Any]:
+    """The records of a client and its clip, 0 where there are none, if a sensitivity is proved for the unit."""
+    client, local = privacy["unit"] == "client", any(step["kind"] == "transport" for step in schema["transform"])
+    held = privacy["max_records_per_client"] if client else 0
+    clip = sum(privacy[name] for name in ("client_clip",) if name in privacy)
+    usual = privacy["adjacency"] == "add-remove" if client else not local
+    match schema["task"]:
+        case "gaussians":
+            proved = usual and clip
+        case "party-softmax" | "party-update":
+            proved = held == 1 and not clip
+        case task:
+            proved = usual and task in OF_RECORDS
     require(proved, "unit", "no sensitivity is proved for it")
-    return {**stored, "clip": clip, "held": held}
+    return held, clip
 
 
-def _unit(plan: Table, weights: dict[str, Fraction], shares: dict[str, Fraction]) -> Fraction:
+def unit_bound(plan: Table, weights: Mapping[str, Fraction]) -> Fraction:
     """:func:`bound` for the plan's unit: a record, a client of so many records, or one clipped to so many."""
-    schema, adjacency, held = plan["schema"], plan["privacy"]["adjacency"], plan["held"]
-    if plan["clip"]:
-        alone = (bound(schema, {s: w}, adjacency) / shares[s] for s, w in weights.items())
-        return Fraction(plan["clip"]) ** 2 * max(alone)
-    inside = held if schema["task"] == "sites" else 0
-    return Fraction(max(held - inside, 1) ** 2) * bound(schema, weights, adjacency, inside)
+    schema, adjacency, held, clip = plan["schema"], plan["privacy"]["adjacency"], plan["held"], Fraction(plan["clip"])
+    if clip:
+        alone = [bound(schema, {s: w}, adjacency, 0) / plan["shares"][s] for s, w in weights.items()]
+        return clip * clip * Fraction(max(alone))
+    if schema["task"] == "sites":
+        return bound(schema, weights, adjacency, held)
+    return Fraction(max(held, 1) ** 2) * bound(schema, weights, adjacency, 0)  # so many steps of one record
 
 
-def _shares(plan: Table, letters: str) -> dict[str, Fraction]:
-    usual = SHARES.get(plan["schema"]["family" if plan["schema"]["task"] == "score" else "task"], {})
-    fixed = {s: Fraction(usual[s]) / 100 for s in letters if s in usual}
-    others = [s for s in letters if s not in usual] or [max(fixed, key=fixed.__getitem__)]
-    rest = (1 - sum(fixed.values(), ZERO)) / len(others)
-    return plan["privacy"].get("shares") or {s: fixed.get(s, ZERO) + (rest if s in others else 0) for s in letters}
-
-
-def _weight(letter: str, sigma: Table, model: str, honest: Any) -> Fraction:
+def _weight(sigma: Table, matrix: bool, model: str, honest: int) -> Fraction:
     """1 / sigma^2 of a statistic from what one party draws: off the diagonal of a matrix half of what is on it."""
-    require(set(sigma) == ({"diag", "off"} if letter in MATRICES else {"all"}), "form", "sigma of other entries")
+    require(set(sigma) == ({"diag", "off"} if matrix else {"all"}), "form", "sigma of other entries")
     drawn = {name: _rational(value) ** 2 for name, value in sigma.items()}
     total = {name: honest * square - 4 if model == "distributed" else square for name, square in drawn.items()}
     safe = min(total.values()) >= 64**2 * (1 - TIGHT) and (model != "distributed" or min(drawn.values()) >= 16)
@@ -312,6 +553,7 @@ def _weight(letter: str, sigma: Table, model: str, honest: Any) -> Fraction:
 def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction) -> Fraction:
     """The part of a bound that a worst case reaches, recomputed from its records."""
     schema, privacy = plan["schema"], plan["privacy"]
+    require(set(row) == {"beside", "gone", "come", "moves"}, "form", "a worst case of other parts")
     records = row["beside"] + row["gone"] + row["come"]
     require(len(records) <= 8 and all(_belongs(schema, each) for each in records), "pair", "not records of the schema")
     sizes = [sum(record["times"] for record in row[side]) for side in ("gone", "come")]
@@ -329,6 +571,7 @@ def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction
 
 
 def _between(claimed: Table, low: Fraction, high: Fraction, claim: str) -> None:
+    require(set(claimed) == {"low", "high"}, "form", "an interval has two ends")
     least, most = _rational(claimed["low"]), _rational(claimed["high"])
     require(least <= low and high <= most, claim, "the true value may lie outside of the interval")
     require(most <= least * (1 + TIGHT), claim, "the interval is wide")
@@ -336,27 +579,36 @@ def _between(claimed: Table, low: Fraction, high: Fraction, claim: str) -> None:
 
 def _checked(plan_text: str, certificate_text: str) -> str:
     claimed = _json(certificate_text)
-    require(set(claimed) == set(CLAIMS.split()) and claimed["version"] == 1, "form", "not the claims of version 1")
-    plan = _plan(plan_text, claimed)
+    require(
+        set(claimed) == {"version", *CLAIMS.split()} and _same(claimed["version"], 1),
+        "form",
+        "not the claims of version 1",
+    )
+    plan = read(plan_text, claimed)
     schema, privacy, cohort = plan["schema"], plan["privacy"], plan["cohort"]
-    honest = cohort["min_survivors"] - cohort.get("colluders", 0) if privacy["model"] == "distributed" else 1
+    honest = cohort["min_survivors"] - cohort["colluders"] if privacy["model"] == "distributed" else 1
     epsilon, delta = Fraction(privacy["epsilon"]), Fraction(privacy["delta"])
     told = {**privacy, "epsilon": str(epsilon), "delta": str(delta), "honest_shares": honest}
     for name in ("model", "unit", "adjacency", "epsilon", "delta", "honest_shares"):
-        require(claimed[name] == told[name], name, f"the plan says {told[name]}")
-    letters = LETTERS.get(schema["task"]) or ("NM" if schema.get("reference") else "NxV")
-    letters, rows, one = schema.get("statistics", letters), claimed["statistics"], Fraction(1)
+        require(_same(claimed[name], told[name]), name, f"the plan says {told[name]}")
+    letters, rows, one = _letters(schema), claimed["statistics"], Fraction(1)
     require(set(rows) == set(letters), "form", f"the plan sends {letters}")
-    shares = _shares(plan, letters)
-    weights = {s: _weight(s, rows[s]["sigma"], privacy["model"], honest) for s in letters}
+    require(
+        all(set(row) == {"sensitivity_squared", "sigma", "worst"} for row in rows.values()),
+        "form",
+        "not a statistic's claims",
+    )
+    require(set(claimed["joint"]) == {"worst", "mu_squared"}, "form", "not the claims of all together")
+    matrices = SENT[_row(schema)][1]
+    weights = {s: _weight(rows[s]["sigma"], s in matrices, privacy["model"], honest) for s in letters}
     for s in letters:
-        most = _unit(plan, {s: one}, shares)
+        most = unit_bound(plan, {s: one})
         _between(rows[s]["sensitivity_squared"], most, most, "sensitivity")
         _worst(plan, rows[s]["worst"], {s: one}, most)
     added = {**plan, "privacy": {"adjacency": "add-remove"}, "clip": 0, "held": 0 if plan["clip"] else plan["held"]}
-    parts = [weights[s] * _unit(added, {s: one}, shares) / shares[s] for s in letters]
+    parts = [weights[s] * unit_bound(added, {s: one}) / plan["shares"][s] for s in letters]
     require(max(parts) <= min(parts) * (1 + TIGHT), "sigma", "the noise is not in the proportions of the shares")
-    square = _unit(plan, weights, shares)
+    square = unit_bound(plan, weights)
     reached = _worst(plan, claimed["joint"]["worst"], weights, square)
     slack, low = SLACK if privacy["model"] == "distributed" else ZERO, delta_of(root(square)[0], epsilon)[0]
     high = delta_of(root(square)[1], epsilon - 2 * slack)[1] * (1 + 2 * slack)
@@ -367,6 +619,10 @@ def _checked(plan_text: str, certificate_text: str) -> str:
     require(_rational(claimed["delta_at_epsilon"]["high"]) <= delta, "interval", "it ends above the promise")
     whom = f"one {privacy['unit']}, {privacy['adjacency']}; the worst case reaches {float(reached):.4f} of mu^2"
     return f"holds: plan {claimed['plan_digest']}, epsilon {float(epsilon):g} at delta {float(delta):g} for {whom}"
+
+
+def _same(claimed: Any, told: Any) -> bool:
+    return type(claimed) is type(told) and claimed == told
 
 
 def check(plan_text: str, certificate_text: str) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from pathlib import Path
+from tomllib import TOMLDecodeError
 from typing import Any
 
 import msgspec
@@ -22,6 +22,7 @@ import tomli_w
 from privstats import transforms
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
+from privstats.files.toml import toml_tables
 from privstats.plan.cohort import Cohort
 from privstats.plan.validity import Validity
 from privstats.schema import KINDS, Schema
@@ -137,11 +138,9 @@ def _parsed(text: str) -> dict[str, Any]:
     if len(text) > _MAX_CHARACTERS:
         raise PlanError(f"the plan has more than {_MAX_CHARACTERS} characters, which no plan needs; give a plan file")
     try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        tables = toml_tables(text)
+    except TOMLDecodeError as error:
         raise PlanError(f"the plan is not valid TOML: {error}{_remedy(text)}") from None
-    except (RecursionError, ValueError):
-        raise PlanError("the plan is not valid TOML: it nests too deeply or holds an endless number") from None
     _refuse_huge(tables)
     return tables
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from tomllib import TOMLDecodeError
 from typing import Any
 
 import tomli_w
@@ -19,6 +19,7 @@ import tomli_w
 from privstats.errors import LocalProtocolError
 from privstats.files.atomic import atomic_write, read_whole
 from privstats.files.signing import require_order
+from privstats.files.toml import toml_tables
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity
 from privstats.secagg.wire import index, labelled
 
@@ -150,8 +151,8 @@ def _tables(text: str) -> dict[str, Any]:
     if not isinstance(text, str):
         raise LocalProtocolError(f"Roster.from_toml takes the text of a roster, got {type(text).__name__}")
     try:
-        tables = tomllib.loads(text.removeprefix("\ufeff"))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        tables = toml_tables(text.removeprefix("\ufeff"))
+    except TOMLDecodeError as error:
         raise LocalProtocolError(f"the roster is not TOML: {error}") from None
     version = tables.get("version")
     if version != FORMAT_VERSION or isinstance(version, bool):

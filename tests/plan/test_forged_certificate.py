@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import tomllib
 from collections.abc import Callable
@@ -16,11 +17,13 @@ import pytest
 import tomli_w
 
 import privstats as ps
+from privstats.dp.exact import gaussian_delta_bounds
 from privstats.errors import PlanError, SchemaError
 from privstats.plan.certificate import certificate_text
 from privstats.plan.certificate_checker import Refused, check
 from tests import made
 from tests.plan.certified import COHORT, PARTY, PLAN, TEXT, lone, plan_of
+from tests.plan.every_kind import PLANS, certified, with_tables
 from tests.plan.random_plans import KINDS, random_plans
 
 
@@ -238,15 +241,93 @@ def test_letters_without_a_bound_are_refused_in_the_file_and_its_tables(sent: st
         check(text, json.dumps(document))
 
 
-@pytest.mark.parametrize("schema", [ps.ClassSchema(2, 4, "NA", 1.0), ps.MeanSchema(4, 1.0), ps.PartySchema(3, 4)])
-def test_a_certificate_that_leaves_out_the_grid_is_refused(schema: Any) -> None:
+def of_sites_on_a_grid_of_one_step() -> tuple[str, str]:
+    """A plan file that leaves out ``grid_bits``, which means 12, and a certificate for rows of norm one step.
+
+    Tables, digest, pairs, bounds and delta all fit one another; of Q's noise there is a ten-millionth.
+    """
+    plan = plan_of("central", ps.SitesSchema(5, 1.0), epsilon=0.1)
+    document, tables = json.loads(certificate_text(plan)), json.loads(json.dumps(plan.tables))
+    del tables["schema"]["grid_bits"]
+    squares = {"N": Fraction(4096**2), "Q": Fraction(9**2)}  # 4 R^2, and a step of cut in each of five rows
+    weights = {
+        letter: Fraction(share) * Fraction(plan.noise.mu) ** 2 for letter, share in {"N": 0.02, "Q": 0.98}.items()
+    }
+    drawn = {letter: Fraction(float(squares[letter] / weights[letter]) ** 0.5) for letter in squares}
+    off = Fraction(float(drawn["Q"]) * 2**-0.5)
+    sigma = {"N": {"all": str(drawn["N"])}, "Q": {"diag": str(drawn["Q"]), "off": str(off)}}
+    least = {"N": drawn["N"] ** 2, "Q": min(drawn["Q"] ** 2, 2 * off**2)}
+    whole = sum(squares[letter] / least[letter] for letter in squares)
+    cases = [document["joint"]["worst"], *(row["worst"] for row in document["statistics"].values())]
+    for record in (record for case in cases for side in ("beside", "gone", "come") for record in case[side]):
+        record["x"] = [[place, value // abs(value)] for place, value in record["x"]]
+    for case in cases:
+        moved = {"N": 4096**2, "Q": int(Fraction(4 * case["beside"][0]["times"], case["beside"][0]["times"] + 1)) ** 2}
+        case["moves"] = {letter: str(moved[letter]) for letter in case["moves"]}
+    for letter, row in document["statistics"].items():
+        row |= {"sigma": sigma[letter], "sensitivity_squared": around(squares[letter], squares[letter])}
+    document["joint"]["mu_squared"] = around(whole, whole)
+    mu = Fraction(float(whole) ** 0.5)
+    (low, _), (_, high) = (gaussian_delta_bounds(mu * (1 + side), Fraction(1, 10)) for side in (-TINY, TINY))
+    document["delta_at_epsilon"] = around(low, high)
+    return tomli_w.dumps(tables), with_tables(document, tables)
+
+
+TINY = Fraction(1, 10**14)
+
+
+def around(low: Fraction, high: Fraction) -> dict[str, str]:
+    ends = (math.floor(low * (1 - TINY) * 10**40), math.ceil(high * (1 + TINY) * 10**40))
+    return {name: str(Fraction(end, 10**40)) for name, end in zip(("low", "high"), ends, strict=True)}
+
+
+def test_a_certificate_of_sites_for_another_grid_than_the_files_is_refused() -> None:
+    """It held: the bound took a grid of one step where the tables named none."""
+    text, certificate = of_sites_on_a_grid_of_one_step()
+    assert ps.Plan.from_toml(text).schema.grid_bits == 12
+    with pytest.raises(Refused, match="^plan: schema lacks grid_bits, which is never left out"):
+        check(text, certificate)
+
+
+@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if plan.schema.grid_bits])
+def test_a_certificate_that_leaves_out_the_grid_is_refused(name: str) -> None:
     """A file may leave it out and means 12; noise for steps of 1 would be 4,096 times too small."""
-    document = json.loads(certificate_text(plan_of("central", schema, **PARTY)))
-    text = plan_of("central", schema, **PARTY).to_toml().replace("grid_bits = 12\n", "", 1)
-    tables = json.dumps(tomllib.loads(text))
-    document |= {"plan": tables, "plan_digest": hashlib.sha256(tables.encode()).hexdigest()}
+    _, _, tables, document = certified(name)
+    del tables["schema"]["grid_bits"]
+    with pytest.raises(Refused, match="^plan: schema lacks grid_bits"):
+        check(tomli_w.dumps(tables), with_tables(document, tables))
+
+
+@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if plan.schema.grid_bits])
+@pytest.mark.parametrize("bits", [1, 21, 10**9])
+def test_a_grid_that_no_plan_has_is_refused_before_anything_is_computed(name: str, bits: int) -> None:
+    """Of sites a billion bits kept the program busy for half a minute, and then it held."""
+    _, _, tables, document = certified(name)
+    tables["schema"]["grid_bits"] = bits
+    with pytest.raises(Refused, match="^plan: grid_bits lies where no plan can have it"):
+        check(tomli_w.dumps(tables), with_tables(document, tables))
+
+
+BUSY = {
+    "a key of many parts": "a" + ".a" * 20_000 + " = 1",
+    "a table of many parts": "[a" + " . 'a'" * 20_000 + "]",
+    "a number of many digits": f"epsilon = {'9' * 5000}",
+    "deep": "a = " + "[" * 20_000,
+}
+
+
+@pytest.mark.parametrize("kind", BUSY)
+def test_a_plan_file_that_would_keep_its_reader_busy_is_refused(kind: str) -> None:
+    """Of a key of 500,000 parts, one megabyte, Python's reader of TOML makes a terabyte."""
     with pytest.raises(Refused, match="^form: "):
-        check(text, json.dumps(document))
+        check(BUSY[kind], TEXT)
+
+
+def test_tables_of_more_cells_than_a_plan_can_have_are_refused_uncounted() -> None:
+    _, _, tables, document = certified("tables")
+    tables["schema"]["tables"] = [["sex", "age", "ward"]] * 60_000
+    with pytest.raises(Refused, match="^plan: what it says of a record does not go together"):
+        check(tomli_w.dumps(tables), with_tables(document, tables))
 
 
 def test_a_tiny_share_is_compared_as_closely_as_a_large_one() -> None:

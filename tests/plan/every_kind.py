@@ -1,0 +1,121 @@
+"""Certified plans of every kind of schema, with every table, key and transform that a plan can have among them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import privstats as ps
+from privstats.plan.certificate import certificate_text
+from privstats.schema import Schema
+from privstats.schema.public_values import Published
+from tests import made
+from tests.plan.certified import COHORT, PARTY
+from tests.plan.random_plans import PANEL
+from tests.schema.samples import PROMISED
+
+__all__ = ["PLANS", "Certified", "certified", "with_tables"]
+
+CLIPPED = {"unit": "client", "max_records_per_client": 4, "client_clip": 3.0}
+MODELS = ("central", "distributed", "local")
+MAPS = (
+    ps.transforms.Centre((0.5, 0.0, -1.0, 2.0)),
+    ps.transforms.Scale((1.0, 2.0, 1.0, 4.0)),
+    ps.transforms.CentreRows(),
+    ps.transforms.UnitNorm(),
+    ps.transforms.GaussianProjection(7, 4, 6),
+    ps.transforms.SparseProjection(7, 6, 5),
+    ps.transforms.OrthogonalProjection(7, 5, 4),
+    ps.transforms.RandomReLU(7, 4, 6),
+    ps.transforms.RandomFourier(7, 6, 4),
+    ps.transforms.ConstantFeature(1.0),
+)
+
+
+class Certified(NamedTuple):
+    """A plan with its file, its tables and its certificate."""
+
+    plan: ps.Plan
+    text: str
+    tables: dict[str, Any]
+    document: dict[str, Any]
+
+
+def _usual(place: int, schema: Schema) -> ps.Plan:
+    model, changes = MODELS[place % 3], {"adjacency": ("add-remove", "replace-one")[place % 2]}
+    if schema.refusal("record"):
+        changes |= PARTY if isinstance(schema, ps.PartySchema) else {**CLIPPED, "adjacency": "add-remove"}
+    published = Published("1" * 64, "2" * 64) if schema.needs else None
+    return made.plan(schema, COHORT, made.promise(model, **changes), published=published)
+
+
+def _others() -> dict[str, ps.Plan]:
+    classes, transport = ps.ClassSchema(3, 4, "NAB", 1.0), ps.transforms.Transport(4, "ab" * 32, 0.4)
+    by_sites = {"unit": "client", "max_records_per_client": 7}
+    counts = ps.CountSchema(
+        (
+            ps.Categories("sex", ("f", "m"), other=True, missing=True),
+            ps.Bins("age", (0, 40, 60), closed="right", missing=True),
+            ps.Categories("ward", (1, 2, 3)),
+        ),
+        (("sex", "age"), ("ward",)),
+    )
+    shares = {"G": 0.4, "h": 0.5, "q": 0.1}
+    ridge = ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=3.0, folds=5, nonnegative=True)
+    proved: dict[str, Any] = {"protocol": "split", "panel": PANEL, "validity": ps.plan.Validity("moments", 500)}
+    return {
+        "panel": made.plan(classes, COHORT, made.promise("panel"), **proved),
+        "weighed": made.plan(
+            classes, COHORT, made.promise(), min_count=5, merge={2: 0}, spare_bits=3, graph="complete"
+        ),
+        "shares": made.plan(ridge, COHORT, made.promise(shares=shares, adjacency="replace-one")),
+        "maps": made.plan(replace(classes, features=5, transform=MAPS), COHORT, made.promise()),
+        "transport": made.plan(replace(classes, transform=(transport,)), COHORT, made.promise(**CLIPPED)),
+        "client": made.plan(replace(classes, statistics="NABSD"), COHORT, made.promise("local", **by_sites)),
+        "client of sites": made.plan(ps.SitesSchema(5, 1.0, groups=6), _many_sites(), made.promise(**by_sites)),
+        "clipped score": made.plan(
+            ps.ScoreSchema(4, 1.0, rate=0.1, transform=(ps.transforms.ConstantFeature(1.0),)),
+            COHORT,
+            made.promise(**CLIPPED),
+            published=Published("1" * 64),
+        ),
+        "round": made.plan(
+            ps.GaussianSchema(4, 1.0, shrinkage=0.1, rounds=2, reference=True, among=(0, 1, 2, 4)),
+            COHORT,
+            made.promise("local", **CLIPPED),
+            published=Published("1" * 64),
+        ),
+        "tables": made.plan(counts, COHORT, made.promise(adjacency="replace-one")),
+    }
+
+
+def _many_sites() -> ps.Cohort:
+    """Enough sites for groups."""
+    return ps.Cohort(40, 30, 5000, 2)
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)  # proofs are experimental
+    PLANS = {f"{place} {schema.task}": _usual(place, schema) for place, schema in enumerate(PROMISED)} | _others()
+
+
+@cache
+def _texts(name: str) -> tuple[str, str]:
+    return PLANS[name].to_toml(), certificate_text(PLANS[name])
+
+
+def certified(name: str) -> Certified:
+    """A plan of this name with texts, and with tables that a test may change."""
+    text, certificate = _texts(name)
+    document = json.loads(certificate)
+    return Certified(PLANS[name], text, json.loads(document["plan"]), document)
+
+
+def with_tables(document: dict[str, Any], tables: Any) -> str:
+    """The certificate with other tables of the plan, and their digest."""
+    plan = json.dumps(tables)
+    return json.dumps(document | {"plan": plan, "plan_digest": hashlib.sha256(plan.encode()).hexdigest()})
