@@ -9,6 +9,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: the test workers 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes read what the first has compiled
 
 import logging
+import secrets
 import shutil
 import sys
 from collections.abc import Iterator
@@ -82,6 +83,14 @@ def pytest_runtest_call(item):
 
 def _drawn(name):
     return nullcontext() if _FRESH else named(name)
+
+
+@pytest.fixture(autouse=True)
+def state_folder(tmp_path_factory, monkeypatch):
+    """The user's state folder is the test's own: what one test has counted locks no other out."""
+    place = tmp_path_factory.getbasetemp() / "state" / secrets.token_hex(8)
+    monkeypatch.setenv("XDG_STATE_HOME", str(place))
+    return place
 
 
 @pytest.fixture

@@ -105,8 +105,10 @@ def check(
 ) -> None:
     """Measure the records, and print what would be sent to which party and charged to which account; send nothing."""
     from privstats.engines.network.party import Party
+    from privstats.files.outside import require_state_folder
 
     party = Party.open(home)
+    require_state_folder()
     show(_facts(party, party.prepare(anew=True)), as_json=as_json)
     if not as_json:
         say("nothing was sent; compare plan and fingerprint with the others on the telephone")
@@ -129,8 +131,10 @@ def join(
     from privstats.engines.flower import launch
     from privstats.engines.network.operator_log import configure
     from privstats.engines.network.party import Party
+    from privstats.files.outside import require_state_folder
 
     configure()
+    require_state_folder()
     Party.open(home).prepare()
     code = launch.join(
         home,
@@ -165,8 +169,10 @@ def serve(
     from privstats.engines.flower import launch
     from privstats.engines.network.host import Host
     from privstats.engines.network.operator_log import configure
+    from privstats.files.outside import require_state_folder
 
     configure()
+    require_state_folder()
     Host.open(home)
     code = launch.serve(
         home,
@@ -277,6 +283,7 @@ def _ended(code: int) -> None:
 def _facts(party: Party, records: Records | None) -> dict[str, Any]:
     """The facts for a party before it takes part."""
     from privstats.engines.network.measuring import clip_report_of
+    from privstats.files.outside import state_folder
     from privstats.moments import remarks_on
 
     course, kind, session = party.folder.course, party.folder.kind, party.first
@@ -288,6 +295,7 @@ def _facts(party: Party, records: Records | None) -> dict[str, Any]:
         "plan": plan.digest,
         "roster": roster.digest.hex(),
         "fingerprint": roster.fingerprint,
+        "counters": str(state_folder()),
         "upload_bytes": sum(each.masking.upload_bytes for each in course.priced) if client else 0,
     }
     if client and kind.part == "changes":

@@ -1,4 +1,4 @@
-"""``privstats ledger open | cap | show | skip``."""
+"""``privstats ledger open | cap | show | skip | restored``."""
 
 from __future__ import annotations
 
@@ -114,6 +114,29 @@ def skip(
         raise LedgerError(f"the run of {roster} has no number, so none can have been missed: nothing to skip")
     ps.dp.Ledger.open(path).skip_to_counter(coming.members, coming.counter)
     say(f"run number {coming.counter} of {coming.label!r} is the next one that this ledger admits")
+
+
+@app.command()
+def restored(
+    path: LedgerFile,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Go on with an older copy of a ledger, which was restored with its whole folder; every other use refuses it.
+
+    What was spent after the copy is forgotten. If anything was sent under it, releases of these data may together
+    exceed the cap by all of that, a session may be answered a second time, and differences of the sums reveal single
+    vectors. Bring the newest copy back wherever there is one.
+    """
+    ledger = ps.dp.Ledger(path)
+    if not yes:
+        typer.confirm("Was nothing sent since this copy was made? What was spent after it is forgotten", abort=True)
+    missing = ledger.accept_restored()
+    say(
+        f"{path} is the newest from here on; {missing} later records are forgotten"
+        if missing
+        else f"{path} is the newest"
+    )
+    say(ledger.head)
 
 
 def history(account: Account) -> Table:

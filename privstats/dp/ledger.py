@@ -69,8 +69,9 @@ class Ledger(LedgerPlace):
         how much). The failure probability of their masking (``Account.masking_failure``) is added to delta. Assumes
         that every release of the data is charged to this ledger, under one name of the data set.
         Records are chained by SHA-256: every later use detects an edited, removed, added or moved record, and the head
-        beside the file exposes an older copy. The ledger does not detect that both files were restored together, unless
-        ``expected_head`` is given, or that a person rewrote both on purpose.
+        beside the file exposes an older copy. Where both were restored together, as with a folder in place, the head in
+        the user's state folder exposes it, if the same user has written the newer records on this machine;
+        ``expected_head`` always does. The ledger does not detect that a person rewrote all on purpose.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")

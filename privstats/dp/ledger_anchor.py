@@ -1,20 +1,34 @@
-"""The anchor of a ledger: its head in a small file beside it, which exposes an older copy of the ledger.
+"""The anchors of a ledger: its head in a small file beside it and in another outside, which expose an older copy of it.
 
-A chain inside one file cannot show that its end is missing. The anchor can, unless it is restored together with the
-ledger; a head that the caller keeps elsewhere always can. ``ledger_file`` uses this module, which has no rule about
-budgets.
+A chain inside one file cannot show that its end is missing. The anchor beside it can, unless a whole folder is restored
+in place; the one in the user's state folder, under the ledger's own name, can then, unless another user or machine has
+spent; a head that the caller keeps elsewhere always can. The order is ledger, anchor beside it, anchor outside: no kill
+makes an anchor longer than the ledger, and the next writer catches up before it writes. ``ledger_file`` uses this
+module, which has no rule about budgets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 from privstats.dp.ledger_records import Head
 from privstats.errors import LedgerError, PrivstatsError
 from privstats.files.atomic import atomic_write
+from privstats.files.outside import Outside
 
-__all__ = ["check_head", "head_path", "keep_head", "kept_head", "refuse_lost"]
+__all__ = [
+    "check_head",
+    "check_outside",
+    "head_path",
+    "keep_head",
+    "keep_outside",
+    "kept_head",
+    "kept_outside",
+    "reached",
+    "refuse_lost",
+]
 
 _MOST_BYTES = 200
 
@@ -57,6 +71,54 @@ def keep_head(path: Path, head: Head) -> None:
         raise LedgerError(f"{error}; nothing was spent") from None
 
 
+def kept_outside(ledger: str) -> Head | None:
+    """The head of the ledger with this name in the user's state folder; None where there is none.
+
+    Raises:
+        LedgerError: the file does not hold a head.
+    """
+    value = _outside(ledger).read()
+    return (
+        None if value is None else Head.parse(value.decode("ascii", "replace"), f"what is in {_outside(ledger).path}")
+    )
+
+
+def keep_outside(ledger: str, head: Head, *, replace: bool = False) -> None:
+    """Write ``head`` outside, unless the file holds a longer one that is not to be replaced.
+
+    Raises:
+        LedgerError: the file cannot be written; nothing may be spent then.
+    """
+    kept = None if replace else kept_outside(ledger)
+    if not head.length or (kept is not None and kept.length >= head.length):
+        return
+    try:
+        _outside(ledger).write(f"{head}\n".encode())
+    except OSError as error:
+        raise LedgerError(
+            f"cannot write the ledger's head outside of its folder: {error.strerror}; nothing was spent"
+        ) from None
+
+
+def check_outside(path: Path, heads: Sequence[Head], kept: Head | None, ledger: str) -> None:
+    """Verify that the ledger contains the head that was kept outside of its folder.
+
+    Raises:
+        LedgerError: it is an older copy of itself, restored with its folder, or one that went another way.
+    """
+    if kept is not None and not reached(heads, kept):
+        raise LedgerError(
+            f"ledger {path} has {len(heads) - 1} records and {_outside(ledger).path} says {kept.length}, or others: "
+            "its folder was restored from a backup, or copied, and later spends are missing here. Bring the newest "
+            "back; only if nothing was ever sent under them, go on with this one by `privstats ledger restored "
+            f"{quote(str(path))}`"
+        )
+
+
+def _outside(ledger: str) -> Outside:
+    return Outside(("ledgers", ledger))
+
+
 def refuse_lost(path: Path) -> None:
     """Refuse a new ledger where the head of a lost one is: it would be a fresh budget for spent data.
 
@@ -89,18 +151,19 @@ def check_head(path: Path, heads: Sequence[Head], kept: Head | None, expected: H
             f"{head_path(path)} is missing, which shows that ledger {path} is no older copy: restore it, or give the "
             "head that was last printed as expected_head"
         )
-    if kept is not None and not _reached(heads, kept):
+    if kept is not None and not reached(heads, kept):
         raise LedgerError(
             f"ledger {path} has {len(heads) - 1} records and {head_path(path).name} beside it says {kept.length}, or "
             "other ones: this is an older copy or another ledger; restore the newest, because later spends are "
             "missing here"
         )
-    if expected is not None and not _reached(heads, expected):
+    if expected is not None and not reached(heads, expected):
         raise LedgerError(
             f"ledger {path} does not contain the head given as expected_head, of {expected.length} records: this is "
             "an older copy or another ledger; restore the newest"
         )
 
 
-def _reached(heads: Sequence[Head], head: Head) -> bool:
+def reached(heads: Sequence[Head], head: Head) -> bool:
+    """Whether a ledger with these heads contains one that was kept."""
     return head.length < len(heads) and heads[head.length] == head

@@ -20,7 +20,16 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from privstats.dp.ledger_anchor import check_head, keep_head, kept_head, refuse_lost
+from privstats.dp.ledger_anchor import (
+    check_head,
+    check_outside,
+    keep_head,
+    keep_outside,
+    kept_head,
+    kept_outside,
+    reached,
+    refuse_lost,
+)
 from privstats.dp.ledger_records import (
     NO_RECORDS,
     Assigned,
@@ -103,16 +112,24 @@ class Log:
     Attributes:
         heads: the head after each record, starting with that of no records.
         records: all of them.
+        missing: how many records an older copy that was accepted lacks at least.
     """
 
     connection: sqlite3.Connection
     heads: list[Head] = field(default_factory=lambda: [NO_RECORDS])
     records: list[Record] = field(default_factory=list)
+    missing: int = 0
 
     @property
     def head(self) -> Head:
         """The head after the last record."""
         return self.heads[-1]
+
+    @property
+    def name(self) -> str:
+        """The ledger's own name, in its first record; no other ledger has it."""
+        first = self.records[0]
+        return first.ledger if isinstance(first, Opened) else ""
 
     def append(self, record: Record) -> int:
         """Write a record and return its number; it counts once the transaction is committed.
@@ -165,22 +182,26 @@ class Log:
 
 
 @contextmanager
-def writing(path: Path, timeout: float, *, create: str = "", expected: Head | None = None) -> Iterator[Log]:
+def writing(
+    path: Path, timeout: float, *, create: str = "", expected: Head | None = None, restored: bool = False
+) -> Iterator[Log]:
     """One exclusive transaction: a normal exit commits and syncs everything, an exception changes nothing.
 
     The write lock is taken at the start, so another process cannot write between reading the total and adding to it.
-    ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. The head beside the file is written
-    before the transaction (that of the file as it was) and after it; after a crash between the two it is one step
-    behind, and the next writer updates it.
+    ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. The heads beside the file and outside
+    of its folder are written before the transaction (those of the file as it was) and after it; after a crash between
+    the two they are one step behind, and the next writer updates them.
 
     Args:
         path: the file.
         timeout: seconds to wait for another process.
         create: create a ledger, with this time in its first record; empty: the ledger must exist.
         expected: a head that the caller has kept.
+        restored: its owner confirms that nothing was sent under the records that an older copy lacks; its head then
+            replaces the longer one outside.
 
     Raises:
-        LedgerError: the file is missing (or exists, with ``create``), locked, unreadable, edited, older than its head,
+        LedgerError: the file is missing (or exists, with ``create``), locked, unreadable, edited, older than its heads,
             no ledger, of a newer version, or the disk is full.
     """
     if create:
@@ -192,13 +213,20 @@ def writing(path: Path, timeout: float, *, create: str = "", expected: Head | No
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("BEGIN IMMEDIATE")
             log, committed = _created(connection, path, create) if create else _opened(connection, path, expected)
+            outside = kept_outside(log.name)
+            if not restored:
+                check_outside(path, log.heads, outside, log.name)
+            elif outside is not None and not reached(log.heads, outside):
+                log.missing = max(1, outside.length - log.head.length)
             keep_head(path, committed)
+            keep_outside(log.name, committed, replace=restored)
             yield log
             connection.execute("COMMIT")  # closing without it rolls back
     except sqlite3.Error as error:
         raise LedgerError(f"ledger {path} {_reason(error)}; nothing was spent") from error
-    with suppress(PrivstatsError):  # the spend is committed; the next writer updates the head
+    with suppress(PrivstatsError):  # the spend is committed; the next writer updates the heads
         keep_head(path, log.head)
+        keep_outside(log.name, log.head)
 
 
 @contextmanager
@@ -219,6 +247,7 @@ def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iter
             connection.execute("BEGIN")
             log = _loaded(connection, path)
             check_head(path, log.heads, kept, expected, old=_version(connection, path) == 1)
+            check_outside(path, log.heads, kept_outside(log.name), log.name)  # no writer commits while this one reads
             yield log
     except sqlite3.Error as error:
         raise LedgerError(f"ledger {path} {_reason(error)}") from error

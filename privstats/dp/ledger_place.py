@@ -61,6 +61,27 @@ class LedgerPlace:
             raise LedgerError(f"clock must return a datetime, got {type(time).__name__}; leave it out for the system's")
         return time.isoformat(timespec="milliseconds")
 
+    def accept_restored(self) -> int:
+        """Go on with an older copy of this ledger, which was restored together with its folder.
+
+        What was spent after the copy is forgotten: if anything of it was sent, releases of these data may together
+        exceed the cap, by as much as those spends cost, and a run's name may be used twice. The owner confirms that
+        nothing was. From the next spend on newer copies are refused.
+
+        Returns:
+            How many records are missing at least; 0 where the ledger is the newest that is known.
+
+        Raises:
+            LedgerError: as for every use, except for the head that was kept outside of the folder.
+
+        Example:
+            >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
+            >>> ledger.accept_restored()
+            0
+        """
+        with writing(self.file, self.timeout, expected=self.expected, restored=True) as log:
+            return log.missing
+
     @contextmanager
     def _writing(self) -> Iterator[Log]:
         with writing(self.file, self.timeout, expected=self.expected) as log:

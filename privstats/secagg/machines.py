@@ -17,7 +17,7 @@ from privstats.encoding.ring import Group
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg.roster import Roster
 
-__all__ = ["ENDS", "Aggregator", "Masking", "OnUpload", "Outbox", "Peer", "StepStatus", "give_back"]
+__all__ = ["ENDS", "Aggregator", "Masking", "OnUpload", "Outbox", "Peer", "StepStatus", "give_back", "seat_of"]
 
 
 class Outbox:
@@ -140,6 +140,19 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
     withdraw = getattr(on_upload, "withdraw", None)
     if withdraw is not None and not uploaded:
         withdraw()
+
+
+def seat_of(parameters: Masking, roster: Roster | bytes) -> bytes:
+    """The digests of roster and parameters, 32 bytes each, which name a session for good: a run's name is used once.
+
+    Empty where the roster names no run, so that its parties may meet again. A client says its own as ``seat``; one
+    without it, of another protocol, is counted beside its journal only.
+    """
+    if isinstance(roster, bytes):
+        return roster + parameters.digest
+    if not isinstance(roster, Roster) or not roster.run:  # what is no roster a machine refuses
+        return b""
+    return roster.digest + parameters.digest
 
 
 @dataclass(frozen=True)

@@ -258,6 +258,8 @@ release verify release --signed-by me.pem
 release verify release --signed-by folder
 ledger open plan.toml
 ledger open nowhere/ledger.db
+ledger restored plan.toml --yes
+ledger restored nowhere.db --yes
 ledger cap ledger.db beds
 ledger cap nowhere.db beds --unit record --adjacency add-remove --epsilon 1 --delta 1e-6
 ledger cap ledger.db beds --unit bed --adjacency add-remove --epsilon 1 --delta 1e-6

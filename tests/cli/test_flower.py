@@ -315,3 +315,21 @@ def test_the_help_of_other_commands_does_not_ask_for_flower() -> None:
         "from privstats.cli import main; main()"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["check", "join", "serve"])
+def test_where_nothing_can_be_counted_outside_of_the_folder_nothing_begins(
+    privstats, tmp_path: Path, monkeypatch, command: str
+) -> None:
+    study = study_of(tmp_path / "here")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    words = {
+        "check": [str(study.home(0))],
+        "join": [str(study.home(0)), "--superlink", "a:1", "--root-certificates", "x", "--key", "y"],
+        "serve": [str(study.host), "--certificates", "x"],
+    }
+    refused = privstats("flower", command, *words[command], cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "cannot keep counters outside of the folder: Not a directory" in refused.stderr
+    assert "XDG_STATE_HOME may name another folder" in refused.stderr

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from privstats.dp.ledger_anchor import head_path
 from privstats.dp.ledger_records import NO_RECORDS, Finished, Head, Opened, encode, link
 from privstats.errors import LedgerError, PrivstatsError
 from tests import made
-from tests.faults import fails, killed
+from tests.faults import Fuse, Killed, fails, killed
 
 SCHEMA = ClassSchema(3, 4, "NAB", 1.0)
 PRIVACY = Privacy(model="central", unit="record", adjacency="add-remove", epsilon=0.1, delta=1e-6)
@@ -155,13 +155,93 @@ def test_a_restored_backup_of_the_ledger_is_noticed_even_one_step_back(ledger, t
             use()
 
 
-def test_a_restored_folder_is_noticed_by_the_head_that_was_kept_elsewhere(ledger, tmp_path):
+@pytest.mark.parametrize("spends", [1, 3])
+def test_attack_a_folder_restored_in_place_spends_a_second_time(ledger, tmp_path, spends):
+    """The double of the refusal is the owner's word, which forgets what was spent after the copy."""
+    spend(ledger)
+    backup, mu = copied(ledger.path, tmp_path / "backup.db"), ledger.account("ward").mu
+    for _ in range(spends):
+        spend(ledger)
+    copied(backup.path, ledger.path)
+    for use in (
+        ledger.accounts,
+        lambda: spend(ledger),
+        lambda: ledger.set_cap("ward", **CAP),
+        lambda: Ledger.open(ledger.path),
+    ):
+        with pytest.raises(LedgerError, match=f"says {9 + spends}, or others: its folder was restored.*`privstats led"):
+            use()
+    assert ledger.accept_restored() == spends
+    assert ledger.account("ward").mu == mu
+    spend(ledger)
+    assert ledger.accept_restored() == 0
+
+
+def test_a_copy_that_went_another_way_is_refused_beside_the_first(ledger, tmp_path):
+    spend(ledger)
+    other = copied(ledger.path, tmp_path / "other.db")
+    spend(ledger)
+    with pytest.raises(LedgerError, match="restored from a backup, or copied"):
+        spend(other)
+    assert other.accept_restored() == 1
+    spend(other)
+    with pytest.raises(LedgerError, match="restored from a backup, or copied"):
+        ledger.accounts()
+
+
+def test_a_state_folder_that_is_lost_locks_no_ledger_out_and_counts_from_there(ledger, tmp_path, state_folder):
+    spend(ledger)
+    shutil.rmtree(state_folder)
+    ledger.accounts()
+    assert not state_folder.exists(), "who reads writes nothing"
+    backup = copied(ledger.path, tmp_path / "backup.db")
+    spend(ledger)
+    copied(backup.path, ledger.path)
+    with pytest.raises(LedgerError, match="restored from a backup"):
+        ledger.accounts()
+
+
+def test_a_state_folder_that_cannot_be_written_spends_nothing(ledger, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    before = ledger.head
+    with pytest.raises(LedgerError, match="outside of its folder: .*XDG_STATE_HOME.*nothing was spent"):
+        spend(ledger)
+    assert ledger.head == before
+
+
+def test_a_kill_between_the_writes_locks_nobody_out_and_lets_no_older_copy_in(template, tmp_path, monkeypatch):
+    """Ledger, head beside it, head outside: cut short before each of them, and done again."""
+    fuse = Fuse(monkeypatch)
+    for waits in range(1, 100):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"{waits}.state"))
+        here = copied(template.path, tmp_path / f"{waits}.db")
+        spend(here, b"first")
+        backup = copied(here.path, tmp_path / f"{waits}.backup")
+        fuse.left = waits
+        with suppress(Killed):
+            spend(here, b"second")
+        done, fuse.left = fuse.left > 0, 0
+        here.accounts()
+        spend(here, b"second")
+        here.finish(here.account("ward").of_run(b"second"), b"upload")
+        copied(backup.path, here.path)
+        with pytest.raises(LedgerError, match="restored from a backup"):
+            here.accounts()
+        if done:
+            assert waits > 4
+            return
+    raise AssertionError("it never comes through")
+
+
+def test_a_restored_folder_is_noticed_by_the_head_that_was_kept_elsewhere(ledger, tmp_path, state_folder):
     backup = copied(ledger.path, tmp_path / "backup.db")
     before = ledger.head
     spend(ledger)
     kept = ledger.head
     copied(backup.path, ledger.path)
-    assert Ledger(ledger.path).head == before  # nothing on the disk can tell
+    shutil.rmtree(state_folder)
+    assert Ledger(ledger.path).head == before  # nothing on the disk can tell, where the whole disk was restored
     assert Ledger(ledger.path, expected_head=before).head == before
     with pytest.raises(LedgerError, match="expected_head"):
         Ledger.open(ledger.path, expected_head=kept)

@@ -320,7 +320,9 @@ def test_what_is_left_of_a_client_that_has_unmasked_holds_no_secret(tmp_path: Pa
         ((_, answer),) = client.receive(outbox[0])
         public = {"receipt": client.receipt, "agreement": client.agreement}
     left = msgspec.msgpack.decode(read_sealed(path, KEY))
-    assert left == {"state": b"", "question": hashlib.sha256(outbox[0]).digest(), "answer": answer, **public}
+    assert left == {"state": b"", "question": hashlib.sha256(outbox[0]).digest(), "answer": answer, **public} | {
+        "mark": {"count": 2}
+    }
     assert len(public["receipt"]) == 68
     assert {len(word) for word in public["agreement"].values()} == {65}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tests.secagg.upload.cohorts import batch_of, list_of, uploads_of
 def killed_everywhere(fuse: Fuse, place: Path, begin: Callable[[Path], None], act: Callable[[Path], None]) -> int:
     """``act`` in a fresh place for every wait, killed there and done again; gives how many waits there are."""
     for waits in range(100):
+        os.environ["XDG_STATE_HOME"] = str(place / f"{waits}.state")  # each place stands for a machine
         begin(fresh := place / str(waits))
         fuse.left = waits + 1
         try:
@@ -52,7 +54,7 @@ def test_a_client_killed_at_every_wait_for_the_disk_is_never_taken_for_a_copy(tm
             with JournaledClient.resume(folder / "client", KEY, **place) as client:
                 answers.add(client.receive(message)[0][1])
 
-        assert killed_everywhere(fuse, tmp_path / step, begin, act) == 4  # journal, count and their folders
+        assert killed_everywhere(fuse, tmp_path / step, begin, act) == 6  # journal, both counts and their folders
         assert answers == {cohort.clients[0].receive(outbox[0])[0][1]}
         cohort.server.receive(0, *answers)
         for other in range(1, 6):

@@ -207,7 +207,7 @@ def test_a_client_that_was_copied_is_refused_until_its_operator_vouches(path: Pa
         resumed_client(cohort, copy, 0)
 
 
-def test_a_client_of_an_earlier_version_goes_on_and_is_counted_from_there(path: Path) -> None:
+def test_a_client_of_an_earlier_version_goes_on_and_is_counted_from_there(path: Path, state_folder: Path) -> None:
     cohort = cohort_of()
     outbox = play_until(cohort, "share")
     JournaledClient.create(path, KEY, cohort.clients[0]).close()
@@ -215,6 +215,7 @@ def test_a_client_of_an_earlier_version_goes_on_and_is_counted_from_there(path: 
     assert saved.pop("mark") == {"count": 1, "folder": path.parent.stat().st_ino}
     write_sealed(path, KEY, msgspec.msgpack.encode(saved))
     shutil.rmtree(path.parent.with_name("folder.counts"))
+    shutil.rmtree(state_folder)
     backup = path.read_bytes()
     with resumed_client(cohort, path, 0) as client:
         client.receive(outbox[0])
@@ -295,7 +296,7 @@ def test_a_server_that_was_copied_is_refused_until_its_operator_vouches(tmp_path
     resumed(cohort, backup).close()
 
 
-def test_a_server_of_an_earlier_version_goes_on_and_is_counted_from_there(tmp_path: Path) -> None:
+def test_a_server_of_an_earlier_version_goes_on_and_is_counted_from_there(tmp_path: Path, state_folder: Path) -> None:
     cohort = cohort_of()
     server, backup = backup_of_server(cohort, tmp_path / "journal", 1)
     server.close()
@@ -303,6 +304,7 @@ def test_a_server_of_an_earlier_version_goes_on_and_is_counted_from_there(tmp_pa
     assert kept.pop("mark") == {"count": 2, "folder": (tmp_path / "journal").stat().st_ino}
     write_sealed(backup / "snapshot", KEY, msgspec.msgpack.encode(kept))
     shutil.rmtree(tmp_path / "journal.counts")
+    shutil.rmtree(state_folder)
     put_back(backup, tmp_path / "journal")
     with resumed(cohort, tmp_path / "journal") as server:
         server.abandon()

@@ -20,6 +20,7 @@ yaml = pytest.importorskip("yaml", reason="it comes with Flower")
 
 FOLDER = Path(__file__).parents[2] / "docs" / "production"
 COMPOSE = yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"]
+COUNTERS = "/srv/counters"
 PARTIES = [f"party{number}" for number in range(1, 6)]
 UNITS = ["privstats-server.service", "privstats-party.service"]
 
@@ -72,6 +73,14 @@ def test_a_unit_keeps_keys_off_the_disk_and_the_service_in_its_folder(name):
     assert service["User"] != "root"
 
 
+@pytest.mark.parametrize("name", UNITS)
+def test_what_notices_a_restore_lies_outside_of_what_is_restored(name):
+    service = unit(name)["Service"]
+    assert service["Environment"] == f"XDG_STATE_HOME=/var/lib/{service['StateDirectory']}"
+    assert f"ENV XDG_STATE_HOME={COUNTERS}" in (FOLDER / "Containerfile").read_text()
+    assert all(f"counters:{COUNTERS}" in each["volumes"] for each in COMPOSE.values())
+
+
 def test_the_services_of_the_compose_file_run_commands_that_there_are():
     commands = {name: each["command"] for name, each in COMPOSE.items() if "command" in each}
     assert sorted(commands) == [*PARTIES, "server"]
@@ -111,7 +120,7 @@ def test_a_manifest_runs_a_command_that_there_is_once_and_asks_the_folder_for_it
     assert pod["securityContext"]["runAsNonRoot"]
     for each in (container, waits):
         assert each["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-        assert {mount["mountPath"] for mount in each["volumeMounts"]} == {container["workingDir"], "/tmp"}
+        assert {mount["mountPath"] for mount in each["volumeMounts"]} == {container["workingDir"], COUNTERS, "/tmp"}
     opened = [port["port"] for rule in policy.get("ingress", []) for port in rule["ports"]]
     served = [port["port"] for port in texts.get("Service", {"spec": {"ports": []}})["spec"]["ports"]]
     assert opened == served == ([8000] if name == "server" else [])

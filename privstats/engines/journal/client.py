@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from privstats.engines.journal.argument_checks import require_callable, require_peer, require_threads
-from privstats.engines.journal.client_file import ClientFile, Saved
+from privstats.engines.journal.client_file import ClientFile, Saved, client_outside
 from privstats.engines.journal.finished_client import FinishedClient
 from privstats.engines.journal.lock import JournalBase, written
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
+from privstats.files.outside import Outside
 from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.machines import ENDS, Masking, OnUpload, Peer, give_back
+from privstats.secagg.machines import ENDS, Masking, OnUpload, Peer, give_back, seat_of
 from privstats.secagg.protocols import protocol_of
 
 __all__ = ["JournaledClient"]
@@ -31,7 +32,9 @@ class JournaledClient(JournalBase):
     replaced by the answer, with the hash of the answered message: resumed, the client sends the same bytes for the same
     message and refuses any other, so it can repeat its answer and never unmasks twice. Call :meth:`discard` to remove
     the answer, once the server has it. A journal that was restored from a backup, or copied, is detected and refused
-    until the client has ended; a disk that was restored whole is not.
+    until the client has ended, also where its whole folder was restored in place and the journal with it is gone: a
+    counter lies in the user's state folder too, for every run that has a name. A disk that was restored whole is not
+    detected, nor a folder whose state folder is lost or another user's.
 
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
 
@@ -51,7 +54,13 @@ class JournaledClient(JournalBase):
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], key: bytes, client: Peer, *, on_upload: OnUpload | None = None
+        cls,
+        path: str | os.PathLike[str],
+        key: bytes,
+        client: Peer,
+        *,
+        on_upload: OnUpload | None = None,
+        restored: bool = False,
     ) -> JournaledClient:
         """Journal a fresh client.
 
@@ -61,17 +70,21 @@ class JournaledClient(JournalBase):
             client: the machine, which only the journal may use from now on.
             on_upload: called, for a ledger for example, before the masked vector is sent. If it raises, nothing is
                 sent.
+            restored: the journal of this client is lost, and its operator confirms that it has sent nothing: two
+                clients of one place in one run reveal the vectors of single clients.
 
         Raises:
+            RestoredError: a client of this place in this run began on this machine before.
             LocalProtocolError: the file exists, because one journal serves one session; or is in use; or an argument is
                 not a client or not a function.
         """
         require_peer(client)
         _require_told(on_upload)
-        with ClientFile.held(path, key) as file:
+        outside = client_outside(getattr(client, "seat", b""), client.index)
+        with ClientFile.held(path, key, outside) as file:
             if file.path.exists():
                 raise LocalProtocolError(f"{file.path} already holds a client: resume it, or remove it")
-            return cls._created(file, client, on_upload)
+            return cls._created(file, client, on_upload, restored=restored)
 
     @classmethod
     def resume(
@@ -103,7 +116,7 @@ class JournaledClient(JournalBase):
         """
         machine = _Machine(parameters, index, identity, roster, threads)
         _require_told(on_upload)
-        with ClientFile.held(path, key) as file, written(file.path):
+        with ClientFile.held(path, key, machine.outside) as file, written(file.path):
             return cls._resumed(file, machine, on_upload, restored)
 
     @classmethod
@@ -124,7 +137,7 @@ class JournaledClient(JournalBase):
         """For a restarted process: the client in the journal, or a new one if there is no journal.
 
         ``make`` is called only if there is no journal, and under the lock: a restart does not spend and draw again what
-        ``make`` has spent and drawn.
+        ``make`` has spent and drawn. Where there is no journal, ``restored`` is as for :meth:`create`.
 
         Raises:
             SessionEndedError, RestoredError: as for :meth:`resume`; ``make`` is not called.
@@ -133,14 +146,18 @@ class JournaledClient(JournalBase):
         machine = _Machine(parameters, index, identity, roster, threads)
         _require_told(on_upload)
         require_callable("make", make)
-        with ClientFile.held(path, key) as file:
+        with ClientFile.held(path, key, machine.outside) as file:
             if file.path.exists():
                 with written(file.path):
                     return cls._resumed(file, machine, on_upload, restored)
-            return cls._created(file, machine.checked(make()), on_upload)
+            if not restored:
+                file.require_new()
+            return cls._created(file, machine.checked(make()), on_upload, restored=True)
 
     @classmethod
-    def _created(cls, file: ClientFile, client: Peer, on_upload: OnUpload | None) -> JournaledClient:
+    def _created(cls, file: ClientFile, client: Peer, on_upload: OnUpload | None, *, restored: bool) -> JournaledClient:
+        if not restored:
+            file.require_new()
         charged = client.charged or on_upload is not None
         journaled = cls(file, client, on_upload=on_upload, charged=charged)
         with journaled._acting():
@@ -155,6 +172,8 @@ class JournaledClient(JournalBase):
         if saved.state and saved.ended:
             file.replace(saved.kept())
             raise SessionEndedError(f"the report at {file.path} is removed: the box keys that open it have ended")
+        if not saved.state:
+            file.catch_up()
         if not saved.state and not saved.answer:
             raise SessionEndedError(f"the client at {file.path} has ended and must not come back: it may have unmasked")
         if not saved.state:  # copies repeat the same answer, so a copy is not refused
@@ -338,6 +357,13 @@ class _Machine:
     def __post_init__(self) -> None:
         protocol_of(self.parameters)  # refuses a plan, for example, before anything is on the disk
         require_threads(self.threads)
+
+    @property
+    def outside(self) -> Outside | None:
+        """The counter in the user's state folder; None for a place that the machine refuses."""
+        if not isinstance(self.index, int) or self.index < 0:
+            return None
+        return client_outside(seat_of(self.parameters, self.roster), self.index)
 
     def resumed(self, state: bytes, key: bytes, on_upload: OnUpload | None) -> Peer:
         return protocol_of(self.parameters).client.resume(

@@ -15,11 +15,12 @@ from typing import Self
 import msgspec
 
 from privstats.engines.journal.lock import held, held_briefly, path_of, written
-from privstats.engines.journal.rollback import Counter, Mark
+from privstats.engines.journal.rollback import Counter, Mark, outside_of
 from privstats.engines.records import check_key, read_sealed, write_sealed
+from privstats.files.outside import Outside
 from privstats.secagg.wire import Unshown
 
-__all__ = ["ClientFile", "Saved", "forget_answer", "left_by", "never"]
+__all__ = ["ClientFile", "Saved", "client_outside", "forget_answer", "left_by", "never"]
 
 
 class Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,15 +58,16 @@ class ClientFile:
         path: the file.
         key: 32 bytes under which it is sealed.
         lock: a handle that holds its lock; -1 while it is only read, or is locked briefly.
+        outside: the counter in the user's state folder, see :func:`client_outside`.
     """
 
-    def __init__(self, path: Path, key: bytes, lock: int = -1) -> None:
+    def __init__(self, path: Path, key: bytes, lock: int = -1, *, outside: Outside | None = None) -> None:
         self.path, self.key, self.lock = path, key, lock
-        self._counter, self._mark = Counter.of(path.parent, path.name), Mark()
+        self._counter, self._mark = Counter.of(path.parent, path.name, outside=outside), Mark()
 
     @classmethod
     @contextmanager
-    def held(cls, path: object, key: bytes) -> Iterator[Self]:
+    def held(cls, path: object, key: bytes, outside: Outside | None = None) -> Iterator[Self]:
         """Lock the file against every other process and object; unlock it if the block fails.
 
         Raises:
@@ -75,7 +77,7 @@ class ClientFile:
         place = path_of(path)
         check_key(key)
         with held(_lock_of(place)) as lock:
-            yield cls(place, key, lock)
+            yield cls(place, key, lock, outside=outside)
 
     def read(self) -> Saved:
         """The content of the file, without a rollback check.
@@ -92,6 +94,14 @@ class ClientFile:
         """Refuse a journal that was restored or copied; raises as :meth:`Counter.require_newest`."""
         self._counter.require_newest(self._mark, self.path, "client", "it was written")
 
+    def catch_up(self) -> None:
+        """Count a client that has ended, where a kill kept that from being written; raises as :meth:`Counter.keep`."""
+        self._counter.catch_up(self._mark.count)
+
+    def require_new(self) -> None:
+        """Refuse to begin where this client began before; raises as :meth:`Counter.require_new`."""
+        self._counter.require_new(self.path, "client")
+
     def replace(self, saved: Saved) -> None:
         """Replace the content, so that every existing copy becomes an older one; on disk when this returns.
 
@@ -99,9 +109,15 @@ class ClientFile:
             OSError: the file could not be written.
         """
         self._mark = self._counter.after(self._mark)
-        marked = msgspec.structs.replace(saved, mark=self._mark) if saved.state else saved  # ended: copies are equal
+        mark = self._mark if saved.state else Mark(self._mark.count)  # ended: it may be copied, and is only counted
+        marked = msgspec.structs.replace(saved, mark=mark)
         write_sealed(self.path, self.key, msgspec.msgpack.encode(marked))
         self._counter.keep(self._mark.count)
+
+
+def client_outside(seat: bytes, index: int) -> Outside | None:
+    """Where the counter of a session's client lies in the user's state folder; None for a session without a name."""
+    return outside_of("client", seat, index.to_bytes(8, "big"))
 
 
 def _lock_of(path: Path) -> Path:
@@ -124,8 +140,13 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
             file.replace(saved.kept())
 
 
-def never(path: str | os.PathLike[str], key: bytes) -> None:
+def never(path: str | os.PathLike[str], key: bytes, outside: Outside | None = None) -> None:
     """Prevent any client from starting here: if there is no journal, write that of an ended client.
+
+    Args:
+        path: the client's file.
+        key: 32 bytes under which it is sealed.
+        outside: as for :class:`ClientFile`: it keeps one from starting in an older copy of the folder, too.
 
     Raises:
         InUseError: another process or object is making one.
@@ -134,7 +155,7 @@ def never(path: str | os.PathLike[str], key: bytes) -> None:
     place = path_of(path)
     with held_briefly(_lock_of(place)), written(place):
         if not place.exists():
-            ClientFile(place, key).replace(Saved(b""))
+            ClientFile(place, key, outside=outside).replace(Saved(b""))
 
 
 def left_by(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:

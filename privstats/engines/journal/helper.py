@@ -34,12 +34,16 @@ _SERVER = "server"
 
 
 class _End(Unshown, msgspec.Struct, frozen=True):
-    """The record of an ended run: its last message, and the hash of the question if that message was an answer."""
+    """The record of an ended run: its last message, and the hash of the question if that message was an answer.
+
+    ``count`` is that of the run's events, 0 where its box key was bound to no panel.
+    """
 
     state: HelperState
     place: int
     message: bytes
     question: bytes = b""
+    count: int = 0
 
 
 class JournaledHelper(PanelMember):
@@ -160,6 +164,7 @@ class JournaledHelper(PanelMember):
             self._ended = msgspec.msgpack.decode(read_sealed(self._place / _END, self._key), type=_End)
             self._number = self._ended.place
             self._destroy()
+            self._counter.catch_up(self._ended.count)
             return
         self._enter(HpkeKey.read(self._place, self._key))
         if restored and self._box_key is not None:
@@ -339,9 +344,10 @@ class JournaledHelper(PanelMember):
 
     def _close_run(self, end: _End) -> None:
         """Write the end first, because it takes precedence; then destroy the key."""
-        write_sealed(self._place / _END, self._key, msgspec.msgpack.encode(end))
         if self._machine is not None:
-            self._counter.keep(self._counter.kept + 1)
+            end = msgspec.structs.replace(end, count=max(self._happened, self._counter.kept) + 1)
+        write_sealed(self._place / _END, self._key, msgspec.msgpack.encode(end))
+        self._counter.catch_up(end.count)
         self._ended = end
         self._destroy()
 

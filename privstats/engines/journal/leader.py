@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from privstats.engines.journal.argument_checks import require_callable, require_panel, require_threads
 from privstats.engines.journal.lock import ServerPlace, made_directory
 from privstats.engines.journal.panel_member import HpkeKey, PanelMember
-from privstats.engines.journal.rollback import Counter
+from privstats.engines.journal.rollback import Counter, server_outside
 from privstats.engines.journal.server import JournaledServer
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, SessionEndedError
@@ -180,7 +180,8 @@ class JournaledLeader(PanelMember):
         """The run's journal; its counter is beside this leader's home, so a backup of the home does not contain it."""
         directory, run = made_directory(self._place / _SERVER), self._place
         place = ServerPlace(self.parameters, self.roster, self._identity, threads)
-        counter = Counter.of(directory, f"{run.name}.{_SERVER}", beside=run.parent)
+        outside = server_outside(self.parameters, self.roster)
+        counter = Counter.of(directory, f"{run.name}.{_SERVER}", beside=run.parent, outside=outside)
         return JournaledServer.opened(directory, self._key, make, place, counter, restored=self._restored)
 
     def _bind(self, panel: Panel) -> None:

@@ -17,10 +17,11 @@ import msgspec
 
 from privstats.engines.journal.argument_checks import require_member
 from privstats.engines.journal.lock import JournalBase, held, path_of
-from privstats.engines.journal.rollback import Counter, Mark, inode_of
+from privstats.engines.journal.rollback import Counter, Mark, inode_of, outside_of
 from privstats.engines.records import check_key, overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
+from privstats.secagg.machines import seat_of
 from privstats.secagg.roster import require_roster
 from privstats.secagg.wire import Unshown
 
@@ -169,7 +170,8 @@ class PanelMember(JournalBase):
         super().__init__(lock, place)
         self._key, self._identity, self.parameters, self.roster = key, identity, parameters, roster
         self._box_key: HpkeKey | None = None
-        self._counter = Counter.of(place, place.name, beside=place.parent)
+        outside = outside_of(self._ROLE, seat_of(parameters, roster), identity.public)
+        self._counter = Counter.of(place, place.name, beside=place.parent, outside=outside)
 
     @property
     def _happened(self) -> int:
@@ -204,6 +206,7 @@ class PanelMember(JournalBase):
             if HpkeKey.there(run) or (run / cls._LASTS).exists():
                 raise LocalProtocolError(f"{run} knows this run: a run has one box key, resume it, or name another run")
             member = cls(run, key, identity, parameters, roster, lock)
+            member._counter.require_new(run, cls._ROLE)
             with member._acting():
                 yield member
 

@@ -1,24 +1,32 @@
-"""Rollback detection: whether a journal is an older copy of itself, by a counter outside of it and the folder's inode.
+"""Rollback detection: whether a journal is an older copy of itself, by counters outside of it and the folder's inode.
 
-If a machine resumes from a backup, another copy of it may have answered another list. The counter stands beside the
-folder, in ``<folder>.counts``, and is written after the journal and before anything is sent: no kill makes it larger
-than the journal's own count, and a journal that was restored alone has a smaller one. The inode shows that a journal
-was copied. Neither detects that a whole disk was restored. The journals of all roles use this module.
+If a machine resumes from a backup, another copy of it may have answered another list. One counter stands beside the
+folder, in ``<folder>.counts``, and another in the user's state folder, under the roster's digest, because a party's
+folder that is restored in place takes the first one back. The order is journal, counter beside it, counter outside,
+message: no kill makes a counter larger than the journal's own count, so none locks out, and whatever was sent is
+counted. The inode shows that a journal was copied. None of them detects that a whole disk was restored. The journals
+of all roles use this module.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 from privstats.engines.records import write_synced
 from privstats.errors import RestoredError
+from privstats.files.outside import Outside
+from privstats.secagg import Roster
+from privstats.secagg.machines import Masking, seat_of
 from privstats.secagg.wire import Unshown
 from privstats.system import sync_folder
 
-__all__ = ["Counter", "Mark", "inode_of"]
+__all__ = ["Counter", "Mark", "inode_of", "outside_of", "server_outside"]
+
+_ROSTER_BYTES, _SHORT, _SERVER = 32, 16, "server"
 
 
 class Mark(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
@@ -38,36 +46,59 @@ class Mark(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Counter:
-    """The counter of one journal, outside of it.
+    """The counters of one journal, outside of it.
 
     Attributes:
         folder: the folder whose inode the journal records.
-        path: the counter's file.
+        path: the file of the counter beside it.
+        outside: the counter in the user's state folder; None for a run without a name, which no other can be told from.
     """
 
     folder: Path
     path: Path
+    outside: Outside | None = None
 
     @classmethod
-    def of(cls, folder: Path, name: str, *, beside: Path | None = None) -> Counter:
+    def of(cls, folder: Path, name: str, *, beside: Path | None = None, outside: Outside | None = None) -> Counter:
         """The counter ``name`` in a folder beside ``folder``, or beside another one."""
         home = folder if beside is None else beside
-        return cls(folder, home.parent / f"{home.name}.counts" / name)
+        return cls(folder, home.parent / f"{home.name}.counts" / name, outside)
 
     @property
     def kept(self) -> int:
-        """The count when the machine last sent a message; 0 if the file is missing or unreadable."""
+        """The count when the machine last sent a message; 0 if no counter is there that can be read."""
+        return max(self._beside, self._outside)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the counter outside says that a machine of this place on the roster has acted before."""
+        return self._outside > 0
+
+    @property
+    def _beside(self) -> int:
         try:
             return int(self.path.read_text())
         except (OSError, ValueError):
             return 0
 
+    @property
+    def _outside(self) -> int:
+        try:
+            return int((self.outside and self.outside.read()) or 0)
+        except ValueError:
+            return 0
+
     def keep(self, count: int) -> None:
-        """Write the count, on disk when this returns; called after the journal is written.
+        """Write the count, on disk when this returns; called after the journal is written, before anything is sent.
 
         Raises:
-            OSError: the file, which the error names, cannot be written.
+            OSError: a file, which the error names, cannot be written.
         """
+        self._keep_beside(count)
+        if self.outside is not None:
+            self.outside.write(f"{count}\n".encode())
+
+    def _keep_beside(self, count: int) -> None:
         try:
             if not self.path.parent.exists():
                 self.path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -102,8 +133,50 @@ class Counter:
                 f"{place} was restored from a backup or copied after {since}, so another copy of this {role} may have "
                 "answered: end the run, or, if you know that no copy has answered, resume with restored=True"
             )
-        if mark.count > self.kept:
-            self.keep(mark.count)
+        self.catch_up(mark.count)
+
+    def catch_up(self, count: int) -> None:
+        """Write the count of a journal where a kill kept it from being written; raises as :meth:`keep`.
+
+        Every journal that may go on, or repeat an answer, does so first: else an older copy would be let in later.
+        """
+        if count > self._beside or (self.outside is not None and count > self._outside):
+            self.keep(count)
+
+    def require_new(self, place: Path, role: str) -> None:
+        """Refuse to begin where a machine of this place on the roster began before, and its journal is not here.
+
+        Raises:
+            RestoredError: the counter outside says so.
+        """
+        if self.begun and self.outside is not None:
+            raise RestoredError(
+                f"{place} holds nothing, and a {role} of this run began on this machine before, as {self.outside.path} "
+                f"says: its folder was restored from a backup, and another {role} under one run name reveals single "
+                "vectors; bring the newest folder back, or name another run"
+            )
+
+
+def outside_of(role: str, seat: bytes, who: bytes = b"") -> Outside | None:
+    """Where the counter of one machine lies in the user's state folder; None for a session without a name.
+
+    Args:
+        role: the machine's role.
+        seat: its session, as :func:`~privstats.secagg.machines.seat_of` names it.
+        who: tells the machines of one role apart.
+    """
+    if not seat:
+        return None
+    name = sha256(seat[_ROSTER_BYTES:] + who).hexdigest()[:_SHORT]
+    return Outside(("counts", seat[:_ROSTER_BYTES].hex(), f"{role}.{name}"))
+
+
+def server_outside(parameters: Masking, roster: Roster) -> Outside | None:
+    """The same of a session's server, which a leader is too.
+
+    A fresh server is never refused: clients and helpers answer the one that they know, so a second one gets no sum.
+    """
+    return outside_of(_SERVER, seat_of(parameters, roster))
 
 
 def inode_of(folder: Path) -> int:

@@ -16,7 +16,7 @@ from privstats.encoding import RingVector
 from privstats.engines.journal.argument_checks import require_aggregator, require_callable
 from privstats.engines.journal.lock import JournalBase, ServerPlace, held, made_directory, path_of
 from privstats.engines.journal.releasing import Releasing
-from privstats.engines.journal.rollback import Counter
+from privstats.engines.journal.rollback import Counter, server_outside
 from privstats.engines.journal.server_files import ABANDONED, END_STEP, SNAPSHOT, ServerFiles, Snapshot
 from privstats.engines.records import check_key, read_sealed
 from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
@@ -76,7 +76,7 @@ class JournaledServer(JournalBase):
         with held(directory) as lock:
             if (directory / SNAPSHOT).exists():
                 raise LocalProtocolError(f"{directory} already holds a session: resume it, or remove it")
-            return cls._created(directory, key, server, lock, Counter.of(directory, _COUNT))
+            return cls._created(directory, key, server, lock, _counter(directory, server.parameters, server.roster))
 
     @classmethod
     def resume(
@@ -105,7 +105,8 @@ class JournaledServer(JournalBase):
         if not directory.exists():
             read_sealed(directory / SNAPSHOT, key)
         with held(directory) as lock:
-            return cls._resumed(directory, key, place, lock, Counter.of(directory, _COUNT), restored)
+            counter = _counter(directory, parameters, roster)
+            return cls._resumed(directory, key, place, lock, counter, restored)
 
     @classmethod
     def resume_or_create(
@@ -132,7 +133,8 @@ class JournaledServer(JournalBase):
         require_callable("make", make)
         place = ServerPlace(parameters, roster, identity, threads)
         directory = made_directory(path)
-        return cls.opened(directory, key, make, place, Counter.of(directory, _COUNT), restored=restored)
+        counter = _counter(directory, parameters, roster)
+        return cls.opened(directory, key, make, place, counter, restored=restored)
 
     @classmethod
     def opened(
@@ -387,3 +389,7 @@ class JournaledServer(JournalBase):
     def _let_go(self) -> None:
         self._files.close()
         super()._let_go()
+
+
+def _counter(directory: Path, parameters: Masking, roster: Roster) -> Counter:
+    return Counter.of(directory, _COUNT, outside=server_outside(parameters, roster))

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from privstats import session
 from privstats.dp.ledger_rules import check_waiting
 from privstats.engines.journal import JournaledClient, JournaledHelper
-from privstats.engines.journal.client_file import never
+from privstats.engines.journal.client_file import client_outside, never
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.parts import Part, client_file, offered_panel, panel_of, part_of, spends_of
 from privstats.engines.network.status_codes import Declined
@@ -24,7 +24,7 @@ from privstats.errors import (
     RestoredError,
     SessionEndedError,
 )
-from privstats.secagg.machines import ENDS, Peer
+from privstats.secagg.machines import ENDS, Peer, seat_of
 from privstats.session.validation import check_opening, required_survivors
 
 __all__ = ["SESSION_ENDED", "ClientRole", "HelperRole", "Role", "answered", "require_role", "role_of"]
@@ -109,6 +109,8 @@ class ClientRole:
 
     def stepped(self, message: bytes) -> bytes:
         """The client's answer."""
+        if not self.there:
+            self._lost()
         with self._journal(self._lost) as client:
             answer = answered(client, message)
             self.reached = client.step
@@ -156,7 +158,8 @@ class ClientRole:
         """
         with suppress(Declined, SessionEndedError), self._journal(self._lost, told=False, restored=True) as client:
             client.discard()
-        never(self._path, self._folder.key)
+        folder = self._folder
+        never(self._path, folder.key, client_outside(seat_of(folder.plan.masking, folder.roster), self.place))
 
     def _journal(self, make: Callable[[], Peer], *, told: bool = True, restored: bool = False) -> JournaledClient:
         folder = self._folder

@@ -201,6 +201,8 @@ def one_key_on_two_machines(place: Path, patch) -> Said:
     shutil.copytree(net.homes[MARY], place / "copy", copy_function=shutil.copy2)
     net.nodes.append(199)
     net.homes[199], net.logs[199] = place / "copy", []
+    machines = {199: "another"}  # where nothing was counted
+    net.meanwhile = lambda node, _: patch.setenv("XDG_STATE_HOME", str(place / machines.get(node, "state")))
     net.comes = {104: 60.0}
     return net.said()
 

@@ -21,7 +21,7 @@ from privstats.engines.network.folder import Folder
 from privstats.engines.network.local_stream import DATASET, new_stream, run_epoch, server_folder
 from privstats.engines.network.party import answer as answered
 from privstats.engines.network.streams import Totals
-from privstats.errors import DataError, LocalProtocolError, PlanError, ReleaseError, SessionEndedError
+from privstats.errors import DataError, LedgerError, LocalProtocolError, PlanError, ReleaseError, SessionEndedError
 from privstats.secagg import Identity
 from tests import made
 from tests.course.streams import CLASSES, promise
@@ -206,7 +206,11 @@ def test_attack_a_copied_folder_run_with_and_without_a_party(
         if mechanism == "square-root":
             totals_of(study)
         copied = Path(shutil.copytree(study, tmp_path / f"{name} copied"))
-        (one,), (two,) = run_epoch(study, changes), run_epoch(copied, without, away=[2])
+        (one,) = run_epoch(study, changes)
+        with pytest.raises(LedgerError, match="restored from a backup, or copied"):
+            run_epoch(copied, without, away=[2])
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"{name} elsewhere"))  # on another machine
+        (two,) = run_epoch(copied, without, away=[2])
         assert one is not None
         assert two is not None
         return np.asarray(one.moments.N - two.moments.N)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,7 +127,7 @@ def test_an_end_that_comes_while_the_upload_leaves_gives_nothing_back(tmp_path: 
     assert entry.released
 
 
-def test_a_party_that_heard_no_end_withdraws_by_itself_and_speaks_no_more(tmp_path: Path) -> None:
+def test_a_party_that_heard_no_end_withdraws_by_itself_and_speaks_no_more(tmp_path: Path, state_folder: Path) -> None:
     study = capped(tmp_path)
     net = ended_at_the_opening(study)
     home, run = study.home(0), study.roster.run.hex()
@@ -143,6 +144,8 @@ def test_a_party_that_heard_no_end_withdraws_by_itself_and_speaks_no_more(tmp_pa
     opening += ps.session.server(study.plan, study.roster, identity=study.server).start().to(0)
     assert party.answer("open", opening).code == "over"
     (home / "sessions" / party.folder.session).unlink()  # and where somebody removes what is left of it
+    assert party.answer("open", opening).code == "restored"
+    shutil.rmtree(state_folder)  # of this user, too
     assert party.answer("open", opening).code == "ledger"
     assert "was withdrawn" in net.logs[100][-1]
 

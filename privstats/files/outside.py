@@ -1,0 +1,131 @@
+"""Small values outside of a folder that may be put back from a backup: counters, by the name of what they count.
+
+They lie in the user's state folder: ``$XDG_STATE_HOME/privstats``, by default ``~/.local/state/privstats``, on Windows
+``%LOCALAPPDATA%\\privstats``. A folder that is restored in place takes what lies beside its files back with it, and
+these stay. A value that is missing says nothing: where the state folder does not outlive its machine, as in a container
+without a volume for it, a restored folder is not noticed. Each user of a machine has a state folder of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from privstats.errors import PrivstatsError
+from privstats.system import open_private, sync_folder
+
+__all__ = ["VARIABLE", "Outside", "require_state_folder", "state_folder"]
+
+VARIABLE = "XDG_STATE_HOME"
+"""Names the folder in which programs keep their state."""
+
+_MOST_BYTES = 200
+_LOCAL = "LOCALAPPDATA"
+_ANOTHER = "may name another folder, one that is not restored together with this one"
+
+
+def state_folder() -> Path:
+    """The folder of these values, which need not exist.
+
+    Raises:
+        OSError: the environment names none, and the user has no home folder.
+
+    Example:
+        >>> from privstats.files.outside import state_folder
+        >>> state_folder().name
+        'privstats'
+    """
+    for name in (VARIABLE, _LOCAL):
+        if Path(os.environ.get(name, "")).is_absolute():  # a relative one is ignored, as its specification says
+            return Path(os.environ[name]) / "privstats"
+    try:
+        return Path.home() / ".local" / "state" / "privstats"
+    except RuntimeError:
+        raise OSError(errno.ENOENT, f"there is no home folder for counters: name one in {VARIABLE}") from None
+
+
+def require_state_folder() -> Path:
+    """The folder of these values, made if there is none; called before work that would end without it.
+
+    Raises:
+        PrivstatsError: there is none, or it cannot be written.
+
+    Example:
+        >>> from privstats.files.outside import require_state_folder
+        >>> require_state_folder().is_dir()
+        True
+    """
+    try:
+        folder = state_folder()
+        _make(folder)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise OSError(errno.EACCES, f"{os.strerror(errno.EACCES)}: {folder}")
+    except OSError as error:
+        why = error.strerror if error.filename is None else f"{error.strerror}: {error.filename}"
+        raise PrivstatsError(f"cannot keep counters outside of the folder: {why}. {VARIABLE} {_ANOTHER}") from None
+    return folder
+
+
+@dataclass(frozen=True)
+class Outside:
+    """One value.
+
+    Args:
+        parts: its path in the state folder; names of files.
+
+    Example:
+        >>> from privstats.files.outside import Outside
+        >>> counter = Outside(("counts", "june"))
+        >>> counter.read()
+        >>> counter.write(b"3")
+        >>> counter.read()
+        b'3'
+    """
+
+    parts: tuple[str, ...]
+
+    @property
+    def path(self) -> Path:
+        """Its file; raises as :func:`state_folder`."""
+        return state_folder().joinpath(*self.parts)
+
+    def read(self) -> bytes | None:
+        """The value; None where there is none, or it cannot be read."""
+        with suppress(OSError), self.path.open("rb") as file:
+            return file.read(_MOST_BYTES)
+        return None
+
+    def write(self, value: bytes) -> None:
+        """Replace the value; on disk when this returns.
+
+        Raises:
+            OSError: it cannot be written; the error names the file and the remedy.
+        """
+        path = self.path
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            _make(path.parent)
+            with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+                file.write(value)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+            sync_folder(path.parent)
+        except OSError as error:
+            why = f"{error.strerror}: {path}; {VARIABLE} {_ANOTHER}"
+            raise OSError(error.errno, why) from None
+        finally:
+            with suppress(OSError):
+                draft.unlink()
+
+
+def _make(folder: Path) -> None:
+    """A folder, and those around it, on disk: its owner's alone."""
+    if not folder.exists():
+        _make(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        sync_folder(folder.parent)
