@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,7 +90,7 @@ def bring(
     if folder.kind.part != "changes":
         raise PlanError(f"{home} holds another course; its records come from records.py")
     inbox = inbox_of(folder)
-    batch = inbox.bring(changes, waiting(folder))
+    batch = inbox.bring(changes, partial(waiting, folder))
     say(f"kept for the next epoch: {len(batch.ids)} that enter, {len(batch.leave)} that leave")
     for remark in inbox.remarks(batch):
         say(remark)

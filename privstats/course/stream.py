@@ -77,7 +77,7 @@ class Stream:
 
     Args:
         plan: what all epochs together may spend, and the cohort of each of them; ``max_records`` bounds the changes of
-            one epoch.
+            one node: of an epoch, and at the top of a tree of all epochs.
         epochs: T, at most 1024; a power of two for the tree.
         mechanism: ``"increments"`` releases each epoch's change, with noise that grows like sqrt(t) in the total.
             ``"tree"`` releases dyadic sums too, log2 T + 1 levels of them. ``"square-root"`` correlates the noise of

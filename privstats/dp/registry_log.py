@@ -19,7 +19,7 @@ from privstats.dp.ledger import Ledger
 from privstats.dp.ledger_file import Log, reading, writing
 from privstats.dp.ledger_records import Held, Marked, RegistryAction
 from privstats.dp.ledger_rules import check_node
-from privstats.dp.registry_fold import Send
+from privstats.dp.registry_fold import Send, sends_in
 from privstats.dp.registry_index import RegistryIndex, checked_body
 
 __all__ = ["Changes", "Register", "RegistryLog"]
@@ -98,6 +98,22 @@ class RegistryLog:
         """
         with self.looking() as view:
             return view.register
+
+    def carried(self, node: int) -> int:
+        """How many records a node's vector holds, added and subtracted together; 0 where it has not started.
+
+        Raises:
+            LedgerError: as for :meth:`register`.
+        """
+        with self.looking() as view:
+            for number, record in enumerate(view.log.records, start=1):
+                if isinstance(record, Held) and (record.spend, record.node, record.action) == (
+                    self.entry.id,
+                    node,
+                    "taken",
+                ):
+                    return sum(map(len, sends_in(checked_body(view.log, number, record)).values()))
+        return 0
 
     @contextmanager
     def looking(self, *, whole: bool = False) -> Iterator[View]:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from privstats.course import Pending
+from privstats.course import Pending, RecordRegistry, Stream
+from privstats.dp.registry_log import RegistryLog
 from privstats.engines.network.folder import Folder, account_of
 from privstats.engines.network.parts import REMEDY, inbox_of, registry_of, take_back
 from privstats.engines.network.roles import require_role
@@ -63,9 +64,16 @@ class _Changes:
             release = folder.release(place) if folder.told(place) else None
             if release is not None and index in release.survivors:
                 continue
-            if release is not None and central:
+            if not ((release is not None and central) or place in ended):
+                continue
+            if not _fits(folder, registry, place):
+                say(
+                    f"round {place}: our upload may be in no sum, and there is no room for its records beside those "
+                    "that were brought since: they stay out for now"
+                )
+            elif release is not None and central:
                 registry.left_out(place, release, index)
-            elif place in ended:
+            else:
                 _proven(folder, place, ended[place], say)
 
     def left_over(self, folder: Folder, place: int) -> Collection[int]:
@@ -118,19 +126,52 @@ def standing(folder: Folder) -> Standing:
     return Standing(account, begun, counts["in"], counts["gone"], len(pending.entering), len(pending.leaving))
 
 
-def waiting(folder: Folder) -> int:
-    """Records that the next round of a stream already carries, entering and leaving together.
+def waiting(folder: Folder, leave: Collection[str] = ()) -> int:
+    """Records that the next round of a stream already carries, entering and leaving together; the most at any level.
+
+    A node of a tree holds all records of the epochs under it, so what is brought must fit into every level's next node:
+    refused there, the party would be missing from that sum, and everybody would see it.
+
+    Args:
+        folder: the party's.
+        leave: records that are about to leave: each that a node had to add and has not is no longer due there, and
+            does not have to be subtracted.
 
     Raises:
         PrivstatsError: a file cannot be read, or the ledger refuses.
     """
-    inbox, most = inbox_of(folder), folder.course.most
+    inbox = inbox_of(folder)
     if not _spent(folder):
-        return sum(len(each.ids) - len(each.leave) for each in inbox.batches().values())
+        return sum(len(each.ids) - len(each.leave) for each in inbox.batches().values()) - 2 * len(leave)
     registry = registry_of(folder)
     inbox.register(registry)
-    pending = inbox.pending(registry, min(max(registry.entry.begun, default=-1) + 1, most - 1))
-    return len(pending.entering) + len(pending.leaving)
+    ahead = _ahead(inbox.stream, max(registry.entry.begun, default=-1))
+    return max(_due(registry, place) - 2 * len(registry.pending(place, leave).entering) for place in ahead)
+
+
+def _ahead(stream: Stream, begun: int) -> Collection[int]:
+    """Of every level the first node after this one; at the end the last node."""
+    first: dict[int, int] = {}
+    for place in range(min(begun + 1, stream.most - 1), stream.most):
+        first.setdefault(stream.nodes[place].level, place)
+    return first.values()
+
+
+def _due(registry: RecordRegistry, place: int) -> int:
+    """Records that a node at this one's level has to carry, entering and leaving together."""
+    return registry.pending(place, ()).missing  # of no records at hand all are missing
+
+
+def _fits(folder: Folder, registry: RecordRegistry, place: int) -> bool:
+    """Whether a round's records can be sent again beside what is due; without a promise the excess waits by itself.
+
+    Where they cannot they stay out: taken back, they would keep the party out of every later sum.
+    """
+    inbox = inbox_of(folder)
+    if not inbox.promised:
+        return True
+    inbox.register(registry)
+    return RegistryLog(registry.ledger, registry.entry).carried(place) + _due(registry, place) <= inbox.room
 
 
 def _is_client(folder: Folder) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from privstats.course import Stream, document
@@ -148,8 +149,10 @@ def _arrived(path: Path, stream: Stream, epoch: int, changes: Path) -> None:
     for party, inbox in inboxes.items():
         source, kept = changes / f"{party}.npz", inbox.path(epoch)
         batch = read_batch(source)
-        before = 0 if kept.exists() else waiting(Folder.open(path / str(party)))
-        inbox.check(f"party {party}", batch, epoch, before)
+        if kept.exists():
+            inbox.check(f"party {party}", batch, epoch)  # it is among what waits
+        else:
+            inbox.check(f"party {party}", batch, epoch, partial(waiting, Folder.open(path / str(party))))
         if not kept.exists():
             inbox.keep(source, epoch)
         elif read_batch(kept).ids != batch.ids or read_batch(kept).leave != batch.leave:

@@ -168,7 +168,7 @@ def test_no_more_is_brought_under_a_promise_than_an_epoch_has_room_for(tmp_path:
         inbox.home.mkdir()
         inbox.bring(file_of(world, tmp_path, world.born(0, room)))
         with pytest.raises(DataError, match=f"would move {room + 1} of this party's records, .* room for {room}"):
-            inbox.bring(file_of(world, tmp_path, world.born(0, 1)), room)
+            inbox.bring(file_of(world, tmp_path, world.born(0, 1)), lambda _, at=room: at)
         names = [f"0-{place}" for place in range(room + 1)]
         with pytest.raises(DataError, match=f"{room + 1} records are due at round 1 and the plan has room for {room}"):
             inbox.change(registry(inbox.home, inbox.stream), Pending(1, tuple(names), ()))

@@ -5,9 +5,10 @@ Files in the party's folder; ``RecordRegistry`` decides which round is charged f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from privstats.course import Pending, RecordRegistry, Stream
 from privstats.course.record_registry import LONGEST_ID
@@ -20,6 +21,13 @@ from privstats.moments import MomentsDelta, exact_moments, remarks_on
 __all__ = ["RecordInbox"]
 
 _RECORDS = "records"
+
+Waiting: TypeAlias = Callable[[Collection[str]], int]
+"""The records that a round already carries, where these leave."""
+
+
+def _nothing(_: Collection[str]) -> int:
+    return 0
 
 
 @dataclass(frozen=True)
@@ -53,14 +61,15 @@ class RecordInbox:
     def _numbers(self) -> list[int]:
         return [int(path.stem) for path in (self.home / _RECORDS).glob("*.npz") if path.stem.isdecimal()]
 
-    def check(self, who: str, batch: Batch, number: int | None = None, waiting: int = 0) -> None:
+    def check(self, who: str, batch: Batch, number: int | None = None, waiting: Waiting = _nothing) -> None:
         """Check a batch whole, before its first record is registered.
 
         Args:
             who: the party, for messages.
             batch: the records.
             number: its own; the next when omitted.
-            waiting: records that the next round already carries, entering and leaving together.
+            waiting: records that the next round already carries, entering and leaving together, where these leave; of
+                a tree the most at any level.
 
         Raises:
             DataError: a record occurs twice or has no usable id, one leaves that has not entered or may not leave,
@@ -80,7 +89,7 @@ class RecordInbox:
             raise DataError(f"{who} has an id that is none: an id is a text of 1 to {LONGEST_ID} characters")
         self._check_leavers(who, batch, earlier.difference(*(each.leave for each in before)))
         self._check_price(who, len(earlier) + len(batch.ids))
-        self._check_room(who, waiting + len(batch.ids) + len(batch.leave))
+        self._check_room(who, waiting(batch.leave) + len(batch.ids) + len(batch.leave))
         if batch.ids:
             exact_moments(self.stream.first.schema, batch.X, batch.y, unreadable=self.stream.first.unreadable)
 
@@ -116,11 +125,15 @@ class RecordInbox:
                 f"cohort.max_records={cohort.max_records} is no record for each of {cohort.clients} clients; agree on "
                 "a larger one"
             )
-        if self._promised and moved > self.room:
+        if self.promised and moved > self.room:
+            of, later = (
+                ("a node of the tree", "make a stream with a larger max_records")
+                if self.stream.levels > 1
+                else ("the next epoch", "bring the rest after that epoch")
+            )
             raise DataError(
-                f"with {who} the next epoch would move {moved} of this party's records, and the plan has room for "
-                f"{self.room} (max_records{' shared by the clients' if self.stream.deletions else ''}); bring the rest "
-                "after that epoch"
+                f"with {who} {of} would move {moved} of this party's records, and the plan has room for {self.room} "
+                f"(max_records{' shared by the clients' if self.stream.deletions else ''}); {later}"
             )
 
     @property
@@ -135,7 +148,8 @@ class RecordInbox:
         return cohort.max_records // (cohort.clients if self.stream.deletions else 1)
 
     @property
-    def _promised(self) -> bool:
+    def promised(self) -> bool:
+        """Whether the plan has a promise, under which no record is postponed."""
         return isinstance(self.stream.first.privacy, Privacy)
 
     def keep(self, source: Path, number: int) -> None:
@@ -143,7 +157,7 @@ class RecordInbox:
         atomic_write(self._made(number), source.read_bytes())
         self._read.pop(number, None)
 
-    def bring(self, source: Path, waiting: int = 0) -> Batch:
+    def bring(self, source: Path, waiting: Waiting = _nothing) -> Batch:
         """Check a file of records and keep it as the next batch, for the next epoch in which the party takes part.
 
         Args:
@@ -194,7 +208,7 @@ class RecordInbox:
         of them.
         """
         pending = registry.pending(node, [record for each in self.batches().values() for record in each.ids])
-        if self._promised:
+        if self.promised:
             return pending
         leaving = pending.leaving[: self.room]
         return replace(pending, entering=pending.entering[: self.room - len(leaving)], leaving=leaving)

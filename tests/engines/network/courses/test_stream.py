@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.session_history import KeptStatements
 from privstats.engines.network.streams import RecordInbox
 from privstats.engines.network.transport import Reply
-from privstats.errors import SessionEndedError
+from privstats.errors import DataError, SessionEndedError
 from tests.course.streams import promise
 from tests.engines.network.courses.streams import Ward, exact, plan_of
 from tests.faults import Fuse, Killed, killed, killed_in_a_child
@@ -460,3 +461,51 @@ def test_words_that_are_none_are_declined_and_free_nothing(tmp_path: Path) -> No
     assert any("do not prove that our records are in no sum: the statement" in line for line in ward.net.logs[104])
     words.write_bytes(b"no words")  # damage in the server's folder stops nobody
     assert KeptStatements(words.parent).proof == b""
+
+
+@pytest.mark.ci
+def test_what_a_tree_has_no_room_for_is_refused_when_it_is_brought(tmp_path: Path) -> None:
+    """In the round it was refused there: who brought more in two epochs than a node holds was missing from its sum."""
+    ward = Ward(tmp_path, Stream(plan_of(promise(epsilon=20.0)), 4, "tree", deletions=True))  # room for 100 of a party
+
+    def brought(count: int, leave: list[str]) -> None:
+        folder = ward.party(4).folder
+        place = tmp_path / "batch.npz"
+        ids = [f"4/{epoch}/{each}" for each in range(count)]
+        np.savez(place, ids=np.array(ids, "U20"), X=np.ones((count, 4)), y=[0] * count, leave=np.array(leave, "U20"))
+        RecordInbox(folder.home, ward.stream).bring(place, partial(waiting, folder))
+
+    for epoch, (count, nodes) in enumerate(((60, 1), (40, 2))):
+        if epoch:
+            with pytest.raises(DataError, match="a node of the tree would move 120 of this party's records, .* 100"):
+                brought(60, [])
+        brought(count, [])
+        assert ward.epoch() == (EVERYBODY,) * nodes
+    epoch = 2
+    with pytest.raises(DataError, match="make a stream with a larger max_records"):
+        brought(1, [])
+    brought(0, [f"4/0/{each}" for each in range(60)])  # which the top has not seen, and will not
+    assert ward.epoch() == (EVERYBODY,)
+    epoch = 3
+    with pytest.raises(DataError, match="would move 120"):  # beside those that leave, in the span of two epochs
+        brought(60, [])
+    brought(40, [])
+    assert ward.epoch() == (EVERYBODY,) * 3
+    assert not any("has room for" in line for lines in ward.net.logs.values() for line in lines)
+
+
+@pytest.mark.ci
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("brought", [60, 100])
+def test_records_that_come_back_keep_no_party_out_of_a_sum(brought: int, tmp_path: Path) -> None:
+    """Taken back beside as many new ones, they were more than a round has room for, in that round and every later."""
+    ward = Ward(tmp_path, Stream(plan_of(promise(epsilon=20.0)), 3, deletions=True))
+    ward.bring_all()
+    ward.bring(4, 36)
+    upload_lost(ward)
+    ward.bring(4, brought)
+    assert ward.epoch() == (EVERYBODY,)
+    assert ward.epoch() == (EVERYBODY,)
+    assert np.array_equal(ward.total(), ward.afresh())
+    stayed = [line for line in ward.net.logs[104] if "no room for its records" in line]
+    assert len(stayed) == (brought == 100)  # beside 60 there was room at once; beside 100, in the epoch after
