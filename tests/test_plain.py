@@ -158,7 +158,7 @@ def test_parties_that_are_all_empty_are_said():
         ps.simulate(plan(), [nothing] * 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ps.simulate(plan(), [nothing, nothing, (np.ones((1, 4)), np.zeros(1, int))])
+        ps.simulate(plan(), [nothing, nothing, (np.eye(1, 4), np.zeros(1, int))])
     terms = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 1.0, "classes": [0, 1]}
     with pytest.warns(UserWarning, match="noise alone"):
         heads.LDA().fit_private(*nothing, ledger="uncharged", **terms)

@@ -161,8 +161,8 @@ def _measured(
     moments, left_out = kind.readable(schema, X, y, values, progress)
     if left_out:
         warnings.warn(
-            f"{left_out} records cannot be read and are left out of every sum: they have gaps, texts where numbers "
-            "belong, or values that the plan does not list. This number stays here; correct them where you can",
+            f"{left_out} of the records cannot be read and are left out of every sum: a gap, a text where a number "
+            "belongs, or a value that the plan does not list. This number stays here; correct them where you can",
             UnreadableRecordsWarning,
             stacklevel=3,
         )

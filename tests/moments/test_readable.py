@@ -151,7 +151,7 @@ def test_a_record_that_cannot_be_read_changes_nothing_else(schema):
             warnings.simplefilter("always")
             found = measured(schema, odd, labels)
         if schema.task not in ROUNDS:
-            assert str(said[0].message).startswith("1 records cannot be read")
+            assert str(said[0].message).startswith("1 of the records cannot be read")
         if isinstance(schema, ps.SitesSchema):  # its number of records is no secret under replace-one: zeros stay
             zeros = np.insert(X, 5, 0.0, axis=0), np.insert(y, 5, 0.0, axis=0)
             assert found == measured(schema, *zeros)
@@ -242,7 +242,7 @@ def test_a_promise_leaves_out_what_a_plan_without_one_refuses():
         privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
     )
     shards = [(np.eye(2), [0, 1]), ([[0.5, None], [1.0, 0.0]], [0, 1])]
-    with pytest.warns(UnreadableRecordsWarning, match="1 records"):
+    with pytest.warns(UnreadableRecordsWarning, match="1 of the records"):
         assert ps.simulate(plan, shards).survivors == (0, 1)
     with pytest.raises(RecordError):
         ps.simulate(dataclasses.replace(plan, privacy=ps.NoPrivacy()), shards)
