@@ -74,9 +74,9 @@ def swept(**changes: Any) -> Any:
     return sweep(**right | changes)
 
 
-def private_head(head: Any) -> Any:
+def private_head(head: Any, **changes: Any) -> Any:
     terms = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 4.0, "ledger": "uncharged"}
-    return heads.Private(head, **terms)
+    return heads.Private(head, **terms | changes)
 
 
 class Frame:
@@ -213,6 +213,16 @@ ROWS: list[Row] = [
         "a class for a head",
         lambda: private_head(heads.LDA).fit(X, Y),
         "head must be a head, got the class LDA; call it",
+    ),
+    (
+        "no rows",
+        lambda: private_head(heads.LDA(), multiplicity=0).fit(X, Y),
+        "multiplicity must be a whole number from 1",
+    ),
+    (
+        "rows in words",
+        lambda: ps.session.Charge(dp.Ledger("none"), "ward", multiplicity="2"),  # type: ignore[arg-type]
+        "multiplicity must be a whole number",
     ),
     ("no bound of targets", lambda: private_head(heads.Ridge()).fit(X, X[:, 0]), "Ridge needs target_bound"),
     ("no transport", lambda: heads.with_local_transform(HEAD, transforms.UnitNorm()), "behind no such transform"),

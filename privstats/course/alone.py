@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from privstats import course as courses
@@ -23,7 +24,7 @@ from privstats.release import Release
 from privstats.schema import Schema, require_schema
 from privstats.session.accounting import Charge, NodeCharge
 
-__all__ = ["Paid", "alone", "private_release", "private_releases"]
+__all__ = ["Paid", "alone", "charged_by_rows", "private_release", "private_releases"]
 
 Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
 """Where a release is recorded: a charge, a ledger (with the name of a data set in it), or ``"uncharged"``."""
@@ -61,8 +62,8 @@ def private_release(
         privacy: model ``"central"``, unit ``"record"``.
         X, y: records, as :func:`privstats.measure` takes them: arrays, files, tensors, or an iterable of ``(X, y)``
             batches without ``y``.
-        ledger: a :class:`~privstats.session.Charge`; or a :class:`~privstats.dp.Ledger`, whose account ``dataset``
-            names; or ``"uncharged"`` to record it nowhere.
+        ledger: a :class:`~privstats.session.Charge`, which can also say that one record may be in several rows; or a
+            :class:`~privstats.dp.Ledger`, whose account ``dataset`` names; or ``"uncharged"`` to record it nowhere.
         dataset: the account in ``ledger``; may be left out where the ledger has one account only.
         max_records: a public bound on the number of records, never a count of them; about a thousand million if
             omitted. No noise depends on it.
@@ -173,7 +174,13 @@ def private_releases(
     entry = (
         None
         if charge is None
-        else courses.spend(course, charge.ledger, charge.dataset, run or os.urandom(_FRESH_RUN_BYTES))
+        else courses.spend(
+            course,
+            charge.ledger,
+            charge.dataset,
+            run or os.urandom(_FRESH_RUN_BYTES),
+            multiplicity=charge.multiplicity,
+        )
     )
 
     def release(node: Node) -> Release | None:
@@ -244,12 +251,28 @@ def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
                 f"{got}: open a ledger with privstats.dp.Ledger.open(path)"
             )
         return None
-    if dataset is None:
-        names = [account.dataset for account in ledger.accounts()]
-        if len(names) != 1:
-            raise LedgerError(f"the ledger has {len(names)} accounts; say which one to charge with dataset=...")
-        (dataset,) = names
-    return Charge(ledger, dataset)
+    return Charge(ledger, _account(ledger, dataset))
+
+
+def charged_by_rows(ledger: Paid, dataset: str | None, times: int) -> Paid:
+    """The same account, charged for records that may be in so many rows; what charges nothing stays as it is.
+
+    Raises:
+        LedgerError: no number of rows, or no account is named where there are several.
+    """
+    if isinstance(ledger, dp.Ledger):
+        return Charge(ledger, _account(ledger, dataset), multiplicity=times)
+    return replace(ledger, multiplicity=ledger.multiplicity * times) if isinstance(ledger, Charge) else ledger
+
+
+def _account(ledger: dp.Ledger, dataset: str | None) -> str:
+    """The account that is named, or the only one."""
+    if dataset is not None:
+        return dataset
+    names = [account.dataset for account in ledger.accounts()]
+    if len(names) != 1:
+        raise LedgerError(f"the ledger has {len(names)} accounts; say which one to charge with dataset=...")
+    return names[0]
 
 
 def _vector(plan: Plan, X: Any, y: Any, rng: Generator, *, progress: bool = False, first: bool = True) -> Any:

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from privstats.course.base import Apart, Course, Releases, verify_next
 from privstats.dp import Cost, Ledger, Spend
 from privstats.dp.ledger_records import ApartBy
@@ -18,7 +20,9 @@ from privstats.session.accounting import NodeCharge
 __all__ = ["authorize", "spend"]
 
 
-def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only: bool = False) -> Spend:
+def spend(
+    course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only: bool = False, multiplicity: int = 1
+) -> Spend:
     """Charge everything that the course can cost, before its first round; each is then marked, ``ledger.mark_started``.
 
     Called again for the same run before anything was finished, it returns the same entry, with the rounds that have
@@ -29,6 +33,7 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only
         course, ledger, dataset, run: what is spent where.
         sums_only: the ledger is a server's, which releases sums of parties and has no records. Of a stream, each
             party's own record registry keeps the records apart then.
+        multiplicity: the most rows that one record may be in (``Ledger.spend``); a stream has a price of its own.
 
     Raises:
         LedgerError: no such account, the cap would be exceeded, or the run's name was used for something else.
@@ -42,10 +47,12 @@ def spend(course: Course, ledger: Ledger, dataset: str, run: bytes, *, sums_only
         >>> entry.nodes, entry.begun
         (1, ())
     """
-    many: dict[Adjacency, float] = {}
+    many: Mapping[Adjacency, float] = Cost.repeated(multiplicity)
     sessions = 1
     apart: ApartBy = ""
     if isinstance(course, Apart):
+        if many:
+            raise LedgerError("a stream takes every record once: leave multiplicity out")
         many = {"add-remove": course.multiplicity("add-remove"), "replace-one": course.multiplicity("replace-one")}
         sessions, apart = course.most, "parties" if sums_only else "holding"
     elif len(course.priced) < course.most:

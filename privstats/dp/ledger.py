@@ -143,6 +143,7 @@ class Ledger(LedgerPlace):
         what: str = "release",
         masking_failure: float = 0.0,
         allow_second_exact_release: bool = False,
+        multiplicity: int = 1,
     ) -> Spend:
         """Allow one release: write and sync its record, and return; only then may anything be sent.
 
@@ -164,13 +165,14 @@ class Ledger(LedgerPlace):
             masking_failure: the plan's bound on the probability that masking shows more than the sum.
             allow_second_exact_release: release exact sums of this data set a second time. With one client absent, the
                 difference of the two releases is that client's exact vector.
+            multiplicity: the most rows that one record may be in, for who resamples: the price is that many times mu.
 
         Raises:
             LedgerError: no such account, the cap would be exceeded, the run's name is used up, exact sums would be
                 released again, the costs are not known per client, the noise is not this schema's, or the file failed.
                 Nothing is spent then, and nothing may be sent.
         """
-        costs = [Cost(schema, privacy, noise, masking_failure)]
+        costs = [Cost(schema, privacy, noise, masking_failure, Cost.repeated(multiplicity))]
         return self._spend(dataset, plan, run, costs, what, allow_second_exact_release, nodes=1, apart="")
 
     def spend_course(

@@ -32,6 +32,9 @@ def no_account(dataset: str, known: Iterable[str] = ()) -> str:
     )
 
 
+_MOST_ROWS = 1 << 30
+
+
 @dataclass(frozen=True)
 class Cost:
     """What one release measures and promises, its noise, and the failure probability of its masking.
@@ -42,7 +45,8 @@ class Cost:
         noise: the calibrated noise; None for exact sums.
         masking_failure: bound on the probability that masking shows more than the sum.
         multiplicity: how many releases of this mu it counts for, in mu^2, by the adjacency under which mu is computed:
-            for courses whose rounds hold different records. Default: 1.
+            for courses whose rounds hold different records, and for records that are in several rows
+            (:meth:`repeated`). Default: 1.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -57,6 +61,29 @@ class Cost:
     noise: Noise | None
     masking_failure: float = 0.0
     multiplicity: Mapping[Adjacency, float] = field(default_factory=dict)
+
+    @staticmethod
+    def repeated(times: int) -> Mapping[Adjacency, float]:
+        """The multiplicity where one record may be in ``times`` rows of what is measured.
+
+        Such records are ``times`` steps of one row apart, and mu-GDP of one step is ``times`` mu-GDP of all (group
+        privacy: Dong, Roth, Su 2019), under either adjacency: ``times**2`` in mu^2.
+
+        Raises:
+            LedgerError: no whole number of at least 1.
+
+        Example:
+            >>> ps.dp.Cost.repeated(3)
+            {'add-remove': 9.0, 'replace-one': 9.0}
+            >>> ps.dp.Cost.repeated(1)
+            {}
+        """
+        if type(times) is not int or not 1 <= times <= _MOST_ROWS:
+            raise LedgerError(
+                f"multiplicity must be a whole number from 1 to {_MOST_ROWS:,}, got {times!r:.40}: the most rows that "
+                "one record may be in"
+            )
+        return {} if times == 1 else {"add-remove": float(times) ** 2, "replace-one": float(times) ** 2}
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,8 @@ def same_spend(earlier: Spend, plan: str, cost: Price, apart: ApartBy = "") -> S
 
 def check_apart(costs: Sequence[Cost], apart: ApartBy, nodes: int) -> None:
     """Refuse a price for disjoint rounds, or for fewer than there are, without a role that keeps them disjoint."""
-    if (len(costs) < nodes or any(cost.multiplicity for cost in costs)) and not apart:
+    cheaper = any(times < 1 for cost in costs for times in cost.multiplicity.values())
+    if (len(costs) < nodes or cheaper) and not apart:
         raise LedgerError(
             "rounds that are priced as holding different records need a record registry that keeps those apart: spend "
             "a stream with course.spend, which names it"

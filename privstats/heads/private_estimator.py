@@ -16,16 +16,22 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privstats.course.alone import Paid
+from privstats.course.alone import Paid, charged_by_rows
+from privstats.dp import Cost, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import Adjacency
 from privstats.errors import HeadError
 from privstats.files.envelope import PathLike
 from privstats.files.signing import Signer
 from privstats.heads.evidence import Array
-from privstats.heads.private import owners_terms
+from privstats.heads.private import central, owners_terms
 from privstats.transforms import Transform
 
 __all__ = ["Private"]
+
+_LEAST = 0.001
+"""The least epsilon of a plan."""
+
+_ROUNDING = 1e-9
 
 _LEFT_OUT = ("classes", "target_bound", "centred", "expected_records")
 """Terms that only some heads take; None leaves them to the head."""
@@ -73,11 +79,13 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         position and label, so one record more moves others between folds, and a fit then differs in several. Three
         things are outside the promise: a step that a pipeline fits in front (a scaler, PCA) reads the records exactly,
         so give public maps as ``public_transform`` instead; the scores that a search computes on held-out records are
-        exact; and so is the choice that it makes from them.
+        exact; and so is the choice that it makes from them. So are models that others fit on its predictions, such as
+        ``CalibratedClassifierCV`` and stacking. Who resamples, as bagging and oversampling do, brings one record in
+        several rows: the promise is for one row then, unless ``multiplicity`` says how many (docs/alone.md).
 
     Args:
         head: an unfitted head of ``privstats.heads``; it is cloned, as scikit-learn's meta-estimators do.
-        epsilon, delta: the promise for one record, of each fit.
+        epsilon, delta: the promise for one record, of each fit, in all of its rows.
         adjacency: ``"add-remove"`` or ``"replace-one"``.
         clip_norm: rows longer than this (after ``public_transform``) are shortened to it: a public choice.
         classes: every class there can be, from public knowledge; classifiers only.
@@ -88,6 +96,9 @@ class Private(MetaEstimatorMixin, BaseEstimator):
             ``transform`` for a transformer.
         grid_bits, max_records: as in the head's ``fit_private``.
         ledger, dataset: where every fit is charged, as in the head's ``fit_private``; it has no default.
+        multiplicity: the most rows of one fit that one record may be in. The noise is that many times larger, epsilon
+            and delta hold for the record, and the ledger is charged for it: ``multiplicity`` times mu of a row (group
+            privacy: Dong, Roth, Su 2019). Nothing here counts rows: the caller keeps to it.
 
     Raises:
         HeadError: a term of the promise is missing, or ``transform`` was given for ``public_transform``.
@@ -128,6 +139,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         max_records: int | None = None,
         ledger: Paid = None,
         dataset: str | None = None,
+        multiplicity: int = 1,
     ) -> None:
         self.head = head
         self.epsilon = epsilon
@@ -143,6 +155,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         self.max_records = max_records
         self.ledger = ledger
         self.dataset = dataset
+        self.multiplicity = multiplicity
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit a clone of the head on one party's own records, under the promise.
@@ -151,11 +164,16 @@ class Private(MetaEstimatorMixin, BaseEstimator):
             X, y: as the head's ``fit_private`` takes them.
 
         Raises:
-            HeadError: ``head`` has no ``fit_private``, or takes no such term, or lacks one that it needs.
+            HeadError: ``head`` has no ``fit_private``, or takes no such term, or lacks one that it needs; or a
+                ``multiplicity`` that leaves a row less than any plan promises.
             SchemaError, PlanError, DataError, LedgerError: as in the head's ``fit_private``.
         """
         terms = self._terms()
+        times = terms.pop("multiplicity")
+        if times != 1:
+            terms |= _of_one_row(times, self.epsilon, self.delta, self.ledger, self.dataset)
         self.head_ = clone(self.head).fit_private(X, y, **terms)
+        self.head_.provenance_ = self.head_.provenance_.of_rows(times)
         self.n_features_in_ = self.head_.n_features_in_
         return self
 
@@ -243,10 +261,34 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         given["transform"] = given.pop("public_transform")
         terms = {name: value for name, value in given.items() if not (name in _LEFT_OUT and value is None)}
         name, taken = type(self.head).__name__, inspect.signature(self.head.fit_private).parameters
-        if strange := sorted(set(terms) - set(taken)):
+        if strange := sorted(set(terms) - {"multiplicity"} - set(taken)):
             raise HeadError(f"{name} takes no {strange[0]}; leave it out of Private({name}(), ...)")
         needed = {each for each, parameter in taken.items() if parameter.kind is parameter.KEYWORD_ONLY}
         needed = {each for each in needed if taken[each].default is inspect.Parameter.empty}
         if lacking := sorted(needed - set(terms)):
             raise HeadError(f"{name} needs {lacking[0]}=..., a public choice; give it to Private({name}(), ...)")
         return terms
+
+
+def _of_one_row(times: int, epsilon: float, delta: float, ledger: Paid, dataset: str | None) -> dict[str, Any]:
+    """The terms of one row where the promise is for a record in so many of them, and its charge.
+
+    Raises:
+        HeadError: the row's epsilon is below what a plan takes.
+        LedgerError: not a number of rows, or a ledger that cannot charge them.
+        PlanError: a promise out of its bounds.
+    """
+    Cost.repeated(times)
+    central(epsilon, delta, "add-remove")
+    one = epsilon / times if delta == 0 else gaussian_epsilon(gaussian_mu(epsilon, delta) / times, delta)
+    if one < _LEAST:
+        raise HeadError(
+            f"multiplicity={times} leaves one row epsilon {one:.2g}, and a plan takes {_LEAST:g} or more: bound the "
+            "rows of one record lower, or give a larger epsilon"
+        )
+    paid = charged_by_rows(ledger, dataset, times)
+    return {
+        "epsilon": one * (1 - _ROUNDING),  # so that all rows together stay below the promise
+        "ledger": paid,
+        "dataset": dataset if paid is ledger else None,
+    }

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from privstats.course.promise import Promise
-from privstats.dp import Privacy
+from privstats.dp import Privacy, gaussian_epsilon, gaussian_mu
 from privstats.dp.models import Model
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.release import Release
@@ -48,6 +48,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         public: digest of the public records that went in beside the releases; the promise is for the others.
         assumed_public: what ``fit_private`` read off the records, because the caller gave no public value:
             ``"classes"`` or ``"rows"``. The promise holds for all else; one record can show in these.
+        multiplicity: the most rows that one record may be in, by the word of who resampled (``Private``); epsilon and
+            delta are for all of them together.
 
     Raises:
         ValueError: a promise in parts, or out of its bounds; or something assumed twice, or without a promise.
@@ -75,6 +77,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     reproducible: bool = False
     public: str | None = None
     assumed_public: tuple[Assumed, ...] = ()
+    multiplicity: int = 1
 
     def __post_init__(self) -> None:
         promise = (self.epsilon, self.delta, self.adjacency, self.unit, self.model)
@@ -86,6 +89,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             self.exact is not False or len(set(self.assumed_public)) < len(self.assumed_public)
         ):
             raise ValueError("only a head with a promise has assumed_public, each word of it once")
+        if self.multiplicity < 1 or (self.multiplicity > 1 and self.exact is not False):
+            raise ValueError("only a head with a promise has a multiplicity, at least 1")
 
     @classmethod
     def of(cls, releases: Sequence[Any], course: str | None = None) -> Provenance:
@@ -126,7 +131,20 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def beside_exact_rows(self) -> Provenance:
         """The same sources, where exact rows of the site that serves the head went in too: no promise covers it."""
         promise = dict.fromkeys(("epsilon", "delta", "adjacency", "unit", "model"))
-        return msgspec.structs.replace(self, exact=True, assumed_public=(), **promise)
+        return msgspec.structs.replace(self, exact=True, assumed_public=(), multiplicity=1, **promise)
+
+    def of_rows(self, times: int) -> Provenance:
+        """The same, where its epsilon is of one row, and one record may be in so many: epsilon of all at its delta.
+
+        mu-GDP of one row is ``times`` mu-GDP of so many (group privacy: Dong, Roth, Su 2019), and a pure epsilon is
+        ``times`` epsilon.
+        """
+        if times == 1 or self.epsilon is None or self.delta is None:
+            return self
+        whole = times * self.epsilon
+        if self.delta > 0:
+            whole = gaussian_epsilon(times * gaussian_mu(self.epsilon, self.delta), self.delta)
+        return msgspec.structs.replace(self, epsilon=whole, multiplicity=times)
 
     @property
     def release(self) -> str | None:
@@ -168,7 +186,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if self.reproducible:
             return "no promise: its noise came from a generator that others may know"
         law = "" if self.delta else " Laplace"
-        promise = f"{self.model}{law} noise, one {self.unit}, {self.adjacency}"
+        rows = "" if self.multiplicity == 1 else f" in at most {self.multiplicity:,} rows"
+        promise = f"{self.model}{law} noise, one {self.unit}{rows}, {self.adjacency}"
         assumed = "".join(f"; {_ASSUMED[each]} assumed public" for each in self.assumed_public)
         return f"epsilon {self.epsilon:.6g} at delta {self.delta:.3g}: {promise}{assumed}"
 

@@ -44,9 +44,11 @@ class Charge:
         dataset: the account in it; every release of the same records uses the same name.
         allow_second_exact_release: for plans without DP: release exact sums of this data set again. With one client
             absent, the difference of the two releases is that client's exact vector.
+        multiplicity: the most rows that one record may be in, where the caller resamples; what is released costs that
+            many times its mu (:meth:`~privstats.dp.Cost.repeated`).
 
     Raises:
-        LedgerError: ``ledger`` is no ledger, or the allowance is no truth value.
+        LedgerError: ``ledger`` is no ledger, the allowance is no truth value, or the multiplicity no number of rows.
 
     Example:
         >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
@@ -60,8 +62,10 @@ class Charge:
     ledger: dp.Ledger
     dataset: str
     allow_second_exact_release: bool = False
+    multiplicity: int = 1
 
     def __post_init__(self) -> None:
+        dp.Cost.repeated(self.multiplicity)
         if not isinstance(self.ledger, dp.Ledger):
             raise LedgerError(
                 f"Charge takes a privstats.dp.Ledger, got {type(self.ledger).__name__}: open the file with Ledger.open"
@@ -83,6 +87,7 @@ class Charge:
             noise=plan.noise,
             masking_failure=plan.masking.failure,
             allow_second_exact_release=self.allow_second_exact_release,
+            multiplicity=self.multiplicity,
         )
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:

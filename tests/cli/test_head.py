@@ -95,6 +95,16 @@ def test_a_head_whose_classes_were_read_off_the_records_says_so(run, tmp_path):
     assert json.loads(run("show", "assumed", "--json").stdout)["assumed_public"] == ["classes"]
 
 
+def test_the_promise_of_a_record_in_several_rows_is_held_against_its_release(run, tmp_path):
+    private = heads.Private(heads.LDA(), ledger="uncharged", multiplicity=3, **TERMS).fit(X, Y)
+    private.save(tmp_path / "repeated")
+    private.head_.release_.save(tmp_path / "of-rows")
+    told = run("verify", "repeated", "--release", "of-rows").stdout
+    assert "one record in at most 3 rows, add-remove" in told
+    assert "good: fitted again" in told
+    assert json.loads(run("show", "repeated", "--json").stdout)["multiplicity"] == 3
+
+
 def test_what_is_of_another_plan_release_or_maker_is_exit_code_1(run, tmp_path):
     assert "is not signed by the key" in run("verify", "private", "--signed-by", OTHER.public.hex(), code=1).stdout
     again = heads.LDA().fit_private(X, Y, ledger="uncharged", **TERMS | {"epsilon": 1.0})

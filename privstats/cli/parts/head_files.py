@@ -80,6 +80,7 @@ def facts_of(opened: HeadFile) -> dict[str, Any]:
         "reproducible": promise.reproducible,
         "public": promise.public,
         "assumed_public": promise.assumed_public,
+        "multiplicity": promise.multiplicity,
         "seed": parameters.get("random_state"),
         "classes": head.classes_.tolist() if hasattr(head, "classes_") else None,
         "features": (head if hasattr(head, "preprocessing_") else head.head).preprocessing_.features,
@@ -112,7 +113,7 @@ def against_releases(opened: HeadFile, releases: list[Release]) -> str:
     """Whether the head's file agrees with the releases, and the head scores as one that is fitted on them."""
     said, found = opened.provenance, Provenance.of(releases, opened.provenance.course)
     if found.exact is False:  # what a fit took for public is not in its releases
-        found = msgspec.structs.replace(found, assumed_public=said.assumed_public)
+        found = msgspec.structs.replace(found.of_rows(said.multiplicity), assumed_public=said.assumed_public)
     found = msgspec.structs.replace(found, public=said.public)
     if said != found:
         return f"{NO}the file says {said}, of {_names(said)}; these say {found}, of {_names(found)}"
