@@ -41,6 +41,7 @@ COHORT = ps.Cohort(clients=3, min_survivors=2, max_records=100)
 PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
 PLAN = ps.Plan(schema=SCHEMA, cohort=COHORT, privacy=ps.NoPrivacy())
 PRIVATE = ps.Plan(schema=SCHEMA, cohort=COHORT, privacy=PRIVACY)
+CENTRED = ps.Plan(schema=ps.ClassSchema(3, 4, "NAB", 1.0), cohort=COHORT, privacy=PRIVACY)
 SHARDS = [(X[k::3], Y[k::3]) for k in range(3)]
 RELEASE = ps.simulate(PLAN, SHARDS)
 HEAD = heads.LDA().fit_release(RELEASE)
@@ -204,6 +205,14 @@ ROWS: list[Row] = [
     ("a stream without a number of epochs", lambda: ps.Stream(PLAN, None), "epochs must be a whole number"),  # type: ignore[arg-type]
     ("a plan file to stream", lambda: ps.Stream("plan.toml", 4), "plan must be a Plan"),  # type: ignore[arg-type]
     ("a plan of records to align", lambda: ps.Alignment(PLAN), "first must be a Plan of a GaussianSchema"),
+    ("a plan of records within an alignment", lambda: ps.Alignment.within(PLAN), "first must be a Plan of a Gaussian"),
+    (
+        "a plan of records within a regression",
+        lambda: ps.Newton.within(PRIVATE),
+        "first must be a Plan of a ScoreSchema",
+    ),
+    ("a promise that is a number", lambda: ps.Centred(CENTRED, promise=1.0), "promise must be a Promise"),  # type: ignore[arg-type]
+    ("epsilon of a course at a percentage", lambda: ps.Centred.within(CENTRED).epsilon(5), "delta must be at least 0"),
     ("few to align", lambda: ps.Plan(schema=GAUSSIAN, cohort=COHORT, privacy=ps.NoPrivacy()), "fewer rounds, or more"),
     ("a record of an alignment", lambda: ps.Plan(schema=GAUSSIAN, cohort=COHORT, privacy=PRIVACY), "no useful bound"),
     ("a release for a head", lambda: heads.Personal(RELEASE).fit(X, Y), "head must be a classification head"),

@@ -12,6 +12,7 @@ from privstats.dp import Ledger, calibrate
 from privstats.errors import PlanError
 from privstats.randomness import seeded
 from tests import made
+from tests.course.cases import rounds
 from threat_models import cli
 from threat_models.audits.target import Target
 
@@ -165,3 +166,14 @@ def test_a_plan_without_dp_is_sent_to_the_command_that_tells_its_price(plan_file
     error = invoke("budget", plan_file).exception
     assert isinstance(error, PlanError)
     assert "privstats plan check" in str(error)
+
+
+@pytest.mark.parametrize(("epsilon", "code"), [(4.0, 0), (3.0, 1)])
+def test_a_course_that_breaks_what_its_file_promises_is_a_finding(epsilon, code, tmp_path):
+    """Every other command refuses such a file; this one says by how much."""
+    ps.course.write(tmp_path / "study.toml", rounds(epsilon=4.0))
+    text = (tmp_path / "study.toml").read_text()
+    (tmp_path / "study.toml").write_text(text.replace("epsilon = 4.0", f"epsilon = {epsilon}"))
+    done = invoke("course", tmp_path / "study.toml", "--trials", "200", "--asks", "1", "--seed", "1", "--json")
+    assert done.exit_code == code, done.output
+    assert ('"violates"' in done.output) is bool(code)
