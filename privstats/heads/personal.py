@@ -128,6 +128,21 @@ class Personal(Scoring):
         """An unfitted copy around the same fitted head: ``fit`` here fits the client's part alone."""
         return type(self)(**self.get_params(deep=False))
 
+    @property
+    def n_features_in_(self) -> int:
+        """Columns that ``predict`` takes: those of the head inside."""
+        return int(self._known("n_features_in_"))
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Their names, where the head inside has them."""
+        names: NDArray[Any] = self._known("feature_names_in_")
+        return names
+
+    def _known(self, name: str) -> Any:
+        check_is_fitted(self, "log_ratio_")
+        return getattr(self.head, name)
+
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the client's part on the client's records.
 

@@ -40,6 +40,12 @@ def here():
         yield
 
 
+def test_a_clip_of_every_row_is_told_once_for_all_partitions():
+    with pytest.warns(ps.ClippedWarning, match="clip_norm shortens 100% of the rows") as said:
+        measure(SCHEMA, da.from_array(1e6 + X, chunks=(7, 5)), da.from_array(Y, chunks=7))
+    assert [each.filename for each in said if each.category is ps.ClippedWarning] == [__file__]
+
+
 def frame() -> pd.DataFrame:
     return pd.DataFrame(X, columns=list(COLUMNS)).assign(label=np.array(NAMED.class_names)[Y])
 

@@ -136,6 +136,19 @@ def test_scikit_learn_clones_and_cross_validates_around_the_same_head(setting):
     assert np.allclose(np.exp(two.predict_log_proba(X)).sum(axis=1), 1)
 
 
+def test_columns_are_the_heads_for_scikit_learn(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    terms = {"epsilon": 50.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 4.0, "ledger": "uncharged"}
+    frame = pandas.DataFrame(X, columns=list("abc"))
+    head = heads.LDA().fit_private(frame, y, classes=(0, 1), transform=(CentreRows(),), **terms)
+    own = Personal(head)
+    assert not hasattr(own, "n_features_in_")
+    own.fit(X, y).save(tmp_path / "own")
+    for each in (own, Personal.load(tmp_path / "own")):
+        assert (each.n_features_in_, each.feature_names_in_.tolist()) == (3, ["a", "b", "c"])
+
+
 def test_names_of_classes_and_the_public_map_are_the_heads(blobs):
     X, y = blobs()
     release = class_release(X - X.mean(axis=1, keepdims=True), y, transform=(CentreRows(),))

@@ -225,6 +225,16 @@ def charged_by_the_other(right: Any) -> Any:
     return lambda schema, sigmas, adjacency: right(schema, sigmas, other[adjacency])
 
 
+def charged_by_rows(times: int) -> dict[str, float]:
+    """k rows of one record as k records of one row."""
+    return dict.fromkeys(("add-remove", "replace-one"), float(times))
+
+
+def counted(cls: Any, records: Any, expected: int | None, max_records: int | None, adjacency: str) -> Any:
+    """The number of rows as it is, where nobody stated one."""
+    return cls(records.count if expected is None else expected)
+
+
 def mu_without_delta(epsilon: float, delta: float) -> float:
     return gaussian_mu(epsilon, 1e-2)
 

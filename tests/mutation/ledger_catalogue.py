@@ -6,6 +6,8 @@ The audits of one plan measure noise and see none of them; the unit tests do, an
 from __future__ import annotations
 
 from privstats import dp
+from privstats.dp import Cost
+from privstats.heads.private import RowCount
 from privstats.session.accounting import NodeCharge
 from tests.mutation import bugs
 from tests.mutation.mutant import Mutant
@@ -13,6 +15,8 @@ from tests.mutation.planting import both, member, name_in
 
 __all__ = ["LEDGER_MUTANTS"]
 
+_PRIVATE = "tests/heads/test_private.py::"
+_RESAMPLED = "tests/heads/test_resampling.py::"
 _SESSION = "tests/session/test_session.py::"
 _RUNS = "tests/dp/test_ledger_runs.py::"
 _WITHDRAWN = "tests/test_withdrawn.py::"
@@ -25,6 +29,27 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.dp.ledger_price", "joint_mu", bugs.charged_by_the_other),
         "shares",
         ("tests/dp/test_ledger.py::test_another_adjacency_is_charged_what_it_costs_here",),
+        (),
+    ),
+    "repeated record charged as one row": Mutant(
+        "a record that may be in k rows of a fit is charged k times the square of mu, and not k squared",
+        member(Cost, "repeated", staticmethod(bugs.charged_by_rows)),
+        "shares",
+        (_RESAMPLED + "test_every_fit_is_charged_for_the_record",),
+        (),
+    ),
+    "repeated record promised as one row": Mutant(
+        "the noise of a fit is that of one row, and the promise is said of a record in k of them",
+        name_in("privstats.heads.private_estimator", "_of_one_row", lambda right: lambda *terms: {}),
+        "shares",
+        (_RESAMPLED + "test_a_record_in_all_of_its_rows_has_the_promise",),
+        (),
+    ),
+    "exact count in a course": Mutant(
+        "the rounds of one party alone have the exact number of its rows in their plans",
+        member(RowCount, "of", classmethod(bugs.counted)),
+        "shares",
+        (_PRIVATE + "test_attack_the_number_of_rows_is_not_read_in_silence_where_a_record_may_be_absent",),
         (),
     ),
     "ledger keeps the largest": Mutant(
