@@ -22,6 +22,7 @@ __all__ = [
     "open_private",
     "others_can_read",
     "others_can_write",
+    "raise_open_files",
     "require_posix",
     "sync_folder",
     "unlock",
@@ -32,6 +33,7 @@ _READ, _WRITE = stat.S_IRWXG | stat.S_IRWXO, stat.S_IWGRP | stat.S_IWOTH
 _BINARY = getattr(os, "O_BINARY", 0)  # without it Windows changes the line ends of written data
 _BESIDE = ".lock"
 _LOOKS, _LOOK_SECONDS = 100, 0.01
+_MOST_FILES = 1 << 16
 
 
 def _module(name: str) -> ModuleType | None:
@@ -41,7 +43,7 @@ def _module(name: str) -> ModuleType | None:
         return None
 
 
-_fcntl, _msvcrt = _module("fcntl"), _module("msvcrt")
+_fcntl, _msvcrt, _resource = _module("fcntl"), _module("msvcrt"), _module("resource")
 
 
 def require_posix(what: str) -> None:
@@ -52,6 +54,24 @@ def require_posix(what: str) -> None:
     """
     if _fcntl is None:
         raise PrivstatsError(f"{what} needs a POSIX system: run it on Linux or macOS, or in WSL")
+
+
+def raise_open_files() -> int:
+    """Let this process open as many files and connections as the system lets it, 65,536 at most; how many those are.
+
+    The usual limit, 1,024, is for programs that wait with ``select``; each process may raise its own.
+    """
+    if _resource is None:
+        return _MOST_FILES
+    soft, hard = _resource.getrlimit(_resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == _resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft == _resource.RLIM_INFINITY or soft >= wanted:
+        return _MOST_FILES if soft == _resource.RLIM_INFINITY else int(soft)
+    try:
+        _resource.setrlimit(_resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):  # macOS allows less than its hard limit says
+        return int(soft)
+    return int(wanted)
 
 
 def lock(place: Path) -> int:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -103,3 +104,42 @@ def test_a_lock_that_is_held_is_seen_and_refused_at_once(tmp_path):
     system.unlock(handle)
     assert not system.is_locked(tmp_path)
     assert not system.is_locked(tmp_path / "nothing")
+
+
+class TestOpenFiles:
+    """A process raises its own limit of open files, as far as the system lets it, and never lowers it."""
+
+    @pytest.mark.parametrize(
+        ("soft", "hard", "most"), [(1024, 4096, 4096), (1024, -1, 65536), (1024, 1 << 20, 65536), (4096, 4096, 4096)]
+    )
+    def test_as_far_as_the_system_lets_it(self, monkeypatch, soft, hard, most):
+        limits = self.limits(monkeypatch, soft, hard)
+        assert system.raise_open_files() == most
+        assert limits == [(soft, hard), *([(most, hard)] if most > soft else [])]
+
+    @pytest.mark.parametrize(("soft", "hard", "most"), [(1 << 20, 1 << 20, 1 << 20), (-1, -1, 65536)])
+    def test_a_higher_one_stays(self, monkeypatch, soft, hard, most):
+        limits = self.limits(monkeypatch, soft, hard)
+        assert system.raise_open_files() == most
+        assert limits == [(soft, hard)]
+
+    def test_a_system_that_refuses_is_believed(self, monkeypatch):
+        self.limits(monkeypatch, 1024, -1, refuses=ValueError("current limit exceeds maximum limit"))
+        assert system.raise_open_files() == 1024
+
+    def test_windows_has_no_such_limit(self, monkeypatch):
+        monkeypatch.setattr(system, "_resource", None)
+        assert system.raise_open_files() == 65536
+
+    def limits(self, monkeypatch, soft, hard, refuses=None):
+        """A system with these limits, and the list of what they were."""
+        known = [(soft, hard)]
+
+        def set_to(_, both):
+            if refuses:
+                raise refuses
+            known.append(both)
+
+        made = SimpleNamespace(RLIMIT_NOFILE=7, RLIM_INFINITY=-1, getrlimit=lambda _: known[-1], setrlimit=set_to)
+        monkeypatch.setattr(system, "_resource", made)
+        return known

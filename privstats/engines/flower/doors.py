@@ -11,33 +11,45 @@ import importlib
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
+from privstats.engines.flower.visits import Limits, Visits
+from privstats.engines.network import operator_log
+from privstats.engines.network.connection_status import keep_connections
 from privstats.errors import PrivstatsError
+from privstats.system import raise_open_files
 
 __all__ = [
     "FLEET_ADDRESS",
+    "HOME",
     "LOOPBACK",
     "MOST_REQUEST",
     "ControlOnly",
     "FleetOnly",
     "host_and_port",
     "layers",
+    "refuse",
     "serve_both",
 ]
 
 FLEET_ADDRESS = "PRIVSTATS_FLEET_ADDRESS"
 """The variable of the SuperLink's environment that names the ``HOST:PORT`` for parties."""
 
+HOME = "PRIVSTATS_HOME"
+"""The variable of the SuperLink's environment that names the host's folder."""
+
 LOOPBACK = "127.0.0.1"
 """The host on which the coordinator's own commands reach the SuperLink."""
 
-MOST_REQUEST = 32 << 20
+MOST_REQUEST = 6 << 20
 """The most bytes of one request of a node; Flower cuts its content into pieces of 5 MiB."""
 
 _FLEET, _CONTROL = "/v1/fleet/", "/v1/control/"
 _LAYERS = "flwr.superlink.routers.control.middlewares"
 _BACKLOG = 2048
+_MOST_HEADER_BYTES = 16 << 10
 _LEAVE_SECONDS = 3
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -55,10 +67,12 @@ class FleetOnly:
 
     Attributes:
         app: Flower's app.
+        fleet: the same app behind :class:`~privstats.engines.flower.nodes_only.NodesOnly`.
         control: the port of :data:`LOOPBACK` on which the whole app is served.
     """
 
     app: App
+    fleet: App
     control: int
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,11 +82,9 @@ class FleetOnly:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         elif not str(scope["path"]).startswith(_FLEET):
-            await _refuse(send, 404)
-        elif _bytes_of(scope) > MOST_REQUEST:
-            await _refuse(send, 413)
+            await refuse(send, 404)
         else:
-            await self.app(scope, receive, send)
+            await self.fleet(scope, receive, send)
 
 
 class ControlOnly:
@@ -100,15 +112,11 @@ def layers(flowers: Callable[[], list[Any]]) -> list[Any]:
     return [type(each)(ControlOnly, layer=each) if each.cls.__module__ == _LAYERS else each for each in flowers()]
 
 
-async def _refuse(send: Send, status: int) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": []})
+async def refuse(send: Send, status: int) -> None:
+    """Answer a request without a word, and close its connection."""
+    headers = [(b"connection", b"close"), (b"content-length", b"0")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
-
-
-def _bytes_of(scope: Scope) -> int:
-    """The declared size of a request's body, which its server enforces; above the limit if undeclared."""
-    sizes = [value for name, value in scope["headers"] if name == b"content-length"]
-    return int(sizes[0]) if len(sizes) == 1 and sizes[0].isdigit() else MOST_REQUEST + 1
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -123,11 +131,12 @@ def host_and_port(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def serve_both(fleet: str, *, lifespan_config: Any) -> None:
+def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
     """Serve Flower's app on both addresses, over TLS, until the process is terminated.
 
     Args:
         fleet: ``HOST:PORT`` for parties.
+        home: the host's folder, where the numbers of connections are kept.
         lifespan_config: Flower's configuration; its host and port are the control address.
 
     Raises:
@@ -139,8 +148,12 @@ def serve_both(fleet: str, *, lifespan_config: Any) -> None:
     uvicorn = importlib.import_module("uvicorn")
     superlink = importlib.import_module("flwr.superlink.cli.flower_superlink")
     app = importlib.import_module("flwr.superlink.main").create_app(lifespan_config, superlink.SuperLinkLifespan)
+    visits = Visits(Limits.of_descriptors(raise_open_files()))
     config = uvicorn.Config(
-        FleetOnly(app, lifespan_config.port),
+        FleetOnly(app, _nodes_only(app, visits), lifespan_config.port),
+        http="h11",  # the parser that bounds headers
+        h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
+        ws="none",
         log_config=importlib.import_module("flwr.supercore.http_logging").get_uvicorn_log_config(
             superlink.console_handler.level
         ),
@@ -148,10 +161,25 @@ def serve_both(fleet: str, *, lifespan_config: Any) -> None:
         ssl_certfile=lifespan_config.ssl_certfile,
         timeout_graceful_shutdown=_LEAVE_SECONDS,  # without it one open request keeps an ended SuperLink, and its app
     )
-    server = uvicorn.Server(config)
-    server.run(sockets=[_listening(*host_and_port(fleet)), _listening(LOOPBACK, lifespan_config.port)])
+    operator_log.configure()
+    server = importlib.import_module("privstats.engines.flower.front_door").FrontDoor(
+        config, _listening(*host_and_port(fleet)), visits, partial(keep_connections, home)
+    )
+    server.run(sockets=[_listening(LOOPBACK, lifespan_config.port)])
     if not server.started:
         raise PrivstatsError("Flower's app could not be started: its own words are above")
+
+
+def _nodes_only(app: Any, visits: Visits) -> App:
+    """Flower's app behind the check of who signs, which asks Flower's own state which nodes are registered."""
+    ours = importlib.import_module("privstats.engines.flower.nodes_only")
+    layer = importlib.import_module("flwr.superlink.routers.fleet.node_auth")
+
+    def registered(key: bytes) -> bool:
+        return app.state.linkstate_factory.state().get_node_id_by_public_key(key) is not None
+
+    guarded: App = ours.NodesOnly(app, ours.Logins(registered, layer.verify_signature), visits)
+    return guarded
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -314,7 +314,11 @@ def _superlink() -> Callable[[], None]:
     """Flower's SuperLink, on two addresses; the environment names the one for parties."""
     name = "flwr.superlink.cli.flower_superlink"
     main = _child(name, "flower_superlink")
-    replace(name, {"_run_superlink_http_api": partial(doors.serve_both, os.environ[doors.FLEET_ADDRESS])})
+    fleet, home = os.environ[doors.FLEET_ADDRESS], Path(os.environ[doors.HOME])
+    replace(name, {"_run_superlink_http_api": partial(doors.serve_both, fleet, home)})
+    remembered = importlib.import_module("privstats.engines.flower.nodes_only").remembered
+    signed = "flwr.superlink.routers.fleet.node_auth"
+    replace(signed, {"verify_signature": remembered(importlib.import_module(signed).verify_signature)})
     around = "flwr.superlink.main"
     replace(around, {"_get_middleware": partial(doors.layers, importlib.import_module(around)._get_middleware)})
     state = importlib.import_module("flwr.supercore.corestate.sql_corestate").SqlCoreState

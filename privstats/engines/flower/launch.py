@@ -26,6 +26,7 @@ from privstats.engines.flower import doors, entrypoint_guard, fork_server
 from privstats.engines.flower.certificate_checks import SOON, check_authority, check_served, check_shown, days_left
 from privstats.engines.flower.certificates import check_node_key
 from privstats.engines.flower.pauses import BELL, IDLE, IDLE_SECONDS, Bell
+from privstats.engines.network.connection_status import connections_forgotten
 from privstats.engines.network.metrics import metrics_served
 from privstats.engines.network.supervision import supervised
 from privstats.errors import PrivstatsError
@@ -236,7 +237,7 @@ def serve(
         )
     end = check_served(certificates)
     _say_soon(say, f"the certificate in {certificates}", end)
-    own = {"PRIVSTATS_HOME": str(home), doors.FLEET_ADDRESS: address}
+    own = {doors.HOME: str(home), doors.FLEET_ADDRESS: address}
     environment = {**_environment(home, "flwr-serverapp"), **own}
     connection = home.parent.name if home.parent.name not in ("", "default") else "study"  # Flower's own word
     _write_connection(Path(environment["FLWR_HOME"]), connection, control_port, certificates / "ca.pem")
@@ -249,7 +250,8 @@ def serve(
         *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
         *("--database", f"{environment['FLWR_HOME']}/superlink.db"),  # else a restart would lose all nodes
     ]
-    with supervised(home, "served", address, end), metrics_served(home, metrics_port), _sigterm_is_ctrl_c():
+    held = supervised(home, "served", address, end)
+    with held, connections_forgotten(home), metrics_served(home, metrics_port), _sigterm_is_ctrl_c():
         ending = _watch(words, environment)
     return 0 if ending is None else ending.code
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
+from privstats.engines.flower.doors import HOME
 from privstats.engines.flower.grid import GridTransport
 from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.operator_log import configure
@@ -20,9 +21,6 @@ from privstats.engines.network.transport import Deadlines
 from privstats.errors import PlanError, PrivstatsError
 
 __all__ = ["HOME", "app", "deadlines"]
-
-HOME = "PRIVSTATS_HOME"
-"""The variable of the SuperLink's environment that names the host's folder."""
 
 app = ServerApp()
 

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
+from privstats.engines.network.connection_status import ConnectionStatus, read_connections
 from privstats.engines.network.folder_status import HomeStatus, HostStatus, status_of
 from privstats.engines.network.status_file import PartyStatus, ServerStatus
 from privstats.engines.network.supervision import Supervision
@@ -23,6 +25,7 @@ __all__ = ["exposition", "metrics_served"]
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LOOPBACK = "127.0.0.1"
+_CONNECTIONS, _IDLE_SECONDS = 16, 5.0
 _HOSTS = frozenset({_LOOPBACK, "localhost"})
 
 
@@ -50,7 +53,18 @@ def _host(found: HostStatus, now: float) -> Iterator[str]:
     yield from _family("missing_seconds", "gauge", "Seconds for which an answer is missing for that reason.", absent)
     closed = {f'round="{each.place}",step="{each.step}"': each.seconds for each in status.closed}
     yield from _family("step_seconds", "gauge", "Seconds of a closed step.", closed)
+    yield from _connections(read_connections(found.documents.home) if found.alive else None)
     yield from _both(status, *(sum(getattr(each, name) for each in status.closed) for name in ("received", "sent")))
+
+
+def _connections(found: ConnectionStatus | None) -> Iterator[str]:
+    """What the carrier's server says of its address for parties; nothing where it does not run, or says nothing."""
+    if found is None:
+        return
+    open_now = {'signed="yes"': found.nodes, 'signed="no"': found.strangers}
+    yield from _family("connections", "gauge", "Open connections of parties, by whether a node has signed.", open_now)
+    closed = {f'why="{why}"': number for why, number in found.closed.items()}
+    yield from _family("turned_away_total", "counter", "Connections or requests turned away, by the reason.", closed)
 
 
 def _home(found: HomeStatus, now: float) -> Iterator[str]:
@@ -111,7 +125,7 @@ def metrics_served(home: Path, port: int | None) -> Iterator[int]:
         yield 0
         return
     try:
-        server = ThreadingHTTPServer((_LOOPBACK, port), _handler(home))
+        server = _Server((_LOOPBACK, port), _handler(home))
     except (OSError, OverflowError) as error:
         raise PrivstatsError(f"cannot serve metrics on {_LOOPBACK}, port {port} ({error}): give another port") from None
     with server:
@@ -122,6 +136,26 @@ def metrics_served(home: Path, port: int | None) -> Iterator[int]:
             server.shutdown()
 
 
+class _Server(ThreadingHTTPServer):
+    """A thread per connection, of a few: idle ones take no descriptor from what this process does besides."""
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._places = threading.BoundedSemaphore(_CONNECTIONS)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+
 def _host_in(header: str) -> str:
     """The name in a Host header, without its port."""
     return header.partition(":")[0].lower()
@@ -129,6 +163,8 @@ def _host_in(header: str) -> str:
 
 def _handler(home: Path) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        timeout = _IDLE_SECONDS
+
         def do_GET(self) -> None:
             if _host_in(self.headers.get("Host", "")) not in _HOSTS:
                 # a page of another site reaches loopback by a name of its own, and the browser sends that name

@@ -355,6 +355,7 @@ class TestMain:
         monkeypatch.setattr(entrypoint_guard, "_flower", lambda module, main: lambda: started.append((module, main)))
         monkeypatch.setattr(entrypoint_guard, "replace", lambda *_: None)
         monkeypatch.setenv("PRIVSTATS_FLEET_ADDRESS", "127.0.0.1:8000")
+        monkeypatch.setenv("PRIVSTATS_HOME", "study/host")
         entrypoint_guard.main([name])
         assert watched == [os.getppid()]
         assert started == [(f"flwr.super{name[12:]}.cli.{name.replace('-', '_')}", name.replace("-", "_"))]

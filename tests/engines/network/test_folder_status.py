@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from privstats.cli.ledger import history
+from privstats.engines.network import metrics
+from privstats.engines.network.connection_status import ConnectionStatus, keep_connections
 from privstats.engines.network.folder_status import status_of
 from privstats.engines.network.metrics import exposition, metrics_served
 from privstats.engines.network.status_file import PartyStatus, ServerStatus, read_status
@@ -267,6 +269,39 @@ class TestMetrics:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), timeout=1)
+
+    def test_connections_to_the_address_for_parties_are_counted_while_it_is_served(self, tmp_path: Path) -> None:
+        home = study_of(tmp_path).host
+        keep_connections(home, ConnectionStatus(3, 1, {"address": 882, "slow": 2}))
+        assert "connections" not in exposition(home), "nobody serves: the numbers are of a process that was killed"
+        with supervised(home, "served", "127.0.0.1:8000"):
+            lines = exposition(home).splitlines()
+        assert [line for line in lines if re.match("privstats_(connections|turned_away)", line)] == [
+            'privstats_connections{signed="yes"} 3',
+            'privstats_connections{signed="no"} 1',
+            'privstats_turned_away_total{why="address"} 882',
+            'privstats_turned_away_total{why="slow"} 2',
+        ]
+        assert all(re.fullmatch(LINE, line) for line in lines if line[0] != "#")
+
+    def test_idle_connections_take_a_few_places_and_no_descriptors_beyond(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(metrics, "_CONNECTIONS", 2)
+        with metrics_served(study_of(tmp_path).home(0), 0) as port:
+            held = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(6)]
+            assert [each.recv(1) for each in held[2:]] == [b""] * 4
+            for each in held:
+                each.close()
+
+    def test_an_idle_connection_ends_after_a_moment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(metrics, "_CONNECTIONS", 1)
+        monkeypatch.setattr(metrics, "_IDLE_SECONDS", 0.1)
+        with metrics_served(study_of(tmp_path).home(0), 0) as port:
+            for said in (b"", b"GET /metrics HTTP/1.1\r\n"):
+                with socket.create_connection(("127.0.0.1", port), timeout=60) as held:
+                    held.sendall(said)
+                    assert held.recv(1) == b""
 
     @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::1]", "0", ""])
     def test_attack_a_page_reads_it_under_a_name_that_means_this_address(self, tmp_path: Path, host: str) -> None:

@@ -1,0 +1,184 @@
+"""The fleet interface behind its door: who signed a request is known before the first byte of its body is read.
+
+Flower reads a body whole, of any size and for any time, and only then looks at the headers by which a node signs
+(``flwr/superlink/routers/fleet/node_auth.py``, within the layer that parses the body). Here the same headers are
+verified first. A registered node may send :data:`MOST_REQUEST` bytes; whoever else signs a request, so that Flower can
+tell a node that is not registered what it lacks, :data:`MOST_OF_A_STRANGER`; all others are refused.
+"""
+
+from __future__ import annotations
+
+import binascii
+import datetime
+import math
+import time
+from base64 import b64decode
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from flwr.common.constant import SYSTEM_TIME_TOLERANCE, TIMESTAMP_HEADER, TIMESTAMP_TOLERANCE
+from flwr.supercore.constant import FLEET_HTTP_PUBLIC_KEY_HEADER, FLEET_HTTP_SIGNATURE_HEADER
+from flwr.supercore.primitives import asymmetric
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+
+from privstats.engines.flower.doors import MOST_REQUEST, App, Receive, Scope, Send, refuse
+from privstats.engines.flower.visits import Visit, Visits, Why
+
+__all__ = ["MOST_OF_A_STRANGER", "VISIT", "Logins", "NodesOnly", "remembered"]
+
+MOST_OF_A_STRANGER = 4 << 10
+"""The most bytes of a request that no registered node has signed: Flower's node introduces itself in 250."""
+
+VISIT = "privstats.visit"
+"""Where a request's scope holds the :class:`Visit` of its connection."""
+
+_MOST_HEADERS = 64
+_KNOWN_SECONDS = 10.0
+_REMEMBERED = 1024
+
+Verify: TypeAlias = Callable[[Any, bytes, bytes], bool]
+"""Whether a public key signed a message: ``verify(key, message, signature)``."""
+
+
+@dataclass(frozen=True)
+class Login:
+    """Who signed a request.
+
+    Attributes:
+        key: the public key, as Flower keeps it.
+        registered: whether the coordinator has registered it.
+    """
+
+    key: bytes
+    registered: bool
+
+
+class Logins:
+    """Reads who signed a request from its headers, as Flower does after the body.
+
+    Args:
+        registered: whether the coordinator has registered a public key; asked again after some seconds.
+        verify: see :data:`Verify`.
+        clock: seconds that never run backwards.
+    """
+
+    def __init__(
+        self,
+        registered: Callable[[bytes], bool],
+        verify: Verify = asymmetric.verify_signature,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._registered, self._verify, self._clock = registered, verify, clock
+        self._known: dict[bytes, float] = {}  # registered keys alone, so strangers do not fill it
+
+    def read(self, headers: Headers) -> Login | None:
+        """The key that signed this request just now; None where a header is missing or wrong."""
+        try:
+            key = b64decode(headers[FLEET_HTTP_PUBLIC_KEY_HEADER], validate=True)
+            signature = b64decode(headers[FLEET_HTTP_SIGNATURE_HEADER], validate=True)
+            stamp = headers[TIMESTAMP_HEADER]
+            age = (datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(stamp)).total_seconds()
+            if not -SYSTEM_TIME_TOLERANCE < age < TIMESTAMP_TOLERANCE + SYSTEM_TIME_TOLERANCE:
+                return None
+            if not self._verify(asymmetric.bytes_to_public_key(key), stamp.encode("ascii"), signature):
+                return None
+        except (KeyError, ValueError, TypeError, AttributeError, binascii.Error, UnsupportedAlgorithm):
+            return None  # AttributeError: a key of a kind that signs nothing
+        return Login(key, self._is_registered(key))
+
+    def _is_registered(self, key: bytes) -> bool:
+        if self._known.get(key, -math.inf) < self._clock():
+            self._known.pop(key, None)
+            if not self._registered(key):
+                return False
+            self._known[key] = self._clock() + _KNOWN_SECONDS
+        return True
+
+
+def remembered(verify: Verify) -> Verify:
+    """The same function, which does not verify one signature twice: here and in Flower's layer, 1.4 ms each.
+
+    Example:
+        >>> from cryptography.hazmat.primitives.asymmetric import ec
+        >>> from privstats.engines.flower.nodes_only import remembered
+        >>> key, asked = ec.generate_private_key(ec.SECP256R1()).public_key(), []
+        >>> verify = remembered(lambda key, message, signature: asked.append(message) or True)
+        >>> verify(key, b"a", b""), verify(key, b"a", b""), verify(key, b"b", b"")
+        (True, True, True)
+        >>> asked
+        [b'a', b'b']
+    """
+
+    @lru_cache(_REMEMBERED)
+    def once(key: bytes, message: bytes, signature: bytes) -> bool:
+        return verify(asymmetric.bytes_to_public_key(key), message, signature)
+
+    def verified(key: Any, message: bytes, signature: bytes) -> bool:
+        return once(asymmetric.public_key_to_bytes(key), message, signature)
+
+    return verified
+
+
+class NodesOnly:
+    """An ASGI app that lets Flower's see requests whose headers a node has signed, and bounds their size and time.
+
+    Args:
+        app: Flower's app.
+        logins: reads who signed.
+        visits: the connections; a request's is in its scope under :data:`VISIT`.
+    """
+
+    def __init__(self, app: App, logins: Logins, visits: Visits) -> None:
+        self._app, self._logins, self._visits = app, logins, visits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Forward a request of a node; answer 401, 413, 431 or 503 to others, and close their connection."""
+        visit: Visit = scope["state"][VISIT]
+        self._visits.allow(visit)
+        if len(scope["headers"]) > _MOST_HEADERS:
+            await self._refuse(send, 431, "size", visit)
+            return
+        login, size = await run_in_threadpool(self._logins.read, Headers(scope=scope)), _bytes_of(scope)
+        if login is None:
+            await self._refuse(send, 401, "login", visit)
+        elif size > (MOST_REQUEST if login.registered else MOST_OF_A_STRANGER):
+            await self._refuse(send, 413, "size", visit)
+        elif not login.registered:
+            await self._app(scope, *self._timed(visit, size, receive, send))
+        else:
+            with self._visits.request(visit, login.key) as may:
+                await (self._app(scope, *self._timed(visit, size, receive, send)) if may else refuse(send, 503))
+
+    async def _refuse(self, send: Send, status: int, why: Why, visit: Visit) -> None:
+        self._visits.turn_away(why, visit.host)
+        await refuse(send, status)
+
+    def _timed(self, visit: Visit, size: int, receive: Receive, send: Send) -> tuple[Receive, Send]:
+        """Both ends of a request, which say until when its connection may go on."""
+        given = 0
+
+        async def received() -> MutableMapping[str, Any]:
+            message = await receive()
+            if not message.get("more_body", False):
+                visit.until = math.inf  # it is the server's turn
+            return message
+
+        async def sent(message: MutableMapping[str, Any]) -> None:
+            nonlocal given
+            given += len(message.get("body", b""))
+            self._visits.allow(visit, given)  # before, because it waits for who does not take the answer before this
+            await send(message)
+
+        self._visits.allow(visit, size)
+        return received, sent
+
+
+def _bytes_of(scope: Scope) -> int:
+    """The declared size of a request's body, which its server enforces; above the limit if undeclared."""
+    sizes = [value for name, value in scope["headers"] if name == b"content-length"]
+    chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
+    return int(sizes[0]) if len(sizes) == 1 and sizes[0].isdigit() and not chunked else MOST_REQUEST + 1

@@ -1,0 +1,108 @@
+"""Which names inside of Flower are replaced, and what they must be for it: where one differs, nothing is started.
+
+The names are private to Flower, so any release may change them. A minor release is read before it is one of
+:data:`MINORS`; each of its patch releases is started as long as every name that is replaced is what was read.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import inspect
+from collections.abc import Mapping
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from privstats.errors import PrivstatsError
+
+__all__ = ["MINORS", "TESTED", "check_version", "is_tested", "replace"]
+
+MINORS = ("1.41", "1.42")
+"""The minor releases of Flower that were read and tested, the first release of each."""
+
+_MODULE = ("a module",)
+_MONITOR = ("parent_pid",)
+_BUNDLE = ("fab_file", "install_dir", "skip_prompt")
+
+TESTED: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "flwr.supernode.runtime.run_clientapp": {
+            "install_from_fab": _BUNDLE,
+            "get_load_client_app_fn": ("default_app_ref", "app_path", "multi_app"),
+            "start_parent_process_monitor": _MONITOR,
+        },
+        "flwr.superlink.runtime.run_serverapp": {
+            "install_from_fab": _BUNDLE,
+            "get_project_config": ("project_dir",),
+            "get_fused_config_from_dir": ("project_dir", "override_config"),
+            "run_": ("grid", "context", "server_app_dir", "server_app_attr", "loaded_server_app"),
+            "start_parent_process_monitor": _MONITOR,
+        },
+        "flwr.superlink.grid.http_grid": {
+            "pull_objects": (
+                *("object_ids", "pull_object_fn", "max_concurrent_pulls", "max_time"),
+                *("max_tries_per_object", "initial_backoff", "backoff_cap"),
+            )
+        },
+        "flwr.supercore.superexec.run_superexec": {"start_parent_process_monitor": _MONITOR, "time": _MODULE},
+        "flwr.supercore.superexec.executor.subprocess_executor": {"subprocess": _MODULE},
+        "flwr.supernode.start_client_internal": {
+            "time": _MODULE,
+            "_push_messages": ("state", "object_store", "send", "push_object"),
+        },
+        "flwr.superlink.cli.flower_superlink": {"_run_superlink_http_api": ("lifespan_config",)},
+        "flwr.superlink.main": {"_get_middleware": ()},
+        "flwr.superlink.routers.fleet.node_auth": {"verify_signature": ("public_key", "message", "signature")},
+        "flwr.supercore.corestate.sql_corestate": {"SqlCoreState._cleanup_expired_task_tokens": ("self",)},
+    }
+)
+"""By module the names that are replaced, each with its parameters, which are those of all of :data:`MINORS`."""
+
+
+def check_version() -> None:
+    """Refuse a release of another minor than those that were read.
+
+    Raises:
+        PrivstatsError: such a one is installed; the message has the command that installs a right one.
+    """
+    installed = importlib.metadata.version("flwr")
+    minor, _, patch = installed.rpartition(".")
+    if minor not in MINORS or not patch.isdecimal():
+        raise PrivstatsError(
+            f"flwr {installed} is installed, this engine is made for {' and '.join(MINORS)}: "
+            'pip install "privstats[flower]"'
+        )
+
+
+def is_tested(module: str, name: str) -> bool:
+    """Whether a name of the installed Flower is what was read: it is there, and has the same parameters."""
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if isinstance(found, ModuleType):
+        return TESTED[module][name] == _MODULE
+    return callable(found) and tuple(inspect.signature(found).parameters) == TESTED[module][name]
+
+
+def replace(module: str, names: Mapping[str, object]) -> Any:
+    """Replace names in one of Flower's modules.
+
+    Args:
+        module: its full name. A package may hold a function of the same name, so it is looked up as a module.
+        names: the replacement for each name, which :data:`TESTED` lists; of a class's own, after a dot.
+
+    Raises:
+        PrivstatsError: a name is missing or another than was tested, so that a replacement may do nothing.
+    """
+    for name in names:
+        if not is_tested(module, name):
+            installed = importlib.metadata.version("flwr")
+            raise PrivstatsError(
+                f"{module} of flwr {installed} has no {name} as in {MINORS[-1]}.0 to be replaced: nothing was started; "
+                f'pip install "privstats[flower]" "flwr=={MINORS[-1]}.0"'
+            )
+    found = importlib.import_module(module)
+    for name, ours in names.items():
+        owner, _, last = name.rpartition(".")
+        setattr(getattr(found, owner) if owner else found, last, ours)
+    return found

@@ -1,0 +1,238 @@
+"""Connections to the address for parties: which are let in, how long each may take, and why one is closed.
+
+A connection costs a descriptor and memory before anybody has said who he is. So a *stranger*, on whose connection no
+registered node has signed yet, gets little of both, and makes room when there is none; a node's share is bounded too.
+This module keeps the books only: ``front_door`` accepts and closes, ``nodes_only`` reads who signs.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias, TypeVar
+
+from privstats.engines.network.connection_status import ConnectionStatus
+from privstats.engines.network.operator_log import HOST
+
+__all__ = ["BYTES_A_SECOND", "PATIENCE_SECONDS", "Limits", "Visit", "Visits", "Why"]
+
+PATIENCE_SECONDS = 20.0
+"""For TLS and a request's headers, for its body, and for an answer to be taken; longer for the time that bytes take."""
+
+BYTES_A_SECOND = 16 << 10
+"""The slowest line that is waited for: a piece of 5 MiB in some 6 minutes."""
+
+Why: TypeAlias = Literal["full", "address", "node", "slow", "size", "login", "descriptors"]
+"""Why a connection was closed, or a request refused."""
+
+_WORDS: Final[dict[Why, str]] = {
+    "full": "too many in all: the oldest without a node's signature make room",
+    "address": "too many from one address without a node's signature",
+    "node": "too many, or too many requests at once, of one node",
+    "slow": "a handshake, a request or the reading of an answer was held back",
+    "size": "a request is larger than 6 MiB, or 4 KiB without a registered node's signature",
+    "login": "no valid signature of a node, or its clock is wrong",
+    "descriptors": "the system has no descriptor left: raise the limit of open files",
+}
+_SAY_SECONDS = 60.0
+_GREETING_SECONDS = 3.0  # for TLS and the first headers of an honest node, also while hundreds come at once
+
+K = TypeVar("K")
+
+
+def _nothing() -> None:
+    """A connection that has not been taken over yet."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What connections may take of the server, in numbers of them.
+
+    Attributes:
+        connections: open at once.
+        strangers: open at once before a registered node has signed on them; a node's are so for a moment.
+        of_address: strangers from one address, or one /64 of IPv6.
+        of_node: open at once of one node. Flower's node uses four.
+        requests: of one node, being received or answered at once. Flower's node sends two pieces and a heartbeat.
+
+    Example:
+        >>> from privstats.engines.flower.visits import Limits
+        >>> Limits.of_descriptors(1024).connections
+        768
+    """
+
+    connections: int = 4096
+    strangers: int = 256
+    of_address: int = 64
+    of_node: int = 8
+    requests: int = 4
+
+    @classmethod
+    def of_descriptors(cls, files: int) -> Limits:
+        """The limits of a process that may open so many files: a part of them stays for the database and programs."""
+        most = max(1, min(cls.connections, files - min(256, files // 2)))
+        return cls(connections=most, strangers=min(cls.strangers, most))
+
+
+@dataclass(eq=False)
+class Visit:
+    """One connection.
+
+    Attributes:
+        host: its address without the port; of IPv6 the /64, all of which one subscriber has.
+        began: when it was accepted.
+        until: when it is closed unless something happens.
+        node: the registered key that signed its last request; None for a stranger.
+        end: closes it at once.
+    """
+
+    host: str
+    began: float
+    until: float
+    node: bytes | None = None
+    end: Callable[[], object] = field(default=_nothing, repr=False)
+
+
+class Visits:
+    """All open connections, and what was turned away.
+
+    Args:
+        limits: how many there may be.
+        clock: seconds that never run backwards.
+
+    Example:
+        >>> from privstats.engines.flower.visits import Limits, Visits
+        >>> visits = Visits(Limits(of_address=1))
+        >>> first, second = visits.arrive("10.0.0.7"), visits.arrive("10.0.0.7")
+        >>> second is None, visits.status.closed
+        (True, {'address': 1})
+        >>> with visits.request(first, b"a node's key") as may:  # a node leaves the strangers' place to others
+        ...     may, visits.arrive("10.0.0.7") is None
+        (True, False)
+    """
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits, self._clock = limits, clock
+        self._nodes: dict[Visit, None] = {}
+        self._strangers: dict[Visit, None] = {}  # both in the order of arrival, as each address' own
+        self._of_address: defaultdict[str, dict[Visit, None]] = defaultdict(dict)
+        self._of_node: Counter[bytes] = Counter()
+        self._requests: Counter[bytes] = Counter()
+        self._closed: Counter[Why] = Counter()
+        self._last: dict[Why, str] = {}
+        self._said: dict[Why, tuple[int, float]] = {}
+
+    @property
+    def status(self) -> ConnectionStatus:
+        """The numbers, for metrics."""
+        return ConnectionStatus(len(self._nodes), len(self._strangers), dict(sorted(self._closed.items())))
+
+    def arrive(self, host: str) -> Visit | None:
+        """A connection was accepted; None where it is to be closed at once.
+
+        Where the places are taken, the oldest stranger leaves, unless it has just come: a node says at once who it is.
+        """
+        host = _network(host)
+        here = self._of_address.get(host, {})
+        if len(here) >= self._limits.of_address and not self._make_room(here, "address", host):
+            return None
+        places = min(self._limits.strangers, self._limits.connections - len(self._nodes))
+        if len(self._strangers) >= places and not self._make_room(self._strangers, "full", host):
+            return None
+        now = self._clock()
+        visit = Visit(host, now, now + PATIENCE_SECONDS)
+        self._strangers[visit] = self._of_address[host][visit] = None
+        return visit
+
+    def _make_room(self, among: Iterable[Visit], why: Why, host: str) -> bool:
+        oldest = next(iter(among), None)
+        if oldest is None or oldest.began > self._clock() - _GREETING_SECONDS:
+            self.turn_away(why, host)
+            return False
+        self._close(oldest, why)
+        return True
+
+    def leave(self, visit: Visit) -> None:
+        """A connection has ended; a second time does nothing."""
+        if visit in self._nodes and visit.node is not None:
+            del self._nodes[visit]
+            _take(self._of_node, visit.node)
+        elif visit in self._strangers:
+            del self._strangers[visit], self._of_address[visit.host][visit]
+            if not self._of_address[visit.host]:
+                del self._of_address[visit.host]
+
+    @contextmanager
+    def request(self, visit: Visit, node: bytes) -> Iterator[bool]:
+        """A request of a registered node in this block, on a connection that is the node's from now on.
+
+        The block's value is False where the node has too many connections, or requests at once, or this one is closed.
+        """
+        may = self._requests[node] < self._limits.requests and self._belongs(visit, node)
+        if not may:
+            self.turn_away("node", visit.host)
+            yield False
+            return
+        self._requests[node] += 1
+        try:
+            yield True
+        finally:
+            _take(self._requests, node)
+
+    def _belongs(self, visit: Visit, node: bytes) -> bool:
+        if visit.node == node and visit in self._nodes:
+            return True
+        if self._of_node[node] >= self._limits.of_node or not (visit in self._nodes or visit in self._strangers):
+            return False
+        self.leave(visit)
+        self._nodes[visit], visit.node = None, node
+        self._of_node[node] += 1
+        return True
+
+    def allow(self, visit: Visit, size: int = 0) -> None:
+        """A connection may go on until ``size`` bytes have passed on a slow line."""
+        visit.until = self._clock() + PATIENCE_SECONDS + size / BYTES_A_SECOND
+
+    def tick(self) -> None:
+        """Close what has taken longer than it may, and say what was turned away; to be called every second."""
+        now = self._clock()
+        for visit in [each for each in (*self._strangers, *self._nodes) if each.until < now]:
+            self._close(visit, "slow")
+        for why, number in self._closed.items():
+            said, when = self._said.get(why, (0, -math.inf))
+            if number > said and now >= when + _SAY_SECONDS:
+                self._said[why] = number, now
+                host = self._last[why]
+                HOST.warning("connections or requests turned away: %d: %s; last %s", number - said, _WORDS[why], host)
+
+    def _close(self, visit: Visit, why: Why) -> None:
+        self.leave(visit)
+        self.turn_away(why, visit.host)
+        visit.end()
+
+    def turn_away(self, why: Why, host: str) -> None:
+        """Count a connection, or a request, that was turned away; :meth:`tick` says it, once a minute per reason."""
+        self._closed[why] += 1
+        self._last[why] = host
+
+
+def _network(host: str) -> str:
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
+
+
+def _take(counted: Counter[K], key: K) -> None:
+    """One less, without keys of nothing, which strangers could make by the million."""
+    counted[key] -= 1
+    if not counted[key]:
+        del counted[key]

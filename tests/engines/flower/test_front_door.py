@@ -1,0 +1,222 @@
+"""The address for parties over real connections of this machine, at a clock that only a test moves."""
+
+import asyncio
+import socket
+import ssl
+import threading
+import time
+from contextlib import contextmanager, suppress
+
+import pytest
+import uvicorn
+
+from privstats.engines.flower import front_door
+from privstats.engines.flower.certificates import write_certificates
+from privstats.engines.flower.doors import FleetOnly
+from privstats.engines.flower.front_door import FrontDoor
+from privstats.engines.flower.nodes_only import Logins, NodesOnly
+from privstats.engines.flower.visits import PATIENCE_SECONDS, Limits, Visits
+from tests.engines.flower.signing import KEY, PUBLIC, signed
+
+LIMITS = Limits(connections=6, strangers=4, of_address=2)
+BODY = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls") / "certificates"
+    write_certificates(folder, ["localhost"], days=1)
+    return folder
+
+
+async def flowers(scope, receive, send):
+    """An app that reads a request whole before it answers, as Flower's does."""
+    more = True
+    while more:
+        more = (await receive()).get("more_body", False)
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
+    await send({"type": "http.response.body", "body": b"read"})
+
+
+class Served:
+    def __init__(self, certificates, loop):
+        self.now, self.kept = 0.0, []
+        self.visits = Visits(LIMITS, lambda: self.now)
+        self._fleet, self._control = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
+        self.port, control = (each.getsockname()[1] for each in (self._fleet, self._control))
+        guarded = NodesOnly(flowers, Logins(lambda key: key == PUBLIC), self.visits)
+        config = uvicorn.Config(
+            FleetOnly(flowers, guarded, control),
+            http="h11",
+            h11_max_incomplete_event_size=1 << 14,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            loop=loop,
+            ssl_certfile=certificates / "server.pem",
+            ssl_keyfile=certificates / "server.key",
+            timeout_graceful_shutdown=1,
+        )
+        self.server = FrontDoor(config, self._fleet, self.visits, self.kept.append)
+        self._trust = ssl.create_default_context(cafile=certificates / "ca.pem")
+        self.control = control
+
+    @contextmanager
+    def running(self):
+        thread = threading.Thread(target=self.server.run, args=([self._control],))
+        thread.start()
+        try:
+            self.until(lambda: self.kept)
+            yield self
+        finally:
+            self.server.should_exit = True
+            thread.join()
+
+    def until(self, ready):
+        """Wait for what is to come; it fails after a minute."""
+        end = time.monotonic() + 60
+        while not ready():
+            assert time.monotonic() < end, (self.visits.status, self.kept)
+            time.sleep(0.01)
+
+    def connect(self, port=None):
+        connection = socket.create_connection(("127.0.0.1", port or self.port), timeout=60)
+        return self._trust.wrap_socket(connection, server_hostname="localhost")
+
+    def count(self, nodes, strangers):
+        self.until(lambda: (self.visits.status.nodes, self.visits.status.strangers) == (nodes, strangers))
+
+
+@pytest.fixture(params=["uvloop", "asyncio"])
+def served(request, certificates, monkeypatch):
+    monkeypatch.setattr(front_door, "_TICK_SECONDS", 0.01)
+    with Served(certificates, request.param).running() as made:
+        yield made
+
+
+def request(headers, body=b""):
+    lines = [b"POST /v1/fleet/push-object HTTP/1.1", b"host: localhost", *(b": ".join(each) for each in headers)]
+    return b"\r\n".join([*lines, b"", body])
+
+
+def answer(connection):
+    """The first line of an answer that has arrived whole."""
+    told = b""
+    while not told.endswith((b"\r\n\r\nread", b"content-length: 0\r\n\r\n")):
+        more = connection.recv(1 << 16)
+        assert more, told
+        told += more
+    return told.split(b"\r\n")[0]
+
+
+def is_closed(connection):
+    with suppress(ConnectionError, ssl.SSLEOFError):
+        return connection.recv(1) == b""
+    return True
+
+
+class TestNodes:
+    def test_a_node_is_answered_and_keeps_its_connection(self, served):
+        with served.connect() as connection:
+            for _ in range(3):
+                connection.sendall(request(signed(content_length=BODY), bytes(BODY)))
+                assert answer(connection) == b"HTTP/1.1 200 OK"
+            served.count(nodes=1, strangers=0)
+        served.count(nodes=0, strangers=0)
+        assert served.visits.status.closed == {}
+
+    def test_the_control_address_is_not_counted(self, served):
+        with served.connect(served.control) as connection:
+            connection.sendall(request([(b"content-length", b"0")]))
+            assert answer(connection) == b"HTTP/1.1 200 OK"
+            assert served.visits.status.strangers == 0
+
+    def test_a_node_that_holds_back_a_byte_is_closed(self, served):
+        with served.connect() as connection:
+            connection.sendall(request(signed(content_length=BODY), bytes(BODY - 1)))
+            served.count(nodes=1, strangers=0)
+            served.now += PATIENCE_SECONDS + BODY
+            assert is_closed(connection)
+        served.count(nodes=0, strangers=0)
+        assert served.visits.status.closed == {"slow": 1}
+        served.until(lambda: not served.visits._requests)  # its place among the requests is free again
+
+
+class TestStrangers:
+    def test_a_body_that_nobody_has_signed_is_refused_before_it_is_read(self, served):
+        with served.connect() as connection:
+            connection.sendall(request([(b"content-length", b"%d" % BODY)]))
+            assert answer(connection) == b"HTTP/1.1 401 Unauthorized"
+            assert is_closed(connection)
+        served.count(nodes=0, strangers=0)
+
+    @pytest.mark.parametrize("said", [b"", b"\x16\x03\x01"])
+    def test_a_handshake_that_is_not_finished_is_closed(self, served, said):
+        with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
+            connection.sendall(said)
+            served.count(nodes=0, strangers=1)
+            served.now += PATIENCE_SECONDS + 1
+            assert is_closed(connection)
+        served.count(nodes=0, strangers=0)
+        assert served.visits.status.closed == {"slow": 1}
+
+    @pytest.mark.parametrize("said", [b"", b"POST /v1/fleet/push-object HTTP/1.1\r\nhost: "])
+    def test_headers_that_are_held_back_are_closed_also_after_a_request(self, served, said):
+        fresh, used = served.connect(), served.connect()
+        with fresh, used:
+            used.sendall(request(signed(content_length=0)))
+            assert answer(used) == b"HTTP/1.1 200 OK"
+            for connection in (fresh, used):
+                connection.sendall(said)
+            served.count(nodes=1, strangers=1)
+            served.now += PATIENCE_SECONDS + 1
+            assert is_closed(fresh)
+            assert is_closed(used)
+        served.count(nodes=0, strangers=0)
+
+    def test_headers_without_an_end_are_refused(self, served):
+        with served.connect() as connection:
+            with suppress(ConnectionError, ssl.SSLError):
+                for _ in range(64):
+                    connection.sendall(b"POST / HTTP/1.1\r\na: b" + bytes(b"c" * 1024))
+            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 400") or is_closed(connection)
+        served.count(nodes=0, strangers=0)
+
+    def test_a_connection_too_many_is_closed_at_once_and_a_node_gets_in_once_others_are_old(self, served):
+        held = [socket.create_connection(("127.0.0.1", served.port), timeout=60) for _ in range(2)]
+        served.count(nodes=0, strangers=2)
+        with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
+            assert is_closed(connection)
+        served.now += 4
+        with served.connect() as connection:
+            connection.sendall(request(signed(content_length=0)))
+            assert answer(connection) == b"HTTP/1.1 200 OK"
+        assert is_closed(held[0])
+        for each in held:
+            each.close()
+        assert served.visits.status.closed == {"address": 2}
+
+    def test_the_numbers_are_kept_when_they_change(self, served):
+        with served.connect() as connection:
+            served.until(lambda: served.kept[-1].strangers == 1)
+            connection.sendall(request([]))
+            served.until(lambda: served.kept[-1].closed == {"login": 1})
+        served.until(lambda: served.kept[-1].strangers == 0)
+        assert all(one != other for one, other in zip(served.kept, served.kept[1:], strict=False))
+
+
+def test_a_machine_without_descriptors_is_told_of_and_accepts_again(certificates, monkeypatch):
+    monkeypatch.setattr(front_door, "_TICK_SECONDS", 0.01)
+    made = Served(certificates, "asyncio")
+    accept, left = asyncio.SelectorEventLoop.sock_accept, [OSError(24, "Too many open files")] * 3
+
+    async def failing(self, listening):
+        if left:
+            raise left.pop()
+        return await accept(self, listening)
+
+    monkeypatch.setattr(asyncio.SelectorEventLoop, "sock_accept", failing)
+    with made.running(), made.connect() as connection:
+        connection.sendall(request(signed(KEY, content_length=0)))
+        assert answer(connection) == b"HTTP/1.1 200 OK"
+    assert made.visits.status.closed["descriptors"] == 3
