@@ -12,6 +12,7 @@ import os
 import pkgutil
 import sys
 import traceback
+from contextlib import suppress
 from functools import cached_property
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -154,10 +155,26 @@ def _run() -> int:
         return _failed(str(error))
     except MemoryError:
         return _failed("there is not enough memory for this; give fewer records, classes or features")
+    except OSError as error:
+        if error.errno is None:  # raised by a library and not by the system
+            return _bug()
+        return _failed(_of_the_system(error))
     except Exception:  # last resort: a traceback alone would exit with the code of a contradicted claim
-        traceback.print_exc()
-        return _failed("this is a bug in privstats; please report it with the lines above")
+        return _bug()
     return 0
+
+
+def _bug() -> int:
+    traceback.print_exc()
+    return _failed("this is a bug in privstats; please report it with the lines above")
+
+
+def _of_the_system(error: OSError) -> str:
+    """What the system refused: a name that is too long, a full disk, a folder that nobody may write."""
+    if error.filename is None:
+        return f"the system could not read or write: {error.strerror}; see where the output goes, and how full that is"
+    name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
+    return f"cannot use {name}: {error.strerror}; give another path"
 
 
 def _code(ending: SystemExit) -> int:
@@ -167,5 +184,6 @@ def _code(ending: SystemExit) -> int:
 
 
 def _failed(why: str) -> int:
-    terminal(errors=True).print(f"[bold red]error:[/] {escape(printable(why))}", highlight=False, soft_wrap=True)
+    with suppress(OSError):  # standard error may be as full, and the code says it then
+        terminal(errors=True).print(f"[bold red]error:[/] {escape(printable(why))}", highlight=False, soft_wrap=True)
     return _FAILED

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import Any
 
@@ -36,8 +37,9 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 1
-_MOST_BYTES = 1 << 26
 _LONGEST_NAME = 64
+_CLIENT_BYTES = 128 + 4 * _LONGEST_NAME  # of a client's table: a key in hex, a name of any characters
+_MOST_BYTES = _CLIENT_BYTES << 24  # as many clients as any protocol takes
 _DIGITS, _GROUP = 30, 5
 _WRITER = "privstats roster make"
 
@@ -104,13 +106,21 @@ def read_text(path: str | os.PathLike[str]) -> str:
     """
     if not isinstance(path, str | os.PathLike):
         raise LocalProtocolError(f"Roster.load takes the path of a roster's file, got {type(path).__name__}")
+    size = _size(path)
+    if size > _MOST_BYTES:
+        raise LocalProtocolError(f"{path} has {size} bytes, which no roster has; give a file of {_WRITER}")
     data = read_whole(path, LocalProtocolError, _WRITER)
-    if len(data) > _MOST_BYTES:
-        raise LocalProtocolError(f"{path} has {len(data)} bytes, which no roster has; give a file of {_WRITER}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise LocalProtocolError(f"{path} is not UTF-8 text; give a file written by {_WRITER}") from None
+
+
+def _size(path: str | os.PathLike[str]) -> int:
+    try:
+        return Path(path).stat().st_size
+    except (OSError, ValueError):  # the reader says what is wrong
+        return 0
 
 
 def check_names(names: Iterable[str], clients: int) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -356,6 +357,10 @@ def test_code_1_is_a_contradicted_claim(privstats, folder, monkeypatch):
         (typer.Abort(), 2, ""),
         (EOFError(), 2, ""),
         (BrokenPipeError(32, "Broken pipe"), 2, ""),
+        (OSError(28, "No space left on device"), 2, "could not read or write: No space left on device; see where"),
+        (OSError(36, "File name too long", "aaa"), 2, "cannot use aaa: File name too long; give another path"),
+        (OSError(36, "File name too long", b"aaa"), 2, "cannot use aaa: File name too long; give another path"),
+        (OSError("raised by a library"), 2, "this is a bug in privstats"),
         (SystemExit("words"), 2, ""),
         (SystemExit(1), 2, ""),
         (SystemExit(0), 0, ""),
@@ -370,6 +375,25 @@ def test_no_accident_has_the_code_of_a_contradicted_claim(privstats, tmp_path, m
     monkeypatch.setattr(ps.Plan, "read", accident)
     done = privstats("plan", "check", "plan.toml", cwd=tmp_path)
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+
+
+@pytest.mark.parametrize("words", [("plan", "init"), ("ledger", "show"), ("plan", "check"), ("head", "show")])
+def test_a_name_that_the_system_does_not_take_is_no_bug_of_ours(privstats, tmp_path, words):
+    done = privstats(*words, "a" * 257, cwd=tmp_path)
+    assert (done.returncode, "File name too long" in done.stderr) == (2, True), done.stderr
+    assert "bug" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize("errors_too", [False, True])
+def test_output_that_does_not_fit_is_no_bug_of_ours_and_no_contradicted_claim(tmp_path, errors_too):
+    with Path("/dev/full").open("w") as full:
+        words = [sys.executable, "-m", "privstats", "--version"]
+        errors = full if errors_too else subprocess.PIPE
+        done = subprocess.run(words, stdout=full, stderr=errors, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert errors_too or done.stderr.startswith("error: the system could not read or write: No space left on device")
 
 
 def test_a_run_without_a_system_exit_is_done(monkeypatch):

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Roster
+from privstats.secagg.roster import _MOST_BYTES
+from privstats.secagg.upload.parameters import MAX_CLIENTS
 from tests.secagg.interactive.cohorts import stream
 
 SERVER = b"s" * 32
@@ -109,9 +111,20 @@ def test_a_file_that_is_no_roster_is_one_sentence(tmp_path) -> None:
         with pytest.raises(LocalProtocolError, match=sentence):
             Roster.load(wrong)
     with path.open("wb") as file:
-        file.truncate((1 << 26) + 1)
+        file.truncate(_MOST_BYTES + 1)
     with pytest.raises(LocalProtocolError, match="bytes, which no roster has"):
         Roster.load(path)
+
+
+@pytest.mark.parametrize("character", ["x", "ü", "\U00020000", '"', "\\"])
+def test_as_many_clients_as_a_protocol_takes_fit_into_a_file_with_the_longest_names(character: str) -> None:
+    """A limit of 64 MiB refused what ``to_toml`` had written from 790,000 clients on."""
+    name = 60 * character
+    few, more = (
+        len(Roster(KEYS[:count], server=SERVER, names=[f"{k:04}{name}" for k in range(count)]).to_toml().encode())
+        for count in (1, 2)
+    )
+    assert few + MAX_CLIENTS * (more - few) <= _MOST_BYTES
 
 
 @pytest.mark.parametrize(
