@@ -11,7 +11,7 @@ from pathlib import Path
 
 __all__ = ["lowest"]
 
-_BOUND = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,-]+\])?(?:>=|==)(?P<version>[\d.]+)")
+_BOUND = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,-]+\])?(?:>=|==)(?P<version>[\d.]+)(?:,<[\d.]+)?")
 _OWN = "privstats["  # the package's own extras, which are listed by themselves
 
 

@@ -90,7 +90,7 @@ class FleetOnly:
 class ControlOnly:
     """One of Flower's layers of the control interface, which every other request passes by.
 
-    Flower puts nine layers around each request, four of which concern the control interface alone
+    Flower puts eight layers around each request, four of which concern the control interface alone
     (``flwr/superlink/main.py``); each layer costs the SuperLink as much as answering does.
 
     Args:

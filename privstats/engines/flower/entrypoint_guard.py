@@ -8,7 +8,6 @@ does not fit, the program does not start.
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import logging
 import os
 import shlex
@@ -24,14 +23,12 @@ from typing import Any
 
 from privstats.engines.flower import doors, fork_server
 from privstats.engines.flower.pauses import BELL, IDLE, IDLE_SECONDS, Bell, Pauses, once_a_second
+from privstats.engines.flower.replaced_names import check_version, replace
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.printable import Printable, printable
 
-__all__ = ["REFUSED", "VERSION", "check_version", "end_with", "guard", "replace", "write_programs"]
-
-VERSION = "1.41.0"
-"""The only supported release of Flower, because this module replaces internal names."""
+__all__ = ["REFUSED", "end_with", "guard", "write_programs"]
 
 REFUSED = (
     "flwr-agentapp",
@@ -48,20 +45,6 @@ _MONITOR = "start_parent_process_monitor"
 _LOOK_SECONDS, _LEAVE_SECONDS = 0.2, 2.0
 _TRANSPORT = "httpcore"
 _READING = frozenset({"open", "import", "ctypes.dlopen", "os.exec", "os.posix_spawn", "subprocess.Popen"})
-
-
-def check_version() -> None:
-    """Refuse any other release of Flower than the supported one.
-
-    Raises:
-        PrivstatsError: another release is installed; the message has the command that installs the right one.
-    """
-    installed = importlib.metadata.version("flwr")
-    if installed != VERSION:
-        made = VERSION.rpartition(".")[0]
-        raise PrivstatsError(
-            f'flwr {installed} is installed, this engine is made for {made}: pip install "privstats[flower]"'
-        )
 
 
 def guard(folder: Path) -> None:
@@ -95,28 +78,6 @@ def _below(value: object, folder: str) -> bool:
         return False
     path = os.path.realpath(os.fsdecode(value))
     return path == folder or path.startswith(folder + os.sep)
-
-
-def replace(module: str, names: Mapping[str, object]) -> Any:
-    """Replace names in one of Flower's modules.
-
-    Args:
-        module: its full name. A package may hold a function of the same name, so it is looked up as a module.
-        names: the replacement for each name.
-
-    Raises:
-        PrivstatsError: a name is missing, so that a replacement would do nothing.
-    """
-    found = importlib.import_module(module)
-    for name in names:
-        if not hasattr(found, name):
-            raise PrivstatsError(
-                f"{module} of flwr {importlib.metadata.version('flwr')} has no {name} to be replaced: "
-                f'nothing was started; pip install "privstats[flower]"'
-            )
-    for name, ours in names.items():
-        setattr(found, name, ours)
-    return found
 
 
 def end_with(parent: int, seconds: float = _LEAVE_SECONDS) -> None:
@@ -321,8 +282,9 @@ def _superlink() -> Callable[[], None]:
     replace(signed, {"verify_signature": remembered(importlib.import_module(signed).verify_signature)})
     around = "flwr.superlink.main"
     replace(around, {"_get_middleware": partial(doors.layers, importlib.import_module(around)._get_middleware)})
-    state = importlib.import_module("flwr.supercore.corestate.sql_corestate").SqlCoreState
-    state._cleanup_expired_task_tokens = once_a_second(state._cleanup_expired_task_tokens)
+    tasks, look = "flwr.supercore.corestate.sql_corestate", "_cleanup_expired_task_tokens"
+    state = importlib.import_module(tasks).SqlCoreState
+    replace(tasks, {f"{state.__name__}.{look}": once_a_second(getattr(state, look))})
     return main
 
 

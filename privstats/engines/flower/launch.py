@@ -26,6 +26,7 @@ from privstats.engines.flower import doors, entrypoint_guard, fork_server
 from privstats.engines.flower.certificate_checks import SOON, check_authority, check_served, check_shown, days_left
 from privstats.engines.flower.certificates import check_node_key
 from privstats.engines.flower.pauses import BELL, IDLE, IDLE_SECONDS, Bell
+from privstats.engines.flower.replaced_names import check_version
 from privstats.engines.network.connection_status import connections_forgotten
 from privstats.engines.network.metrics import metrics_served
 from privstats.engines.network.supervision import supervised
@@ -132,7 +133,7 @@ def join(
             today, or does not fit the other.
     """
     require_posix("privstats flower join")
-    entrypoint_guard.check_version()
+    check_version()
     if not _LEAST_IDLE <= idle_seconds <= _MOST_IDLE:
         raise PrivstatsError(f"--idle-seconds must be {_LEAST_IDLE:g} to {_MOST_IDLE:g}, not {idle_seconds:g}")
     if not home.is_dir():
@@ -226,7 +227,7 @@ def serve(
             :func:`~privstats.engines.flower.certificate_checks.check_served`.
     """
     require_posix("privstats flower serve")
-    entrypoint_guard.check_version()
+    check_version()
     home, certificates = home.resolve(), certificates.resolve()
     for name in ("ca.pem", "server.pem", "server.key"):
         _must_exist(name, certificates / name)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,9 @@ def test_flowers_own_executor_sends_the_words_that_it_would_start(here, monkeypa
     (here / "programs" / "flwr-clientapp").chmod(0o700)
     monkeypatch.setenv(fork_server.PROGRAM, "flwr-clientapp")
     monkeypatch.setattr(subprocess_executor, "subprocess", subprocess_executor.subprocess)
+    executor = import_module("flwr.supercore.superexec.run_superexec")
+    for name in ("start_parent_process_monitor", "time"):
+        monkeypatch.setattr(executor, name, getattr(executor, name))  # put back after the test
     entrypoint_guard._MAINS["flower-superexec"]()
     spec = ExecutionSpec(TaskType.CLIENT_APP, "127.0.0.1:1", "secret", True, None, False, 4, False, 5)
     assert subprocess_executor.SubprocessExecutor().launch(spec).status == "accepted"
@@ -241,7 +245,11 @@ def test_a_node_rings_for_each_task_before_it_waits_for_the_answer(monkeypatch, 
     monkeypatch.setattr(entrypoint_guard, "_child", lambda *_: None)
     monkeypatch.setattr(Bell, "ring", lambda self: heard.append(self.path))
     monkeypatch.setattr(start_client_internal, "time", time)
-    monkeypatch.setattr(start_client_internal, "_push_messages", lambda *, state: heard.append(state))
+    monkeypatch.setattr(
+        start_client_internal,
+        "_push_messages",
+        lambda state, object_store=0, send=0, push_object=0: heard.append(state),
+    )
     monkeypatch.setenv(BELL, str(tmp_path / "bell"))
     entrypoint_guard._supernode()
     for state in "ab":

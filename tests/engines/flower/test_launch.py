@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from flwr.common.config import parse_config_args
 
-from privstats.engines.flower import entrypoint_guard, launch
+from privstats.engines.flower import entrypoint_guard, launch, replaced_names
 from privstats.engines.flower.certificates import write_certificates, write_node_key
 from privstats.engines.flower.launch import Ending, next_step
 from privstats.engines.network.supervision import supervision
@@ -154,8 +154,8 @@ class TestJoin:
         ]
 
     def test_another_flower_is_refused_before_anything_is_written(self, home, given, monkeypatch):
-        monkeypatch.setattr(entrypoint_guard.importlib.metadata, "version", lambda _: "1.42.0")
-        with pytest.raises(PrivstatsError, match=r"flwr 1\.42\.0 is installed"):
+        monkeypatch.setattr(replaced_names.importlib.metadata, "version", lambda _: "1.43.0")
+        with pytest.raises(PrivstatsError, match=r"flwr 1\.43\.0 is installed"):
             launch.join(home, **given)
         assert not list(home.iterdir())
 

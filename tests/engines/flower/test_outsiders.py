@@ -171,7 +171,8 @@ class TestLayers:
             answer_of(app, path, None)
         assert passed == ["node"] * 3 + ["sensitive", "node"]
         ours = [layer for layer in doors.layers(LAYERS) if layer.cls is doors.ControlOnly]
-        assert (len(ours), len(LAYERS())) == (4, 9)
+        assert len(ours) == 4
+        assert len(LAYERS()) in (8, 9), "1.42 has one less, which traced runtime requests"
 
 
 class TestServeBoth:

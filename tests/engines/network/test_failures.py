@@ -16,9 +16,10 @@ import pytest
 
 import privstats as ps
 from privstats.course import write
-from privstats.engines.flower import entrypoint_guard, launch
+from privstats.engines.flower import launch
 from privstats.engines.flower.certificate_checks import check_authority, check_served, check_shown
 from privstats.engines.flower.certificates import write_certificates
+from privstats.engines.flower.replaced_names import check_version
 from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.client_file import left_by
 from privstats.engines.journal.lock import held
@@ -424,9 +425,9 @@ def upload_too_large(place: Path, patch) -> Said:
 
 
 def other_flower(place: Path, patch) -> Said:
-    patch.setattr(metadata, "version", lambda _: "1.42.0")
+    patch.setattr(metadata, "version", lambda _: "1.43.0")
     with pytest.raises(PrivstatsError) as refused:
-        entrypoint_guard.check_version()
+        check_version()
     return [str(refused.value)], [str(refused.value)]
 
 
