@@ -20,6 +20,8 @@ _RESAMPLED = "tests/heads/test_resampling.py::"
 _SESSION = "tests/session/test_session.py::"
 _RUNS = "tests/dp/test_ledger_runs.py::"
 _WITHDRAWN = "tests/test_withdrawn.py::"
+_PRICE = "tests/dp/test_ledger_price.py::"
+_HELD_OUT = "tests/engines/network/test_held_out.py::"
 _NODES = "tests/course/test_nodes.py::"
 _COURSE = "tests/threat_models/audits/test_course.py::"
 
@@ -50,6 +52,34 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
         member(RowCount, "of", classmethod(bugs.counted)),
         "shares",
         (_PRIVATE + "test_attack_the_number_of_rows_is_not_read_in_silence_where_a_record_may_be_absent",),
+        (),
+    ),
+    "a letter without noise is free": Mutant(
+        "the ledger prices the noise that there is, whatever the schema sends beside it",
+        name_in("privstats.dp.ledger_price", "_check_named", lambda right: lambda schema, noise: None),
+        "shares",
+        (_PRICE + "test_third_and_fourth_powers_are_not_for_nothing",),
+        (),
+    ),
+    "noise is taken at its word": Mutant(
+        "the ledger charges what the noise says of itself, also where it was sized for another schema",
+        name_in("privstats.dp.ledger_price", "_check_sized", lambda right: lambda schema, privacy, noise: None),
+        "shares",
+        (_PRICE + "test_noise_of_another_schema_is_refused",),
+        (),
+    ),
+    "a broken promise stands": Mutant(
+        "rounds state any promise for all of them together",
+        name_in("privstats.course.rounds", "require_kept", lambda right: lambda promise, mu: None),
+        "shares",
+        ("tests/course/test_contract.py::test_a_promise_that_the_rounds_break_is_refused_in_one_sentence",),
+        (),
+    ),
+    "a split under replace-one": Mutant(
+        "a party holds records out of sums whose noise does not hide one record more or less",
+        name_in("privstats.engines.network.measuring", "require_hidden", lambda right: lambda course: None),
+        "shares",
+        (_HELD_OUT + "test_the_command_and_the_party_refuse_a_split_that_the_plan_does_not_hide",),
         (),
     ),
     "ledger keeps the largest": Mutant(
