@@ -37,6 +37,7 @@ _LINES = ("#1b6ca8", "#c4521a", "#2f7d4f", "#7a4a9c", "#8a6d1d", "#444444", "#b0
 _MARKS = "osD^vPX*"
 _DASHES = ("--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _PER_ROW = 3
+_LEGEND = 3
 _ALONE = "with noise (mean and 95 % interval)"
 
 
@@ -88,7 +89,7 @@ def _figure(study: Study) -> Any:
             axes.set_visible(False)
             continue
         part = noisy if panels is None else noisy.where(**{panels: shown[place]})
-        _panel(axes, part, across, _lines(noisy, across, panels))
+        _panel(axes, part, across, _lines(noisy, across, panels), _least(study))
         _references(axes, study)
         if panels is not None:
             axes.set_title(_told(panels, shown[place]), fontsize=10)
@@ -97,17 +98,34 @@ def _figure(study: Study) -> Any:
     figure.supylabel(study.metric, fontsize=10)
     _bounds(grid.flat[0], study)
     known = dict(zip(*reversed(grid.flat[0].get_legend_handles_labels()), strict=True))
-    ordered = {name: known[name] for name in sorted(known, key=lambda name: name in _reference_names(study))}
-    figure.legend(
-        ordered.values(), ordered, loc="outside upper center", ncols=min(3, len(known)), frameon=False, fontsize=9
-    )
+    _legend(figure, {name: known[name] for name in sorted(known, key=lambda name: name in _reference_names(study))})
     return figure
 
 
+def _legend(figure: Any, known: Mapping[str, Any]) -> None:
+    """The names above the panels, in as many columns as the figure's width has room for; one that is wider widens it."""
+    for columns in range(min(_LEGEND, len(known)), 0, -1):
+        legend = figure.legend(
+            known.values(), known, loc="outside upper center", ncols=columns, frameon=False, fontsize=9
+        )
+        box = legend.get_window_extent()
+        if box.width <= figure.bbox.width:
+            break
+        if columns > 1:
+            legend.remove()
+    width, height = figure.get_size_inches()
+    wanted, lines = box.width / figure.dpi, math.ceil(len(known) / columns)
+    figure.set_size_inches(max(width, wanted), height + 0.2 * max(0, lines - 2))
+
+
 def _bounds(axes: Any, study: Study) -> None:
-    """Intervals may reach beyond what a score can be, the picture does not."""
     low, high = axes.get_ylim()
-    axes.set_ylim(max(low, 0.0) if study.metric == "accuracy" else low, min(high, 1.02))
+    axes.set_ylim(max(low, _least(study)), min(high, 1.02))
+
+
+def _least(study: Study) -> float:
+    """The lowest that a score can be; 1 is the highest."""
+    return 0.0 if study.metric == "accuracy" else -math.inf
 
 
 def _model(study: Study) -> int:
@@ -132,7 +150,8 @@ def _lines(frame: Frame, across: str, panels: str | None) -> Sequence[dict[str, 
     return [dict(items) for items in dict.fromkeys(tuple(one.items()) for one in found)]
 
 
-def _panel(axes: Any, frame: Frame, across: str, lines: Sequence[Mapping[str, Any]]) -> None:
+def _panel(axes: Any, frame: Frame, across: str, lines: Sequence[Mapping[str, Any]], least: float) -> None:
+    """Lines with intervals, cut to what a score can be: Student's reach beyond."""
     span = max(1, len(lines) - 1)
     for place, (line, colour, mark) in enumerate(zip(lines, cycle(_LINES), cycle(_MARKS), strict=False)):
         rows = sorted(frame.where(**line), key=lambda row: row[across])
@@ -142,8 +161,8 @@ def _panel(axes: Any, frame: Frame, across: str, lines: Sequence[Mapping[str, An
             [row[across] * beside for row in rows],
             means,
             yerr=[
-                [mean - row["low"] for row, mean in zip(rows, means, strict=True)],
-                [row["high"] - mean for row, mean in zip(rows, means, strict=True)],
+                [mean - max(row["low"], least) for row, mean in zip(rows, means, strict=True)],
+                [min(row["high"], 1.0) - mean for row, mean in zip(rows, means, strict=True)],
             ],
             marker=mark,
             markersize=4,

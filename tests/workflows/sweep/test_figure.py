@@ -1,0 +1,57 @@
+"""The figure of a study: nothing of it lies outside, whatever it shows."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import privstats as ps
+from privstats.workflows.sweep import Axes, Frame, figure, study
+
+from .test_sweep import PLAN, TEST, TRAIN
+
+pytest.importorskip("matplotlib", reason="the report extra is not installed")
+
+HEADS = {"LDA": ps.heads.LDA, "NaiveBayes": ps.heads.NaiveBayes, "RDA": ps.heads.RDA}
+BASELINES = {"scikit-learn LDA, pooled": 0.9, "logistic regression, pooled": 0.95}
+
+
+def of_heads(names, baselines=BASELINES):
+    """A study of these heads at two epsilons, with baselines of long names."""
+    heads = {name: HEADS[name] for name in names}
+    found = study(PLAN, TRAIN, TEST, heads, Axes(epsilon=[1.0, 3.0]), repeats=2, seed=1, with_baselines=False)
+    return dataclasses.replace(found, baselines=baselines)
+
+
+def legend_of(picture):
+    picture.draw_without_rendering()
+    return picture.legends[-1].get_window_extent()
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3])
+def test_the_legend_lies_within_the_figure(heads):
+    picture = figure._figure(of_heads(list(HEADS)[:heads]))
+    box = legend_of(picture)
+    assert len(picture.legends) == 1
+    assert box.x0 >= 0
+    assert box.x1 <= picture.bbox.x1
+    assert box.y1 <= picture.bbox.y1
+
+
+def test_a_name_that_is_wider_than_the_figure_widens_it():
+    picture = figure._figure(of_heads(["LDA"], {"a model of the pooled records " * 4: 0.9}))
+    assert legend_of(picture).x1 <= picture.bbox.x1
+    assert picture.get_size_inches()[0] > 5.6
+
+
+@pytest.mark.parametrize(("scores", "end"), [((0.9, 1.0), 1.0), ((0.0, 0.1), 0.0)])
+def test_intervals_end_where_a_score_does(scores, end):
+    found = of_heads(["LDA"])
+    rows = [row | {"score": scores[row["draw"]]} for row in found.draws]
+    picture = figure._figure(dataclasses.replace(found, draws=Frame.of(found.draws.columns, rows)))
+    (axes,) = picture.axes
+    ends = [float(y) for bars in axes.collections for segment in bars.get_segments() for y in segment[:, 1]]
+    assert end in (min(ends), max(ends))
+    assert min(ends) >= 0
+    assert max(ends) <= 1
