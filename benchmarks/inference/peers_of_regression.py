@@ -87,7 +87,7 @@ def _ours(plan: ps.Plan, world: World, rng: Generator, *, first: int = 0) -> Ans
 
 def _naive(plan: ps.Plan, world: World, rng: Generator) -> Answer:
     table = inf.ols(ran(plan, dealt(world.X, world.y, CLIENTS), rng), cov_type="nonrobust")
-    return Answer(table.params, *textbook(table), world.truth)
+    return Answer(table.errors.estimate, *textbook(table), world.truth)
 
 
 def _adassp(schema: ps.RidgeSchema, epsilon: float, world: World, rng: Generator, delta: float = 1e-6) -> Answer:

@@ -103,8 +103,11 @@ class Regression:
 
     @property
     def params(self) -> Array:
-        """Estimates, per unit of the columns as they came in."""
-        return self.errors.estimate
+        """Estimates, per unit of the columns as they came in; NaN where a parameter is not told at alpha = .05.
+
+        Noise hides it there, and a number is used by those who read it; ``errors.estimate`` has it for computations.
+        """
+        return self._shown(_ALPHA)
 
     @property
     def bse(self) -> Array:
@@ -173,7 +176,8 @@ class Regression:
         rows = self._combined(np.atleast_2d(np.asarray(contrast, dtype=np.float64)), 1)
         (low,), (high,) = rows.interval(alpha)
         told = bool(rows.told(alpha)[0])
-        return ContrastTest(float(rows.estimate[0]), float(low), float(high), told, float(rows.pvalues(value)[0]))
+        estimate = float(rows.estimate[0]) if told else math.nan
+        return ContrastTest(estimate, float(low), float(high), told, float(rows.pvalues(value)[0]))
 
     def wald_test(self, contrasts: Any) -> float:
         """p-value of "all these combinations are 0", shape ``(r, m)``, linearly independent.
@@ -200,13 +204,16 @@ class Regression:
         pandas = optional_dependencies.load("pandas", by="to_frame")
         low, high = self.conf_int(alpha).T
         columns: dict[str, NDArray[Any]] = {
-            "coef": self.params,
+            "coef": self._shown(alpha),
             "std_err": self.bse,
             "noise_std_err": self.noise_bse,
             "t": self.tvalues,
         }
         columns |= {"pvalue": self.pvalues, "low": low, "high": high, "told": self.errors.told(alpha)}
         return pandas.DataFrame(columns, index=list(self.names))
+
+    def _shown(self, alpha: float) -> Array:
+        return np.where(self.errors.told(alpha), self.errors.estimate, np.nan)
 
     def _combined(self, rows: Array, count: int) -> Errors:
         if rows.shape != (count, len(self.names)) or not np.isfinite(rows).all() or not np.abs(rows).any(axis=1).all():
@@ -218,7 +225,7 @@ class ContrastTest(NamedTuple):
     """One linear combination of parameters.
 
     Attributes:
-        value: its estimate.
+        value: its estimate; NaN where it is not told.
         low, high: its interval; infinite where it is not told.
         told: whether the interval is bounded.
         pvalue: two-sided.

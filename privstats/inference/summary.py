@@ -128,7 +128,7 @@ def summarise(table: Regression, alpha: float) -> Summary:
     """The table of a regression at one level."""
     told = table.errors.told(alpha)
     low, high = table.conf_int(alpha).T
-    columns = (table.params, table.bse, table.noise_bse, table.tvalues, table.pvalues, low, high)
+    columns = (table.errors.estimate, table.bse, table.noise_bse, table.tvalues, table.pvalues, low, high)
     rows = tuple(
         (name, *_cells(seen, *(float(value) for value in values)))
         for name, seen, *values in zip(table.names, told, *columns, strict=True)

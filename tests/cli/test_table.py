@@ -92,6 +92,8 @@ def test_json_is_one_object_with_finite_numbers_or_null(privstats, folder):
     facts = json.loads(done.stdout)
     assert {row["name"] for row in facts["rows"]} == {"const", "x0", "x1", "x2"}
     assert all(row["low"] is None for row in facts["rows"] if not row["told"])
+    hidden = privstats("table", "noisy.privstats", "--format", "json", "--alpha", "0.000001", cwd=folder)
+    assert [row["coef"] for row in json.loads(hidden.stdout)["rows"]] == [None] * 4
 
 
 def test_columns_are_chosen_by_name(privstats, folder):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
+
+import numpy as np
 
 from privstats.inference import GroupMeans, Interval, Regression, Summary, SurvivalCurve
 from privstats.inference.summary import curve_summary, means_summary, proportions_summary
@@ -20,10 +23,11 @@ class Found(NamedTuple):
 
 
 def regression(table: Regression, alpha: float) -> Found:
-    """Coefficients by name."""
-    columns = {"coef": table.params, "std_err": table.bse, "noise_std_err": table.noise_bse, "pvalue": table.pvalues}
-    columns["low"], columns["high"] = table.conf_int(alpha).T
+    """Coefficients by name; no estimate where one is not told."""
     told = table.errors.told(alpha)
+    columns = {"coef": np.where(told, table.errors.estimate, np.nan), "std_err": table.bse}
+    columns |= {"noise_std_err": table.noise_bse, "pvalue": table.pvalues}
+    columns["low"], columns["high"] = table.conf_int(alpha).T
     rows = [
         {"name": name, "told": bool(told[i]), **{key: float(values[i]) for key, values in columns.items()}}
         for i, name in enumerate(table.names)
@@ -46,7 +50,10 @@ def curves(survival: SurvivalCurve | dict[str, SurvivalCurve], release: Release,
 
 def shares(cells: dict[str, Interval], release: Release, alpha: float) -> Found:
     """Shares by cell."""
-    rows = [{"cell": cell, **share._asdict()} for cell, share in cells.items()]
+    rows = [
+        {"cell": cell, **share._asdict(), "value": share.value if share.told else math.nan}
+        for cell, share in cells.items()
+    ]
     return Found(proportions_summary(cells, release, alpha), rows, any(share.told for share in cells.values()))
 
 
