@@ -37,7 +37,7 @@ def open_(path: LedgerFile) -> None:
     try:
         ledger, done = ps.dp.Ledger.create(path), "wrote"
     except LedgerError:
-        if not path.is_file():
+        if not path.is_file() or not path.stat().st_size:  # an empty one was made a moment ago, and is no ledger yet
             raise
         ledger, done = _without_accounts(path), "there is a ledger without accounts at"
     advice = f"open an account: privstats ledger cap {path} DATASET --unit ... --epsilon ..."

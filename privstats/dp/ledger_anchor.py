@@ -123,10 +123,10 @@ def refuse_lost(path: Path) -> None:
     """Refuse a new ledger where the head of a lost one is: it would be a fresh budget for spent data.
 
     Raises:
-        LedgerError: there is a head and no ledger.
+        LedgerError: there is a head and no ledger, or an empty file in its place.
     """
     kept = kept_head(path)
-    if kept is not None and kept.length and not path.exists():
+    if kept is not None and kept.length and not (path.exists() and path.stat().st_size):
         raise LedgerError(
             f"a ledger of {kept.length} records was at {path} and is gone: restore it, because what it held is spent; "
             f"only if it belonged to other data, remove {head_path(path)}"

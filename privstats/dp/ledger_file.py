@@ -259,6 +259,12 @@ def _require_file(path: Path) -> None:
             f"there is no ledger at {path}: name the file that releases are recorded in, or make a new one with "
             f"`privstats ledger open {quote(str(path))}` (Ledger.create) if nothing was ever released from this data"
         )
+    if not path.stat().st_size:
+        refuse_lost(path)
+        raise LedgerError(
+            f"{path} is empty, as a full disk leaves a ledger that was being made: free some space, and make it with "
+            f"`privstats ledger open {quote(str(path))}` (Ledger.create)"
+        )
 
 
 def _connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:

@@ -18,6 +18,7 @@ from privstats.cli.ledger import history, standing
 from privstats.cli.parts import passphrases
 from privstats.dp.ledger_room import room
 from privstats.secagg import Identity, Roster
+from tests.dp.test_ledger import no_file_may_grow_beyond
 
 PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
 PLAN = ps.Plan(schema=ps.ClassSchema(2, 3, "NAB", 4.0), cohort=ps.Cohort(3, 2, 99), privacy=PRIVACY)
@@ -287,6 +288,14 @@ def test_a_ledger_that_is_there_without_accounts_may_be_opened_again(run, tmp_pa
     dp.Ledger.open(tmp_path / "ledger.db").set_cap("beds", unit="record", adjacency="add-remove", epsilon=1, delta=1e-6)
     refused = run("ledger", "open", "ledger.db", code=2).stderr
     assert "ledger.db is a ledger already, with accounts for 'beds': go on with privstats ledger show" in refused
+
+
+def test_a_full_disk_is_no_wrong_file(run):
+    with no_file_may_grow_beyond(200):
+        full = run("ledger", "open", "ledger.db", code=2)
+    assert "the disk is full or failing, free some space" in full.stderr
+    assert "is empty, as a full disk leaves a ledger" in run("ledger", "show", "ledger.db", code=2).stderr
+    run("ledger", "open", "ledger.db")
 
 
 def test_missed_runs_are_skipped_by_a_persons_word(run, tmp_path):

@@ -351,3 +351,21 @@ def test_a_full_disk_refuses_the_spend_and_keeps_the_record(ledger):
     assert "disk is full" in refusal
     assert len(ledger.account("ward").entries) == 1 + allowed
     spend(ledger, promise(epsilon=0.1))  # and with room again it goes on
+
+
+def test_a_ledger_that_a_full_disk_broke_off_is_called_so_and_can_be_made_again(tmp_path):
+    path = tmp_path / "new.db"
+    with no_file_may_grow_beyond(200), pytest.raises(LedgerError, match="disk is full or failing, free some space"):
+        Ledger.create(path)
+    assert path.stat().st_size == 0
+    with pytest.raises(LedgerError, match=r"new\.db is empty, as a full disk leaves a ledger .*`privstats ledger open"):
+        Ledger.open(path)
+    assert Ledger.create(path).accounts() == ()
+
+
+def test_a_ledger_that_was_emptied_is_lost_and_no_fresh_budget(ledger):
+    spend(ledger)
+    Path(ledger.path).write_bytes(b"")
+    for opened in (Ledger.open, Ledger.create):
+        with pytest.raises(LedgerError, match=r"a ledger of \d records was at .* and is gone: restore it"):
+            opened(ledger.path)
