@@ -120,14 +120,15 @@ class SurvivalCurve:
         return self.median().value
 
     def corners(self) -> tuple[Array, Array, Array, Array]:
-        """Times, survival, and lower and upper ends of the line to draw, from 1 at the first edge to ``told_to``.
+        """Times, survival, and lower and upper ends of the line to draw, from 1 at time 0 to ``told_to``.
 
-        Steps where times are discrete, straight between the ends of bins where they are continuous.
+        Steps where times are discrete, straight between the ends of bins where they are continuous; 1 up to the first
+        edge, as in :meth:`restricted_mean`.
         """
-        ones = np.ones(1)
+        start = np.unique([0.0, float(self._edges[0])] if self._times == "continuous" else [0.0])
         low, high = self.confidence_interval_.T
-        lines = [np.concatenate([ones, each]) for each in (self.survival_function_, low, high)]
-        times = np.concatenate([self._edges[:1], self.timeline])
+        lines = [np.concatenate([np.ones_like(start), each]) for each in (self.survival_function_, low, high)]
+        times = np.concatenate([start, self.timeline])
         if self._times == "continuous":
             return times, lines[0], lines[1], lines[2]
         ends = np.concatenate([self.timeline, [max(self.told_to, float(times[-1]))]])

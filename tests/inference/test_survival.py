@@ -178,3 +178,18 @@ def test_a_figure_has_a_line_and_a_band_for_every_group_from_1_to_where_the_curv
     few = inf.kaplan_meier(noisy(people(20), 0.1, 1), **CURVE)
     with pytest.raises(ReleaseError, match="nothing to draw"):
         inf.plot_survival(few)
+
+
+@pytest.mark.parametrize("times", ["discrete", "continuous"])
+@pytest.mark.parametrize("first", [0, 6])
+def test_a_line_begins_at_time_0_wherever_the_bins_do_and_has_the_area_of_the_restricted_mean(first, times):
+    edges = tuple(range(first, first + 13))
+    schema = ps.CountSchema((ps.Bins("months", edges), ps.Categories("died", (0, 1))), (("months", "died"),))
+    data = people(800)
+    counts = ps.measure(schema, {"months": data["months"] + first, "died": data["died"].astype(int)})
+    curve = inf.kaplan_meier(ps.Release.exact(schema, counts), times=times, **CURVE)
+    line, survival, low, high = curve.corners()
+    assert (line[0], survival[0], low[0], high[0]) == (0, 1, 1, 1)
+    assert len(line) == len(survival) == len(low) == len(high)
+    area = float(np.trapezoid(survival, line))
+    assert area == pytest.approx(curve.restricted_mean(curve.told_to).value)
