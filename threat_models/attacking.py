@@ -167,7 +167,7 @@ def _table(rows: Sequence[Row]) -> Table:
     for row in rows:
         name = f"{row.attack} ({row.sees})" if several else row.attack
         name += "".join(f" {axis}={value:g}" for axis, value in row.setting.items())
-        base = "-" if row.baseline is None else f"{row.baseline:.2f}"
+        base = "-" if row.baseline is None or row.without == "not known" else f"{row.baseline:.2f}"
         numbers = (number(row.measured), _between(row), base, number(row.ceiling))
         table.add_row(name, row.metric, *numbers, row.verdict)
     return table

@@ -109,7 +109,7 @@ def _measured(report: LeakageReport) -> str:
     text = (
         f"The most successful attack is {worst.attack}, by somebody who {who(worst)}. "
         f"What counts ({asked(worst)}): {number(worst.measured)}, at least {number(worst.interval[0])} with "
-        f"confidence; without the release {number(worst.baseline)}."
+        f"confidence; without the release {worst.without}."
     )
     return text + (f" ({worst.note[:1].upper()}{worst.note[1:]}.)" if worst.note else "")
 
@@ -140,7 +140,7 @@ def _line(row: Row) -> tuple[Text, ...]:
     notes = [*([] if row.metric == "-" else [asked(row)]), f"somebody who {who(row)}"]
     ceiling = "no promise" if row.ceiling is None and row.measured is not None else number(row.ceiling)
     verdict = Cell(_verdict(row), colour=COLOURS[row.verdict])
-    return Cell(row.attack + setting, notes), _measurement(row), number(row.baseline), ceiling, verdict
+    return Cell(row.attack + setting, notes), _measurement(row), row.without, ceiling, verdict
 
 
 def _measurement(row: Row) -> str:

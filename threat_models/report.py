@@ -85,6 +85,12 @@ class Row:
     example: Example | None = None
 
     @property
+    def without(self) -> str:
+        """The baseline for people: too few trials for the attack are too few for it, and tell no number of it."""
+        silent = self.interval is not None and self.verdict == "underpowered"
+        return "not known" if silent else number(self.baseline)
+
+    @property
     def guarantee(self) -> Guarantee | None:
         """What the ceilings come from."""
         return None if self.mu is None else Guarantee(self.mu, math.inf if self.pure is None else self.pure)
@@ -247,7 +253,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.metric,
         number(row.measured),
         interval,
-        number(row.baseline),
+        row.without,
         "none" if row.ceiling is None else number(row.ceiling),
         row.verdict,
     )

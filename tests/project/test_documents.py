@@ -71,6 +71,15 @@ def test_the_readme_names_the_two_commands_that_ci_runs():
     assert all(len(body.strip().splitlines()) == 1 for body in named.values())
 
 
+def test_the_readme_calls_experimental_what_warns_that_it_is():
+    panel = [bytes([place] * 32).hex() for place in (1, 2)]
+    what = {"schema": ps.ClassSchema(2, 2, "NAB", clip_norm=1.0), "cohort": ps.Cohort(3, 3, 100)}
+    with pytest.warns(UserWarning, match="validity is experimental"):
+        ps.Plan(**what, privacy=ps.NoPrivacy(), protocol="split", panel=panel, validity=ps.plan.Validity("moments", 50))
+    (said,) = re.findall(r"\| impossible input is refused \| ([^|]*) \|", (ROOT / "README.md").read_text("utf-8"))
+    assert said.startswith("experimental")
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/start.md", "docs/officer.md", "docs/tutorial.md"])
 def test_a_page_that_installs_activates_too_and_brings_what_its_commands_need(page):
     text = (ROOT / page).read_text("utf-8")

@@ -212,6 +212,19 @@ def test_too_few_trials_are_said_and_not_taken_for_no_leak():
     assert (document["undecided"], document["trials_needed"]) == (["b", "mean-ratio"], 97)
 
 
+def test_too_few_trials_tell_no_baseline_either():
+    """Eight trials gave guessing .575, which was the ceiling: a reader took it for what anybody knows anyway."""
+    mute = row(**MUTE | {"baseline": 0.575, "ceiling": 0.58})
+    whole = report(mute, row("b", verdict="no evidence", baseline=0.51), trials=8)
+    for text in (page(whole)[1], whole.to_markdown()):
+        assert "not known" in text
+        assert "0.575" not in text
+        assert "0.510" in text
+    assert "without the release not known" in page(report(mute, trials=8))[1]
+    assert json.loads(whole.to_json())["rows"][0]["baseline"] == 0.575
+    assert row(measured=None, interval=None, baseline=None, verdict="underpowered").without == "-"
+
+
 def test_attacks_that_say_nothing_are_counted_beside_those_that_do():
     some = page(report(row("a", **MUTE), row(verdict="no evidence"), trials=50))[1]
     assert "1 of 2 attacks says nothing with --trials 50" in some

@@ -103,7 +103,7 @@ def _figure(study: Study) -> Any:
 
 
 def _legend(figure: Any, known: Mapping[str, Any]) -> None:
-    """The names above the panels, in as many columns as the figure's width has room for; one that is wider widens it."""
+    """The names above the panels, in as many columns as there is room for; a name wider than the figure widens it."""
     for columns in range(min(_LEGEND, len(known)), 0, -1):
         legend = figure.legend(
             known.values(), known, loc="outside upper center", ncols=columns, frameon=False, fontsize=9
