@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,10 +42,13 @@ _SCENE = "four-samples"
 _SEES: Mapping[str, str] = {
     "release": "one\nrelease",
     "releases": "several\nreleases",
-    "cohort": "a small cohort,\nunmasked",
-    "transcript": "what the\nserver sees",
-    "heads": "published\nmodels only",
+    "cohort": "a small\ncohort,\nunmasked",
+    "transcript": "what\nthe server\nsees",
+    "heads": "models\nonly",
 }
+_WIDE = 4.3
+"""Inches: a phone shows a page's pictures 343 points of its screen wide, and 8 points of type are 9 of these then."""
+_SMALL = 8
 _LEAST_ALARMS = 5
 
 
@@ -81,19 +85,23 @@ def figures(report: LeakageReport) -> dict[str, Any]:
     plans: dict[str, tuple[Callable[[Any, Sequence[Row]], None], Sequence[Row], tuple[float, float]]] = {}
     if rows and not swept:
         names = dict.fromkeys(row.attack for row in rows)
-        plans["matrix"] = (_matrix, rows, (7.2, 1.6 + 0.32 * len(names)))
+        plans["matrix"] = (_matrix, rows, (_WIDE, 2.1 + 0.24 * len(names)))
     if curves:
-        plans["roc"] = (_roc, curves, (6.4, 5.2))
+        plans["roc"] = (_roc, curves, (_WIDE, 4.2))
     for axis in swept:
-        plans[f"over-{axis}"] = (_over(axis, report.features), [row for row in rows if axis in row.setting], (7.2, 4.4))
+        plans[f"over-{axis}"] = (
+            _over(axis, report.features),
+            [row for row in rows if axis in row.setting],
+            (_WIDE, 3.6),
+        )
     scene = [row for row in shown if row.attack == _SCENE]
     shown = [row for row in shown if row.attack != _SCENE]
     if scene:
-        plans["samples"] = (_samples, scene, (7.2, 0.7 + 1.35 * len(scene[0].example.truth)))  # type: ignore[union-attr]
+        plans["samples"] = (_samples, scene, (_WIDE, 0.8 + 0.82 * len(scene[0].example.truth)))  # type: ignore[union-attr]
     if shown:
         best = max(shown, key=_telling)
         count = len(best.example.truth)  # type: ignore[union-attr]
-        plans["reconstruction"] = (_reconstruction, [best], (7.2, 0.7 + 1.35 * count))
+        plans["reconstruction"] = (_reconstruction, [best], (_WIDE, 0.8 + 0.82 * count))
     return {name: _figure(draw, subject, size) for name, (draw, subject, size) in plans.items()}
 
 
@@ -124,6 +132,7 @@ def _roc(figure: Any, rows: Sequence[Row]) -> None:
     axes.set(xlabel="strangers taken for members (false positives)", ylabel="members found (true positives)")
     for side in (axes.xaxis, axes.yaxis):
         side.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+        side.set_minor_formatter(lambda share, _: f"{100 * share:g} %" if f"{share:e}"[0] in "25" else "")
     _finish(axes, loc="lower right")
 
 
@@ -181,7 +190,7 @@ def _landmarks(axes: Any, rows: Sequence[Row], d: int) -> None:
     for name, place in marks.items():
         if min(seen) / 2 <= place <= max(seen) * 2:
             axes.axvline(place, color="#777777", linestyle=":", linewidth=1)
-            axes.text(place, 1.02, name, fontsize=8, color="#555555", va="bottom", ha="center")
+            axes.text(place, 1.02, name, fontsize=_SMALL, color="#555555", va="bottom", ha="center")
 
 
 def _matrix(figure: Any, rows: Sequence[Row]) -> None:
@@ -200,12 +209,12 @@ def _matrix(figure: Any, rows: Sequence[Row]) -> None:
             hatch = _HATCH if found is None and (name, sees) in silent else None
             axes.add_patch(_patch(x, y, "white" if found is None else COLOURS[found.verdict], hatch=hatch))
             text = "" if found is None else f"{'mu ' if found.goal == 'audit' else ''}{found.measured:.2f}"
-            axes.text(x, y, text, ha="center", va="center", fontsize=9)
+            axes.text(x, y, text, ha="center", va="center", fontsize=_SMALL)
     axes.set(xlim=(-0.5, len(sights) - 0.5), ylim=(len(names) - 0.5, -0.5))
-    axes.set_xticks(range(len(sights)), [_SEES[sees] for sees in sights])
-    axes.set_yticks(range(len(names)), names)
+    axes.set_xticks(range(len(sights)), [_SEES[sees] for sees in sights], fontsize=_SMALL)
+    axes.set_yticks(range(len(names)), names, fontsize=_SMALL)
     axes.tick_params(length=0)
-    axes.set_xlabel("what the attacker sees")
+    axes.set_xlabel("what the attacker sees", fontsize=9)
     for side in axes.spines.values():
         side.set_visible(False)
     handles = [_patch(0, 0, colour, verdict) for verdict, colour in COLOURS.items()]
@@ -213,7 +222,7 @@ def _matrix(figure: Any, rows: Sequence[Row]) -> None:
         _patch(0, 0, "white", "does not apply", hatch=_HATCH),
         _patch(0, 0, "white", "not played", edge="#999999"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=_SMALL)
 
 
 def _severity(row: Row) -> tuple[int, float]:
@@ -233,10 +242,10 @@ def _reconstruction(figure: Any, rows: Sequence[Row]) -> None:
     example = rows[0].example
     columns = {
         "record": example.truth,  # type: ignore[union-attr]
-        "its class's sum\nover its count": example.raw,  # type: ignore[union-attr]
-        f"attack\n({rows[0].attack})": example.attack,  # type: ignore[union-attr]
+        "its class's\nsum over\nits count": example.raw,  # type: ignore[union-attr]
+        f"attack\n{_folded(rows[0].attack)}": example.attack,  # type: ignore[union-attr]
         "public\nclass mean": example.mean,  # type: ignore[union-attr]
-        "public record\n(a guess)": example.prior,  # type: ignore[union-attr]
+        "public\nrecord\n(a guess)": example.prior,  # type: ignore[union-attr]
     }
     _grid(figure, columns)
 
@@ -246,7 +255,7 @@ def _samples(figure: Any, rows: Sequence[Row]) -> None:
     first = rows[0].example
     columns = {"record": first.truth}  # type: ignore[union-attr]
     for row in rows:
-        columns[f"secure aggregation\n{row.metric.rpartition(', ')[2]}"] = row.example.attack  # type: ignore[union-attr]
+        columns[f"secure\naggregation\n{_folded(row.metric.rpartition(', ')[2])}"] = row.example.attack  # type: ignore[union-attr]
     _grid(figure, columns | {"public\nclass mean": first.mean})  # type: ignore[union-attr]
 
 
@@ -264,7 +273,12 @@ def _grid(figure: Any, columns: Mapping[str, Sequence[Sequence[float]]]) -> None
             axes.imshow(image, cmap="gray_r", interpolation="nearest")
             axes.set(xticks=[], yticks=[])
             if index == 0:
-                axes.set_title(title, fontsize=9)
+                axes.set_title(title, fontsize=_SMALL)
+
+
+def _folded(name: str) -> str:
+    """A name over several lines, broken at its hyphens and spaces."""
+    return "\n".join(textwrap.wrap(name, 11, break_long_words=False))
 
 
 def _image(vector: Sequence[float]) -> NDArray[np.float64] | None:
@@ -275,7 +289,7 @@ def _image(vector: Sequence[float]) -> NDArray[np.float64] | None:
 
 def _finish(axes: Any, loc: str) -> None:
     axes.grid(alpha=0.25)
-    axes.legend(loc=loc, frameon=False, fontsize=8)
+    axes.legend(loc=loc, frameon=False, fontsize=_SMALL)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
 

@@ -102,6 +102,7 @@ def test_every_picture_that_the_rows_allow_is_drawn(tmp_path):
     assert set(figures(full_report())) == {"matrix", "roc", "reconstruction"}
     axes = figures(full_report())["roc"].axes[0]
     for side in (axes.xaxis, axes.yaxis):
+        assert [side.get_minor_formatter()(share, 0) for share in (0.02, 0.3, 0.5)] == ["2 %", "", "50 %"]
         assert [side.get_major_formatter()(share, 0) for share in (0.001, 0.1, 1)] == ["0.1 %", "10 %", "100 %"]
     paths = draw_all(full_report(), tmp_path)
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths.values())
@@ -121,6 +122,33 @@ def test_a_sweep_is_drawn_over_its_axis(axis):
     assert ("TPR" in axes.get_ylabel()) == (axis == "releases")
     marks = [text.get_text().strip() for text in axes.texts]
     assert marks == (["d = 6", "d²/2 = 18"] if axis == "records" else [])
+
+
+ON_A_PHONE = 343  # CSS pixels that 375 leave a picture
+
+
+def drawings():
+    """Every kind of drawing, with the longest names."""
+    scene = [row("four-samples", metric=f"SSIM > .9, {way}", example=EXAMPLE) for way in ("off", "partly off", "on")]
+    plain = full_report()
+    found = figures(replace(plain, rows=(*plain.rows, *scene, row("rotation-on-the-grid"), row("repeated-releases"))))
+    swept = [row(setting={"records": value}, points=(POINT,)) for value in (1.0, 4.0, 30.0)]
+    return found | figures(report(*swept, features=6))
+
+
+@pytest.mark.ci
+def test_the_text_of_a_drawing_can_be_read_on_a_phone_and_none_is_cut():
+    from matplotlib.text import Text as Word
+
+    found = drawings()
+    assert set(found) == {"matrix", "roc", "reconstruction", "samples", "over-records"}
+    for name, figure in found.items():
+        figure.draw_without_rendering()
+        shown = [text for text in figure.findobj(Word) if text.get_text().strip() and text.get_visible()]
+        assert min(text.get_fontsize() for text in shown) * ON_A_PHONE / (72 * figure.get_figwidth()) > 8.8, name
+        whole, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+        assert min(whole.x0, whole.y0) > -0.05, name
+        assert (whole.x1, whole.y1) < (width + 0.05, height + 0.05), name
 
 
 def test_marks_out_of_sight_are_not_drawn():

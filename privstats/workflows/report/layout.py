@@ -73,6 +73,7 @@ class Figure:
         title: for who cannot see it.
         caption: what it shows.
         source: the picture itself, as a data URI.
+        width: of the picture where there is room, in CSS pixels; 0 for all the room there is.
 
     Example:
         >>> from privstats.workflows.report import Figure
@@ -83,11 +84,14 @@ class Figure:
     title: str
     caption: str
     source: str
+    width: int = 0
 
     @classmethod
     def of_png(cls, title: str, caption: str, png: bytes) -> Self:
-        """A figure of the bytes of a PNG file."""
-        return cls(title, caption, "data:image/png;base64," + base64.b64encode(png).decode())
+        """A figure of the bytes of a PNG file of 150 dots an inch; at most a quarter larger than it was drawn."""
+        dots = int.from_bytes(png[16:20])  # the width in the file's header
+        width = round(dots / 150 * 96 * 1.25)
+        return cls(title, caption, "data:image/png;base64," + base64.b64encode(png).decode(), width)
 
 
 def render(package: str, template: str, **values: Any) -> str:
