@@ -216,7 +216,8 @@ class AssumedPublicWarning(UserWarning):
 
 
 class ClippedWarning(UserWarning):
-    """The clip shortens nearly all rows, or the bound many targets; the share in the message is exact and private.
+    """The clip shortens nearly all rows, the bound many targets, or many values lie beyond their bins; the share in the
+    message is exact and private.
 
     Example:
         >>> import warnings

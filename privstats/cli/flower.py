@@ -308,6 +308,10 @@ def _facts(party: Party, records: Records | None) -> dict[str, Any]:
     if report is not None:
         facts["clipped"] = f"{report.fraction_clipped:.2%}"
         facts["targets_clipped"] = f"{report.fraction_targets_clipped:.2%}"
+    outside = getattr(records.moments, "edge_report", None)
+    if outside is not None and outside.beyond:
+        facts["beyond_edges"] = str(outside)
+    if report is not None or outside is not None:
         facts["remarks"] = list(remarks_on(records.moments))
     budget = plan.budget()
     epsilon = budget.epsilon if kind.single else course.epsilon(budget.delta)

@@ -4,6 +4,7 @@ from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments, RealClassMoments
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.counts import CountMoments, RealCountMoments
+from privstats.moments.edge_report import Beyond, EdgeReport
 from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments
 from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.measure import exact_moments, measure, quantize, remarks_on, warn_if_clipped, warn_if_empty
@@ -14,9 +15,11 @@ from privstats.moments.sites import RealSiteMoments, SiteMoments
 from privstats.moments.within import RealWithinMoments, WithinMoments
 
 __all__ = [
+    "Beyond",
     "ClassMoments",
     "ClipReport",
     "CountMoments",
+    "EdgeReport",
     "GaussianMoments",
     "Kind",
     "Moments",

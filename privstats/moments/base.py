@@ -56,8 +56,8 @@ class Moments(ABC):
     """Exact whole-numbered sums of one party's records, frozen, int64.
 
     A kind is a dataclass, ``eq=False`` and ``repr=False``, with a field per statistic of its schema, and where it has
-    them ``clip_report``, ``records`` or ``published``. Two sets of records measured apart and added are equal, bit for
-    bit, to both measured together, where a kind does not say that its sums belong to one party.
+    them ``clip_report``, ``edge_report``, ``records`` or ``published``. Two sets of records measured apart and added
+    are equal, bit for bit, to both measured together, where a kind does not say that its sums belong to one party.
 
     Attributes:
         schema: what was measured.
@@ -139,7 +139,7 @@ class Moments(ABC):
             require_room(self.records + other.records, self.schema.bound)
         elif self._reach() + other._reach() >= 1 << 63:
             raise DataError("the totals could pass 64 bits; lower grid_bits or add fewer moments together")
-        names = _names(self) & {"clip_report", "records", "published"}
+        names = _names(self) & {"clip_report", "edge_report", "records", "published"}
         beside = {name: _both(name, getattr(self, name), getattr(other, name)) for name in names}
         sums = {row.letter: self.sums(row) + other.sums(row) for row in self.schema.sent}
         return self.of_sums(self.schema, sums, **beside)

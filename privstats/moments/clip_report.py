@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NORM_EDGES", "ClipReport", "no_records", "norm_histogram"]
+__all__ = ["NORM_EDGES", "PRIVATE", "ClipReport", "no_records", "norm_histogram"]
 
 _NEARLY_ALL = 0.9
 """Share of the rows that a clip may shorten without a remark."""
@@ -98,12 +98,12 @@ class ClipReport:
             found.append(
                 f"clip_norm shortens {self.fraction_clipped:.0%} of the rows of X, so little but their directions is "
                 "left: scale the columns by public ranges with transforms.Centre and Scale, or choose a larger "
-                f"clip_norm on public data with `privstats plan suggest`; {_PRIVATE}"
+                f"clip_norm on public data with `privstats plan suggest`; {PRIVATE}"
             )
         if self.fraction_targets_clipped > _MANY:
             found.append(
                 f"target_bound shortens {self.fraction_targets_clipped:.0%} of the targets, which pulls every slope to "
-                f"0: centre the targets by public knowledge, or choose a larger target_bound; {_PRIVATE}"
+                f"0: centre the targets by public knowledge, or choose a larger target_bound; {PRIVATE}"
             )
         return tuple(found)
 
@@ -113,7 +113,8 @@ class ClipReport:
         return math.sqrt(self.energy / (self.records * self.features)) if self.records else 0.0
 
 
-_PRIVATE = "this share is exact and in no release: keep it with the records"
+PRIVATE = "this share is exact and in no release: keep it with the records"
+"""The end of a remark."""
 
 
 def no_records(features: int) -> ClipReport:

@@ -7,7 +7,7 @@ edges: never from its column's type or from another record. So counts of parts a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError
 from privstats.moments.arrays import columns_of, listed, rectangle
 from privstats.moments.base import Moments, RealMoments
+from privstats.moments.edge_report import EdgeReport, beyond
 from privstats.schema import Bins, Categories, CountSchema, Variable
 from privstats.schema.public_values import Values
 from privstats.transforms.reading import Column, Listed, alike, read
 
 __all__ = ["CountMoments", "RealCountMoments", "counts_of_readable", "measured_counts"]
+
+_OPENED = {"above": "above alone", "below": "below alone", "none": "nowhere"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,9 @@ class RealCountMoments(RealMoments):
 class CountMoments(Moments):
     """Exact counts, int64 ``(cells,)``: all tables one after the other, each row by row.
 
+    Attributes:
+        edge_report: values beyond the edges of their bins; stays with the client and is ignored by ``==``.
+
     Raises:
         DataError: a wrong shape, a negative count, or tables that hold different numbers of records.
 
@@ -53,6 +59,7 @@ class CountMoments(Moments):
 
     schema: CountSchema
     T: NDArray[np.int64]
+    edge_report: EdgeReport | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,7 +91,7 @@ def measured_counts(
     codes = _codes(schema, columns)
     for variable in schema.variables:
         _require_cells(variable, columns[variable.name], codes[variable.name])
-    return _counted(schema, codes)
+    return replace(_counted(schema, codes), edge_report=_report(schema, columns))
 
 
 def counts_of_readable(
@@ -92,7 +99,8 @@ def counts_of_readable(
 ) -> tuple[CountMoments, int]:
     """Counts of the records of which every value has a cell, and how many others were left out.
 
-    In a :class:`~privstats.Bins` that has a cell for what is missing, a value that is no number counts there.
+    In a :class:`~privstats.Bins` that has a cell for what is missing, a value that is no number counts there, and so
+    does one beyond an edge that is not open.
 
     Raises:
         DataError: y is given, a column is missing, or columns have different lengths.
@@ -102,9 +110,14 @@ def counts_of_readable(
     codes = _codes(schema, columns)
     for variable in schema.variables:
         if isinstance(variable, Bins) and variable.missing:
-            codes[variable.name][list(columns[variable.name].texts)] = len(variable.cells) - 1
+            codes[variable.name][codes[variable.name] < 0] = len(variable.cells) - 1
     fine = np.logical_and.reduce([each >= 0 for each in codes.values()])
-    return _counted(schema, {name: each[fine] for name, each in codes.items()}), int((~fine).sum())
+    counts = _counted(schema, {name: each[fine] for name, each in codes.items()})
+    return replace(counts, edge_report=_report(schema, columns)), int((~fine).sum())
+
+
+def _report(schema: CountSchema, columns: Mapping[str, Column]) -> EdgeReport:
+    return EdgeReport.of(schema, {name: column.numbers for name, column in columns.items()})
 
 
 def _counted(schema: CountSchema, codes: Mapping[str, NDArray[np.intp]]) -> CountMoments:
@@ -170,6 +183,9 @@ def _bins(variable: Bins, column: Column) -> NDArray[np.intp]:
     side: Literal["left", "right"] = "right" if variable.closed == "left" else "left"
     cuts = variable.edges[1:-1]
     cells = np.searchsorted(cuts, alike(column.numbers, cuts), side=side).astype(np.intp)
+    below, above = beyond(variable, column.numbers)
+    cells[below & (variable.open not in ("both", "below"))] = -1
+    cells[above & (variable.open not in ("both", "above"))] = -1
     cells[list(column.texts)] = -1
     return cells
 
@@ -181,6 +197,11 @@ def _require_cells(variable: Variable, column: Column, cells: NDArray[np.intp]) 
     if column.missing.any() and not variable.missing:
         raise RecordError(f"column {variable.name!r} has missing values; give the plan's variable missing=True")
     if isinstance(variable, Bins):
+        if any(side[cells < 0].any() for side in beyond(variable, column.numbers)):
+            raise RecordError(
+                f"column {variable.name!r} has values beyond the edges of its bins, which the plan opens "
+                f"{_OPENED[variable.open]}; correct them, or map what is no number to a missing value"
+            )
         raise RecordError(f"column {variable.name!r} must hold numbers, for the plan cuts it into bins")
     raise RecordError(
         f"column {variable.name!r} has a value that is not among the plan's {listed(variable.cells)}; map it "

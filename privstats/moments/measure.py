@@ -170,7 +170,7 @@ def _measured(
 
 
 def remarks_on(*moments: Moments) -> tuple[str, ...]:
-    """What the holder of these moments' records should know of their clip: ``ClipReport.remarks`` of all together.
+    """What the holder of these moments' records should know of their clip or edges: the remarks of all together.
 
     Nothing of whole parties, whose rows may all be shortened to one length: no bound rests on that.
 
@@ -182,8 +182,11 @@ def remarks_on(*moments: Moments) -> tuple[str, ...]:
         ['clip_norm shortens 100%']
     """
     clipped = [each for each in moments if each.schema.predicts != "parties"]
-    reports = [report for each in clipped if (report := getattr(each, "clip_report", None)) is not None]
-    return sum(reports[1:], reports[0]).remarks if reports else ()
+    found: list[str] = []
+    for kind in ("clip_report", "edge_report"):
+        reports = [report for each in clipped if (report := getattr(each, kind, None)) is not None]
+        found += sum(reports[1:], reports[0]).remarks if reports else ()
+    return tuple(found)
 
 
 def warn_if_clipped(*moments: Moments, stacklevel: int = 3) -> None:

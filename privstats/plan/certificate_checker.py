@@ -45,7 +45,7 @@ KEYS = {  # of the other tables; "k?" may be missing, and "k?=v" is where it is 
     "privacy": "model unit adjacency epsilon delta shares? max_records_per_client? client_clip?",
     "aggregation": 'min_count=0 graph="auto" merge?={} protocol?="interactive" panel?=[] spare_bits?=0',
     "published": 'sha256 after?=""', "values": "name values other?=false missing?=false",
-    "edges": 'name edges closed?="left" missing?=false'}
+    "edges": 'name edges closed?="left" missing?=false open?="both"'}
 PROJECTED = "seed inputs features"
 SECTIONS = ["cohort", "privacy", "aggregation", "published", "validity"]
 STEPS = {  # public maps of one row; transport is fitted on a client's own
@@ -66,7 +66,7 @@ REAL: Table = {
     "shrinkage": (0, 1), "client_clip": (1, MOST)}
 WORDS = {"model": "central distributed local panel", "unit": "record client", "adjacency": "add-remove replace-one",
          "family": "logistic poisson", "graph": "auto complete robust sparse", "protocol": "split", "closed": "right",
-         "level": "moments norm"}
+         "level": "moments norm", "open": "above below none"}
 KIND: dict[type, str] = {
     bool: "nonnegative reference other missing", str: "statistics module name sha256 after",
     dict: "schema cohort privacy aggregation published validity merge shares",

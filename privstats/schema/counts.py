@@ -22,6 +22,7 @@ __all__ = ["Bins", "Categories", "CountSchema", "Variable"]
 
 _MOST_CELLS = 1 << 16
 _MISSING, _OTHER = "missing", "other"
+_OPEN = ("both", "above", "below", "none")
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,18 @@ class Categories:
 
 @dataclass(frozen=True)
 class Bins:
-    """A numeric variable cut at public edges; values beyond the outer edges count in the outer bins.
+    """A numeric variable cut at public edges; values beyond the outer edges count in the outer bins, if these are open.
+
+    Of times give ``open="above"``: then a code such as -9 has no cell, and what lasts longer counts in the last bin.
 
     Args:
         name: of the column.
         edges: at least three finite numbers in increasing order, so at least two bins.
         closed: which end of a bin belongs to it, ``"left"``: low <= value < high; or ``"right"``.
         missing: what is missing (None, NaN, a blank, ``"NA"``) counts in a cell of its own; without it, it has none.
+        open: which outer bins take values beyond their outer edge, ``"both"``, ``"above"``, ``"below"`` or ``"none"``;
+            another such value has no cell. An outer edge itself belongs to its bin. A record whose value has no cell is
+            refused, or left out of every table: ``measure(..., unreadable=...)``.
 
     Example:
         >>> age = ps.Bins("age", (0, 40, 60, 120))
@@ -94,6 +100,7 @@ class Bins:
     edges: tuple[float, ...]
     closed: str = "left"
     missing: bool = False
+    open: str = "both"
 
     def __post_init__(self) -> None:
         (name,) = checked_names("a variable's name", (self.name,)) or ("",)
@@ -104,6 +111,8 @@ class Bins:
             raise SchemaError(f"edges of {name} must increase, in 15 digits; sort them and name each once")
         if self.closed not in ("left", "right"):
             raise SchemaError(f"closed of {name} must be 'left' or 'right', got {self.closed!r}")
+        if self.open not in _OPEN:
+            raise SchemaError(f"open of {name} must be one of {', '.join(map(repr, _OPEN))}, got {self.open!r}")
         _require_switch(name, "missing", self.missing)
         object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
 

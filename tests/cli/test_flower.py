@@ -169,6 +169,25 @@ def test_a_party_whose_rows_are_all_clipped_reads_it_before_it_takes_part(privst
     assert fine["remarks"] == []
 
 
+def test_a_party_reads_how_many_of_its_times_lie_beyond_the_edges(privstats, tmp_path: Path) -> None:
+    """Measured, and read again from the sums that are kept; nothing of it is in the vector that is sent."""
+    schema = ps.CountSchema(
+        (ps.Bins("months", (0, 6, 12)), ps.Categories("died", ("no", "yes"))), (("months", "died"),)
+    )
+    study = study_of(tmp_path, schema=schema)
+    coded = "def load():\n    return {'months': [-9] * 3 + [7] * 17, 'died': ['no', 'yes'] * 10}\n"
+    (study.home(0) / "records.py").write_text(coded)
+    seen = [json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout) for _ in range(2)]
+    for facts in seen:
+        assert facts["records"] == 20
+        assert facts["beyond_edges"] == "months 15.00% below and 0.00% above"
+        (remark,) = facts["remarks"]
+        assert remark.startswith("15% of the values of months lie below its edges and 0% above")
+    done = privstats("flower", "check", "study/party 0", cwd=tmp_path)
+    assert "months 15.00% below" in " ".join(done.stdout.split())
+    assert "Warning" not in done.stderr
+
+
 def test_who_is_not_on_the_roster_is_told_before_it_joins(privstats, tmp_path: Path) -> None:
     study = study_of(tmp_path)
     (study.home(0) / "identity.pem").unlink()

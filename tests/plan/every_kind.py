@@ -59,7 +59,7 @@ def _others() -> dict[str, ps.Plan]:
     counts = ps.CountSchema(
         (
             ps.Categories("sex", ("f", "m"), other=True, missing=True),
-            ps.Bins("age", (0, 40, 60), closed="right", missing=True),
+            ps.Bins("age", (0, 40, 60), closed="right", missing=True, open="above"),
             ps.Categories("ward", (1, 2, 3)),
         ),
         (("sex", "age"), ("ward",)),

@@ -25,7 +25,7 @@ from tests.plan.promised import keeps_the_promise, plan_of
 Path = tuple[Any, ...]
 
 FREE = {  # keys that another plan of the same promise has not; every other one must stand there
-    *("class_names", "feature_names", "validity", "merge", "spare_bits", "after", "other", "missing", "closed"),
+    *("class_names", "feature_names", "validity", "merge", "spare_bits", "after", "other", "missing", "closed", "open"),
     *("rate", "module", "shares", "among"),
 }
 

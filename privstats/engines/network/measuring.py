@@ -27,7 +27,8 @@ from privstats.engines.network.operator_log import ScriptError
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
-from privstats.moments import ClipReport, Moments, RecordFile, exact_moments
+from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, RecordFile, exact_moments
+from privstats.schema import Bins
 from privstats.secagg.wire import Unshown
 from privstats.session import Charge, NodeCharge
 from privstats.session.validation import require_moments
@@ -49,6 +50,7 @@ class _Kept(Unshown, msgspec.Struct, frozen=True):
     vector: bytes
     records: int | None
     clips: dict[str, Any] | None
+    edges: list[tuple[str, int, int, int]] | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,6 +94,9 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
         if kept.clips is not None:
             counts = tuple(kept.clips["norm_counts"])
             found = replace(found, clip_report=ClipReport(**{**kept.clips, "norm_counts": counts}))
+        if kept.edges is not None:
+            expected = tuple(each.open for each in found.schema.variables if isinstance(each, Bins))
+            found = replace(found, edge_report=EdgeReport(tuple(Beyond(*each) for each in kept.edges), expected))
         if found.records is None:  # of a kind whose sums do not give their number of records
             found = replace(found, records=kept.records)
         return Records(found, folder, account_of(folder, kept.dataset), kept.again)
@@ -103,7 +108,9 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
     report = clip_report_of(moments)
     clips = None if report is None else asdict(report)
     mark = _mark(folder, account)
-    keep = _Kept(mark, dataset, again, flatten(moments).astype("<i8").tobytes(), moments.records, clips)
+    beyond: EdgeReport | None = getattr(moments, "edge_report", None)
+    edges = None if beyond is None else [(each.name, each.numbers, each.below, each.above) for each in beyond.beyond]
+    keep = _Kept(mark, dataset, again, flatten(moments).astype("<i8").tobytes(), moments.records, clips, edges)
     write_sealed(folder.home / _MOMENTS, folder.key, msgspec.msgpack.encode(keep))
     return Records(moments, folder, account, again)
 
