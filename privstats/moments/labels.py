@@ -24,7 +24,7 @@ __all__ = ["NamedLabels", "check_labels", "classes_of", "indices_of", "named_num
 
 _WINDOW_RECORDS = 1 << 17
 _NAMES = "class_names to the plan's schema, one list for all parties"
-_OUTSIDE = f"give {_NAMES}, or raise its classes"
+_MORE = "raise its classes"
 
 
 def check_labels(schema: ClassSchema, labels: Any) -> Any:
@@ -46,7 +46,9 @@ def check_labels(schema: ClassSchema, labels: Any) -> Any:
         labels = labels.long() if is_tensor(labels) else labels
         for window in _windows(labels):
             if window.min() < 0 or window.max() >= schema.classes:
-                raise RecordError(f"y has labels outside 0..{schema.classes - 1}; {_OUTSIDE}")
+                raise RecordError(
+                    f"y has labels outside 0..{schema.classes - 1}; {_remedy(schema.classes)}, or {_MORE}"
+                )
         return labels
     if not isinstance(labels, FileRows | GuardedRows):
         return indices_of(classes_of(schema), labels)
@@ -111,8 +113,8 @@ def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) ->
     if isinstance(classes, range):
         last = len(classes) - 1
         if (column.numbers % 1 == 0).all():
-            raise RecordError(f"y has labels outside 0..{last}; {_OUTSIDE}")
-        raise RecordError(f"y must hold whole numbers 0..{last}, and one is none; give {_NAMES}")
+            raise RecordError(f"y has labels outside 0..{last}; {_remedy(len(classes))}, or {_MORE}")
+        raise RecordError(f"y must hold whole numbers 0..{last}, and one is none; {_remedy(len(classes))}")
     raise RecordError(
         f"y holds a label at position {first + int((found < 0).argmax())} that is not among class_names; "
         f"the classes are {listed(classes)}: correct it if it is misspelt or missing, or leave its record out"
@@ -126,6 +128,12 @@ def named_numbers(classes: NDArray[Any], labels: Any) -> Any:
         return labels
     found = places_of(classes.tolist(), given)
     return labels if (found < 0).all() else np.where(found < 0, given.astype(str), classes[found])
+
+
+def _remedy(classes: int) -> str:
+    """What helps without names; of two classes some are the outcomes of a schema that has no ``class_names``."""
+    outcomes = "map the outcomes to 0 and 1 by one rule for all parties, or, if it is a schema of classes, "
+    return f"{outcomes if classes == 2 else ''}give {_NAMES}"
 
 
 @lru_cache(maxsize=8)

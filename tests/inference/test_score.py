@@ -18,7 +18,7 @@ from privstats import session
 from privstats.course import document
 from privstats.course.promise import Promise
 from privstats.dp import joint_mu
-from privstats.errors import PlanError, ReleaseError, SchemaError
+from privstats.errors import PlanError, RecordError, ReleaseError, SchemaError
 from privstats.estimates.score import damped_step
 from privstats.moments.score import _mapped
 from privstats.randomness import seeded
@@ -302,3 +302,13 @@ def test_a_course_is_the_same_from_its_file(tmp_path):
 def test_what_cannot_be_run_or_read_is_refused(build, error, words):
     with pytest.raises(error, match=words):
         build()
+
+
+@pytest.mark.parametrize("labels", [["yes", "no"] * 30, [1, 2] * 30])
+def test_labels_that_are_no_outcomes_are_refused_by_what_helps_here(labels):
+    """The plan of a regression has no ``class_names``, which the sentence gave for the remedy."""
+    schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
+    plan = ps.Newton.start(schema, ps.Cohort(2, 2, 400), made.promise()).first
+    with pytest.raises(RecordError, match="map the outcomes to 0 and 1 by one rule for all parties, or, if it is a"):
+        ps.measure(plan.schema, np.ones((60, 1)), labels, published=plan.published)
+    assert ps.measure(plan.schema, np.ones((60, 1)), np.arange(60) % 2, published=plan.published).records == 60
