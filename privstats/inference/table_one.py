@@ -31,9 +31,9 @@ class GroupMeans:
     Attributes:
         groups, columns: their names.
         counts: records of each group, noisy where the release is, ``(groups,)``.
-        means: of each column.
+        means: of each column; NaN where a group is not told.
         low, high: intervals of the means; infinite where a group is not told.
-        deviations: standard deviations of the columns, without intervals.
+        deviations: standard deviations of the columns, without intervals; NaN likewise.
         told: ``(groups,)``.
         pvalues: Welch's test of each column between the two groups that are told, ``(columns,)``; None for other
             numbers of groups.
@@ -102,10 +102,10 @@ def table_one(release: Release, *, alpha: float = 0.05) -> GroupMeans:
         groups=tuple(names[place] for place in kept),
         columns=schema.feature_names or tuple(f"x{j}" for j in range(schema.features)),
         counts=N,
-        means=raw,
+        means=np.where(told[:, None], raw, np.nan),
         low=raw - margin / scale,
         high=raw + margin / scale,
-        deviations=np.sqrt(variances * safe / (safe - 1)) / scale,
+        deviations=np.where(told[:, None], np.sqrt(variances * safe / (safe - 1)) / scale, np.nan),
         told=told,
         pvalues=_welch(means, sampling, noise, safe) if told.sum() == len(told) == 2 else None,
     )

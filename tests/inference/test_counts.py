@@ -270,6 +270,18 @@ def test_table_one_is_welch_s():
         inf.table_one(ps.Release.exact(plain, ps.measure(plain, X, y)))
 
 
+def test_a_group_that_is_not_told_has_no_numbers():
+    """Two values over a made-up count of 2 were printed for a group that noise hides, here one of a single record."""
+    schema = ps.ClassSchema(2, 2, "NAD", 2.0, class_names=("old", "new"))
+    X, y = np.full((21, 2), 0.5), ["old"] * 20 + ["new"]
+    found = inf.table_one(ps.Release.exact(schema, ps.measure(schema, X, y)))
+    assert found.told.tolist() == [True, False]
+    for numbers in (found.means, found.deviations):
+        assert np.isfinite(numbers[0]).all()
+        assert np.isnan(numbers[1]).all()
+    assert np.isinf(found.low[1]).all()
+
+
 def test_table_one_covers_under_noise():
     truth, missed, told = np.array([[0.1, -0.2], [0.3, 0.1]]), [], []
     schema = ps.ClassSchema(2, 2, "NAD", 2.0)
