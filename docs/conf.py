@@ -51,6 +51,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "download_all_examples": True,
     "abort_on_example_error": True,
+    "reset_modules": ("matplotlib", "house_style.apply"),
 }
 
 

@@ -17,15 +17,14 @@ plan = ps.Plan(
 )
 rows = plan.budget().rows
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(4.4, 3.0))
 left.pie(
     [row.share for row in rows],
     labels=[f"{row.statistic}: {row.share:.0%}" for row in rows],
-    colors=["#94a3b8", "#0f766e", "#f59e0b"],
     startangle=90,
 )
 left.set_title("parts of mu²")
-right.barh([row.statistic for row in rows], [row.sigma for row in rows], color="#0f766e")
-right.set_title("noise on every entry (one record adds at most 1)")
-right.set_xlabel("standard deviation")
+right.barh([row.statistic for row in rows], [row.sigma for row in rows])
+right.set_title("noise on every entry")
+right.set_xlabel("standard deviation, where\none record adds at most 1")
 plt.show()

@@ -14,12 +14,12 @@ import numpy as np
 import privstats as ps
 
 alarms = np.geomspace(1e-4, 1, 60)
-for epsilon, colour in ((0.3, "#0f766e"), (1.0, "#0ea5e9"), (3.0, "#f59e0b"), (10.0, "#b91c1c")):
+for epsilon in (0.3, 1.0, 3.0, 10.0):
     mu = ps.dp.gaussian_mu(epsilon, 1e-6)
     found = [ps.dp.operating_point(mu, false_positive_rate=rate)[0] for rate in alarms]
-    plt.plot(alarms, found, color=colour, label=f"epsilon {epsilon:g}")
-plt.plot(alarms, alarms, color="#94a3b8", linestyle=":", label="guessing")
-plt.axvline(0.01, color="#cbd5e1", linewidth=1)
+    plt.plot(alarms, found, label=f"epsilon {epsilon:g}")
+plt.plot(alarms, alarms, color="0.6", linestyle=":", label="guessing")
+plt.axvline(0.01, color="0.8", linewidth=1)
 plt.loglog()
 for axis in (plt.gca().xaxis, plt.gca().yaxis):
     axis.set_major_formatter(lambda share, _: f"{100 * share:g} %")

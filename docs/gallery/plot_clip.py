@@ -29,8 +29,8 @@ for norm in norms:
     releases = [ps.session.aggregate_unmasked(plan, moments) for _ in range(3)]
     scores.append([ps.heads.LDA().fit_release(r).score(X[test], y[test]) for r in releases])
 
-plt.plot(norms, np.mean(scores, axis=1), "o-", color="#0f766e", label="accuracy, epsilon 1")
-plt.plot(norms, clipped, "s--", color="#f59e0b", label="records that are cut")
+plt.plot(norms, np.mean(scores, axis=1), "o-", label="accuracy, epsilon 1")
+plt.plot(norms, clipped, "s--", label="records that are cut")
 plt.xscale("log", base=2)
 plt.xlabel("clip_norm")
 plt.legend()

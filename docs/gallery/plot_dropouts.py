@@ -21,9 +21,9 @@ plan = ps.Plan(
 survivors = np.arange(fewest, clients + 1)
 epsilons = [plan.noise.released_epsilon(n) for n in survivors]
 
-plt.axvspan(0, fewest - 0.5, color="#e2e8f0", label="no release")
-plt.plot(survivors, epsilons, "o-", color="#0f766e", label="epsilon of what is released")
-plt.axhline(1.0, color="#b91c1c", linestyle="--", label="the promise")
+plt.axvspan(0, fewest - 0.5, color="0.9", label="no release")
+plt.plot(survivors, epsilons, "o-", label="epsilon of what is released")
+plt.axhline(1.0, color="C1", linestyle="--", label="the promise")
 plt.xlim(clients + 0.5, 8)
 plt.ylim(0, 1.15)
 plt.xlabel("survivors out of 20")

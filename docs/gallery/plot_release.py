@@ -28,7 +28,7 @@ promise = {"model": "central", "unit": "record", "adjacency": "add-remove", "del
 rows = {f"epsilon {e:g}": means(ps.Privacy(epsilon=e, **promise)) for e in (0.1, 0.3, 1.0)}
 rows["no noise"] = means(ps.NoPrivacy())
 
-figure, axes = plt.subplots(len(rows), 10, figsize=(9, 3.9), layout="constrained")
+figure, axes = plt.subplots(len(rows), 10, figsize=(4.4, 2.4))
 for line, (name, pictures) in zip(axes, rows.items(), strict=True):
     line[0].set_ylabel(name, rotation=0, ha="right", va="center")
     for axis, picture in zip(line, pictures, strict=True):

@@ -1,5 +1,6 @@
 """The documentation as a reader gets it: it builds, every link leads somewhere, no page is huge, notebooks run."""
 
+import importlib
 import importlib.util
 import json
 import re
@@ -72,8 +73,26 @@ def test_an_example_of_the_gallery_runs(example, tmp_path, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(example), run_name="__main__")
-    matplotlib.pyplot.close("all")
+    monkeypatch.syspath_prepend(DOCS)
+    with matplotlib.rc_context():
+        importlib.import_module("house_style").apply()
+        runpy.run_path(str(example), run_name="__main__")
+        for number in matplotlib.pyplot.get_fignums():
+            check_thumbnail(matplotlib.pyplot.figure(number), example)
+        matplotlib.pyplot.close("all")
+
+
+def check_thumbnail(figure, example):
+    """Words of 8 points are 7 pixels of a thumbnail that is 290 wide; colours are the house's, or grey."""
+    from matplotlib.text import Text
+
+    width, height = figure.get_size_inches()
+    words = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
+    assert width / height >= 640 / 448 - 0.01, "a higher picture is shrunk to fit"
+    assert min(text.get_fontsize() for text in words) * 290 / (72 * width) > 7
+    whole = figure.get_tightbbox()
+    assert (whole.x1, whole.y1) < (width + 0.05, height + 0.05), "cut off"
+    assert "#" not in "".join(re.findall(r'"#[0-9a-f]{6}"', example.read_text("utf-8")))
 
 
 @pytest.mark.nightly

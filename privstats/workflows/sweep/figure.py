@@ -16,7 +16,7 @@ from privstats import optional_dependencies
 from privstats.workflows.sweep.experiment import Study
 from privstats.workflows.sweep.frame import Frame
 
-__all__ = ["FORMATS", "drawn"]
+__all__ = ["FORMATS", "LINES", "drawn"]
 
 FORMATS = ("png", "svg", "pdf")
 _SAID = {
@@ -33,7 +33,7 @@ _SAID = {
 _NUMBERS = ("epsilon", "dimension", "clip_norm", "clients", "alpha")
 _PANELS = ("model", "unit", "head", "statistics", "clients", "clip_norm", "dimension", "alpha")
 _LABELS = {"epsilon": "epsilon (stronger privacy to the left)", "clip_norm": "clip norm", "dimension": "features"}
-_LINES = ("#1b6ca8", "#c4521a", "#2f7d4f", "#7a4a9c", "#8a6d1d", "#444444", "#b03a6f", "#3aa5a5")
+LINES = ("#1b6ca8", "#c4521a", "#2f7d4f", "#7a4a9c", "#8a6d1d", "#444444", "#b03a6f", "#3aa5a5")
 _MARKS = "osD^vPX*"
 _DASHES = ("--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _PER_ROW = 3
@@ -153,7 +153,7 @@ def _lines(frame: Frame, across: str, panels: str | None) -> Sequence[dict[str, 
 def _panel(axes: Any, frame: Frame, across: str, lines: Sequence[Mapping[str, Any]], least: float) -> None:
     """Lines with intervals, cut to what a score can be: Student's reach beyond."""
     span = max(1, len(lines) - 1)
-    for place, (line, colour, mark) in enumerate(zip(lines, cycle(_LINES), cycle(_MARKS), strict=False)):
+    for place, (line, colour, mark) in enumerate(zip(lines, cycle(LINES), cycle(_MARKS), strict=False)):
         rows = sorted(frame.where(**line), key=lambda row: row[across])
         means = [row["mean"] for row in rows]
         beside = 1.06 ** (2 * place / span - 1) if len(lines) > 1 else 1.0  # lines that coincide stay visible
