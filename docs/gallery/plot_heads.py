@@ -47,5 +47,5 @@ for shift, (name, privacy) in enumerate(privacies.items()):
     plt.bar_label(bars, fmt="{:.0%}", fontsize=8)
 plt.xticks(places, [f"{type(head).__name__}\n{statistics}" for statistics, head in heads])
 plt.ylabel("accuracy on held-out digits")
-plt.legend(loc="lower right")
+plt.gcf().legend(loc="outside upper center", ncols=3)
 plt.show()
