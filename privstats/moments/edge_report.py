@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,8 @@ _MANY = 0.1
 """Share of a variable's values that may lie beyond its edges without a remark."""
 
 
-class Beyond(NamedTuple):
+@dataclass(frozen=True)
+class Beyond:
     """One variable of bins: how many of its values are numbers, and how many of these lie beyond an outer edge.
 
     Attributes:
