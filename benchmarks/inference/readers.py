@@ -23,6 +23,7 @@ from benchmarks.measuring import Row, Tables, command
 from privstats import course as courses
 from privstats import inference as inf
 from privstats.randomness import Generator
+from privstats.schema.score import Family
 from privstats.transforms import ConstantFeature
 
 Way: TypeAlias = Callable[[np.random.Generator, Generator], Answer]
@@ -33,6 +34,15 @@ GROUPS = ps.ClassSchema(2, 2, "NAD", 2.0)
 RECALL = np.array([0.9, 0.7])
 GUESSES = ps.CountSchema((ps.Categories("y", (0, 1)), ps.Categories("guess", (0, 1))), (("y", "guess"),))
 RATE = np.array([-0.5, 0.4, -0.3])
+STRONG = {"logistic": (0.0, 5.0), "poisson": (1.0, -3.0)}  # intercept and slope of one column of 0 and 1
+EFFECTS: dict[str, tuple[Family, int]] = {
+    "a log odds ratio of 5, four rounds: the slope": ("logistic", 4),
+    "a log odds ratio of 5, eight rounds: the slope": ("logistic", 8),
+    "a log rate ratio of -3, five rounds: the slope": ("poisson", 5),
+    "a log rate ratio of -3, eight rounds: the slope": ("poisson", 8),
+}
+HELD = 0.15  # share of the records whose column is 1
+FOR_STRONG = 5  # times as many releases: the claim is tight there
 EVENTS = ps.ScoreSchema(3, math.sqrt(3), family="poisson", target_bound=6.0, transform=(ConstantFeature(1.0),))
 
 
@@ -45,6 +55,10 @@ def tables(options: argparse.Namespace) -> Tables:
     cells = [(n, epsilon) for n in sizes for epsilon in epsilons]
     yield "logistic regression, four rounds: two slopes and the intercept", [logit(*cell, runs) for cell in cells]
     yield "Poisson regression, five rounds: two slopes and the intercept", [poisson(*cell, runs) for cell in cells]
+    strong_runs = runs if quick else FOR_STRONG * runs
+    hard = [(1_000, 3.0)] if quick else [(1_000, 8.0), (5_000, 1.0), (5_000, 8.0), (20_000, 8.0)]
+    for title, (family, rounds) in EFFECTS.items():
+        yield title, [strong(family, rounds, *cell, strong_runs) for cell in hard]
     yield "20 sites with levels of their own: two slopes", [sites(*cell, runs) for cell in cells]
     yield "table one: two means of two groups", [means(*cell, runs) for cell in cells]
     yield "confusion: accuracy, two recalls, balanced accuracy", [confusion(*cell, runs) for cell in cells]
@@ -75,6 +89,25 @@ def poisson(records: int, epsilon: float, runs: int) -> Row:
         return Answer.of(np.where(table.told, table.params, np.nan), table.conf_int(), RATE)
 
     return _row("poisson", records, epsilon, runs, answer)
+
+
+def strong(family: Family, rounds: int, records: int, epsilon: float, runs: int) -> Row:
+    """A column of 0 and 1 that decides nearly everything for the few records that have it."""
+    level, slope = STRONG[family]
+    bound = 30.0 if family == "poisson" else None
+    schema = ps.ScoreSchema(2, math.sqrt(2), family=family, target_bound=bound, transform=(ConstantFeature(1.0),))
+    course = ps.Newton.start(schema, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon), rounds)
+
+    def answer(chance: np.random.Generator, rng: Generator) -> Answer:
+        X = (chance.random((records, 1)) < HELD) * 1.0
+        fitted = level + slope * X[:, 0]
+        binary = family == "logistic"
+        y = chance.random(records) < 1 / (1 + np.exp(-fitted)) if binary else chance.poisson(np.exp(fitted))
+        read, parts = (inf.logit if binary else inf.poisson), dealt(X, y.astype(int), CLIENTS)
+        table = read(courses.run(course, lambda node: ran(node.plan, parts, rng)))
+        return Answer.of(np.where(table.told, table.params, np.nan)[1:], table.conf_int()[1:], np.array([slope]))
+
+    return _row(f"{family} {rounds}", records, epsilon, runs, answer)
 
 
 def means(records: int, epsilon: float, runs: int) -> Row:

@@ -20,14 +20,16 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc, ndtr, ndtri, stdtr, stdtrit
+from scipy.linalg import eigh
+from scipy.special import chndtr, chndtrix, fdtrc, ndtr, ndtri, stdtr, stdtrit
 
 from privstats.estimates.spectrum import Array
 
-__all__ = ["Errors", "Inversion", "NormalEquations", "holm", "quantile", "two_sided"]
+__all__ = ["Errors", "Inversion", "NormalEquations", "folded", "folded_quantile", "holm", "quantile", "two_sided"]
 
 _LOST = math.sqrt(np.finfo(np.float64).eps)
 _NORMAL = 1e12  # degrees from which F and chi2 agree to every digit
+_FAR = 30.0  # standard deviations of bias from which |Z + bias| is |bias| + Z to every digit
 
 
 class Errors(Protocol):
@@ -145,11 +147,15 @@ class Inversion:
         equations: the sums.
         contrasts: one row per parameter, ``(m, p)``: parameter i is ``contrasts[i] @ b``.
         degrees: degrees of freedom of the t quantiles; infinite where the variance is known.
+        bias: the largest distance, in the norm of G, between the b of the equations and the b that is meant, where the
+            equations are an approximation; with infinite degrees only. Quantiles are then those of |Z + ``left``|,
+            which hold for every bias up to it (Armstrong and Kolesar 2018).
     """
 
     equations: NormalEquations
     contrasts: Array
     degrees: float
+    bias: float = 0.0
 
     @cached_property
     def estimate(self) -> Array:
@@ -181,13 +187,21 @@ class Inversion:
         """Standard error at the solution: sampling and noise together."""
         return self._over_precision(self._noise + self.equations.variance * self.precision)
 
+    @cached_property
+    def left(self) -> Array:
+        """The largest bias of each contrast, in standard errors: by Cauchy-Schwarz ``bias sqrt(c'G^-1 c) / error``."""
+        if not self.bias:
+            return np.zeros(len(self.contrasts))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.precision > 0, self.bias / (np.sqrt(self.precision) * self.error), np.inf)
+
     def told(self, alpha: float) -> NDArray[np.bool_]:
         """Whether the interval at this level is bounded."""
-        return np.asarray(self.reach > quantile(alpha, self.degrees))
+        return np.asarray(self.reach > self._quantile(alpha))
 
     def least_level(self) -> Array:
         """The level above which a contrast is told: told at alpha exactly where this is below alpha."""
-        return two_sided(self.reach, self.degrees)
+        return self._tail(self.reach)
 
     def statistics(self, null: Array | float = 0.0) -> Array:
         """Score of "parameter == null" over its standard deviation there; the t value where there is no noise."""
@@ -203,7 +217,7 @@ class Inversion:
         The larger of the score test's and :meth:`least_level`, so that p < alpha exactly where the interval at alpha is
         bounded and leaves ``null`` out.
         """
-        return np.maximum(two_sided(np.abs(self.statistics(null)), self.degrees), self.least_level())
+        return np.maximum(self._tail(np.abs(self.statistics(null))), self.least_level())
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
         """Ends of the accepted sets; -inf and inf where a contrast is not told.
@@ -211,29 +225,30 @@ class Inversion:
         Args:
             alpha: level.
             sampling: False for an interval about the parameter that the exact sums would have given: the residual
-                variance is left out and quantiles are normal. Both tell the same contrasts.
+                variance is left out, quantiles are normal, and the bias moves both ends. Both tell the same contrasts.
         """
-        z2 = quantile(alpha, self.degrees if sampling else math.inf) ** 2
         told = self.told(alpha)
+        z2 = np.where(told, np.square(self._quantile(alpha) if sampling else quantile(alpha, math.inf)), 0.0)
         square = np.where(told, np.square(self.precision) - z2 * self._curvature, 1.0)
         middle = z2 * self._slope / 2
         free = z2 * (self._noise + (self.equations.variance * self.precision if sampling else 0.0))
         root = np.sqrt(np.maximum(np.square(middle) + square * free, 0.0))
-        low, high = (middle - root) / square, (middle + root) / square
+        moved = 0.0 if sampling or not self.bias else np.where(told, self.left * self.error, 0.0)
+        low, high = (middle - root) / square - moved, (middle + root) / square + moved
         return np.where(told, self.estimate + low, -np.inf), np.where(told, self.estimate + high, np.inf)
 
     def combined(self, rows: Array) -> Inversion:
         """The same of linear combinations of the contrasts, ``(r, m)``."""
-        return Inversion(self.equations, rows @ self.contrasts, self.degrees)
+        return Inversion(self.equations, rows @ self.contrasts, self.degrees, self.bias)
 
     def joint_pvalue(self, null: Array | float = 0.0) -> float:
         """p-value of "the contrasts are ``null``" by the F law, for linearly independent contrasts.
 
         From the score, and V, at the closest b that satisfies the hypothesis; never below the level above which every
-        combination of the contrasts is told.
+        combination of the contrasts is told. A bias makes it the noncentral chi-squared law of its largest value.
         """
-        eq, R, r = self.equations, self.contrasts, len(self.contrasts)
-        if not (self.precision > 0).all():
+        eq, R = self.equations, self.contrasts
+        if not (self.precision > 0).all() or math.isinf(self.bias):
             return 1.0
         inner, step = self._spread @ R.T, self.estimate - null
         nearest = eq.solution - self._spread.T @ np.linalg.solve(inner, step)
@@ -241,16 +256,32 @@ class Inversion:
         along = self._spread @ nearest
         level = eq.sigma_h**2 + k * float(nearest @ nearest)
         noise = level * self._spread @ self._spread.T + k * np.outer(along, along)
-        score = float(step @ np.linalg.solve(noise + eq.variance * inner, step)) / r
-        return max(float(fdtrc(r, self._finite_degrees, max(score, 0.0))), self._least_joint_level(inner))
+        covariance = noise + eq.variance * inner
+        score = max(float(step @ np.linalg.solve(covariance, step)), 0.0)
+        share = float(eigh(inner, covariance, eigvals_only=True)[-1]) if self.bias else 0.0
+        return max(self._joint_tail(score, share), self._least_joint_level(inner, share))
 
-    def _least_joint_level(self, inner: Array) -> float:
+    def _joint_tail(self, score: float, share: float) -> float:
+        """P(chi2 > score) over ``r`` contrasts; ``share`` is the most of bias^2 that can be in the score."""
+        r, moved = len(self.contrasts), self.bias**2 * share
+        central = float(fdtrc(r, self._finite_degrees, score / r))
+        if moved > _FAR**2:
+            return 1.0
+        return max(central, float(1 - chndtr(score, r, moved))) if moved else central
+
+    def _least_joint_level(self, inner: Array, share: float) -> float:
         """The level above which every combination of the contrasts is told; ``inner`` is R G^-1 R'."""
         if self.equations.sigma_G == 0:
             return 0.0
         half = np.linalg.inv(np.linalg.cholesky(self._spread @ self._spread.T))
         least = max(float(np.linalg.eigvalsh(half @ inner @ half.T)[0]), 0.0) / self.equations.sigma_G
-        return float(fdtrc(len(inner), self._finite_degrees, least**2 / len(inner)))
+        return self._joint_tail(least**2, share)
+
+    def _quantile(self, alpha: float) -> Array | float:
+        return folded_quantile(alpha, self.left) if self.bias else quantile(alpha, self.degrees)
+
+    def _tail(self, statistic: Array) -> Array:
+        return folded(statistic, self.left) if self.bias else two_sided(statistic, self.degrees)
 
     @property
     def _finite_degrees(self) -> float:
@@ -262,14 +293,14 @@ class Inversion:
         return self.contrasts @ self.equations.inverse
 
     @cached_property
-    def _directions(self) -> Array:
+    def directions(self) -> Array:
         """a = D G^-1 c, ``(m, p)``: the line through the solution on which only the contrast changes."""
         return self._spread * self.precision[:, None]
 
     @cached_property
     def _size(self) -> Array:
         """|a|^2."""
-        return np.asarray(np.einsum("ij,ij->i", self._directions, self._directions))
+        return np.asarray(np.einsum("ij,ij->i", self.directions, self.directions))
 
     # a'V(w + u a)a = noise + slope u + curvature u^2
 
@@ -277,11 +308,11 @@ class Inversion:
     def _noise(self) -> Array:
         eq, k = self.equations, self.equations.sigma_G**2 / 2
         level = eq.sigma_h**2 + k * float(eq.solution @ eq.solution)
-        return self._size * level + k * np.square(self._directions @ eq.solution)
+        return self._size * level + k * np.square(self.directions @ eq.solution)
 
     @cached_property
     def _slope(self) -> Array:
-        return 2 * self.equations.sigma_G**2 * self._size * (self._directions @ self.equations.solution)
+        return 2 * self.equations.sigma_G**2 * self._size * (self.directions @ self.equations.solution)
 
     @cached_property
     def _curvature(self) -> Array:
@@ -300,6 +331,19 @@ def quantile(alpha: float, degrees: float) -> float:
 def two_sided(statistic: Array, degrees: float) -> Array:
     """P(|T| > statistic) for statistics >= 0."""
     return np.asarray(2 * (ndtr(-statistic) if math.isinf(degrees) else stdtr(degrees, -statistic)))
+
+
+def folded(statistic: Array, bias: Array) -> Array:
+    """P(|Z + bias| > statistic) for a standard normal Z and statistics >= 0; 1 for an infinite bias."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(bias), ndtr(bias - statistic) + ndtr(-bias - statistic), 1.0)
+
+
+def folded_quantile(alpha: float, bias: Array) -> Array:
+    """What |Z + bias| exceeds with probability alpha: between ``quantile`` and ``bias + quantile``."""
+    near = bias < _FAR
+    exact = np.sqrt(chndtrix(1 - alpha, 1, np.square(np.where(near, bias, 0.0))))
+    return np.where(near, exact, bias + quantile(2 * alpha, math.inf))
 
 
 def holm(pvalues: Array) -> Array:

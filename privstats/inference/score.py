@@ -1,118 +1,39 @@
 """Logistic and Poisson regression from the rounds of a ``Newton`` course: the last round, solved without damping.
 
-One step from the last published weights w is as good as the maximum of the likelihood if the rounds have converged
-there. That is checked, and a coefficient that has not converged is not told.
+``last_step`` says how far the step may be from the maximum of the likelihood, and what is told.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privstats.course.newton import weights_after
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.evidence import CONSTANT, column_names, contrasts_of, map_columns, require_records
 from privstats.inference.inversion import Inversion, NormalEquations
+from privstats.inference.last_step import LOOK_BACK, Earlier, LastStep, remainder
 from privstats.inference.regression import Regression
 from privstats.release import Release
 from privstats.schema import ScoreSchema
 
-__all__ = ["LastStep", "logit", "poisson"]
+__all__ = ["logit", "poisson"]
 
-_ARRIVED = 2.0  # standard errors that the next step may move a coefficient by, at the most
+_SAID = 0.5  # standard errors of a possible next step from which a note says so
 _TITLES = {"logistic": "Logistic regression", "poisson": "Poisson regression"}
-
-
-@dataclass(frozen=True)
-class LastStep:
-    """Parameters theta = C (w + b): test inversion of the step b, shifted by C w.
-
-    Attributes:
-        inversion: of the last round's information and score, with variance 1 and normal quantiles.
-        offset: C w, ``(m,)``.
-        radius: R, the norm of a row.
-    """
-
-    inversion: Inversion
-    offset: Array
-    radius: float
-
-    @property
-    def estimate(self) -> Array:
-        """Parameters, ``(m,)``."""
-        return self.offset + self.inversion.estimate
-
-    @property
-    def error(self) -> Array:
-        """Standard errors."""
-        return self.inversion.error
-
-    @property
-    def noise_error(self) -> Array:
-        """Standard errors from the noise alone."""
-        return self.inversion.noise_error
-
-    @cached_property
-    def left(self) -> Array:
-        """The most standard errors by which the next step could move each parameter, ``(m,)``.
-
-        ``(e^r - 1 - r) / r sqrt(d'H d c'H^-1 c) / se`` with d the last step and r = R |d|: log v moves by at most
-        R |w - w'| between two weights (self-concordance), which bounds the score that is left after the step.
-        """
-        equations, step = self.inversion.equations, self.inversion.equations.solution
-        if equations.eigenvalues[0] <= 0:
-            return np.full(len(self.offset), np.inf)
-        r = min(self.radius * float(np.linalg.norm(step)), 50.0)
-        curve = (math.expm1(r) - r) / r if r > 0 else 0.0
-        length = math.sqrt(float(step @ equations.G @ step))
-        with np.errstate(divide="ignore"):
-            spread = np.sqrt(1 / self.inversion.precision)
-        return curve * length * spread / self.error
-
-    @property
-    def arrived(self) -> NDArray[np.bool_]:
-        """Whether the rounds have converged for each parameter, ``(m,)``."""
-        return np.asarray(self.left <= _ARRIVED)
-
-    def told(self, alpha: float) -> NDArray[np.bool_]:
-        """Whether the interval at this level is bounded."""
-        return self.inversion.told(alpha) & self.arrived
-
-    def statistics(self, null: Array | float = 0.0) -> Array:
-        """Score of "parameter == null" over its standard deviation there."""
-        return self.inversion.statistics(null - self.offset)
-
-    def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Two-sided p-values of "parameter == null"; 1 where the rounds have not converged."""
-        return np.where(self.arrived, self.inversion.pvalues(null - self.offset), 1.0)
-
-    def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Ends of the intervals; as :meth:`Inversion.interval`."""
-        low, high = self.inversion.interval(alpha, sampling=sampling)
-        told = self.told(alpha)
-        return np.where(told, self.offset + low, -np.inf), np.where(told, self.offset + high, np.inf)
-
-    def combined(self, rows: Array) -> LastStep:
-        """The same of linear combinations of the parameters, ``(r, m)``."""
-        return LastStep(self.inversion.combined(rows), rows @ self.offset, self.radius)
-
-    def joint_pvalue(self) -> float:
-        """p-value of "all parameters are 0"; 1 where the rounds have not converged."""
-        return self.inversion.joint_pvalue(-self.offset) if self.arrived.all() else 1.0
 
 
 def logit(releases: Sequence[Release | None]) -> Regression:
     """Logistic regression from all releases of a ``Newton`` course, in order.
 
-    Coefficients are log odds ratios per unit of the columns as they came in. A coefficient is told only where the next
-    Newton step could move it by at most two standard errors: rounds that ended before they converged tell no
-    coefficient. Give the schema a public ``rate=``, or take more rounds, where outcomes are rare.
+    Coefficients are log odds ratios per unit of the columns as they came in. Intervals and p-values include what the
+    next Newton step could change. A coefficient is told only where that is at most two standard errors, and where the
+    information along it has settled: rounds that ended before they converged tell no coefficient. Give the schema a
+    public ``rate=`` where outcomes are rare, and take more rounds there and where an odds ratio is large: eight for a
+    log odds ratio of 5.
 
     Args:
         releases: of every round; None for one that ended without a sum.
@@ -159,15 +80,16 @@ def _regression(releases: Sequence[Release | None], family: str) -> Regression:
     present = _present(releases, family)
     last, schema = present[-1], present[-1].plan.schema
     assert isinstance(schema, ScoreSchema)  # noqa: S101  _present has refused others
-    w = weights_after(schema, present)[len(present) - 1].real
+    weights = [each.real for each in weights_after(schema, present)[: len(present)]]
+    w = weights[-1]
     raw = schema.features - (schema.constant is not None)
     scale, shift = map_columns(schema.transform, raw)
     contrasts = contrasts_of(scale, shift, schema.constant)
     equations = _equations(last)
-    errors = LastStep(Inversion(equations, contrasts, math.inf), contrasts @ w, schema.clip_norm)
+    inversion = Inversion(equations, contrasts, math.inf, remainder(equations, schema.clip_norm))
+    errors = LastStep(inversion, contrasts @ w, _earlier(present, weights, schema.clip_norm))
     smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
     names = column_names(schema, raw)
-    late = [] if errors.arrived.all() else ["the rounds ended before they arrived: give rate=, or more rounds"]
     return Regression(
         names=names if schema.constant is None else (CONSTANT, *names),
         nobs=None,
@@ -178,13 +100,36 @@ def _regression(releases: Sequence[Release | None], family: str) -> Regression:
         saturation_=None,
         cov_type="nonrobust",
         cov_reason=f"one step after {len(present) - 1} rounds",
-        notes=tuple(late),
+        notes=tuple(_notes(errors)),
         release=last,
         columns=raw,
         errors=errors,
         model=_TITLES[family],
         rounds=len(releases),
     )
+
+
+def _notes(errors: LastStep) -> list[str]:
+    """Warnings about rounds that ended too early."""
+    arrived, notes = errors.arrived, list[str]()
+    if not arrived.all():
+        notes.append("the rounds ended before they arrived: give rate=, or more rounds")
+    most = float(errors.left[arrived].max(initial=0.0))
+    if most >= _SAID:
+        notes.append(
+            f"a next round could move a coefficient by up to {most:.1f} standard errors, which intervals include"
+        )
+    return notes
+
+
+def _earlier(present: Sequence[Release], weights: Sequence[Array], radius: float) -> tuple[Earlier, ...]:
+    """The rounds before the last one, the nearest first."""
+    found = []
+    for back in range(1, min(LOOK_BACK, len(present) - 1) + 1):
+        H, sigma = np.asarray(present[-1 - back].moments.H), present[-1 - back].sigma["H"]
+        moved = radius * float(np.linalg.norm(weights[-1] - weights[-1 - back]))
+        found.append(Earlier((H + H.T) / 2, sigma, moved, back))
+    return tuple(found)
 
 
 def _equations(last: Release) -> NormalEquations:

@@ -33,8 +33,8 @@ class LogRank(NamedTuple):
     """A log-rank test, with lifelines' names.
 
     Attributes:
-        test_statistic: U^2 / V.
-        p_value: from the chi-squared law.
+        test_statistic: U^2 / V; NaN where the test is not told.
+        p_value: from the chi-squared law; 1 where the test is not told.
         degrees_freedom: 1.
 
     Example:
@@ -50,6 +50,11 @@ class LogRank(NamedTuple):
     test_statistic: float
     p_value: float
     degrees_freedom: int = 1
+
+    @property
+    def told(self) -> bool:
+        """Whether there is a test: noise leaves the number at risk to be read in one bin at least."""
+        return not math.isnan(self.test_statistic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +221,9 @@ def kaplan_meier(
 def logrank_test(release: Release, *, time: str, event: str, by: str) -> LogRank:
     """Test whether two groups survive alike, over the bins that are told for both.
 
-    U = sum over bins of d0 - d r0 / r, V its hypergeometric variance plus the noise in U by the delta method.
+    U = sum over bins of d0 - d r0 / r, V its hypergeometric variance plus the noise in U by the delta method. Where
+    noise hides the number at risk of a group from the first bin on, the test is not told: a statistic of NaN and a
+    p-value of 1.
 
     Raises:
         ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.
@@ -233,8 +240,10 @@ def logrank_test(release: Release, *, time: str, event: str, by: str) -> LogRank
     if len(tables) != 2:
         raise ReleaseError(f"{by!r} has {len(tables)} groups, and a log-rank test compares two; release such a table")
     bins = min(_told_bins(table) for table in tables)
+    if not bins and tables[0].sigma == 0:
+        raise ReleaseError(f"a group of {by!r} has no record at risk; leave its cell out of the plan's variable")
     if not bins:
-        raise ReleaseError("noise hides the number at risk from the first bin on; release more records or fewer bins")
+        return LogRank(math.nan, 1.0)
     counts = np.stack([table.counts for table in tables])
     difference = partial(_difference, shape=counts.shape, bins=bins)
     value = float(difference(counts.reshape(-1))[0])
@@ -245,7 +254,7 @@ def logrank_test(release: Release, *, time: str, event: str, by: str) -> LogRank
     several = r > 1
     pooled = np.where(several, d * share * (1 - share) * (r - d) / np.where(several, r - 1, 1.0), 0.0)
     variance = max(float(pooled.sum()), 0.0) + tables[0].sigma ** 2 * noise
-    if variance <= 0:
+    if variance <= 0:  # without noise only: it gives U a variance of its own
         raise ReleaseError("there is no event in the bins that are told for both groups; nothing can be compared")
     statistic = value**2 / variance
     return LogRank(statistic, float(chdtrc(1, statistic)))

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
+from scipy.special import stdtr, stdtrit
 
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
-from privstats.inference.counts import z_of
+from privstats.inference.counts import require_level
 from privstats.inference.evidence import map_columns, require_gaussian, require_records
 from privstats.release import Release
 from privstats.schema import ClassSchema
@@ -62,8 +62,8 @@ class GroupMeans:
 def table_one(release: Release, *, alpha: float = 0.05) -> GroupMeans:
     """Means of every column by class, with intervals, and Welch's test where there are two.
 
-    var(mean) = v / (N - 1) + (sigma_A^2 + mean^2 sigma_N^2) / N^2 with v = D / N - mean^2. Suppressed classes are left
-    out by name.
+    var(mean) = v / (N - 1) + (sigma_A^2 + mean^2 sigma_N^2) / N^2 with v = D / N - mean^2, and Student's t with Welch's
+    degrees of freedom, (N - 1) (var(mean) (N - 1) / v)^2: N - 1 without noise. Suppressed classes are left out by name.
 
     Args:
         release: of a ``ClassSchema`` with statistics ``"NAD"``; its transform may hold ``Centre`` and ``Scale``.
@@ -81,7 +81,7 @@ def table_one(release: Release, *, alpha: float = 0.05) -> GroupMeans:
         >>> table.groups, table.columns, table.means.round(2).tolist()
         (('ill', 'well'), ('dose', 'age'), [[1.5, 0.6], [0.2, 0.4]])
     """
-    z = z_of(alpha)
+    require_level(alpha)
     schema, moments = _class_schema(release), release.moments
     require_gaussian(release)
     if moments.D is None:
@@ -96,7 +96,8 @@ def table_one(release: Release, *, alpha: float = 0.05) -> GroupMeans:
     sampling = variances / (safe - 1)
     noise = (release.sigma["A"] ** 2 + means**2 * release.sigma["N"] ** 2) / safe**2
     scale, shift = map_columns(schema.transform, schema.features)
-    margin = np.where(told[:, None], z * np.sqrt(sampling + noise), np.inf)
+    reach = stdtrit(_degrees(sampling, noise, safe - 1), 1 - alpha / 2)
+    margin = np.where(told[:, None], reach * np.sqrt(sampling + noise), np.inf)
     raw = (means - shift) / scale
     return GroupMeans(
         groups=tuple(names[place] for place in kept),
@@ -118,8 +119,21 @@ def _class_schema(release: Release) -> ClassSchema:
     return schema
 
 
+def _degrees(sampling: Array, noise: Array, left: Array) -> Array:
+    """Welch's degrees of freedom of each mean; the noise has infinitely many, because its level is known.
+
+    A column that is constant and exact has those of its records.
+    """
+    variance = sampling + noise
+    share = np.divide(sampling, variance, out=np.ones_like(variance), where=variance > 0)
+    return np.asarray(np.minimum(left / np.square(np.maximum(share, 1e-6)), 1e12))
+
+
 def _welch(means: Array, sampling: Array, noise: Array, counts: Array) -> Array:
     """Two-sided p-values; the noise counts with infinitely many degrees of freedom, because its level is known."""
-    variance = (sampling + noise).sum(axis=0)
-    degrees = variance**2 / (sampling**2 / (counts - 1)).sum(axis=0)
-    return np.asarray(2 * stdtr(degrees, -np.abs(means[0] - means[1]) / np.sqrt(variance)))
+    variance, apart = (sampling + noise).sum(axis=0), np.abs(means[0] - means[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        degrees = variance**2 / (sampling**2 / (counts - 1)).sum(axis=0)
+        pvalues = 2 * stdtr(degrees, -apart / np.sqrt(variance))
+    constant = (apart == 0) * 1.0  # in both groups, exactly
+    return np.asarray(np.where(variance > 0, pvalues, constant))

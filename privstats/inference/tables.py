@@ -50,8 +50,8 @@ class Chi2(NamedTuple):
     """A test of independence, with scipy's names.
 
     Attributes:
-        statistic: noise-aware Pearson statistic.
-        pvalue: from the chi-squared law.
+        statistic: noise-aware Pearson statistic; NaN where the test is not told.
+        pvalue: from the chi-squared law; 1 where the test is not told.
         dof: degrees of freedom, (rows - 1) (columns - 1).
 
     Example:
@@ -67,6 +67,11 @@ class Chi2(NamedTuple):
     statistic: float
     pvalue: float
     dof: int
+
+    @property
+    def told(self) -> bool:
+        """Whether there is a test: the table holds enough records beside its noise."""
+        return not math.isnan(self.statistic)
 
 
 @dataclass(frozen=True)
@@ -172,10 +177,11 @@ def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
     """Test whether two variables are independent; records with missing values are left out.
 
     ``u = O - E`` has covariance ``S = P diag(max(E, 0) + sigma^2) P'`` with P the projection off both margins; the
-    statistic is ``u' S^+ u`` on (r - 1)(c - 1) directions. Without noise it is Pearson's.
+    statistic is ``u' S^+ u`` on (r - 1)(c - 1) directions. Without noise it is Pearson's. Where the table holds too few
+    records beside its noise the test is not told: a statistic of NaN and a p-value of 1.
 
     Raises:
-        ReleaseError: too few records under this noise, an empty row or column without noise, or no such table.
+        ReleaseError: no record, or an empty row or column, without noise; or no such table.
 
     Example:
         >>> sex, ill = ps.Categories("sex", ("f", "m")), ps.Categories("ill", ("no", "yes"))
@@ -187,11 +193,11 @@ def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
     """
     table = count_table(release, row, column).known()
     counts, n = table.counts, table.total
-    if n < _TOLD * table.sigma * math.sqrt(counts.size) or n <= 0:
-        raise ReleaseError(
-            f"the table holds about {n:.0f} records in {counts.size} cells of noise {table.sigma:.1f}, too few for a "
-            "test; release fewer cells or more records"
-        )
+    dof = (counts.shape[0] - 1) * (counts.shape[1] - 1)
+    if table.sigma > 0 and n < _TOLD * table.sigma * math.sqrt(counts.size):
+        return Chi2(math.nan, 1.0, dof)
+    if n <= 0:
+        raise ReleaseError(f"the table of {row!r} and {column!r} holds no record; there is nothing to test")
     r, c = counts.sum(axis=1) / n, counts.sum(axis=0) / n
     if table.sigma == 0 and not (r.all() and c.all()):
         raise ReleaseError(f"{row!r} or {column!r} has a cell without records; leave it out of the plan's variable")
@@ -199,7 +205,6 @@ def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
     off = np.kron(np.eye(len(r)) - np.outer(r, np.ones(len(r))), np.eye(len(c)) - np.outer(c, np.ones(len(c))))
     covariance = off * (np.maximum(expected, 0.0) + table.sigma**2).reshape(-1) @ off.T
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-    dof = (len(r) - 1) * (len(c) - 1)
     along = vectors[:, -dof:].T @ (counts - expected).reshape(-1)
     statistic = float((np.square(along) / values[-dof:]).sum())
     return Chi2(statistic, float(chdtrc(dof, statistic)), dof)

@@ -239,9 +239,14 @@ def test_shares_quantiles_and_independence_hold_under_noise(n, epsilon):
     assert n == 400 or rejected > 0
 
 
-def test_too_few_records_for_a_test_are_refused():
-    with pytest.raises(ReleaseError, match="too few for a test"):
-        inf.chi2_contingency(noisy(people(20), 0.3, 1), "sex", "age")
+def test_a_test_that_noise_hides_is_not_told_and_one_without_records_is_refused():
+    hidden = inf.chi2_contingency(noisy(people(20), 0.3, 1), "sex", "age")
+    assert (hidden.told, hidden.pvalue, hidden.dof) == (False, 1.0, 3)
+    assert inf.chi2_contingency(exact(people(200)), "sex", "age").told
+    gaps = ps.CountSchema((SEX, ps.Bins("age", (0, 40, 80), missing=True)), (("sex", "age"),))
+    unknown = ps.Release.exact(gaps, ps.measure(gaps, {"sex": ["f", "m"], "age": [math.nan, math.nan]}))
+    with pytest.raises(ReleaseError, match="holds no record"):
+        inf.chi2_contingency(unknown, "sex", "age")
     few = {"sex": ["f", "f"], "age": [1.0, 50.0], "died": [0, 0], "months": [1, 1]}
     with pytest.raises(ReleaseError, match="without records"):
         inf.chi2_contingency(exact(few), "sex", "age")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.stats import foldnorm
 
-from privstats.inference.inversion import Inversion, NormalEquations, holm, quantile
+from privstats.inference.inversion import Inversion, NormalEquations, folded, folded_quantile, holm, quantile
 
 SLOPES = np.array([0.2, 0.3, -0.2, 0.0, 0.25])
 
@@ -156,6 +160,54 @@ def test_a_known_variance_takes_normal_quantiles():
     equations = NormalEquations(np.eye(2) * 100, np.ones(2), 0.0, 0.0, 0.0, 0.0, np.inf, known_variance=1.0)
     low, high = inversion(equations).interval(0.05)
     assert np.allclose(high - low, 2 * 1.959963984540054 / 10)
+
+
+def test_a_bias_takes_the_quantiles_of_a_folded_normal_law():
+    bias = np.array([0.0, 0.3, 1.0, 2.0])
+    for alpha in (0.5, 0.05, 1e-4):
+        assert np.allclose(folded_quantile(alpha, bias), foldnorm.isf(alpha, bias), rtol=1e-6)
+        assert np.allclose(folded(folded_quantile(alpha, bias), bias), alpha, rtol=1e-6)
+    assert folded_quantile(0.05, np.array([1e3, np.inf])).tolist() == pytest.approx([1e3 + 1.6448536, math.inf])
+    assert folded(np.array([9.0]), np.array([np.inf])).tolist() == [1.0]
+
+
+def biased(rng, bias, sigma=30.0):
+    """Score equations with variance 1, as those of a logistic round."""
+    equations = replace(world(rng, 2_000, sigma), degrees=math.inf, known_variance=1.0)
+    return Inversion(equations, np.eye(len(SLOPES)), math.inf, bias)
+
+
+@pytest.mark.parametrize("bias", [0.01, 1.0, 3.0])
+def test_a_bias_is_in_intervals_and_p_values_alike(bias):
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        found = biased(rng, bias)
+        plain = replace(found, bias=0.0)
+        for alpha in (0.2, 0.05, 0.01):
+            low, high = found.interval(alpha)
+            assert ((found.pvalues() < alpha) == (found.told(alpha) & ((low > 0) | (high < 0)))).all()
+            inner = plain.interval(alpha)
+            assert ((low <= inner[0]) & (high >= inner[1])).all()
+            sums, without = found.interval(alpha, sampling=False), plain.interval(alpha, sampling=False)
+            moved = found.told(alpha) * found.left * found.error
+            assert np.allclose(np.nan_to_num(sums[1] - without[1], posinf=0.0, nan=0.0), moved)
+        for row in np.eye(len(SLOPES)):
+            one = found.combined(row[None])
+            assert one.joint_pvalue() == pytest.approx(float(one.pvalues()[0]), abs=2e-2)
+            assert one.joint_pvalue() >= replace(one, bias=0.0).joint_pvalue() - 1e-12
+        assert found.joint_pvalue() >= plain.joint_pvalue()
+
+
+def test_the_worst_bias_is_missed_in_alpha_of_draws():
+    rng, G, worst = np.random.default_rng(2), np.diag([4.0, 1.0]), 1.5
+    equations = NormalEquations(G, np.zeros(2), 0.0, 0.0, 0.0, 0.0, math.inf, known_variance=1.0)
+    draws = rng.normal(size=(4_000, 2)) * np.sqrt(np.diag(G)) + G @ [worst / 2, 0.0]  # |b| = 1.5 in the norm of G
+    missed = []
+    for h in draws:
+        low, high = Inversion(replace(equations, h=h), np.eye(2), math.inf, worst).interval(0.05)
+        missed.append((low > 0) | (high < 0))
+    assert np.mean(missed, axis=0)[0] == pytest.approx(0.05, abs=0.011)
+    assert np.mean(missed, axis=0)[1] < 0.01
 
 
 def test_holm_is_step_down():

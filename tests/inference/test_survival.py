@@ -127,6 +127,18 @@ def test_the_log_rank_test_keeps_its_level_and_sees_a_difference():
     assert seen > 70
 
 
+def test_a_log_rank_test_that_noise_hides_is_not_told():
+    found = [inf.logrank_test(noisy(people(300, run), 0.3, run), by="sex", **CURVE) for run in range(20)]
+    hidden = [each for each in found if not each.told]
+    assert hidden
+    assert all((each.p_value, each.degrees_freedom) == (1.0, 1) for each in hidden)
+    assert all(math.isnan(each.test_statistic) for each in hidden)
+    assert inf.logrank_test(noisy(people(3_000), 3.0, 1), by="sex", **CURVE).told
+    alone = people(50)
+    with pytest.raises(ReleaseError, match="a group of 'sex' has no record at risk"):
+        inf.logrank_test(exact(alone | {"sex": np.full(50, "f")}), by="sex", **CURVE)
+
+
 def test_the_median_has_an_interval():
     truth = inf.kaplan_meier(exact(people(100_000, 9)), **CURVE).median_survival_time_
     found = inf.kaplan_meier(noisy(people(5_000), 1.0, 1), **CURVE).median()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privstats.inference.inversion import Inversion
+from privstats.inference.inversion import Inversion, quantile
 from privstats.schema import ClassSchema
 from tests.mutation.mutant import Mutant
 from tests.mutation.planting import member, name_in
@@ -19,6 +19,7 @@ from tests.mutation.planting import member, name_in
 __all__ = ["READERS"]
 
 _INVERSION = "tests/inference/test_inversion.py::"
+_LAST_STEP = "tests/inference/test_last_step.py::"
 _COUNTS = "tests/inference/test_counts.py::"
 _POWERS = "tests/moments/test_power_sums.py::"
 _SCORE = "tests/inference/test_score.py::"
@@ -77,9 +78,32 @@ READERS: dict[str, Mutant] = {
     ),
     "early rounds told": Mutant(
         "coefficients of rounds that ended before they arrived are told",
-        name_in("privstats.inference.score", "_ARRIVED", lambda right: np.inf),
+        name_in("privstats.inference.last_step", "_ARRIVED", lambda right: np.inf),
         "",
-        (_SCORE + "test_rounds_that_end_too_early_tell_nothing",),
+        (_LAST_STEP + "test_rounds_that_may_leave_more_than_two_errors_are_not_told",),
+        (),
+    ),
+    "falling information told": Mutant(
+        "coefficients are told whose information was still falling from round to round",
+        name_in("privstats.inference.last_step", "_SETTLED", lambda right: np.inf),
+        "",
+        (_LAST_STEP + "test_information_that_still_falls_is_not_told",),
+        (),
+    ),
+    "noise in the information taken for none": Mutant(
+        "a measured change of the information forgets the noise in it",
+        name_in("privstats.inference.last_step", "_SURE", lambda right: 0.0),
+        "",
+        (_LAST_STEP + "test_noise_in_the_information_counts_as_change",),
+        (),
+    ),
+    "intervals without what a step leaves": Mutant(
+        "intervals of a logistic regression forget what the last step may have left",
+        name_in(
+            "privstats.inference.inversion", "folded_quantile", lambda right: lambda alpha, _: quantile(alpha, np.inf)
+        ),
+        "",
+        (_INVERSION + "test_the_worst_bias_is_missed_in_alpha_of_draws",),
         (),
     ),
 }
