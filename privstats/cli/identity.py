@@ -1,4 +1,4 @@
-"""``privstats identity new | show | sign | verify``."""
+"""``privstats identity new | show | lock | sign | verify``."""
 
 from __future__ import annotations
 
@@ -56,13 +56,45 @@ def show(
     passphrase_file: PassphraseFile = None,
 ) -> None:
     """Print the public key of an identity, which is no secret."""
-    from privstats.files.signing import public_pem
+    from privstats.files.signing import is_weakly_locked, public_pem
 
     public = _public(path, passphrase_file)
+    if is_weakly_locked(path, LocalProtocolError):
+        say(f"{path} is locked as an older privstats did, which is fast to guess: privstats identity lock", err=True)
     if as_json:
         typer.echo(json_text({"public": public.hex(), "pem": public_pem(public)}))
         return
     typer.echo(public_pem(public) if pem else public.hex(), nl=not pem)
+
+
+@app.command()
+def lock(
+    path: Annotated[Path, typer.Argument(help="An identity, locked or not.", metavar="IDENTITY.PEM")],
+    passphrase_file: PassphraseFile = None,
+    new_passphrase_file: Annotated[
+        Path | None,
+        typer.Option(help="A file whose first line is the new passphrase; the old one stays where none is given."),
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="Ask for a new passphrase.")] = False,
+) -> None:
+    """Lock an identity in its file, or lock it anew as files are locked today: scrypt, half a second per guess.
+
+    Older copies of the file stay as they were. An identity that may be in other hands needs a new place on the roster.
+    """
+    from privstats.files.signing import is_locked
+
+    locked = is_locked(path, LocalProtocolError)
+    before = after = None
+    if passphrase_file is not None:
+        before = first_line(passphrase_file)
+    elif locked:
+        before = asked()
+    if new_passphrase_file is not None:
+        after = first_line(new_passphrase_file)
+    elif new or not locked:
+        after = asked(twice=True)
+    ps.secagg.Identity.relock(path, before, after)
+    say(f"locked {path}; copies of it from before stay as they were", err=True)
 
 
 @app.command()

@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from privstats.errors import PrivstatsError
-from privstats.files.atomic import read_whole, write_new
+from privstats.files.atomic import atomic_write, read_whole, write_new
+from privstats.files.locked_key import is_stretched, locked_pem
 from privstats.system import others_can_read
 
 __all__ = [
@@ -30,7 +31,8 @@ __all__ = [
     "public_key",
     "public_pem",
 ]
-__all__ += ["read_private", "read_public", "require_order", "signing_key", "write_private"]
+__all__ += ["is_weakly_locked", "read_private", "read_public", "relock_private", "require_order", "signing_key"]
+__all__ += ["write_private"]
 
 KEY_BYTES = 32
 """The size of a raw key, private or public."""
@@ -191,6 +193,8 @@ def write_private(
 ) -> None:
     """Write a private key to a *new* file that only its owner can read: PKCS #8 in PEM, mode 0600.
 
+    A passphrase is stretched by scrypt with n = 2^17, r = 8, p = 1 (``locked_key``).
+
     Raises:
         PrivstatsError: the passphrase is no text or empty; there is a file already; or it cannot be written.
 
@@ -202,10 +206,63 @@ def write_private(
         >>> read_private("ulm.pem", None, ps.DataError).public_key() == key.public_key()
         True
     """
-    lock: serialization.KeySerializationEncryption = serialization.NoEncryption()
-    if passphrase is not None:
-        lock = serialization.BestAvailableEncryption(_passphrase(passphrase, error))
-    write_new(path, key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, lock))
+    write_new(path, _in_pem(key, passphrase, error))
+
+
+def relock_private(
+    path: str | os.PathLike[str], passphrase: str | None, new: str | None, error: type[PrivstatsError]
+) -> None:
+    """Write the private key of a file again, in its place: locked as files are today, under the same words or new ones.
+
+    The file holds the old bytes or the new ones at any moment. Copies of the old file stay as they were, and so may
+    blocks on the disk: after a weak passphrase, or a copy that may be in other hands, take a new identity.
+
+    Args:
+        path: the file.
+        passphrase: unlocks it; None for a file that is not locked.
+        new: locks it; the same passphrase where None.
+        error: the class of error to raise.
+
+    Raises:
+        PrivstatsError: as for :func:`read_private` and :func:`write_private`; the file stays as it was. A file that is
+            not locked needs a new passphrase.
+
+    Example:
+        >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        >>> from privstats.files.signing import read_private, relock_private, write_private
+        >>> key = Ed25519PrivateKey.generate()
+        >>> write_private("ulm.pem", key, None, ps.DataError)
+        >>> relock_private("ulm.pem", None, "correct horse battery staple", ps.DataError)
+        >>> read_private("ulm.pem", "correct horse battery staple", ps.DataError).public_key() == key.public_key()
+        True
+    """
+    key, words = read_private(path, passphrase, error), passphrase if new is None else new
+    if words is None:
+        raise error(f"{path} is not locked: give the passphrase that shall lock it")
+    atomic_write(Path(path).resolve(), _in_pem(key, words, error))  # a link stays one
+
+
+def _in_pem(key: Ed25519PrivateKey, passphrase: str | None, error: type[PrivstatsError]) -> bytes:
+    form = serialization.PrivateFormat.PKCS8
+    if passphrase is None:
+        return key.private_bytes(_PEM, form, serialization.NoEncryption())
+    words = _passphrase(passphrase, error)
+    return locked_pem(key.private_bytes(serialization.Encoding.DER, form, serialization.NoEncryption()), words)
+
+
+def is_weakly_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool:
+    """Whether the private key in a file is locked at a lower cost per guess than files are today.
+
+    Raises:
+        PrivstatsError: the given kind, where the file cannot be read.
+
+    Example:
+        >>> from privstats.files.signing import is_weakly_locked
+        >>> ps.secagg.Identity.generate(os.urandom).save("locked.pem", passphrase="correct horse battery staple")
+        >>> is_weakly_locked("locked.pem", ps.DataError)
+        False
+    """
+    return bool(is_locked(path, error)) and not is_stretched(_read(path, error, "Identity.save"))
 
 
 def is_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool | None:

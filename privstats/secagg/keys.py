@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from privstats.errors import LocalProtocolError
-from privstats.files.signing import public_pem, read_private, write_private
+from privstats.files.signing import public_pem, read_private, relock_private, write_private
 from privstats.secagg.wire import PROTOCOL
 
 __all__ = ["Entropy", "Identity", "agree", "derive", "draw", "hkdf", "public_of", "require_identity", "verify"]
@@ -82,13 +82,39 @@ class Identity:
 
         Args:
             path: the new file; an existing one is never replaced, because an overwritten identity is lost.
-            passphrase: encrypts the file, so that a stolen copy is useless without it.
+            passphrase: encrypts the file, so that a stolen copy costs half a second and 128 MiB per guess at it (scrypt
+                with n = 2^17, r = 8, p = 1): useless without it where it is not guessed, as six random words are not.
 
         Raises:
             LocalProtocolError: the passphrase is not a text, or empty.
             PrivstatsError: the file exists already, or cannot be written.
         """
         write_private(path, self._key, passphrase, LocalProtocolError)
+
+    @staticmethod
+    def relock(path: str | os.PathLike[str], passphrase: str | None = None, new: str | None = None) -> None:
+        """Write the identity in a file again, in its place, locked as :meth:`save` locks files today.
+
+        Files of privstats up to 0.2 are locked with 2,048 rounds of PBKDF2; they are read, and stay so until this call.
+        Copies of the old file stay as weak as they were.
+
+        Args:
+            path: the file.
+            passphrase: unlocks it; None for a file that is not locked.
+            new: locks it; the same passphrase where None.
+
+        Raises:
+            LocalProtocolError: as for :meth:`load` and :meth:`save`, or neither passphrase is given.
+            PrivstatsError: the file cannot be written; it stays as it was.
+
+        Example:
+            >>> ulm = ps.secagg.Identity.generate(os.urandom)
+            >>> ulm.save("ulm.pem")
+            >>> ps.secagg.Identity.relock("ulm.pem", new="correct horse battery staple")
+            >>> ps.secagg.Identity.load("ulm.pem", "correct horse battery staple").public == ulm.public
+            True
+        """
+        relock_private(path, passphrase, new, LocalProtocolError)
 
     @property
     def public(self) -> bytes:

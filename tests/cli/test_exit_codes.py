@@ -231,6 +231,11 @@ identity new new.pem --locked
 identity new new.pem --passphrase-file nowhere
 identity new new.pem --passphrase-file x.npy
 identity show nowhere.pem
+identity lock nowhere.pem
+identity lock me.pem
+identity lock me.pem --new-passphrase-file nowhere
+identity lock plan.toml --new-passphrase-file x.npy
+identity lock locked.pem --passphrase-file plan.toml
 identity show folder
 identity show plan.toml
 identity show me.pem --passphrase-file plan.toml

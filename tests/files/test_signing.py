@@ -167,10 +167,14 @@ def test_a_public_key_is_read_from_its_pem_or_its_hex(tmp_path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl program")
-def test_openssl_reads_what_is_written_and_writes_what_is_read(tmp_path) -> None:
+def test_openssl_reads_what_is_written_and_writes_what_is_read(tmp_path, monkeypatch) -> None:
     def openssl(*words: str, data: bytes = b"") -> bytes:
         return subprocess.run(["openssl", *words], input=data, capture_output=True, check=True, cwd=tmp_path).stdout
 
+    ME.save(tmp_path / "costly.pem", "correct horse")
+    with pytest.raises(subprocess.CalledProcessError):  # docs/production.md says it: its limit for scrypt is 32 MiB
+        openssl("pkey", "-in", "costly.pem", "-passin", "pass:correct horse", "-pubout")
+    monkeypatch.setattr("privstats.files.locked_key.COST", 1 << 14)  # the same form, within that limit
     ME.save(tmp_path / "locked.pem", "correct horse")
     public = openssl("pkey", "-in", "locked.pem", "-passin", "pass:correct horse", "-pubout")
     assert public.decode() == ME.public_pem
