@@ -82,6 +82,13 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
         (_HELD_OUT + "test_the_command_and_the_party_refuse_a_split_that_the_plan_does_not_hide",),
         (),
     ),
+    "an older ledger in its folder": Mutant(
+        "a ledger that was restored together with its folder is not held against the head outside",
+        name_in("privstats.dp.ledger_file", "check_outside", lambda right: lambda *_: None),
+        "shares",
+        ("tests/dp/test_ledger_chain.py::test_attack_a_folder_restored_in_place_spends_a_second_time",),
+        (),
+    ),
     "ledger keeps the largest": Mutant(
         "the ledger counts the dearest release instead of all of them",
         name_in("privstats.dp.accounts", "compose", lambda right: lambda mus: max(mus, default=0.0)),

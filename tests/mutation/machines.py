@@ -17,6 +17,8 @@ from privstats.engines.journal.helper import JournaledHelper
 from privstats.engines.journal.panel_member import HpkeKey
 from privstats.engines.journal.rollback import Counter
 from privstats.engines.journal.server_files import ServerFiles
+from privstats.engines.records import RecordLog
+from privstats.files.outside import Outside
 from privstats.randomness import secure
 from privstats.secagg.uploader import Uploader
 from tests.mutation.mutant import Mutant
@@ -94,6 +96,7 @@ _SESSIONS = "tests/engines/test_journal_sessions.py::test_"
 _SERVER = "tests/secagg/interactive/test_lying_server.py::"
 _DEALINGS = "tests/secagg/interactive/test_dealings.py::"
 _RESTORED = "tests/engines/test_journal_restored.py::test_"
+_IN_PLACE = "tests/engines/test_journal_in_place.py::test_"
 _CHECKS = "privstats.secagg.upload.checks"
 
 MACHINES: dict[str, Mutant] = {
@@ -227,5 +230,27 @@ MACHINES: dict[str, Mutant] = {
         member(Counter, "is_older", lambda counter, mark: False),
         _RESTORED + "attack_a_client_that_is_put_back_signs_a_second_list",
         _RESTORED + "a_leader_that_is_put_back_from_before_it_led_leads_no_second_server",
+    ),
+    "counted in the folder alone": _bug(
+        "no counter lies outside of a folder that is restored in place",
+        member(Outside, "write", lambda outside, value: None),
+        _IN_PLACE + "attack_a_partys_folder_restored_in_place_signs_a_second_list",
+        _IN_PLACE + "attack_a_helpers_folder_restored_in_place_answers_a_second_list",
+    ),
+    "begun twice": _bug(
+        "a client begins where its journal is gone and a counter says that it has begun",
+        member(Counter, "require_new", lambda counter, place, role: None),
+        _IN_PLACE + "attack_a_folder_restored_from_before_the_session_begins_a_second_client",
+    ),
+    "ended and not counted": _bug(
+        "a journal whose count a kill kept from being written is never counted",
+        member(Counter, "catch_up", lambda counter, count: None),
+        _IN_PLACE + "a_kill_between_two_writes_of_a_helper_lets_no_older_copy_in",
+        _IN_PLACE + "a_kill_while_a_client_is_kept_from_beginning_keeps_older_folders_from_it",
+    ),
+    "damage taken for a torn end": _bug(
+        "a record whose length is damaged is cut off with all behind it",
+        member(RecordLog, "_is_whole", lambda log, header, rest: False),
+        "tests/engines/test_journal.py::test_no_changed_byte_of_a_length_is_read_as_the_end_of_a_log",
     ),
 }
