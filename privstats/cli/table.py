@@ -65,6 +65,9 @@ def table(
     records: Annotated[
         int | None, typer.Option(help="ols: number of records, public, where no constant column tells it.")
     ] = None,
+    unclipped: Annotated[
+        bool, typer.Option("--unclipped", help="ols: every party's clip report counts no clipped target.")
+    ] = False,
     time: Annotated[str | None, typer.Option(help="km: the variable of times.", metavar="NAME")] = None,
     event: Annotated[str | None, typer.Option(help="km: the variable of events.", metavar="NAME")] = None,
     by: Annotated[str | None, typer.Option(help="km: the variable of groups.", metavar="NAME")] = None,
@@ -95,7 +98,8 @@ def table(
         case Reader.POISSON:
             made = found.regression(inference.poisson(rounds), alpha)
         case Reader.OLS:
-            made = found.regression(inference.ols(read, columns=columns, target=target, records=records), alpha)
+            least_squares = inference.ols(read, columns=columns, target=target, records=records, unclipped=unclipped)
+            made = found.regression(least_squares, alpha)
         case Reader.FIXED_EFFECTS:
             made = found.regression(inference.fixed_effects(read, columns=columns), alpha)
         case Reader.MIXED:

@@ -5,10 +5,11 @@ Everything here is post-processing of a :class:`~privstats.Release` and costs no
 *not told*: its interval is (-inf, inf) and tables show no estimate.
 """
 
+from privstats.inference.clipping import Saturation
 from privstats.inference.counts import Interval
 from privstats.inference.figure import plot_survival
 from privstats.inference.prediction import HalfWidth, predicted_half_width
-from privstats.inference.regression import ContrastTest, Regression, Saturation, ols
+from privstats.inference.regression import ContrastTest, Regression, ols
 from privstats.inference.score import logit, poisson
 from privstats.inference.sites import MixedRegression, fixed_effects, mixed
 from privstats.inference.summary import Summary

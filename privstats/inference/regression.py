@@ -12,11 +12,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
+from privstats.inference.clipping import Hidden, Saturation, clip_note, hides, saturation_of
 from privstats.inference.evidence import LinearSums, linear_sums
 from privstats.inference.inversion import Errors, Inversion, holm
 from privstats.inference.parts import FEWEST_PARTS, PartErrors, uneven
@@ -24,31 +24,13 @@ from privstats.inference.summary import Summary, summarise
 from privstats.release import Release
 from privstats.schema import RidgeSchema, Schema
 
-__all__ = ["ContrastTest", "CovType", "Regression", "Saturation", "design_notes", "explained", "ols"]
+__all__ = ["ContrastTest", "CovType", "Regression", "design_notes", "explained", "ols"]
 
 CovType: TypeAlias = Literal["auto", "nonrobust", "folds"]
 
 _ALPHA = 0.05
 _MOST_ALPHA = 0.5
-_SATURATED = 0.01
 _COARSE = 1e-3
-
-
-class Saturation(NamedTuple):
-    """The distance of the records from the clip.
-
-    Attributes:
-        targets: share of targets beyond ``target_bound``, estimated from the released mean and variance as if normal.
-        rows: mean squared norm of the rows as a share of ``clip_norm`` squared; 1 where every row is at the bound.
-
-    Example:
-        >>> saturation = ps.inference.Saturation(targets=0.02, rows=0.3)  # as a Regression's saturation_
-        >>> max(saturation) < 1.0  # below the bounds: the clip cut little
-        True
-    """
-
-    targets: float
-    rows: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,6 +235,7 @@ def ols(
     target: int | None = None,
     records: int | None = None,
     cov_type: CovType = "auto",
+    unclipped: bool = False,
 ) -> Regression:
     """Ordinary least squares from a release of a :class:`~privstats.RidgeSchema`, with intervals that hold under noise.
 
@@ -270,6 +253,9 @@ def ols(
         cov_type: ``"nonrobust"``: one residual variance, by test inversion. ``"folds"``: from the schema's folds, valid
             where the variance depends on the columns, and several times wider under noise. ``"auto"``: folds where the
             release carries no noise and has at least 8, else nonrobust.
+        unclipped: say that no target was clipped, because every party's clip report counts none. Otherwise no
+            coefficient is told where more than a tenth of the targets would be beyond the bound if they were normal:
+            two moments do not show whether values were clipped or lie just inside.
 
     Assumes:
         The model is linear, records are independent, clipping is negligible, clients are honest. Noise is no
@@ -295,9 +281,9 @@ def ols(
     reason = (noisy or refusal or "the release carries no noise") if cov_type == "auto" else "as asked"
     if sums.parts is not None and (cov_type == "folds" or (cov_type == "auto" and not refusal and not noisy)):
         of_parts = Inversion(sums.equations, sums.contrasts, float(len(sums.parts.G) - 1))
-        return _regression(release, sums, PartErrors(of_parts, sums.parts), "folds", reason)
+        return _regression(release, sums, PartErrors(of_parts, sums.parts), "folds", reason, unclipped)
     whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
-    return _regression(release, sums, whole, "nonrobust", reason)
+    return _regression(release, sums, whole, "nonrobust", reason, unclipped)
 
 
 def _no_folds(sums: LinearSums) -> str:
@@ -309,11 +295,15 @@ def _no_folds(sums: LinearSums) -> str:
     return ""
 
 
-def _regression(release: Release, sums: LinearSums, errors: Errors, cov_type: str, reason: str) -> Regression:
+def _regression(
+    release: Release, sums: LinearSums, errors: Errors, cov_type: str, reason: str, unclipped: bool
+) -> Regression:
     schema, equations = release.plan.schema, sums.equations
     assert isinstance(schema, RidgeSchema)  # noqa: S101  linear_sums has refused others
     smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
-    saturation = _saturation(schema, release, sums)
+    saturation = saturation_of(schema, release, sums)
+    if hides(saturation, unclipped):
+        errors = Hidden(errors)
     return Regression(
         names=sums.names,
         nobs=sums.records,
@@ -324,7 +314,7 @@ def _regression(release: Release, sums: LinearSums, errors: Errors, cov_type: st
         saturation_=saturation,
         cov_type=cov_type,
         cov_reason=reason,
-        notes=tuple(_notes(schema, sums, errors, saturation)),
+        notes=tuple(_notes(schema, sums, errors, saturation, unclipped)),
         release=release,
         columns=sums.columns,
         errors=errors,
@@ -338,24 +328,12 @@ def explained(sums: LinearSums) -> float | None:
     return share if 0 <= share <= 1 else None
 
 
-def _saturation(schema: RidgeSchema, release: Release, sums: LinearSums) -> Saturation:
-    equations = sums.equations
-    deviation = math.sqrt(max(equations.q / sums.records - sums.mean**2, 0.0))
-    beyond = 0.0
-    if deviation > 0:
-        ends = (np.array([-1.0, 1.0]) * schema.target_bound - sums.mean) / deviation
-        beyond = float(ndtr(ends[0]) + ndtr(-ends[1]))
-    energy = float(np.trace(release.moments.G))
-    return Saturation(beyond, energy / (sums.records * schema.clip_norm**2))
-
-
-def _notes(schema: RidgeSchema, sums: LinearSums, errors: Errors, saturation: Saturation) -> list[str]:
-    notes = []
-    if saturation.targets >= _SATURATED:
-        notes.append(
-            f"about {saturation.targets:.1%} of the targets are beyond target_bound and were clipped, which pulls "
-            "coefficients toward 0; raise target_bound, or centre the target by public knowledge"
-        )
+def _notes(
+    schema: RidgeSchema, sums: LinearSums, errors: Errors, saturation: Saturation | None, unclipped: bool
+) -> list[str]:
+    notes = list[str]()
+    if said := clip_note(saturation, unclipped):
+        notes.append(said)
     notes += design_notes(schema, sums, errors)
     if schema.targets > 1:
         notes.append("the residual variance is that of all targets together: intervals are conservative")

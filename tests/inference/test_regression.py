@@ -69,6 +69,21 @@ def test_without_noise_it_is_statsmodels():
     assert (ours.value, ours.pvalue) == pytest.approx((float(test.effect[0]), float(test.pvalue)), rel=1e-9)
 
 
+@pytest.mark.parametrize(("name", "bits", "most"), [("longley", 20, 1e-3), ("star98", 20, 1e-3), ("star98", 12, 0.3)])
+def test_real_columns_are_statsmodels_as_far_as_the_grid_is_fine(name, bits, most):
+    sm = pytest.importorskip("statsmodels.api", reason="compares with statsmodels, which is not installed")
+    data = getattr(sm.datasets, name).load_pandas()
+    X, y = np.asarray(data.exog, float), np.asarray(data.endog, float).reshape(len(data.exog), -1)[:, 0]
+    y = y - y.mean()
+    low, high = X.min(axis=0), X.max(axis=0)
+    maps = (Centre(tuple((low + high) / 2)), Scale(tuple((high - low) / 2)), CONSTANT)
+    bounds = {"clip_norm": math.sqrt(X.shape[1] + 1), "target_bound": 3 * np.abs(y).max()}
+    table, theirs = inf.ols(exact(X, y, transform=maps, grid_bits=bits, **bounds)), sm.OLS(y, sm.add_constant(X)).fit()
+    off = np.abs(table.params - theirs.params) / theirs.bse
+    assert off.max() < most
+    assert any("raise grid_bits" in note for note in table.notes) == (off.max() > 0.05)
+
+
 def test_coefficients_are_per_unit_of_the_columns_as_they_came_in():
     X, y = records()
     raw = 50 + 32 * X
@@ -188,6 +203,7 @@ def test_clipped_targets_a_coarse_grid_and_collinear_columns_are_noted():
     clipped = inf.ols(exact(X, y, target_bound=0.4))
     assert clipped.saturation_.targets > 0.1
     assert "raise target_bound" in clipped.notes[0]
+    assert not clipped.told.any()
     assert "raise grid_bits" in inf.ols(exact(X, y, grid_bits=3)).notes[0]
     twice = inf.ols(exact(np.c_[X, X[:, 0]], y))
     assert twice.notes == ("columns are collinear: x0, x3 cannot be told apart",)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from privstats.inference.inversion import Inversion, quantile
 from privstats.schema import ClassSchema
@@ -20,6 +21,7 @@ __all__ = ["READERS"]
 
 _INVERSION = "tests/inference/test_inversion.py::"
 _LAST_STEP = "tests/inference/test_last_step.py::"
+_CLIPPING = "tests/inference/test_clipping.py::"
 _COUNTS = "tests/inference/test_counts.py::"
 _POWERS = "tests/moments/test_power_sums.py::"
 _SCORE = "tests/inference/test_score.py::"
@@ -31,6 +33,11 @@ def _nothing(inversion: Inversion) -> Any:
 
 def _without_noise(right: Any) -> Any:
     return lambda release, *names: replace(right(release, *names), sigma=0.0)
+
+
+def _of_the_clipped(mean: float, square: float, bound: float) -> float:
+    deviation = max(square - mean**2, 1e-12) ** 0.5
+    return float(ndtr((-bound - mean) / deviation) + ndtr((mean - bound) / deviation))
 
 
 READERS: dict[str, Mutant] = {
@@ -104,6 +111,20 @@ READERS: dict[str, Mutant] = {
         ),
         "",
         (_INVERSION + "test_the_worst_bias_is_missed_in_alpha_of_draws",),
+        (),
+    ),
+    "clipped variance taken for the true one": Mutant(
+        "the share of clipped targets follows from the variance that the clip left",
+        name_in("privstats.inference.clipping", "share_beyond", lambda right: _of_the_clipped),
+        "",
+        (_CLIPPING + "test_the_share_of_clipped_targets_is_found_however_large_it_is",),
+        (),
+    ),
+    "clipped targets told": Mutant(
+        "coefficients are told however many targets were clipped",
+        name_in("privstats.inference.clipping", "_MOST", lambda right: 1.0),
+        "",
+        (_CLIPPING + "test_coefficients_of_clipped_targets_are_not_told_in_any_way",),
         (),
     ),
 }
