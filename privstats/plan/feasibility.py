@@ -19,6 +19,7 @@ from privstats.plan.cohort import Cohort
 from privstats.plan.validity import Validity
 from privstats.schema import KINDS, USUAL, ClassSchema, GaussianSchema, PartySchema, Schema, SitesSchema
 from privstats.schema.public_values import Published
+from privstats.schema.statistic import by_letter
 from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
 
@@ -170,7 +171,7 @@ def _check_merge(merge: Any, classes: range) -> None:
             raise PlanError(f"merge maps {child} to {parent}, which is itself merged; name a parent that stays")
 
 
-def check_size(layout: Layout) -> None:
+def check_size(layout: Layout, schema: Schema) -> None:
     """Refuse a vector that is too large for one client to hold, mask and send.
 
     Raises:
@@ -182,16 +183,29 @@ def check_size(layout: Layout) -> None:
     largest = max(layout.segments, key=lambda segment: segment.size)
     raise PlanError(
         f"every client would hold a vector of {size:,} bytes and {MAX_VECTOR_BYTES:,} are the most: "
-        f"{largest.name} alone has {largest.size:,} entries; {_remedy(largest.statistic)}"
+        f"{largest.name} alone has {largest.size:,} entries; {_remedy(schema, largest.statistic)}"
     )
 
 
-def _remedy(statistic: str) -> str:
-    if statistic == "Q":
-        return "lower features (project first), pulls or groups"
-    if statistic in "Ghq":
-        return "lower features (project first), targets or folds"
-    return "lower features (project first) or classes" + (", or leave out B and S" if statistic in "BS" else "")
+def _remedy(schema: Schema, statistic: str) -> str:
+    """What the size of a statistic grows with, by its own row."""
+    row = by_letter(schema.table, statistic)[0]
+    axes = dict.fromkeys(axis for axis in (*reversed(row.axes), row.cells) if axis != "pooled")
+    *several, last = [field for axis in axes for field in _GROWS_WITH[axis]] or ["what the schema measures"]
+    left_out = ", or leave out B and S" if isinstance(schema, ClassSchema) and statistic in ("B", "S") else ""
+    return f"lower {', '.join(several)}{' or ' if several else ''}{last}{left_out}"
+
+
+_GROWS_WITH = {
+    "feature": ("features (project first)",),
+    "class": ("classes",),
+    "target": ("targets",),
+    "fold": ("folds",),
+    "pull": ("pulls", "groups"),
+    "cell": ("the cells of its tables",),
+    "temperature": ("the number of temperatures",),
+}
+"""What a person can lower, for every axis and every kind of cell that a statistic can have."""
 
 
 def check_masking(masking: Masking, noise: Noise | None) -> None:

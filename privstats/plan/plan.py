@@ -114,7 +114,7 @@ class Plan:
         check_alignment(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
         check_sites(self.schema, self.cohort, self.privacy)
         check_parties(self.schema, self.cohort, self.privacy)
-        check_size(self.layout)
+        check_size(self.layout, self.schema)
         if self.claim is not None:  # raises where nothing of the schema's can be proved
             warnings.warn("validity is experimental: docs/proofs.md lists what is unproved", UserWarning, stacklevel=3)
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))

@@ -7,7 +7,7 @@ library's own moments. Which pairs are worst is proved in docs/sensitivity.md; h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -27,12 +27,14 @@ from privstats.schema import (
     GradientSchema,
     MeanSchema,
     PartySchema,
+    PartyUpdateSchema,
     RidgeSchema,
     Schema,
     ScoreSchema,
     SitesSchema,
     WithinSchema,
     bare,
+    row_of,
 )
 
 __all__ = ["Case", "worst_case"]
@@ -40,6 +42,7 @@ __all__ = ["Case", "worst_case"]
 Record: TypeAlias = dict[str, Any]
 """``times`` and ``cell`` (class, fold or site), and sparse vectors as lists of (place, whole number)."""
 Sums: TypeAlias = dict[tuple[str, int], NDArray[Any]]
+Vectors: TypeAlias = ClassSchema | MeanSchema | WithinSchema | SitesSchema
 
 _ONE = 1 << 20  # steps of a mean outcome, as a score is measured
 _CROWD = 10**6
@@ -70,6 +73,9 @@ def worst_case(schema: Schema, privacy: Privacy, weights: Mapping[str, float]) -
         schema: what is measured.
         privacy: unit and adjacency.
         weights: per letter, for squared wire steps; letters that are not named do not count.
+
+    Raises:
+        SchemaError: no worst case is written for the kind of the schema.
     """
     found = [
         Case(beside, gone, come, _moves(schema, weights, (*beside, *gone), (*beside, *come)))
@@ -82,33 +88,41 @@ Sides: TypeAlias = tuple[tuple[Record, ...], tuple[Record, ...], tuple[Record, .
 
 
 def _candidates(schema: Schema, privacy: Privacy, weights: Mapping[str, float]) -> Iterator[Sides]:
-    if isinstance(schema, GaussianSchema):
+    row = row_of(_ROWS, schema, "worst case")
+    pairs = row.pairs(schema, weights)
+    if not pairs:
         yield (), (), ()
         return
-    pairs = _pairs(schema, weights)
     if privacy.adjacency == "replace-one":
-        beside = _crowd(schema) if isinstance(schema, SitesSchema) else ()
-        yield from ((beside, (one,), (other,)) for one, other in pairs)
-        if isinstance(schema, WithinSchema):
-            yield from ((_crowd(schema)[:1], (one,), (other,)) for one, other in pairs)
+        yield from ((beside, (one,), (other,)) for beside in row.exchanged(schema) for one, other in pairs)
         return
     times = privacy.max_records_per_client if privacy.client_clip is None else None
     if privacy.unit == "record":
-        yield from ((_crowd(schema)[:1], (), (one,)) for one, _ in pairs)
-    if isinstance(schema, SitesSchema) and times and times > 1:
+        yield from ((row.crowd(schema)[:1], (), (one,)) for one, _ in pairs)
+    if row.halves and times and times > 1:
         half = times // 2
         yield (), (), (_record(_first(schema), times=half), _record(_first(schema, -1), times=times - half))
     yield from (((), (), ({**one, "times": times or 1},)) for one, _ in pairs)
 
 
-def _crowd(schema: Schema) -> tuple[Record, ...]:
-    """Many records of the same party, opposed to the one that comes or goes; none where it does not matter."""
-    if not isinstance(schema, SitesSchema | WithinSchema):
-        return ()
+def _nobody(_: Schema) -> tuple[Record, ...]:
+    """A record's weight does not depend on others."""
+    return ()
+
+
+def _alone(_: Schema) -> list[tuple[Record, ...]]:
+    return [()]
+
+
+def _crowd_of_site(schema: SitesSchema) -> tuple[Record, ...]:
+    """Many records of the same site, opposed to the one that comes or goes, and as many of another."""
+    times = min(_CROWD, _MOST // schema.steps**2)
+    return _record(_first(schema, -1), times=times), _record([[1, -schema.steps]], times=times, cell=1)
+
+
+def _crowd_of_client(schema: WithinSchema) -> tuple[Record, ...]:
     times, sign = min(_CROWD, _MOST // schema.steps**2), 0 if schema.nonnegative else -1
-    if isinstance(schema, WithinSchema):
-        return (_record(_first(schema, sign), times=times, cell=1),)
-    return (_record(_first(schema, sign), times=times), _record([[1, -schema.steps]], times=times, cell=1))
+    return (_record(_first(schema, sign), times=times, cell=1),)
 
 
 def _record(x: list[list[int]], *, times: int = 1, cell: int = 0, **more: Any) -> Record:
@@ -119,32 +133,34 @@ def _first(schema: Schema, sign: int = 1) -> list[list[int]]:
     return [[0, sign * schema.steps]]
 
 
-def _pairs(schema: Schema, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    """A record, and one that it may be exchanged for; the first alone is the worst that is added, in some pair."""
-    match schema:
-        case ClassSchema() | MeanSchema() | WithinSchema() | SitesSchema():
-            return _vectors(schema, weights)
-        case RidgeSchema():
-            return _with_targets(schema, weights)
-        case CountSchema():
-            names = [variable.name for variable in schema.variables]
-            one, other = ({"times": 1, "cell": 0, "values": dict.fromkeys(names, cell)} for cell in (0, 1))
-            return [(one, other)]
-        case ScoreSchema():
-            return _scores(schema, weights)
-        case CalibrationSchema():
-            left = schema.steps - schema.steps // schema.classes
-            pair = _record([], v=[[0, left], [1, left]]), _record([], v=[[0, -schema.steps]])
-            return [pair, pair[::-1]]
-        case PartySchema():
-            return [(_record([], a=_first(schema)), _record([], a=_first(schema, -1)))]
-        case _:
-            R = schema.steps
-            one = _record([[0, R]], r=[[0, R]], k=[[0, R]])
-            return [(one, _record([[0, R]], r=[[0, -R]], k=[]))]
+def _cells(schema: CountSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    names = [variable.name for variable in schema.variables]
+    one, other = ({"times": 1, "cell": 0, "values": dict.fromkeys(names, cell)} for cell in (0, 1))
+    return [(one, other)]
 
 
-def _vectors(schema: Schema, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
+def _sure(schema: CalibrationSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    left = schema.steps - schema.steps // schema.classes
+    pair = _record([], v=[[0, left], [1, left]]), _record([], v=[[0, -schema.steps]])
+    return [pair, pair[::-1]]
+
+
+def _directions(schema: PartySchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    return [(_record([], a=_first(schema)), _record([], a=_first(schema, -1)))]
+
+
+def _residuals(schema: GradientSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    R = schema.steps
+    one = _record([[0, R]], r=[[0, R]], k=[[0, R]])
+    return [(one, _record([[0, R]], r=[[0, -R]], k=[]))]
+
+
+def _no_records(_: GaussianSchema, __: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    """What a client sends is no sum over records on a grid; its clip alone bounds it."""
+    return []
+
+
+def _vectors(schema: Vectors, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
     one, second = _record(_first(schema)), [[1, schema.steps]]
     others = [_record(second), _record(second, cell=1), _record(_first(schema), cell=1)]
     if schema.nonnegative:
@@ -194,7 +210,7 @@ def _scored(schema: ScoreSchema, place: int, m: int, y: int) -> Record:
 def _moves(
     schema: Schema, weights: Mapping[str, float], before: Sequence[Record], after: Sequence[Record]
 ) -> dict[str, int]:
-    old, new = _sums(schema, before), _sums(schema, after)
+    old, new = (row_of(_ROWS, schema, "worst case").sums(schema, records) for records in (before, after))
     found = dict.fromkeys(weights, 0)
     for letter, cell in old.keys() | new.keys():
         if letter in found:
@@ -203,64 +219,87 @@ def _moves(
     return found
 
 
-def _sums(schema: Schema, records: Sequence[Record]) -> Sums:
-    """The sums of a data set by letter and cell, in wire steps, as Python integers; whole matrices."""
-    if isinstance(schema, SitesSchema | WithinSchema):
-        return _of_parties(schema, records)
+def _added(of_record: Callable[[Any, Record], Sums]) -> Callable[[Any, Sequence[Record]], Sums]:
+    """Sums over records, from those of one."""
+
+    def sums(schema: Any, records: Sequence[Record]) -> Sums:
+        total: Sums = {}
+        for record in records:
+            for key, array in of_record(schema, record).items():
+                total[key] = total.get(key, 0) + record["times"] * array
+        return total
+
+    return sums
+
+
+def _of_classes(schema: ClassSchema, record: Record) -> Sums:
+    small = replace(bare(schema), classes=2, features=2)
+    return _wire(exact_moments(small, _rows(schema, [record]), [record["cell"]]))
+
+
+def _of_targets(schema: RidgeSchema, record: Record) -> Sums:
+    target = [[_dense(record["b"], 1)[0] / schema.target_scale]]
+    small = replace(bare(schema), features=2, targets=1, folds=1)
+    return _wire(exact_moments(small, _rows(schema, [record]), target), record["cell"])
+
+
+def _of_values(schema: CountSchema, record: Record) -> Sums:
+    return _wire(exact_moments(schema, _values(schema, record["values"])))
+
+
+def _of_rows(schema: MeanSchema, record: Record) -> Sums:
+    return _wire(exact_moments(replace(bare(schema), features=2), _rows(schema, [record]), [0]))
+
+
+def _of_confidence(_: CalibrationSchema, record: Record) -> Sums:
+    return {("t", 0): _dense(record["v"])}
+
+
+def _of_direction(_: PartySchema, record: Record) -> Sums:
+    return {("P", 0): _dense(record["a"])}
+
+
+def _of_gradient(_: GradientSchema, record: Record) -> Sums:
+    return {("g", 0): np.outer(_dense(record["r"]), _dense(record["x"])), ("k", 0): _dense(record["k"])}
+
+
+def _of_score(_: ScoreSchema, record: Record) -> Sums:
+    a = _dense(record["a"])
+    return {("g", 0): np.outer(_dense(record["x"]), _dense(record["r"])), ("H", 0): np.outer(a, a)}
+
+
+def _nothing(_: GaussianSchema, __: Sequence[Record]) -> Sums:
+    return {}
+
+
+def _of_sites(schema: SitesSchema, records: Sequence[Record]) -> Sums:
+    """What each of two sites sends, added up."""
     total: Sums = {}
-    for record in records:
-        for key, array in _of_record(schema, record).items():
-            total[key] = total.get(key, 0) + record["times"] * array
-    return total
-
-
-def _of_record(schema: Schema, record: Record) -> Sums:
-    match schema:
-        case ClassSchema():
-            small = replace(bare(schema), classes=2, features=2)
-            return _wire(exact_moments(small, _rows(schema, [record]), [record["cell"]]))
-        case RidgeSchema():
-            target = [[_dense(record["b"], 1)[0] / schema.target_scale]]
-            small_ridge = replace(bare(schema), features=2, targets=1, folds=1)
-            return _wire(exact_moments(small_ridge, _rows(schema, [record]), target), record["cell"])
-        case CountSchema():
-            return _wire(exact_moments(schema, _values(schema, record["values"])))
-        case MeanSchema():
-            return _wire(exact_moments(replace(bare(schema), features=2), _rows(schema, [record]), [0]))
-        case CalibrationSchema():
-            return {("t", 0): _dense(record["v"])}
-        case PartySchema():
-            return {("P", 0): _dense(record["a"])}
-    x, r = _dense(record["x"]), _dense(record["r"])
-    if isinstance(schema, GradientSchema):
-        return {("g", 0): np.outer(r, x), ("k", 0): _dense(record["k"])}
-    return {("g", 0): np.outer(x, r), ("H", 0): np.outer(_dense(record["a"]), _dense(record["a"]))}
-
-
-def _of_parties(schema: SitesSchema | WithinSchema, records: Sequence[Record]) -> Sums:
-    """What one client sends, or each of two sites."""
-    total: Sums = {}
-    split = isinstance(schema, SitesSchema)
-    for party in {record["cell"] for record in records} if split else {0}:
-        mine = [record for record in records if not split or record["cell"] == party]
-        counts, sums, second = np.zeros(2, object), np.zeros((2, 2), object), np.zeros((2, 2), object)
-        for record in mine:
-            x, times = _dense(record["x"]), record["times"]
-            counts[record["cell"]] += times
-            sums[record["cell"]] += times * x
-            second += times * np.outer(x, x)
-        for key, array in _wire(_parts(schema, counts, sums, second)).items():
+    for site in {record["cell"] for record in records}:
+        counts, sums, second = _plain([record for record in records if record["cell"] == site])
+        small = replace(bare(schema), features=2, groups=1)
+        sent = _wire(site_moments(small, int(counts.sum()), sums.sum(axis=0), second))
+        for key, array in sent.items():
             total[key] = total.get(key, 0) + array
     return total
 
 
-def _parts(schema: SitesSchema | WithinSchema, counts: Any, sums: Any, second: Any) -> Any:
-    if isinstance(schema, SitesSchema):
-        small = replace(bare(schema), features=2, groups=1)
-        return site_moments(small, int(counts.sum()), sums.sum(axis=0), second)
+def _of_client(schema: WithinSchema, records: Sequence[Record]) -> Sums:
+    """What one client sends, also one without records."""
     inner = ClassSchema(2, 2, "NAB", schema.clip_norm, schema.grid_bits)
-    plain = ClassMoments(inner, *(part.astype(np.int64) for part in (counts, sums, second)))
-    return within(replace(bare(schema), classes=2, features=2), plain)
+    counts, sums, second = (part.astype(np.int64) for part in _plain(records))
+    return _wire(within(replace(bare(schema), classes=2, features=2), ClassMoments(inner, counts, sums, second)))
+
+
+def _plain(records: Sequence[Record]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Counts and sums by cell, and second moments, of records with two features."""
+    counts, sums, second = np.zeros(2, object), np.zeros((2, 2), object), np.zeros((2, 2), object)
+    for record in records:
+        x, times = _dense(record["x"]), record["times"]
+        counts[record["cell"]] += times
+        sums[record["cell"]] += times * x
+        second += times * np.outer(x, x)
+    return counts, sums, second
 
 
 def _wire(moments: Any, cell: int = 0) -> Sums:
@@ -287,3 +326,39 @@ def _values(schema: CountSchema, cells: Mapping[str, int]) -> dict[str, list[Any
         value = variable.values[cell] if edges is None else (edges[cell] + edges[cell + 1]) / 2  # type: ignore[union-attr]
         found[variable.name] = [value]
     return found
+
+
+@dataclass(frozen=True)
+class _Row:
+    """How a kind of schema gets its worst case.
+
+    Attributes:
+        pairs: a record, and one that it may be exchanged for; the first alone is the worst that is added, in some pair.
+        sums: the sums of a data set by letter and cell, in wire steps, as Python integers; whole matrices.
+        crowd: many records of the same party, opposed to the one that comes or goes.
+        exchanged: the records beside an exchange that are tried.
+        halves: whether a client of opposed halves is tried.
+    """
+
+    pairs: Callable[[Any, Mapping[str, float]], list[tuple[Record, Record]]]
+    sums: Callable[[Any, Sequence[Record]], Sums]
+    crowd: Callable[[Any], tuple[Record, ...]] = _nobody
+    exchanged: Callable[[Any], list[tuple[Record, ...]]] = _alone
+    halves: bool = False
+
+
+_ROWS: Mapping[type[Schema], _Row] = {
+    ClassSchema: _Row(_vectors, _added(_of_classes)),
+    RidgeSchema: _Row(_with_targets, _added(_of_targets)),
+    CountSchema: _Row(_cells, _added(_of_values)),
+    SitesSchema: _Row(_vectors, _of_sites, _crowd_of_site, lambda schema: [_crowd_of_site(schema)], halves=True),
+    ScoreSchema: _Row(_scores, _added(_of_score)),
+    GradientSchema: _Row(_residuals, _added(_of_gradient)),
+    CalibrationSchema: _Row(_sure, _added(_of_confidence)),
+    MeanSchema: _Row(_vectors, _added(_of_rows)),
+    WithinSchema: _Row(_vectors, _of_client, _crowd_of_client, lambda schema: [(), _crowd_of_client(schema)]),
+    GaussianSchema: _Row(_no_records, _nothing),
+    PartySchema: _Row(_directions, _added(_of_direction)),
+    PartyUpdateSchema: _Row(_directions, _added(_of_direction)),
+}
+"""A kind without a row is refused by its name: nothing that is written for one kind stands for another."""

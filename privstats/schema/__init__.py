@@ -10,7 +10,7 @@ from privstats.schema.classes import CLASS_STATISTICS, ClassSchema
 from privstats.schema.counts import Bins, Categories, CountSchema, Variable
 from privstats.schema.gaussians import LEDOIT_WOLF, GaussianSchema
 from privstats.schema.gradients import GRADIENT_STATISTICS, GradientSchema
-from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, predicted, require_schema
+from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, predicted, require_schema, row_of
 from privstats.schema.mean import MeanSchema
 from privstats.schema.party import PartySchema, PartyUpdateSchema
 from privstats.schema.ridge import RIDGE_STATISTICS, RidgeSchema
@@ -49,4 +49,5 @@ __all__ = [
     "of_records",
     "predicted",
     "require_schema",
+    "row_of",
 ]

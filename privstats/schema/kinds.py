@@ -25,7 +25,7 @@ from privstats.schema.sites import SitesSchema
 from privstats.schema.within import WithinSchema
 from privstats.tables import by_name
 
-__all__ = ["KINDS", "USUAL", "RecordSchema", "bare", "of_records", "predicted", "require_schema"]
+__all__ = ["KINDS", "USUAL", "RecordSchema", "bare", "of_records", "predicted", "require_schema", "row_of"]
 
 RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds of plain sums over records: no published map before them, no function of one party's sums after."""
@@ -51,6 +51,7 @@ USUAL = "ClassSchema or RidgeSchema"
 """The kinds that people build by hand, for messages; calls and courses build the others."""
 
 _Any = TypeVar("_Any", bound=Schema)
+_Row = TypeVar("_Row")
 
 
 def bare(schema: _Any) -> _Any:
@@ -101,6 +102,32 @@ def predicted(schema: Schema) -> Predicted:
     if schema.predicts is None:
         raise SchemaError(f"no head is built from a release of a {type(schema).__name__}; give a plan of a {USUAL}")
     return schema.predicts
+
+
+def row_of(rows: Mapping[type[Schema], _Row], schema: Schema, what: str) -> _Row:
+    """The row of a schema's kind in a table by kind; one kind never stands for another, a subclass neither.
+
+    Args:
+        rows: by kind.
+        schema: of any kind.
+        what: what the row holds, for the message.
+
+    Raises:
+        SchemaError: the kind has no row; it is named.
+
+    Example:
+        >>> from privstats.schema import row_of
+        >>> row_of({ps.MeanSchema: "a mean"}, ps.PartySchema(2, 2), "sum of rows")
+        Traceback (most recent call last):
+            ...
+        privstats.errors.SchemaError: no sum of rows is written for a PartySchema; give a MeanSchema
+    """
+    found = rows.get(type(schema))
+    if found is None:
+        *several, last = [kind.__name__ for kind in rows]
+        known = f"{', '.join(several)} or {last}" if several else last
+        raise SchemaError(f"no {what} is written for a {type(schema).__name__}; give a {known}")
+    return found
 
 
 def require_schema(schema: object, call: str | None = None) -> None:

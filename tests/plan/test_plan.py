@@ -342,7 +342,7 @@ def test_the_digest_does_not_tell_which_graph_auto_became():
         (ps.ClassSchema(2, 10**7, "NAB", 1.0), "B.off alone has 49,999,995,000,000 entries; .* or leave out B and S"),
         (
             ps.RidgeSchema(10**7, clip_norm=1.0, target_bound=1.0),
-            "G.off alone .*, targets or folds",
+            r"G.off alone .*features \(project first\) or folds",
         ),
     ],
 )

@@ -31,6 +31,7 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
     Args:
         client_records: records of the client whose exposure is shown; the plan's own limit where it has one.
     """
+    found, promise = declared_mu(target, seeded(_SEARCH)), target.promise  # refuses a kind without a search first
     noise, delta = target.noise, target.privacy.delta
     rows: list[tuple[Value, ...]] = []
     most = client_records or target.privacy.max_records_per_client
@@ -45,7 +46,6 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
                 mark = " *" if (unit, adjacency, records, name) == promised else ""
                 between = (f"{unit} {_SHORT[adjacency]}{mark}", unit, adjacency)
                 rows.append((name, *between, mu, gaussian_epsilon(mu, delta), *operating_point(mu)))
-    found, promise = declared_mu(target, seeded(_SEARCH)), target.promise
     notes = [
         f"the plan promises epsilon {promise.epsilon:.4g} at delta {promise.delta:g} per {promise.unit} under "
         f"{promise.adjacency}; a search finds mu {found:.6g} under its noise, the promise is mu {promise.mu:.6g}",

@@ -7,14 +7,15 @@ the sum: measuring, record clip, folds, record limits and client clip. ``canary`
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, PartySchema, RidgeSchema, bare
+from privstats.schema import ClassSchema, PartySchema, RidgeSchema, Schema, bare, row_of
 from threat_models.audits.gradients import worst_attempt
 from threat_models.audits.records import copies_of, known_records
 from threat_models.audits.sensitivity import WorstPair, worst_pair
@@ -36,12 +37,11 @@ def canary_shift(target: Target, sigmas: Mapping[str, float], rng: Generator) ->
     schema's bounds and four times beyond them, where a clip has to act. Under the record unit it stands in front of
     bystanders, who must not move; under the client unit a whole client is copies of it, more of them than the plan
     admits if no check refuses. A party of a ``PartySchema`` comes from its own search: one record, and many equal ones.
+
+    Raises:
+        SchemaError: no canary is written for schemas of this kind.
     """
-    match target.schema:
-        case PartySchema() as schema:
-            worlds = _worlds_of_parties(target, schema, rng)
-        case _:
-            worlds = _worlds_of_records(target, sigmas, rng)
+    worlds = row_of(_WORLDS, target.schema, "canary")(target, sigmas, rng)
     attempts = [_difference(target, *each, rng) for each in worlds]
     levels = target.levels()
     return max(attempts, key=lambda shift: float(np.linalg.norm(np.where(_named(target, sigmas), shift / levels, 0))))
@@ -56,8 +56,9 @@ def _worlds_of_records(
             yield _worlds(target, turned, stretch, rng)
 
 
-def _worlds_of_parties(target: Target, schema: PartySchema, rng: Generator) -> Iterator[tuple[Moments, Moments]]:
+def _worlds_of_parties(target: Target, _: Mapping[str, float], rng: Generator) -> Iterator[tuple[Moments, Moments]]:
     """A party of one record, or of many equal ones, against none, or against the one that it is exchanged for."""
+    schema: Any = target.schema  # a party schema, by its row
     found = worst_attempt(bare(schema), target.sigma, target.privacy.adjacency, rng, _STEPS)[1]
     for stretch, copies in product(_STRETCHES, (1, _COPIES)):
         one, *other = (
@@ -65,6 +66,16 @@ def _worlds_of_parties(target: Target, schema: PartySchema, rng: Generator) -> I
             for row, label in zip(np.split(found.X, len(found.X)), np.split(found.y, len(found.y)), strict=True)
         )
         yield _whole_client(target, one, rng), other[0] if other else target.empty
+
+
+_WORLDS: Mapping[
+    type[Schema], Callable[[Target, Mapping[str, float], Generator], Iterator[tuple[Moments, Moments]]]
+] = {
+    ClassSchema: _worlds_of_records,
+    RidgeSchema: _worlds_of_records,
+    PartySchema: _worlds_of_parties,
+}
+"""One client's moments with a unit and without it, by kind; a kind without a row has no canary yet."""
 
 
 def _named(target: Target, sigmas: Mapping[str, float]) -> NDArray[np.bool_]:

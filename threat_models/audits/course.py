@@ -29,20 +29,21 @@ from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, PartySchema, Schema
+from privstats.schema import Schema
 from privstats.secagg.protocols import protocol_of
-from privstats.transforms import input_features
 from threat_models.audits.canary import GROUP_MU, lower_bounds
+from threat_models.audits.outcomes import columns_of, outcome_of
 from threat_models.audits.promise import mu_of
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
 
-__all__ = ["audit_course", "canary_of", "copies_of", "joined"]
+__all__ = ["audit_course", "canary_of", "copies_of", "invented", "joined"]
 
 _DATASET, _RUN = "canary", b"course under audit"
 _RUN_BYTES = 16
 _INVENTED_RECORDS = 400
 _INVENTIONS = 8
+_FAR = 1e6  # a target beyond every bound, where a clip has to act
 _TOLERANCE = 1e-9
 
 
@@ -236,15 +237,15 @@ def copies_of(privacy: Privacy) -> int:
     return 1 if privacy.unit == "record" else int(privacy.max_records_per_client or 1)
 
 
-def canary_of(schema: Schema, rng: Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A record and, under replace-one, the one that takes its place: opposed, with the same label or target."""
-    columns = input_features(schema.transform, schema.features)
-    chance = _chance(rng)
-    x = chance.normal(size=(1, columns))
-    X = np.vstack([x, -x]) * (schema.clip_norm / np.linalg.norm(x))
-    if isinstance(schema, ClassSchema | MeanSchema | PartySchema):
-        return X, np.array([0, 0])
-    return X, np.array([1e6, 1e6])
+def canary_of(schema: Schema, rng: Generator) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """A record and, under replace-one, the one that takes its place: opposed, with the same label or target.
+
+    Raises:
+        SchemaError: no records are made up for schemas of this kind.
+    """
+    outcome = outcome_of(schema)
+    x = _chance(rng).normal(size=(1, columns_of(schema)))
+    return np.vstack([x, -x]) * (schema.clip_norm / np.linalg.norm(x)), outcome.alike(2, _FAR)
 
 
 def _chance(rng: Generator) -> np.random.Generator:
@@ -263,22 +264,23 @@ def _asked(course: Course, party: _Party, rng: Generator, asks: int) -> Iterator
     for place in range(1, course.most):
         histories: list[list[Release | None]] = []
         for turn in range(asks * _INVENTIONS):
-            first = _invented(course.first, rng)
+            first = invented(course.first, rng)
             second = course.next([first]) if second_is_unpublished and turn % 2 else None
-            told = None if second is None else _invented(second, rng)
+            told = None if second is None else invented(second, rng)
             histories.append([first, told, *[None] * place][:place])
         plans = [(plan, history) for history in histories if (plan := course.next(history)) is not None]
         yield from sorted(plans, key=lambda offer: -party.reach(offer[0]))[:asks]
 
 
-def _invented(plan: Plan, rng: Generator) -> Release:
-    """Invented sums: of synthetic records, so that they look like an honest release."""
-    schema, chance = plan.schema, _chance(rng)
-    columns = input_features(schema.transform, schema.features)
+def invented(plan: Plan, rng: Generator) -> Release:
+    """Invented sums: of synthetic records, so that they look like an honest release.
+
+    Raises:
+        SchemaError: no records are made up for schemas of this kind.
+    """
+    schema, chance, outcome = plan.schema, _chance(rng), outcome_of(plan.schema)
+    columns = columns_of(schema)
     X = chance.normal(size=(_INVENTED_RECORDS, columns)) * (schema.clip_norm / math.sqrt(columns))
-    if isinstance(schema, ClassSchema | GradientSchema | CalibrationSchema | PartySchema) and schema.classes:
-        y: NDArray[np.generic] = chance.integers(0, schema.classes, len(X))
-    else:
-        y = chance.normal(size=len(X))
+    y = outcome.drawn(len(X), chance)
     vector = flatten(exact_moments(schema, X, y, published=plan.published))
     return Release(plan, vector, tuple(range(plan.cohort.min_survivors)))

@@ -187,9 +187,11 @@ def _unit(target: Target) -> Shifts:
     schema = target.schema
     if isinstance(schema, CountSchema):
         one, other = counted_vectors(schema, np.random.default_rng(0), 0)
-    else:
+    elif isinstance(schema, ClassSchema):
         row = np.eye(schema.features)[:1] * schema.clip_norm
         one, other = (flatten(moments_of(schema, row, np.array([label]))) for label in (0, 1))
+    else:
+        raise PlanError(f"no unit in L1 is written for a {type(schema).__name__}: its audit is to be added first")
     return np.asarray((one - other if target.privacy.adjacency == "replace-one" else one) * int(target.promise.records))
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from privstats.randomness import Generator
 from privstats.schema import (
     CalibrationSchema,
+    ClassSchema,
     CountSchema,
     GradientSchema,
     MeanSchema,
     PartySchema,
     PartyUpdateSchema,
+    RidgeSchema,
     Schema,
     ScoreSchema,
     SitesSchema,
     WithinSchema,
     bare,
-    of_records,
+    row_of,
 )
 from threat_models.audits.counts import audit_counts, longest
 from threat_models.audits.gradients import audit_gradients, worst_attempt
@@ -32,6 +35,8 @@ __all__ = ["broken_promise", "declared_mu", "search_of"]
 _STEPS = 20
 
 _SEARCHES: Mapping[type[Schema], Callable[..., Report]] = {
+    ClassSchema: audit_sensitivity,
+    RidgeSchema: audit_sensitivity,
     GradientSchema: audit_gradients,
     CalibrationSchema: audit_gradients,
     MeanSchema: audit_sensitivity,
@@ -50,11 +55,7 @@ def search_of(schema: Schema) -> Callable[..., Report]:
     Raises:
         SchemaError: no search is written for schemas of this kind.
     """
-    search = _SEARCHES.get(type(schema))
-    if search is None:
-        of_records(schema)
-        search = audit_sensitivity
-    return search
+    return row_of(_SEARCHES, schema, "search for a worst pair")
 
 
 def declared_mu(target: Target, rng: Generator, starts: int = 6) -> float:
@@ -63,14 +64,29 @@ def declared_mu(target: Target, rng: Generator, starts: int = 6) -> float:
     Raises:
         SchemaError: no search is written for schemas of this kind.
     """
-    schema, adjacency = target.schema, target.privacy.adjacency
-    match schema:
-        case CountSchema():
-            return target.promise.records * longest(schema, rng, starts)[adjacency] / target.sigma["T"]
-        case PartySchema():  # of which a party is one record
-            plain = bare(schema)
-            return max(worst_attempt(plain, target.sigma, adjacency, rng, _STEPS)[0] for _ in range(starts))
-    return worst_mu(target, rng, starts)
+    return row_of(_DECLARED, target.schema, "search for the worst unit")(target, rng, starts)
+
+
+def _of_tables(target: Target, rng: Generator, starts: int) -> float:
+    schema: Any = target.schema  # of counts, by its row
+    return target.promise.records * longest(schema, rng, starts)[target.privacy.adjacency] / target.sigma["T"]
+
+
+def _of_parties(target: Target, rng: Generator, starts: int) -> float:
+    """Of which a party is one record."""
+    plain: Any = bare(target.schema)  # of parties, by its row
+    adjacency = target.privacy.adjacency
+    return max(worst_attempt(plain, target.sigma, adjacency, rng, _STEPS)[0] for _ in range(starts))
+
+
+_DECLARED: Mapping[type[Schema], Callable[[Target, Generator, int], float]] = {
+    ClassSchema: worst_mu,
+    RidgeSchema: worst_mu,
+    MeanSchema: worst_mu,
+    CountSchema: _of_tables,
+    PartySchema: _of_parties,
+    PartyUpdateSchema: _of_parties,
+}
 
 
 def broken_promise(target: Target, rng: Generator) -> list[str]:

@@ -6,7 +6,7 @@ declared sigmas and cohort by the auditor's own rules, so a wrong scale or share
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -30,11 +30,13 @@ from privstats.schema import (
     GradientSchema,
     MeanSchema,
     PartySchema,
+    PartyUpdateSchema,
+    RidgeSchema,
     Schema,
     bare,
-    of_records,
+    row_of,
 )
-from privstats.transforms import input_features
+from threat_models.audits.outcomes import columns_of, outcome_of
 from threat_models.audits.promise import Promise, promise_of
 
 __all__ = ["Moments", "Target", "moments_of", "publish", "target_of", "upload"]
@@ -220,10 +222,9 @@ class Target:
         if isinstance(schema, CountSchema):
             return exact_moments(schema, {variable.name: [] for variable in schema.variables})
         if schema.needs:
-            nothing = np.zeros((0, input_features(schema.transform, schema.features)))
-            return exact_moments(schema, nothing, np.zeros(0, np.int64), published=self.plan.published)
-        y = np.zeros((0, schema.sizes["target"])) if "target" in schema.sizes else np.zeros(0, np.int64)
-        return moments_of(schema, np.zeros((0, schema.features)), y)
+            nothing, y = np.zeros((0, columns_of(schema))), outcome_of(schema).alike(0)
+            return exact_moments(schema, nothing, y, published=self.plan.published)
+        return moments_of(schema, np.zeros((0, schema.features - schema.appended)), outcome_of(bare(schema)).alike(0))
 
     def exact(self, moments: Moments) -> NDArray[np.int64]:
         """A client's flat vector before its noise: its sums, behind the clip of a whole client where there is one."""
@@ -308,18 +309,27 @@ def _refused(call: Callable[[], object]) -> bool:
 
 def _steps_per_unit(schema: Schema, statistic: str) -> float:
     """Grid steps per real unit: a vector of the clip norm has 2**grid_bits steps, a record counts 4096."""
-    feature = float(2**schema.grid_bits) / schema.clip_norm
-    if isinstance(schema, GradientSchema):
-        steps = float(2**schema.grid_bits)
-        return {"g": steps * steps / schema.residual_norm, "k": steps}[statistic]
-    if isinstance(schema, CalibrationSchema | PartySchema):
-        return {"t": float(2**schema.grid_bits), "P": float(2**schema.grid_bits)}[statistic]
-    if isinstance(schema, MeanSchema):
-        return {"x": feature}[statistic]
-    if isinstance(schema, CountSchema):
-        return {"T": _COUNT_STEPS}[statistic]
-    records = of_records(schema)
-    if isinstance(records, ClassSchema):
-        return {"N": _COUNT_STEPS, "A": feature, **dict.fromkeys("BSD", feature * feature)}[statistic]
-    goal = float(2**records.grid_bits) / records.target_bound
-    return {"G": feature * feature, "h": feature * goal, "q": goal * goal}[statistic]
+    steps = float(2**schema.grid_bits)
+    return row_of(_STEPS, schema, "scale of an audit's own")(schema, steps, steps / schema.clip_norm)[statistic]
+
+
+def _of_goals(schema: RidgeSchema, steps: float, feature: float) -> Mapping[str, float]:
+    goal = steps / schema.target_bound
+    return {"G": feature * feature, "h": feature * goal, "q": goal * goal}
+
+
+_STEPS: Mapping[type[Schema], Callable[[Any, float, float], Mapping[str, float]]] = {
+    ClassSchema: lambda _, __, feature: {
+        "N": _COUNT_STEPS,
+        "A": feature,
+        **dict.fromkeys("BSD", feature * feature),
+    },
+    RidgeSchema: _of_goals,
+    CountSchema: lambda *_: {"T": _COUNT_STEPS},
+    GradientSchema: lambda schema, steps, _: {"g": steps * steps / schema.residual_norm, "k": steps},
+    CalibrationSchema: lambda _, steps, __: {"t": steps},
+    MeanSchema: lambda _, __, feature: {"x": feature},
+    PartySchema: lambda _, steps, __: {"P": steps},
+    PartyUpdateSchema: lambda _, steps, __: {"P": steps},
+}
+"""From the schema, the steps in 1 and in a feature's unit: steps per real unit of each letter."""

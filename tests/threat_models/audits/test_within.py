@@ -75,6 +75,6 @@ def test_the_command_searches_and_other_kinds_are_refused(tmp_path: Any, privsta
     path.write_text(first(PUBLIC, PROMISE).to_toml())
     refused = privstats("audit", "sensitivity", str(path), cwd=tmp_path)
     assert refused.returncode == 2
-    assert "takes a ClassSchema or RidgeSchema" in refused.stderr
+    assert "no search for a worst pair is written for a GaussianSchema" in refused.stderr
     with pytest.raises(PlanError, match="audit sensitivity"):
         audit_within(target_of(replace(plan(), schema=ps.ClassSchema(3, 4, "NAB", 2.0))), seeded(1))

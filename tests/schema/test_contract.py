@@ -1,0 +1,245 @@
+"""One walk for every kind of schema: plan, certificate, checker, searches, canary, course, file, page.
+
+Each stop takes the kind or refuses it by its name in a sentence. A kind that is new and has sums and a sensitivity, and
+no more, is refused by its name wherever somebody has yet to write its row.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats import simulate
+from privstats.errors import PrivstatsError
+from privstats.moments import Kind, Moments, kinds
+from privstats.plan.certificate import certificate_text
+from privstats.plan.certificate_checker import SCHEMAS as CHECKED
+from privstats.plan.certificate_checker import check
+from privstats.plan.feasibility import _remedy
+from privstats.randomness import seeded
+from privstats.schema import KINDS, Schema
+from privstats.schema.public_values import Published, Values
+from privstats.schema.statistic import Statistic
+from privstats.workflows.readers import possible, suggested
+from privstats.workflows.report import Statement, page_of
+from tests import made
+from tests.plan.random_plans import PANEL
+from tests.schema.samples import PROMISED
+from threat_models.attack import attacks
+from threat_models.audits.budget import audit_budget
+from threat_models.audits.canary import audit_canary
+from threat_models.audits.course import canary_of, invented
+from threat_models.audits.noise import audit_noise
+from threat_models.audits.outcomes import columns_of, outcome_of
+from threat_models.audits.searches import declared_mu, search_of
+from threat_models.audits.target import target_of
+from threat_models.data import bundled
+
+COHORT = ps.Cohort(12, 12, 600)
+
+
+@dataclass(frozen=True)
+class StrangeSchema(Schema):
+    """The sum of rows under a letter of its own: as a mean, which every table of rows tells from it."""
+
+    task: ClassVar[str] = "strange"
+    statistics: ClassVar[str] = "a"
+    table: ClassVar[tuple[Statistic, ...]] = (
+        Statistic("a", "pooled", ("feature",), (1, 0), meaning="the sum of rows", share=1.0),
+    )
+
+    features: int = 4
+    clip_norm: float = 1.0
+    grid_bits: int = 12
+    nonnegative: bool = False
+    transform: tuple[Any, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {"feature": self.features}
+
+    @property
+    def record(self) -> str:
+        return self.columns
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StrangeMoments(Moments):
+    shown: ClassVar[tuple[str, ...]] = ("features",)
+
+    schema: StrangeSchema
+    a: np.ndarray
+    records: int | None = 0
+
+    def real(self) -> Any:
+        return self.a / self.schema.scale
+
+
+def summed(schema: StrangeSchema, X: Any, y: Any, values: Any, progress: bool) -> StrangeMoments:
+    rows = np.asarray(X, np.float64).reshape(-1, schema.features)
+    short = rows / np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True) / schema.clip_norm)
+    return StrangeMoments(schema, np.trunc(short * schema.scale).astype(np.int64).sum(axis=0), len(rows))
+
+
+class MeanOrStrange(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, ps.MeanSchema | StrangeSchema)
+
+
+class EitherSchema(metaclass=MeanOrStrange):
+    """Stands for the case of a mean in the sensitivities, which a new kind would write for itself."""
+
+
+@pytest.fixture
+def strange(monkeypatch: pytest.MonkeyPatch) -> StrangeSchema:
+    row = Kind(summed, lambda *given: (summed(*given), 0), StrangeMoments.of_sums, lambda schema, arrays: arrays["a"])
+    proofs: Any = sys.modules["privstats.dp.sensitivity"]
+    right = proofs._mean_square
+    monkeypatch.setitem(KINDS, "strange", StrangeSchema)  # type: ignore[arg-type]
+    monkeypatch.setitem(kinds._KINDS, StrangeSchema, row)  # type: ignore[arg-type]
+    monkeypatch.setattr(proofs, "MeanSchema", EitherSchema)
+    monkeypatch.setattr(
+        proofs,
+        "_mean_square",
+        lambda schema, weights, adjacency: right(schema, {"x": weights.get("a", weights.get("x", 0.0))}, adjacency),
+    )
+    return StrangeSchema()
+
+
+def published(schema: Schema) -> Published | None:
+    flat = {name: np.eye(*shape) if name == "S" else np.ones(shape) for name, shape in schema.needs.items()}
+    return Published.of({name: Values.rounded(0.01 * each) for name, each in flat.items()}) if flat else None
+
+
+def plan_of(schema: Schema, model: str = "central", **changes: Any) -> ps.Plan:
+    around = {name: changes.pop(name) for name in ("protocol", "panel", "validity") if name in changes}
+    if schema.refusal("record"):
+        clip = {"max_records_per_client": 4, "client_clip": 3.0}
+        changes |= {"unit": "client", **({"max_records_per_client": 1} if "party" in schema.task else clip)}
+    return made.plan(schema, COHORT, made.promise(model, **changes), published=published(schema), **around)
+
+
+def through_a_file(plan: ps.Plan, folder: Path) -> ps.Release:
+    path = folder / "plan.toml"
+    path.write_text(plan.to_toml())
+    assert ps.Plan.read(path) == plan
+    release = invented(plan, seeded(0))
+    release.save(folder / "sums.release")
+    assert ps.Release.load(folder / "sums.release") == release
+    return release
+
+
+def run(plan: ps.Plan) -> object:
+    X, y = np.full((3, columns_of(plan.schema)), 0.1), outcome_of(plan.schema).alike(3)
+    return simulate(plan, [(X, y)] * COHORT.clients)
+
+
+def proved(level: Any) -> Callable[[ps.Plan, Path], object]:
+    around = {"protocol": "split", "panel": PANEL, "validity": ps.plan.Validity(level, 50)}
+    return lambda plan, _: plan_of(plan.schema, **around)
+
+
+STOPS: dict[str, Callable[[ps.Plan, Path], object]] = {
+    "certificate": lambda plan, _: certificate_text(plan),
+    "checker": lambda plan, _: check(plan.to_toml(), certificate_text(plan)),
+    "search": lambda plan, _: search_of(plan.schema),
+    "declared mu": lambda plan, _: declared_mu(target_of(plan), seeded(0), 1),
+    "budget": lambda plan, _: audit_budget(target_of(plan)),
+    "canary": lambda plan, _: audit_canary(target_of(plan), seeded(0), trials=20),
+    "noise": lambda plan, _: audit_noise(target_of(plan), seeded(0), trials=2),
+    "planted record": lambda plan, _: canary_of(plan.schema, seeded(0)),
+    "invented release": lambda plan, _: invented(plan, seeded(0)),
+    "file": through_a_file,
+    "simulation": lambda plan, _: run(plan),
+    "bundled records": lambda plan, _: bundled(plan, seeded(0)),
+    "page": lambda plan, _: page_of(Statement(plan)),
+    "attacks": lambda plan, _: [attack.refusal(plan) for attack in attacks()],
+    "readers": lambda plan, _: (possible(plan), suggested(plan)),
+    "too long": lambda plan, _: [_remedy(plan.schema, row.letter) for row in plan.schema.sent],
+    "pure": lambda plan, _: plan_of(plan.schema, delta=0.0),
+    "proof of moments": proved("moments"),
+    "proof of norms": proved("norm"),
+}
+EVERYWHERE = {"certificate", "checker", "page", "attacks", "readers", "too long"}
+NOWHERE_YET = {  # what a new kind is refused at, by its name, until its row is written
+    *("certificate", "checker", "search", "declared mu", "budget", "canary", "noise", "planted record"),
+    *("invented release", "file", "simulation", "bundled records", "pure", "proof of moments", "proof of norms"),
+}
+TAKEN = {
+    "classes": {*STOPS} - {"pure", "proof of moments"},
+    "ridge": {*STOPS} - {"pure"},
+    "counts": {"search", "declared mu", "budget", "noise", "pure", "proof of moments"},
+    "sites": {"search", "planted record", "invented release", "file", "simulation", "bundled records"},
+    "score": {"search", "planted record", "invented release", "file", "simulation"},
+    "gradients": {"search", "planted record", "invented release", "file", "simulation", "proof of norms"},
+    "within": {"search", "planted record", "invented release", "file", "simulation"},
+    "calibration": {"search", "planted record", "invented release", "file", "simulation"},
+    "gaussians": {"planted record", "invented release", "file", "simulation"},
+    "mean": {"search", "declared mu", "budget", "planted record", "invented release", "file", "simulation"},
+    "party-softmax": {
+        *("search", "declared mu", "budget", "canary", "noise", "planted record", "invented release", "file"),
+        "simulation",
+    },
+    "party-update": {"search", "declared mu", "budget", "planted record", "invented release", "file", "simulation"},
+}
+"""Where a kind is taken beside ``EVERYWHERE``; it is refused by its name at all other stops."""
+
+SAMPLES = [schema for schema in PROMISED if getattr(schema, "module", None) is None]
+"""A module's rounds are those of gradients, and need torch."""
+
+
+def by_name(schema: Schema) -> str:
+    return f"{type(schema).__name__}|task={schema.task!r}|" + {
+        "counts": "counts are proved",
+        "party-update": "a PartySchema promises parties",
+        "party-softmax": "a PartySchema promises parties",
+        "gaussians": "an alignment|covariance root|client_clip shortens",
+    }.get(schema.task, type(schema).__name__)
+
+
+@pytest.mark.parametrize("schema", SAMPLES, ids=lambda schema: f"{schema.task}-{schema.statistics}")
+def test_a_kind_is_taken_or_refused_by_its_name_at_every_stop(schema: Schema, tmp_path: Path) -> None:
+    plan, refused = plan_of(schema), dict[str, str]()
+    for stop, visit in STOPS.items():
+        try:
+            visit(plan, tmp_path)
+        except PrivstatsError as refusal:
+            refused[stop] = str(refusal)
+    taken = set(STOPS) - set(refused) - EVERYWHERE
+    letters = {"proof of moments"} if schema.statistics == "NAS" else set()
+    assert taken == (TAKEN[schema.task] - EVERYWHERE) | letters, refused
+    unnamed = {stop: said for stop, said in refused.items() if not re.search(by_name(schema), said)}
+    assert not unnamed
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_a_kind_that_nobody_has_written_a_row_for_is_refused_by_its_name(
+    stop: str, strange: StrangeSchema, tmp_path: Path
+) -> None:
+    """It took the records, letters or pairs of another kind, or fell with a KeyError."""
+    plan = plan_of(strange)
+    if stop not in NOWHERE_YET:
+        assert STOPS[stop](plan, tmp_path) is not None
+        return
+    with pytest.raises(PrivstatsError, match="StrangeSchema|task='strange'"):
+        STOPS[stop](plan, tmp_path)
+
+
+def test_the_checker_refuses_a_kind_that_it_has_no_row_for(strange: StrangeSchema) -> None:
+    assert "strange" not in CHECKED
+    honest = certificate_text(plan_of(ps.MeanSchema(4, 1.0)))
+    with pytest.raises(Exception, match="^plan: "):
+        check(plan_of(strange).to_toml(), honest)
+
+
+def test_every_kind_stands_in_the_list() -> None:
+    assert set(TAKEN) == set(KINDS)
