@@ -15,6 +15,8 @@ from privstats.cli.parts.terminal import say
 from privstats.errors import PrivstatsError
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from privstats.engines.network.folder import Folder
     from privstats.engines.network.measuring import Records
     from privstats.engines.network.party import Party
@@ -30,6 +32,11 @@ MetricsPort = Annotated[
 ]
 
 
+def _template() -> Traversable:
+    """What ``new`` copies: it lies in a package that needs flwr, and folders for another carrier do not."""
+    return files("privstats.engines").joinpath("flower", "template")
+
+
 @app.command()
 def new(
     plan: Annotated[Path, typer.Argument(help="The plan, or the course.", metavar="PLAN.TOML")],
@@ -39,7 +46,7 @@ def new(
     """Write the app that Flower ships, and a folder for the server, for a party and for a helper."""
     from privstats.engines.network.study import write_study
 
-    folders = write_study(plan, roster, study, files("privstats.engines.flower").joinpath("template"))
+    folders = write_study(plan, roster, study, _template())
     say(f"wrote {', '.join(map(str, folders))}")
     say(
         f"put the server's identity into {study}/host/identity.pem; app and host stay with the coordinator, send the "
@@ -90,7 +97,7 @@ def records(
     from privstats.engines.network.records_script import name_file
     from privstats.moments import RecordFile
 
-    template = files("privstats.engines.flower").joinpath("template", "party", "records.py").read_bytes()
+    template = _template().joinpath("party", "records.py").read_bytes()
     named = name_file(Party.open(home).folder, RecordFile(file, target, split, seed), template)
     kept = f", {named.held_out:,} held out" if named.held_out else ""
     say(f"wrote {named.script}: {named.summed:,} records of {file.name}{kept}")
@@ -268,7 +275,7 @@ def renew(
     """
     from privstats.engines.network.renewal import renew as move
 
-    template = files("privstats.engines.flower").joinpath("template", "party", "records.py").read_bytes()
+    template = _template().joinpath("party", "records.py").read_bytes()
     moved = move(old, new, untouched=template, unfinished=yes)
     say(f"moved to {new}: {', '.join(moved.moved)}")
     if moved.script_stays:
