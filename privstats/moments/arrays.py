@@ -21,9 +21,11 @@ from privstats.transforms.reading import read
 
 __all__ = [
     "columns_of",
+    "decoded",
     "densified",
     "host_rows",
     "is_bfloat16",
+    "is_list",
     "is_tensor",
     "listed",
     "on_device",
@@ -32,6 +34,7 @@ __all__ = [
     "require_plain",
     "require_single",
     "sparse_rows",
+    "values_of",
 ]
 
 
@@ -39,6 +42,27 @@ def is_tensor(array: Any) -> bool:
     """Whether ``array`` is a torch tensor; torch is not imported to find out."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(array, torch.Tensor)
+
+
+def is_list(values: Any) -> bool:
+    """Whether values come one by one, as in a list, tuple or deque: each has a type of its own."""
+    return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray | memoryview)
+
+
+def values_of(column: Any) -> Any:
+    """One column of any container as an array; a masked one stays so, and of a list it is of objects where need be."""
+    if is_list(column):
+        return rectangle(column, 1)[:, 0]
+    if is_tensor(column):
+        require_plain(column, "a column")
+        return host_rows(column.cpu())
+    return column if isinstance(column, np.ma.MaskedArray) else np.asarray(decoded(column))
+
+
+def decoded(column: Any) -> Any:
+    """Arrow's dictionaries as their values: numpy is given the value of another record for a gap in them."""
+    kind: Any = getattr(column, "type", None)
+    return column.cast(kind.value_type) if hasattr(kind, "index_type") and hasattr(column, "cast") else column
 
 
 def on_device(array: Any) -> bool:
@@ -128,6 +152,7 @@ def _require_whole(*indices: NDArray[np.generic]) -> None:
 
 
 _MOST_SHOWN = 8
+_OF_LISTS = (np.int64, np.uint64, np.float64)
 
 
 def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False) -> Any:
@@ -169,14 +194,19 @@ def listed(names: list[str] | tuple[str, ...]) -> str:
 
 
 def _is_plain(X: Any) -> bool:
-    """Whether all columns of pandas' frame have one type of numbers: a shortcut to what reading each value gives."""
-    types = list(X.dtypes)
-    return len(set(types)) == 1 and isinstance(types[0], np.dtype) and types[0].kind in "fiub"
+    """Whether all columns of pandas' frame are plain numbers: a shortcut to what reading each value gives."""
+    types = set(X.dtypes)
+    return all(isinstance(each, np.dtype) and each.kind in ("fiub" if len(types) == 1 else "fiu") for each in types)
 
 
 def _numbers(X: Any) -> NDArray[Any] | None:
     """Another library's frame as one array of numbers, where it is one: the same shortcut."""
-    whole = np.asarray(X) if hasattr(X, "__array__") else None
+    if any(hasattr(kind, "index_type") for kind in getattr(getattr(X, "schema", None), "types", ())):
+        return None
+    try:
+        whole = np.asarray(X) if hasattr(X, "__array__") else None
+    except (TypeError, ValueError):  # dates beside numbers
+        return None
     return whole if whole is not None and whole.ndim == 2 and whole.dtype.kind in "fiub" else None
 
 
@@ -187,7 +217,7 @@ def _by_column(X: Any, names: tuple[str, ...] | None, columns: list[Any], gaps: 
         places = range(len(columns)) if names is None else [columns.index(name) for name in names]
         found = [read(_values(X.iloc[:, place])) for place in places]
     else:
-        found = [read(np.asarray(X[name])) for name in order]
+        found = [read(values_of(X[name])) for name in order]
     texts = [name for name, column in zip(order, found, strict=True) if column.texts]
     if texts and not gaps:
         where = "" if names is None else f" in {listed(texts)}"  # names of the plan are public, others may not be
@@ -206,13 +236,43 @@ def _values(series: Any) -> NDArray[Any]:
 
 
 def rectangle(rows: Sequence[Any], width: int) -> NDArray[Any]:
-    """Lists as an array of objects; a row of another length is None throughout."""
+    """Lists as an array, of numbers where all are, else of objects; a row of another length is None throughout."""
+    if (plain := _plain_numbers(rows, width)) is not None:
+        return plain
     out = np.full((len(rows), width), None, object)
     for place, row in enumerate(rows):
-        entries = row if isinstance(row, list | tuple) or np.ndim(row) else (row,)
+        entries = _entries(row)
         if len(entries) == width:
-            out[place] = entries
+            for column, entry in enumerate(entries):
+                out[place, column] = entry
+        elif width == 1:
+            out[place, 0] = row  # which is read as what no value is
     return out
+
+
+def _plain_numbers(rows: Sequence[Any], width: int) -> NDArray[Any] | None:
+    """Lists as numpy reads them, where all are numbers and of one length: a shortcut to what each is read as."""
+    first = _entries(rows[0])[:1] if len(rows) else []
+    if not first or type(first[0]) not in (int, float):
+        return None
+    try:
+        whole = np.asarray(rows)
+    except Exception:  # one is none, in its own way
+        return None
+    shape = ((len(rows), width), (len(rows),)) if width == 1 else ((len(rows), width),)
+    return whole.reshape(len(rows), width) if whole.dtype in _OF_LISTS and whole.shape in shape else None
+
+
+def _entries(row: Any) -> Sequence[Any]:
+    """The entries of a row: of a list, or of an array of one dimension; else itself alone."""
+    if is_list(row):
+        return row  # type: ignore[no-any-return]
+    try:
+        if hasattr(row, "__array__") and getattr(row, "ndim", 1) == 1:
+            return list(row)
+    except Exception:  # it is no row
+        return ()
+    return (row,)
 
 
 def columns_of(X: Any) -> list[Any] | None:

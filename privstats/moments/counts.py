@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError
-from privstats.moments.arrays import columns_of, listed, rectangle
+from privstats.moments.arrays import columns_of, is_list, listed, rectangle, values_of
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.edge_report import EdgeReport, beyond
 from privstats.schema import Bins, Categories, CountSchema, Variable
@@ -148,12 +148,8 @@ def _arrays(X: Any, names: list[str]) -> dict[str, NDArray[Any]]:
         missing = [name for name in names if name not in known]
         if missing:
             raise DataError(f"X lacks the column {missing[0]!r}; give every variable of the plan")
-        columns = {name: X[name] for name in names}
-        return {
-            name: rectangle(values, 1)[:, 0] if isinstance(values, list | tuple) else np.asarray(values)
-            for name, values in columns.items()
-        }
-    rows = rectangle(X, len(names)) if isinstance(X, list | tuple) else np.asarray(X)
+        return {name: values_of(X[name]) for name in names}
+    rows = rectangle(X, len(names)) if is_list(X) else values_of(X)
     if rows.ndim != 2 or rows.shape[1] != len(names):
         raise DataError(
             f"X must be a DataFrame, a mapping of columns, or an array of shape (records, {len(names)}) with the "

@@ -31,7 +31,7 @@ def csv_header(path: Path) -> list[str]:
             names = _fields(file.readline().decode("utf-8-sig"))
     except (OSError, UnicodeError):
         names = None
-    if not names or not all(names) or len(set(names)) < len(names):
+    if not names or len(set(names)) < len(names) or not all(name and name.isprintable() for name in names):
         raise DataError(f"cannot read {path} as a table with a row of names and a column per feature")
     return names
 

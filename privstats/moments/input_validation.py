@@ -16,6 +16,7 @@ from scipy.sparse import csr_array, issparse
 
 from privstats.errors import DataError, RecordError, SchemaError
 from privstats.moments.arrays import (
+    decoded,
     densified,
     host_rows,
     is_bfloat16,
@@ -196,9 +197,9 @@ def as_rows(array: Any, field: str) -> Any:
     if issparse(array):
         return sparse_rows(array, field)
     if isinstance(array, np.ma.MaskedArray):
-        raise DataError(f"{field} is a masked array, whose masked entries have no meaning here; fill it first")
+        raise RecordError(f"{field} is a masked array, whose masked entries have no meaning here; fill it first")
     try:
-        return np.asarray(array)
+        return np.asarray(decoded(array))
     except ValueError:
         raise RecordError(f"{field} has rows of different lengths; give a rectangular array") from None
 
@@ -219,6 +220,9 @@ def real(field: str, array: Any) -> Any:
 
 def numbers_in(array: Any) -> tuple[NDArray[np.float64], bool]:
     """Entries as float64, NaN where one is missing or no number; and whether none was something else than a number."""
+    if isinstance(array, np.ma.MaskedArray):
+        found = read(array.reshape(-1))
+        return found.numbers.reshape(array.shape), not found.texts
     plain = array.cpu().numpy() if is_tensor(array) and array.is_complex() else dense(array)
     column = read(plain.reshape(-1))
     return column.numbers.reshape(plain.shape), not column.texts

@@ -142,6 +142,8 @@ def _listed(classes: tuple[Any, ...]) -> Listed:
 
 
 def _on_host(labels: Any) -> NDArray[Any]:
+    if isinstance(labels, np.ma.MaskedArray):
+        return labels
     return host_rows(labels.cpu()) if is_tensor(labels) else np.asarray(labels)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import ClippedWarning, DataError, RecordError, SchemaError, UnreadableRecordsWarning
+from privstats.moments.arrays import is_list
 from privstats.moments.base import Moments
 from privstats.moments.class_moments import ClassMoments
 from privstats.moments.grid import feature_grid
@@ -152,7 +153,7 @@ def _measured(
         return kind.measure(schema, X, y, values, progress)
     if unreadable != "leave out":
         raise DataError(f"unreadable must be 'refuse' or 'leave out', got {unreadable!r}; give plan.unreadable")
-    lists = isinstance(X, list | tuple) or isinstance(y, list | tuple)  # whose shape one record may change
+    lists = is_list(X) or is_list(y)  # whose shape one record may change
     if y is not None and not lists:  # nearly always every record can be read
         try:
             return kind.measure(schema, X, y, values, progress)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from privstats.errors import DataError, SchemaError
-from privstats.moments.arrays import ordered_columns, rectangle
+from privstats.moments.arrays import is_list, is_tensor, ordered_columns, rectangle
 from privstats.moments.input_validation import as_rows, check_shape, numbers_in, pairs
 from privstats.moments.labels import classes_of, places_of
 from privstats.schema import ClassSchema, RidgeSchema, Schema
@@ -32,6 +32,7 @@ Beside: TypeAlias = Literal["labels", "targets", "unread"]
 """What stands beside the rows: labels of classes, targets of a regression, or what is not read."""
 
 _ROWS = 1 << 14
+_ENTRIES = 1 << 22  # of rows that are dense at once, for one gap must not make sparse rows larger than memory
 
 
 def of_readable(measured: Measured, beside: Beside | None = None, *, kept: bool = False) -> Found:
@@ -85,8 +86,12 @@ class _Readable:
     def _windows(self, rows: Any, rest: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         if not rest.shape or rows.shape[0] != rest.shape[0]:
             raise DataError(f"X has {rows.shape[0]} rows and y has shape {tuple(rest.shape)}; give one for each row")
-        for start in range(0, max(rows.shape[0], 1), _ROWS):  # once for no records
-            at = slice(start, min(start + _ROWS, rows.shape[0]))
+        if self._is_plain(rows, rest):
+            yield rows, rest
+            return
+        step = max(1, min(_ROWS, _ENTRIES // max(rows.shape[1], 1)))
+        for start in range(0, max(rows.shape[0], 1), step):  # once for no records
+            at = slice(start, min(start + step, rows.shape[0]))
             X, fine = _features(self._schema, rows[at])
             y, told = self._read(rest[at])
             fine &= told
@@ -95,6 +100,18 @@ class _Readable:
                 X[~fine], y[~fine] = 0.0, 0.0
                 fine[:] = True
             yield X[fine], y[fine]
+
+    def _is_plain(self, rows: Any, rest: Any) -> bool:
+        """Whether all are finite numbers of the right kind in memory: a shortcut to what reading each would give."""
+        if self._schema.transform or not (_is_finite(rows) and _is_finite(rest)):
+            return False
+        match self._beside:
+            case "labels":
+                classes = classes_of(getattr(self._schema, "rows", self._schema))
+                whole = isinstance(classes, range) and len(rest.shape) == 1 and not _is_real(rest)
+                return whole and (not rest.shape[0] or bool(rest.min() >= 0 and rest.max() < len(classes)))
+            case "targets" | "unread":
+                return True
 
     def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Labels or targets as they are measured, and which of them can be."""
@@ -115,18 +132,32 @@ class _Readable:
 def _rows(schema: Schema, X: Any) -> Any:
     """Rows of the schema's columns, whatever they hold."""
     X = ordered_columns(X, schema.feature_names, gaps=True)
-    if isinstance(X, list | tuple):
+    if is_list(X):
         X = rectangle(X, input_features(schema.transform, schema.features - schema.appended))
-    return check_shape(schema, as_rows(X, "X"))
+    return check_shape(schema, X if isinstance(X, np.ma.MaskedArray) else as_rows(X, "X"))
 
 
 def _rest(schema: Schema, y: Any) -> Any:
     """Labels or targets, whatever they are."""
-    if not isinstance(y, list | tuple):
-        return as_rows(y, "y")
+    if not is_list(y):
+        return y if isinstance(y, np.ma.MaskedArray) else as_rows(y, "y")
     width = getattr(getattr(schema, "rows", schema), "targets", 1)
     found = rectangle(y, width)
     return found if width > 1 else found[:, 0]
+
+
+def _is_finite(rows: Any) -> bool:
+    if is_tensor(rows):
+        return not rows.is_complex() and bool(rows.isfinite().all())
+    if isinstance(rows, csr_array):
+        return rows.dtype.kind in "fiub" and rows.has_canonical_format and bool(np.isfinite(rows.data).all())
+    return (
+        type(rows) is np.ndarray and rows.dtype.kind in "fiub" and rows.itemsize <= 8 and bool(np.isfinite(rows).all())
+    )
+
+
+def _is_real(rest: Any) -> bool:
+    return bool(rest.is_floating_point()) if is_tensor(rest) else rest.dtype.kind == "f"
 
 
 def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

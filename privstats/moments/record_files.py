@@ -1,6 +1,6 @@
 """Records as people have them: CSV and Parquet files with a column to predict, and archives of arrays.
 
-It reads and splits; what the numbers mean is the schema's. pandas is asked for where a Parquet file is given, and not
+It reads and splits; what the numbers mean is the schema's. pyarrow is asked for where a Parquet file is given, and not
 before. For commands and for the parties of a session; beside ``measure``, which takes what it gives.
 """
 
@@ -24,6 +24,7 @@ from privstats.transforms.reading import read, reading
 __all__ = ["RecordFile", "Records", "as_labels", "read_archive"]
 
 _TABLES = (".csv", ".parquet")
+_NUMBERS = ("float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,7 +134,7 @@ class RecordFile:
         Raises:
             DataError: the file cannot be read, or lacks a column.
             RecordError: without ``unreadable="leave out"``, texts or gaps in a column that is asked for.
-            MissingExtraError: a Parquet file, and pandas or pyarrow is not installed.
+            MissingExtraError: a Parquet file, and pyarrow is not installed.
         """
         whole = self.whole(names, unreadable=unreadable)
         return whole if self.split is None else whole.summed(self.split, self.seed)
@@ -169,10 +170,8 @@ def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
     """A number in [0, 1) for each row, from the bits of its entries and the seed."""
     if not len(X):
         return np.zeros(0)
-    try:
-        bits = np.ascontiguousarray(X, np.float64).reshape(len(X), -1) + 0.0  # so that -0 is 0
-    except (TypeError, ValueError):
-        raise DataError("a split goes by the features of a record, and X has texts; encode them as numbers") from None
+    numbers = X if X.dtype.kind in "fiub" else read(X.reshape(-1)).numbers  # a text in one record is that record's
+    bits = np.ascontiguousarray(numbers, np.float64).reshape(len(X), -1) + 0.0  # so that -0 is 0
     weights = np.random.default_rng(seed).integers(1 << 64, size=bits.shape[1], dtype=np.uint64) | np.uint64(1)
     keys = (_mixed(bits.view(np.uint64)) * weights).sum(axis=1, dtype=np.uint64)
     return np.asarray((_mixed(keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
@@ -240,7 +239,7 @@ def _of_table(file: RecordFile, names: tuple[str, ...] | None, *, gaps: bool) ->
     for part in table.parts([*features, target], gaps=gaps):
         columns = {name: read(part[name]) for name in features}
         rows.append(np.column_stack([column.numbers for column in columns.values()]) if columns else np.empty((0, 0)))
-        goals += part[target]
+        goals += list(part[target])
         for name, column in columns.items():
             blank[name] |= bool(column.missing.any())
             words[name] |= bool(column.texts)
@@ -292,22 +291,46 @@ class _Csv:
 
 @dataclass(frozen=True)
 class _Parquet:
-    frame: Any
+    path: Path
+    dataset: Any
 
     @classmethod
     def of(cls, path: Path) -> _Parquet:
-        pandas = load("pandas", by="a .parquet file")
         require("pyarrow", by="a .parquet file")
+        parquet = load("pyarrow.parquet", by="a .parquet file")
         _require_file(path)
         try:
-            return cls(pandas.read_parquet(path))
+            found = cls(path, parquet.ParquetDataset(path))
         except (OSError, ValueError):
-            raise DataError(f"cannot read {path} as a table with a column per feature") from None
+            raise _no_table(path) from None
+        if len(set(found.names)) < len(found.names):
+            raise _no_table(path)
+        return found
 
     @property
     def names(self) -> list[str]:
-        return [str(name) for name in self.frame.columns]
+        index = (self.dataset.schema.pandas_metadata or {}).get("index_columns", [])
+        return [name for name in self.dataset.schema.names if name not in index]
 
-    def parts(self, wanted: list[str], *, gaps: bool) -> Iterator[Mapping[str, list[Any]]]:
+    def parts(self, wanted: list[str], *, gaps: bool) -> Iterator[Mapping[str, Any]]:
         del gaps  # every record of a Parquet file has every column
-        yield {name: self.frame[name].tolist() for name in wanted}
+        try:
+            table = self.dataset.read(columns=list(dict.fromkeys(wanted)))
+        except (OSError, ValueError):
+            raise _no_table(self.path) from None
+        yield {name: _each(table.column(name)) for name in wanted}
+
+
+def _each(column: Any) -> Any:
+    """The values of Arrow's column; those that Python cannot hold, as a year 10,000 or broken UTF-8, stay Arrow's."""
+    numbers = np.asarray(column) if str(column.type) in _NUMBERS and not column.null_count else None
+    if numbers is not None:
+        return numbers
+    try:
+        return column.to_pylist()
+    except (ValueError, OverflowError):
+        return list(column)
+
+
+def _no_table(path: Path) -> DataError:
+    return DataError(f"cannot read {path} as a table with a column per feature")

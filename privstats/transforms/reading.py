@@ -34,6 +34,11 @@ MISSING = frozenset(("", *_NAMED, "nat", "none", "null")) | _INFINITE
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}.*)?")
+_INTERVAL = re.compile(r"([\[(])([^,()\[\]]+),([^,()\[\]]+)([\])])")
+_LONGEST = 1024  # of a text: more than a public name has in any form; the time to normalise grows with the square
+_ELSE = "\x01"  # which no public value can be, for theirs are printable
+_PLAIN = frozenset((str, bytes, int, float, bool, type(None)))
+"""Types of which equal values are read alike; those of tuples, or of an hour of summer and of winter time, are not."""
 _TRUTHS = {"true": 1.0, "false": 0.0}
 _NEAR = 2.0**-45  # numbers of the same 15 digits are nearer than this part of themselves
 
@@ -61,33 +66,24 @@ class Column:
 def reading(value: Any) -> Reading:
     """One value as a number, a text, or None where nothing is given.
 
-    - None, NaN, pandas' NA and NaT, infinities, and the texts :data:`MISSING` are nothing.
+    - None, NaN, pandas' NA and NaT, infinities, masked values, and the texts :data:`MISSING` are nothing.
     - Numbers of any type are float64 first; truths are 1 and 0.
     - A text is normalised (NFC) and stripped. If it is a plain decimal, it is that number (``007``, ``7.0`` and ``7e0``
-      are one value); ``true`` and ``false`` in any case are 1 and 0; an ISO date is written in one way.
-    - Dates are their ISO text, in UTC; anything else is its text.
+      are one value); ``true`` and ``false`` in any case are 1 and 0; an ISO date is written in one way, and so is an
+      interval (``(0.0, 10.0]`` is ``(0, 10]``, for a gap beside them makes whole edges floats).
+    - Dates are their ISO text, in UTC; any other single value is its text.
+    - What holds several values, a text of more than 1,024 characters, and what cannot say what it is: one and the same
+      text, which no public value is. Nothing is raised, whatever the value does.
 
     Example:
         >>> from privstats.transforms.reading import reading
         >>> [reading(value) for value in ("007", 7, 7.0, " True", "n/a", None, "stage II", np.datetime64("2020-01-02"))]
         [7.0, 7.0, 7.0, 1.0, None, None, 'stage II', '2020-01-02']
     """
-    match value:
-        case str():
-            return _of_text(str.__str__(value))
-        case bytes():
-            return _of_text(value.decode("utf-8", "replace"))
-        case None:
-            return None
-        case np.datetime64() | np.timedelta64():  # before numbers, for numpy takes a span for an integer
-            return None if np.isnat(value) else _of_time(value.astype(f"{value.dtype.str[1:3]}[us]").item())
-        case bool() | int() | float() | np.bool_() | Decimal() | Real():
-            return _of_number(value)
-        case date() | timedelta():
-            return None if _is_nothing(value) else _of_time(value)
-        case complex() | np.complexfloating() if value.imag == 0:
-            return _of_number(value.real)
-    return None if _is_nothing(value) else _of_text(str(value))
+    try:
+        return _reading(value)
+    except Exception:  # of its own methods, or deeper than Python goes: no value may stop the reading of others
+        return _ELSE
 
 
 def read(values: Any) -> Column:
@@ -97,25 +93,17 @@ def read(values: Any) -> Column:
         values: ``(n,)``, of any type: an array, or a list.
     """
     array = values if isinstance(values, np.ndarray) else None
+    if isinstance(array, np.ma.MaskedArray):
+        return read(array.astype(object).tolist())  # None where it is masked
     if array is not None and array.dtype.kind in "biuf":
         with np.errstate(over="ignore"):
             numbers = array.astype(np.float64)
         return Column(np.where(np.isfinite(numbers), numbers, np.nan), {})
     plain = values if array is None else list(array) if array.dtype.kind in "mM" else array.tolist()
-    known: dict[Any, Reading] = {}
-    numbers, texts = np.full(len(plain), np.nan), {}
-    for place, value in enumerate(plain):
-        try:
-            found = known[value]
-        except KeyError:
-            found = known[value] = reading(value)
-        except TypeError:  # what cannot be a key
-            found = reading(value)
-        if isinstance(found, str):
-            texts[place] = found
-        elif found is not None:
-            numbers[place] = found
-    return Column(numbers, texts)
+    known = {value: reading(value) for value in {each for each in plain if type(each) in _PLAIN}}
+    said = [known[value] if type(value) in _PLAIN else reading(value) for value in plain]
+    texts = {place: found for place, found in enumerate(said) if isinstance(found, str)}
+    return Column(np.array([found if isinstance(found, float) else np.nan for found in said], np.float64), texts)
 
 
 def same(value: float) -> float:
@@ -182,15 +170,54 @@ class Listed:
         return out
 
 
+def _reading(value: Any) -> Reading:
+    match value:
+        case str():
+            return _of_text(str.__str__(value))
+        case bytes() | bytearray():
+            return _of_text(value.decode("utf-8", "replace"))
+        case None:
+            return None
+        case np.ma.MaskedArray() if value is np.ma.masked:
+            return None
+        case np.datetime64() | np.timedelta64():  # before numbers, for numpy takes a span for an integer
+            return None if np.isnat(value) else _of_time(value.astype(f"{value.dtype.str[1:3]}[us]").item())
+        case bool() | int() | float() | np.bool_() | Decimal() | Real():
+            return _of_number(value)
+        case date() | timedelta():
+            return _of_date(value)
+        case complex() | np.complexfloating() if value.imag == 0:
+            return _of_number(value.real)
+        case np.ndarray() if not value.ndim:
+            return reading(value[()])
+    for name in ("as_py", "item"):  # a scalar of Arrow, or of torch
+        if hasattr(value, name) and getattr(value, "ndim", 0) == 0 and not isinstance(value, np.ndarray):
+            return reading(getattr(value, name)())
+    if hasattr(type(value), "__len__") or hasattr(type(value), "__iter__"):
+        return _ELSE
+    return None if _is_nothing(value) else _of_text(str(value))
+
+
 def _of_number(value: Any) -> float | None:
     try:
         number = float(value)
-    except OverflowError:  # a whole number beyond every float
+    except (OverflowError, ValueError):  # a whole number beyond every float; a signalling NaN
         return None
     return number + 0.0 if math.isfinite(number) else None  # -0 is 0
 
 
+def _of_date(value: Any) -> Reading:
+    """Of pandas' times numpy's, which hold years that Python's do not."""
+    for name in ("to_datetime64", "to_timedelta64"):
+        if hasattr(value, name):
+            return reading(getattr(value, name)())
+    return None if _is_nothing(value) else _of_time(value)
+
+
 def _of_text(text: str) -> Reading:
+    text = text.replace("\0", "").strip()  # numpy's texts lose what is 0 at their end
+    if len(text) > _LONGEST:
+        return _ELSE
     text = unicodedata.normalize("NFC", text).strip()
     if _DECIMAL.fullmatch(text):
         return _of_number(text)
@@ -204,7 +231,16 @@ def _of_text(text: str) -> Reading:
             return _of_time(datetime.fromisoformat(text))
         except ValueError:  # the 31st of April is a text
             return text
+    if text[:1] in ("(", "[") and (ends := _INTERVAL.fullmatch(text)):
+        first, low, high, last = ends.groups()
+        return f"{first}{_of_end(low)}, {_of_end(high)}{last}"
     return text
+
+
+def _of_end(text: str) -> str:
+    """An end of an interval: a number at 15 digits, or a text."""
+    end = _of_text(text)
+    return text.strip() if end is None else f"{end:.15g}" if isinstance(end, float) else end
 
 
 def _of_time(value: Any) -> str:

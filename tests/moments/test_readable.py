@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -222,6 +223,67 @@ def test_batches_lists_and_sparse_rows_are_read_record_by_record():
     gaps = torch.tensor([[1.0, 0.0], [float("nan"), 0.0], [0.0, 1.0]])
     assert ps.measure(schema, gaps, torch.tensor([0, 0, 1]), unreadable="leave out") == clean
     assert ps.measure(schema, gaps, torch.tensor([0.0, 0.0, 1.0]), unreadable="leave out") == clean
+
+
+def test_a_value_outside_of_all_intervals_moves_no_other():
+    pandas = pytest.importorskip("pandas")
+    schema = ps.CountSchema((ps.Categories("age", ("(0, 40]", "(40, 80]"), missing=True),), (("age",),))
+    for edges in ([0, 40, 80], [0.0, 40.0, 80.0]):
+        ages = [pandas.cut(pandas.Series(years), edges) for years in ([5, 50, 60], [5, 50, 60, 99])]
+        assert [ps.measure(schema, {"age": each}).T.tolist() for each in ages] == [[1, 2, 0], [1, 2, 1]]
+
+
+def test_a_gap_in_arrows_dictionary_is_no_other_records_value():
+    pyarrow = pytest.importorskip("pyarrow")
+    y = pyarrow.chunked_array([pyarrow.array(["1", None, "0"]).dictionary_encode()])
+    numbers = pyarrow.chunked_array([pyarrow.array([0.5, None, 0.25]).dictionary_encode()])
+    schema = ps.CountSchema((ps.Categories("y", (0, 1), missing=True),), (("y",),))
+    assert ps.measure(schema, pyarrow.table({"y": y})).T.tolist() == [1, 1, 1]
+    classes = ps.ClassSchema(2, 2, "NAB", 1.0)
+    X = pyarrow.table({"a": numbers, "b": pyarrow.array([0.0, 0.5, 0.0])})
+    clean = ps.measure(classes, [[0.5, 0.0], [0.25, 0.0]], [1, 0])
+    for table, labels in ((X, [1, 0, 0]), (X, y), (np.array([[0.5, 0.0], [1, 1], [0.25, 0.0]]), y)):
+        assert ps.measure(classes, table, labels, unreadable="leave out") == clean
+
+
+def test_rows_that_are_no_rows_stop_nothing():
+    sparse = pytest.importorskip("scipy.sparse")
+    schema = ps.ClassSchema(2, 2, "NAB", 1.0)
+    clean = ps.measure(schema, np.eye(2), [0, 1])
+    odd = (
+        sparse.eye(2),
+        np.eye(2),
+        [[1, 2], [3, 4]],
+        {},
+        None,
+        "ab",
+        [10**400, 1],
+        [[1, 2], 3],
+        [np.longdouble("1e400")] * 2,
+    )
+    for row in odd:
+        for listed in (list, deque):
+            X = listed([[1.0, 0.0], row, [0.0, 1.0]])
+            assert ps.measure(schema, X, listed([0, 1, 1]), unreadable="leave out") == clean, row
+        assert ps.measure(schema, [([[1.0, 0.0], row], [0, 1]), (np.eye(2)[1:], [1])], unreadable="leave out") == clean
+    assert counted({name: deque([1, (1, 2)]) for name in ("stage", "ill", "age")}).records == 1
+
+
+def test_masked_entries_are_missing():
+    schema, masked = ps.ClassSchema(2, 2, "NAB", 1.0), np.ma.masked_invalid([[1.0, 0.0], [np.nan, 1.0], [0.0, 1.0]])
+    clean = ps.measure(schema, np.eye(2), [0, 1])
+    assert ps.measure(schema, masked, [0, 0, 1], unreadable="leave out") == clean
+    labels = np.ma.array([0, 0, 1], mask=[0, 1, 0])
+    assert ps.measure(schema, masked.data, labels, unreadable="leave out") == clean
+    assert ps.measure(schema, np.array([[1.0, 0], [1, 1], [0, 1]]), labels, unreadable="leave out") == clean
+    column = {"stage": np.ma.array([1, 2], mask=[False, True]), "ill": [0, 1], "age": [1, 1]}
+    assert counted(column).T[: STAGES.place(STAGES.tables[0]).stop].reshape(5, -1).sum(axis=1).tolist() == [
+        1,
+        0,
+        0,
+        0,
+        1,
+    ]
 
 
 def test_what_is_no_matter_of_one_record_is_refused_as_ever():

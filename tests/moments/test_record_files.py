@@ -113,9 +113,40 @@ def test_no_record_decides_whether_a_party_has_something_to_sum(kind, count, tmp
         RecordFile(path, "tree", split=1.5).read()
 
 
-def test_texts_are_no_features_to_split_by():
-    with pytest.raises(DataError, match="X has texts; encode them as numbers"):
-        Records(np.array([["a", "b"], ["c", "d"]]), np.arange(2)).split(0.5, 0)
+def test_a_text_in_one_record_moves_no_other_across_a_split():
+    rows = np.round(X[:40], 3)
+    texts = np.vstack([rows.astype(str), ["x"] + ["1"] * (rows.shape[1] - 1)])
+    learned = Records(rows, Y[:40]).summed(0.5, 7)
+    found = Records(texts, np.append(Y[:40], 0)).summed(0.5, 7)
+    assert [row for row in found.X.tolist() if "x" not in row] == learned.X.astype(str).tolist()
+
+
+def test_one_broken_value_of_a_parquet_file_costs_no_other_record(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    broken = pyarrow.array([b"0", b"\xff", b"1"])
+    texts = pyarrow.Array.from_buffers(pyarrow.string(), 3, broken.buffers())
+    far = pyarrow.array([1, 2**31 - 1, 2], pyarrow.int32()).cast(pyarrow.date32())
+    table = {
+        "a": pyarrow.array([0.5, 1, 0.25]),
+        "b": pyarrow.array([1, None, 2]),
+        "y": texts,
+        "born": far,
+        "note": texts,
+    }
+    parquet.write_table(pyarrow.table(table), tmp_path / "t.parquet")
+    found = RecordFile(tmp_path / "t.parquet", "y").read(("a", "b"), unreadable="leave out")
+    assert found.X[[0, 2]].tolist() == [[0.5, 1], [0.25, 2]]
+    assert found.y[[0, 2]].tolist() == [0.0, 1.0]
+    born = RecordFile(tmp_path / "t.parquet", "a").read(("born",), unreadable="leave out")
+    assert np.isnan(born.X).all()
+
+
+def test_a_file_of_other_line_ends_is_refused_without_its_values(tmp_path):
+    (tmp_path / "mac.csv").write_bytes(b"a,b\r1,secret\r")
+    with pytest.raises(DataError) as refused:
+        RecordFile(tmp_path / "mac.csv", "b").read()
+    assert "secret" not in str(refused.value)
 
 
 def test_a_split_is_every_record_once():

@@ -6,6 +6,7 @@ import math
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -16,6 +17,28 @@ import privstats as ps
 from privstats.errors import SchemaError
 from privstats.testing import held, table_values
 from privstats.transforms.reading import MISSING, Listed, alike, read, reading, same
+
+
+class Hostile:
+    """A value that answers nothing, and that hashes as 1 does."""
+
+    def __str__(self):
+        raise KeyError
+
+    def __eq__(self, other):
+        raise KeyError
+
+    def __hash__(self):
+        return hash(1)
+
+
+def test_equal_values_are_read_one_by_one():
+    zone = ZoneInfo("Europe/Berlin")
+    summer = datetime(2020, 10, 25, 2, 30, tzinfo=zone)
+    for pair in ((summer, summer.replace(fold=1)), (Hostile(), 1), ((1,), 1.0)):
+        for one, other in (pair, pair[::-1]):
+            both = read([one, other])
+            assert [both.texts.get(place, both.numbers[place]) for place in (0, 1)] == [reading(one), reading(other)]
 
 
 @pytest.mark.parametrize(
@@ -39,6 +62,12 @@ from privstats.transforms.reading import MISSING, Listed, alike, read, reading, 
         (("2020-02-30",), "2020-02-30"),
         ((np.timedelta64(1, "D"), np.timedelta64(86400, "s"), timedelta(days=1)), "86400000000 us"),
         ((1 + 2j,), "(1+2j)"),
+        (("(0, 10]", "(0.0, 10.0]", "(0,10.]"), "(0, 10]"),
+        (("[-inf, 0.30000000000000004)",), "[-inf, 0.3)"),
+        (("a\0", "a", b"a\0"), "a"),
+        ((Decimal("sNaN"), np.ma.masked, np.array(None)), None),
+        ((np.array(7), np.array(7.0)), 7.0),
+        (((1,), (1.0,), [1], np.array([1, 2]), {}, "x" * 2000, Hostile(), [*[10**5000]]), "\x01"),
     ],
 )
 def test_values_that_say_the_same_are_read_alike(values, said):
@@ -50,7 +79,9 @@ def test_what_pandas_says_of_gaps_and_times_is_read():
     pandas = pytest.importorskip("pandas")
     stamp = pandas.Timestamp("2020-01-01", tz="Europe/Berlin")
     assert [reading(value) for value in (pandas.NA, pandas.NaT, stamp)] == [None, None, "2019-12-31T23:00:00"]
-    assert reading(pandas.Interval(0, 10)) == "(0, 10]"
+    assert reading(pandas.Interval(0, 10)) == reading(pandas.Interval(0.0, 10.0)) == "(0, 10]"
+    far = np.datetime64("20000-01-01", "s")
+    assert reading(pandas.Timestamp(far)) == reading(far)
     na_values = pandas._libs.parsers.STR_NA_VALUES  # what read_csv makes NaN, so what a text of it must say
     assert {text.lower() for text in na_values} <= MISSING
 

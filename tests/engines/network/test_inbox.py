@@ -14,8 +14,9 @@ from privstats import Cohort
 from privstats.course import Pending, Stream
 from privstats.encoding import flatten
 from privstats.engines.network.streams import RecordInbox
-from privstats.engines.network.streams.records import read_batch
+from privstats.engines.network.streams.records import Batch, picked, read_batch
 from privstats.errors import DataError, LedgerError, PrivstatsError
+from privstats.transforms.reading import reading
 from tests.course.streams import CLASSES, EXACT, World, plan_of, promise, registry
 
 
@@ -31,6 +32,16 @@ def file_of(world: World, place: Path, names: list[str], leave: Any = ()) -> Pat
     X, y = np.array([row[0] for row in rows]).reshape(-1, 4), np.array([row[1] for row in rows], int)
     np.savez(path, ids=np.array(names, "U20"), X=X, y=y, leave=np.array(list(leave), "U20"))
     return path
+
+
+def test_a_day_of_texts_changes_no_value_of_another_day() -> None:
+    days = {
+        0: Batch(("a",), np.array([[0.1]], np.float32), np.array([1])),
+        1: Batch(("b",), np.array([["x"]]), np.array(["?"])),
+    }
+    X, y = picked(days, ("a", "b")) or ((), ())
+    assert [reading(X[0, 0]), reading(X[1, 0])] == [float(np.float32(0.1)), "x"]
+    assert [reading(label) for label in y] == [1.0, "?"]
 
 
 def test_batches_go_in_order_and_a_change_is_what_measuring_gives(inbox: RecordInbox, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,14 @@ def picked(batches: Mapping[int, Batch], ids: Collection[str]) -> tuple[NDArray[
             parts.append((batch.X[rows], batch.y[rows]))
     if not parts:
         return None
-    return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+    return _joined([X for X, _ in parts]), _joined([y for _, y in parts])
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays one after the other; each value keeps its type, which that of another day would change."""
+    if len({part.dtype for part in parts}) == 1:
+        return np.concatenate(parts)
+    return np.concatenate([np.fromiter(part.reshape(-1), object, part.size).reshape(part.shape) for part in parts])
 
 
 def written_apart(earlier: Collection[str], ids: Collection[str]) -> int:
