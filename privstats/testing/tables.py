@@ -8,6 +8,7 @@ floats, a word makes them texts. Whoever reads a column by its type lets one rec
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
@@ -89,7 +90,8 @@ def _frame(change: Callable[[Any], Any]) -> Callable[[Mapping[str, Sequence[Any]
             return None
         pandas: Any = import_module("pandas")
         try:
-            return change(pandas.DataFrame({name: list(values) for name, values in columns.items()}))
+            with warnings.catch_warnings(action="ignore"):  # of pandas, about tuples beside texts
+                return change(pandas.DataFrame({name: list(values) for name, values in columns.items()}))
         except (ValueError, TypeError, OverflowError):  # this container cannot hold these values
             return None
 
