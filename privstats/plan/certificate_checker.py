@@ -16,13 +16,14 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, TypeAlias
 
 Table: TypeAlias = dict[str, Any]
 __all__ = ["SLACK", "Refused", "check", "main"]
 ONE, COUNT, ZERO, TIGHT, MOST_BYTES = 1 << 640, 4096, Fraction(0), Fraction(1, 10**9), 1 << 23
+MOST_OF_A_PLAN = 1 << 20  # characters, as in the library
 SLACK = Fraction(1, 10**20)  # of the logarithm of any probability, where noise is a sum of discrete Gaussians
 PI = Fraction(31415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679)
 CLAIMS = "plan_digest plan model unit adjacency epsilon delta honest_shares statistics joint delta_at_epsilon"
@@ -123,10 +124,12 @@ def _json(text: str) -> Any:
 
 
 def _toml(text: str) -> Table:
-    part = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
-    long = re.search(rf"(?m)(?:^|[\[{{,])[ \t]*+(?:{part}\.[ \t]*+){{16}}", text)  # n parts make n^2 texts
-    require(not long, "form", "a key has too many parts")
-    return tomllib.loads(text.removeprefix("\ufeff"), parse_float=_number)
+    text = text.removeprefix("\ufeff")
+    part = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+"""
+    for parts, most in ((16, 0), (2, 1 << 12)):  # n parts make n^2 texts, and every part a kilobyte
+        dotted = re.finditer(rf"(?m)(?:^|[\[{{,])(?=[ \t]*+(?:{part}\.[ \t]*+){{{parts}}})", text)
+        require(sum(1 for _ in islice(dotted, most + 1)) <= most, "form", "a key has too many parts")
+    return tomllib.loads(text, parse_float=_number)
 
 
 def _rational(text: str) -> Fraction:
@@ -367,7 +370,7 @@ def _belongs(schema: Table, record: Table) -> bool:
     width["x"] = (d + (task == "gradients" and classed)) if "x" in names else 0
     positive = "kx" if "nonnegative" in schema and schema["nonnegative"] is True else "k"
     for name in {"x", *names}:
-        require(len(record[name]) <= 8, "pair", "a vector is long")
+        require(type(record[name]) is list and len(record[name]) <= 8, "pair", "a vector is no list, or long")
         vector, least = dict(record[name]), 0 if name in positive else -radius
         fine &= len(vector) == len(record[name]) and all(type(n) is int for pair in vector.items() for n in pair)
         fine &= sum(value**2 for value in vector.values()) <= (2 if name == "v" else 1) * radius**2
@@ -450,6 +453,7 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
     fine &= ("published" in plan) == (_row(schema) in READ)
     if "shares" in privacy:
         parts = [*privacy["shares"].values()]
+        fine &= {type(part) for part in parts} <= {int, Fraction}
         fine &= set(privacy["shares"]) == set(_letters(schema)) and min(parts) > 0
         fine &= abs(sum(parts) - 1) <= Fraction("1.000001e-6")
     require(fine, "plan", "what it says of its parties or of its promise does not go together")
@@ -457,8 +461,8 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
         case "counts":
             cells, tables = _cells(schema["variables"]), schema["tables"]
             fine = len(cells) == len(schema["variables"]) and min(cells.values()) >= 2 and 1 <= len(tables) <= 1 << 15
-            fine &= all(type(table) is list and 1 <= len(set(table)) == len(table) <= 16 for table in tables)
-            fine &= sum(math.prod(cells[name] for name in table) for table in tables) <= 1 << 16
+            fine &= all(type(one) is list and len(one) <= 16 and 1 <= len(set(one)) == len(one) for one in tables)
+            fine = fine and sum(math.prod(cells[name] for name in table) for table in tables) <= 1 << 16
         case "sites":
             fine = len(schema["pulls"]) == 1 and _fits("pull", schema["pulls"][0])  # of several a promise is refused
         case "gradients":
@@ -554,6 +558,7 @@ def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction
     """The part of a bound that a worst case reaches, recomputed from its records."""
     schema, privacy = plan["schema"], plan["privacy"]
     require(set(row) == {"beside", "gone", "come", "moves"}, "form", "a worst case of other parts")
+    require({type(row[side]) for side in ("beside", "gone", "come")} == {list}, "form", "not lists of records")
     records = row["beside"] + row["gone"] + row["come"]
     require(len(records) <= 8 and all(_belongs(schema, each) for each in records), "pair", "not records of the schema")
     sizes = [sum(record["times"] for record in row[side]) for side in ("gone", "come")]
@@ -632,18 +637,23 @@ def check(plan_text: str, certificate_text: str) -> str:
         Refused: a claim does not hold, or the texts are no plan and its certificate.
     """
     try:
-        require(max(len(plan_text), len(certificate_text)) <= MOST_BYTES, "form", "a text is too long")
+        short = len(plan_text) <= MOST_OF_A_PLAN and len(certificate_text) <= MOST_BYTES
+        require(short, "form", "a text is too long")
         return _checked(plan_text, certificate_text)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise Refused(f"form: no plan and its certificate ({type(error).__name__})") from None
 
 
+def _text(name: str) -> str:
+    with Path(name).open("rb") as file:  # no more than is read of a text, whatever size a system tells of it
+        return file.read(MOST_BYTES + 1).decode()
+
+
 def main(arguments: list[str]) -> int:
     """Check the plan and the certificate that are named; 0: it holds, 1: it is refused."""
     try:
-        short = len(arguments) == 2 and max(Path(name).stat().st_size for name in arguments) <= MOST_BYTES
-        require(short, "form", "give the plan and its certificate, of 8 MiB at most")
-        sys.stdout.write(check(*(Path(name).read_text(encoding="utf-8") for name in arguments)) + "\n")
+        require(len(arguments) == 2, "form", "give the plan and its certificate")
+        sys.stdout.write(check(*(_text(name) for name in arguments)) + "\n")
     except (Refused, OSError, UnicodeError) as error:
         sys.stdout.write(f"refused: {error}\n")
         return 1

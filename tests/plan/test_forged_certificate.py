@@ -20,7 +20,7 @@ import privstats as ps
 from privstats.dp.exact import gaussian_delta_bounds
 from privstats.errors import PlanError, SchemaError
 from privstats.plan.certificate import certificate_text
-from privstats.plan.certificate_checker import Refused, check
+from privstats.plan.certificate_checker import Refused, _check_whole, check, main
 from tests import made
 from tests.plan.certified import COHORT, PARTY, PLAN, TEXT, lone, plan_of
 from tests.plan.every_kind import PLANS, certified, with_tables
@@ -311,6 +311,10 @@ def test_a_grid_that_no_plan_has_is_refused_before_anything_is_computed(name: st
 BUSY = {
     "a key of many parts": "a" + ".a" * 20_000 + " = 1",
     "a table of many parts": "[a" + " . 'a'" * 20_000 + "]",
+    "a key of many parts, of which one holds a quote": r'"\""' + ".a" * 5_000 + " = 1",
+    "a key of many parts behind a byte-order mark": "\ufeffa" + ".a" * 5_000 + " = 1",
+    "many keys of three parts": "".join(f"a{place}.b.c = 1\n" for place in range(5_000)),
+    "a long text": "#" * (1 << 20) + "\n",
     "a number of many digits": f"epsilon = {'9' * 5000}",
     "deep": "a = " + "[" * 20_000,
 }
@@ -319,13 +323,66 @@ BUSY = {
 @pytest.mark.parametrize("kind", BUSY)
 def test_a_plan_file_that_would_keep_its_reader_busy_is_refused(kind: str) -> None:
     """Of a key of 500,000 parts, one megabyte, Python's reader of TOML makes a terabyte."""
-    with pytest.raises(Refused, match="^form: "):
+    with pytest.raises(Refused, match="^form: (a key has too many parts|a text is too long|.*(Recursion|Value)Error)"):
         check(BUSY[kind], TEXT)
+
+
+class Counted(int):
+    """A whole number that counts how often it is hashed."""
+
+    hashed = 0
+
+    def __hash__(self) -> int:
+        Counted.hashed += 1
+        return 0
+
+
+def test_a_table_of_more_columns_than_a_plan_can_have_is_refused_before_they_are_compared() -> None:
+    """A megabyte of multiples of 2**61 - 1, all of one hash, took 24 seconds."""
+    tables = certified("tables").tables
+    tables["schema"]["tables"] = [[Counted(place) for place in range(17)]]
+    with pytest.raises(Refused, match="^plan: what it says of a record does not go together"):
+        _check_whole(tables, tables["schema"], tables["privacy"])
+    assert not Counted.hashed
+
+
+EMPTY: tuple[Any, ...] = ("", {})
+
+
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("empty", EMPTY)
+def test_an_empty_value_of_another_type_is_no_list_of_records(name: str, empty: Any) -> None:
+    """Sides of a worst case, and vectors of its records."""
+    _, text, _, document = certified(name)
+    worst = document["joint"]["worst"]
+    lists = [worst[side] for side in ("beside", "gone", "come")]
+    tables = [worst, *(record for side in lists for record in side)]
+    places = [(table, key) for table in tables for key, value in table.items() if isinstance(value, list) and not value]
+    assert places or document["unit"] == "client" or document["adjacency"] == "replace-one"
+    for table, key in places:
+        table[key] = empty
+        with pytest.raises(Refused, match="^(form|pair): "):
+            check(text, json.dumps(document))
+        table[key] = []
+
+
+def test_a_share_that_is_no_number_is_refused() -> None:
+    _, _, tables, document = certified("tables")
+    tables["privacy"]["shares"] = {"T": True}
+    with pytest.raises(Refused, match="^plan: "):
+        check(tomli_w.dumps(tables), with_tables(document, tables))
+
+
+def test_no_more_is_read_of_a_file_than_a_text_may_have(tmp_path: Path) -> None:
+    """A device has no size and does not end."""
+    certificate = tmp_path / "certificate.json"
+    certificate.write_text(TEXT)
+    assert main(["/dev/zero", str(certificate)]) == 1
 
 
 def test_tables_of_more_cells_than_a_plan_can_have_are_refused_uncounted() -> None:
     _, _, tables, document = certified("tables")
-    tables["schema"]["tables"] = [["sex", "age", "ward"]] * 60_000
+    tables["schema"]["tables"] = [["sex", "age", "ward"]] * 4_000
     with pytest.raises(Refused, match="^plan: what it says of a record does not go together"):
         check(tomli_w.dumps(tables), with_tables(document, tables))
 
