@@ -8,6 +8,7 @@ Flower serves its control interface, which has no login, on the port that partie
 from __future__ import annotations
 
 import importlib
+import logging
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
@@ -157,10 +158,12 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
         log_config=importlib.import_module("flwr.supercore.http_logging").get_uvicorn_log_config(
             superlink.console_handler.level
         ),
+        access_log=False,  # a line for each request, as long as its path: strangers would fill the disk
         ssl_keyfile=lifespan_config.ssl_keyfile,
         ssl_certfile=lifespan_config.ssl_certfile,
         timeout_graceful_shutdown=_LEAVE_SECONDS,  # without it one open request keeps an ended SuperLink, and its app
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_no_strangers_line)
     operator_log.configure()
     server = importlib.import_module("privstats.engines.flower.front_door").FrontDoor(
         config, _listening(*host_and_port(fleet)), visits, partial(keep_connections, home)
@@ -168,6 +171,11 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
     server.run(sockets=[_listening(LOOPBACK, lifespan_config.port)])
     if not server.started:
         raise PrivstatsError("Flower's app could not be started: its own words are above")
+
+
+def _is_no_strangers_line(record: logging.LogRecord) -> bool:
+    """A log filter without uvicorn's warnings: a line for each request that is no HTTP, or wants another protocol."""
+    return record.levelno != logging.WARNING
 
 
 def _nodes_only(app: Any, visits: Visits) -> App:

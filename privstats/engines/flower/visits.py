@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import secrets
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, TypeVar
@@ -27,20 +28,22 @@ PATIENCE_SECONDS = 20.0
 BYTES_A_SECOND = 16 << 10
 """The slowest line that is waited for: a piece of 5 MiB in some 6 minutes."""
 
-Why: TypeAlias = Literal["full", "address", "node", "slow", "size", "login", "descriptors"]
+Why: TypeAlias = Literal["full", "address", "node", "slow", "size", "login", "unknown", "descriptors"]
 """Why a connection was closed, or a request refused."""
 
 _WORDS: Final[dict[Why, str]] = {
-    "full": "too many in all: the oldest without a node's signature make room",
+    "full": "too many in all: some without a node's signature make room",
     "address": "too many from one address without a node's signature",
     "node": "too many, or too many requests at once, of one node",
     "slow": "a handshake, a request or the reading of an answer was held back",
-    "size": "a request is larger than 6 MiB, or 4 KiB without a registered node's signature",
+    "size": "a request is larger than 6 MiB, 64 KiB if no piece of content, or 4 KiB of a key that is not registered",
     "login": "no valid signature of a node, or its clock is wrong",
+    "unknown": "too many requests signed by keys that are not registered",
     "descriptors": "the system has no descriptor left: raise the limit of open files",
 }
 _SAY_SECONDS = 60.0
 _GREETING_SECONDS = 3.0  # for TLS and the first headers of an honest node, also while hundreds come at once
+_BETWEEN_SECONDS, _AT_ONCE = 1.0, 64  # requests of unregistered keys: each costs Flower's database and lines of its log
 
 K = TypeVar("K")
 
@@ -109,9 +112,9 @@ class Visits:
         >>> from privstats.engines.flower.visits import Limits, Visits
         >>> visits = Visits(Limits(of_address=1))
         >>> first, second = visits.arrive("10.0.0.7"), visits.arrive("10.0.0.7")
-        >>> second is None, visits.status.closed
-        (True, {'address': 1})
-        >>> with visits.request(first, b"a node's key") as may:  # a node leaves the strangers' place to others
+        >>> visits.status.strangers, visits.status.closed
+        (1, {'address': 1})
+        >>> with visits.request(second, b"a node's key") as may:  # a node leaves the strangers' place to others
         ...     may, visits.arrive("10.0.0.7") is None
         (True, False)
     """
@@ -126,6 +129,7 @@ class Visits:
         self._closed: Counter[Why] = Counter()
         self._last: dict[Why, str] = {}
         self._said: dict[Why, tuple[int, float]] = {}
+        self._introduced = -math.inf
 
     @property
     def status(self) -> ConnectionStatus:
@@ -135,7 +139,7 @@ class Visits:
     def arrive(self, host: str) -> Visit | None:
         """A connection was accepted; None where it is to be closed at once.
 
-        Where the places are taken, the oldest stranger leaves, unless it has just come: a node says at once who it is.
+        Where the places are taken, the oldest stranger leaves; where all have just come, one by chance.
         """
         host = _network(host)
         here = self._of_address.get(host, {})
@@ -149,12 +153,25 @@ class Visits:
         self._strangers[visit] = self._of_address[host][visit] = None
         return visit
 
-    def _make_room(self, among: Iterable[Visit], why: Why, host: str) -> bool:
+    def _make_room(self, among: Collection[Visit], why: Why, host: str) -> bool:
         oldest = next(iter(among), None)
-        if oldest is None or oldest.began > self._clock() - _GREETING_SECONDS:
+        if oldest is None:
             self.turn_away(why, host)
             return False
+        if oldest.began > self._clock() - _GREETING_SECONDS:
+            # a flood: who refuses newcomers refuses every node; a node has signed before chance finds it, mostly
+            most = max(len(self._of_address[each.host]) for each in among)
+            oldest = secrets.choice([each for each in among if len(self._of_address[each.host]) == most])
         self._close(oldest, why)
+        return True
+
+    def introduce(self, visit: Visit) -> bool:
+        """Whether one more request of a key that is not registered is passed on: one a second, some at once."""
+        now = self._clock()
+        if self._introduced > now + (_AT_ONCE - 1) * _BETWEEN_SECONDS:
+            self.turn_away("unknown", visit.host)
+            return False
+        self._introduced = max(now, self._introduced) + _BETWEEN_SECONDS
         return True
 
     def leave(self, visit: Visit) -> None:

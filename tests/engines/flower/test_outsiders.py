@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -209,3 +210,7 @@ class TestServeBoth:
         doors.serve_both("127.0.0.1:8000", tmp_path, lifespan_config=config)
         assert 0 < found[0].timeout_graceful_shutdown <= 5
         assert (found[0].http, found[0].h11_max_incomplete_event_size) == ("h11", 16 << 10), "headers are bounded"
+        assert not found[0].access_log, "strangers would write a line of 16 KiB for each request"
+        errors = logging.getLogger("uvicorn.error")
+        lines = [logging.makeLogRecord({"levelno": level}) for level in (logging.WARNING, logging.ERROR)]
+        assert [bool(errors.filter(line)) for line in lines] == [False, True]

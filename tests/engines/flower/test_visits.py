@@ -38,7 +38,8 @@ def ended(visit):
 class TestArrive:
     def test_one_address_has_so_many_strangers_and_no_more(self, visits):
         assert all(visits.arrive("10.0.0.1") for _ in range(2))
-        assert visits.arrive("10.0.0.1") is None
+        assert visits.arrive("10.0.0.1") is not None, "another one has made room"
+        assert visits.status.strangers == 2
         assert visits.arrive("10.0.0.2") is not None
         assert visits.status.closed == {"address": 1}
 
@@ -53,12 +54,32 @@ class TestArrive:
 
     def test_all_strangers_have_so_many_places_and_the_oldest_of_all_makes_room(self, visits, clock):
         first, *_ = (visits.arrive(f"10.0.0.{k}") for k in range(4))
-        assert visits.arrive("10.0.0.9") is None, "they have just come"
         ends = ended(first)
         clock.seconds += YOUNG + 1
         assert visits.arrive("10.0.0.9") is not None
         assert ends == [first]
-        assert visits.status.closed == {"full": 2}
+        assert visits.status.closed == {"full": 1}
+
+    def test_a_flood_of_a_few_addresses_makes_room_for_a_node_at_another_and_never_meets_it(self, visits):
+        """300 connections a second without a byte, from five addresses, kept every node out: 0 of 20 were answered."""
+        flood = [visits.arrive(f"10.0.0.{k % 2}") for k in range(4)]
+        node = visits.arrive("10.0.0.9")
+        assert node is not None
+        ends = ended(node)
+        flood += [visits.arrive(f"10.0.0.{k % 2}") for k in range(100)]
+        assert all(flood)
+        assert ends == []
+        assert visits.status.strangers == 4
+
+    def test_in_a_flood_of_many_addresses_chance_finds_a_newcomer_as_seldom_as_any(self, clock):
+        """The oldest would be gone after as many arrivals as there are places; chance leaves some of them, so many."""
+        visits = Visits(Limits(), clock)
+        nodes = [visits.arrive(f"10.0.0.{k}") for k in range(100)]
+        ends = [ended(node) for node in nodes]
+        for k in range(2 * Limits().strangers):
+            assert visits.arrive(f"10.{k // 250 + 1}.0.{k % 250}") is not None
+        assert 5 < ends.count([]) < 95, "24 to 28 in the mean"
+        assert visits.status.strangers == Limits().strangers
 
     def test_nodes_never_make_room(self, visits, clock):
         for k in range(6):
@@ -141,6 +162,17 @@ class TestRequest:
         with visits.request(visit, b"key") as may:
             assert not may
         assert visits.status.nodes == 0
+
+
+class TestIntroduce:
+    def test_one_a_second_and_some_at_once(self, visits, clock):
+        visit = visits.arrive("10.0.0.1")
+        assert [visits.introduce(visit) for _ in range(66)] == [True] * 64 + [False] * 2
+        clock.seconds += 3
+        assert [visits.introduce(visit) for _ in range(4)] == [True] * 3 + [False]
+        clock.seconds += 1e6
+        assert [visits.introduce(visit) for _ in range(65)] == [True] * 64 + [False]
+        assert visits.status.closed == {"unknown": 4}
 
 
 class TestTick:
