@@ -83,8 +83,8 @@ def init(
 ) -> None:
     """Divide a plan's promise over a course's sessions, and write that course and its plan.
 
-    A plan of whole parties gives their two rounds, of scores the rounds of a regression, of Gaussians an alignment, any
-    other refinement rounds, or what --centred or --epochs says.
+    The plan decides the kind of course: of whole parties, their two rounds; of scores, a regression; of Gaussians, an
+    alignment; any other plan gives refinement rounds, or with --centred or --epochs what these options say.
     """
     from privstats.cli.parts.courses import made, whole_plan
     from privstats.course.document import texts

@@ -91,8 +91,8 @@ def lock(
         before = asked()
     if new_passphrase_file is not None:
         after = first_line(new_passphrase_file)
-    elif new or not locked:
-        after = asked(twice=True)
+    elif new or locked is False:  # None: no private key, which is said below before anybody types
+        after = asked("--new-passphrase-file", twice=True)
     ps.secagg.Identity.relock(path, before, after)
     say(f"locked {path}; copies of it from before stay as they were", err=True)
 

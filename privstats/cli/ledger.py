@@ -72,7 +72,12 @@ def cap(
     say(f"{dataset}: at most epsilon {epsilon:g} at delta {delta:g} for everything, {adjacency}, per {unit}")
     earlier = before.pop(dataset, None)
     if earlier is not None:
-        say(f"{dataset}: was epsilon {earlier.epsilon:g} at delta {earlier.delta:g}")
+        other = (
+            ""
+            if (earlier.unit, earlier.adjacency) == (unit, adjacency)
+            else f", {earlier.adjacency}, per {earlier.unit}"
+        )
+        say(f"{dataset}: was epsilon {earlier.epsilon:g} at delta {earlier.delta:g}{other}")
     elif before:
         say(f"{dataset} is a new account, with nothing spent; this ledger also has: {', '.join(before)}")
 

@@ -12,6 +12,7 @@ import os
 import pkgutil
 import sys
 import traceback
+import warnings
 from contextlib import suppress
 from functools import cached_property
 from importlib.metadata import EntryPoint
@@ -143,7 +144,31 @@ def main() -> None:
     each, a tenth of a second, which is a quarter of the processor time of a command that multiplies little.
     """
     os.environ.setdefault(*_BLAS_WAIT)  # read when numpy and scipy load, which no import above does
+    warnings.showwarning = _Remarks()
     sys.exit(_run())
+
+
+class _Remarks:
+    """Our warnings as sentences, each once: whoever types a command wants neither our lines nor one per session."""
+
+    def __init__(self) -> None:
+        self._usual, self._said = warnings.showwarning, set[str]()
+
+    def __call__(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: Any = None,
+        line: Any = None,
+    ) -> None:
+        if category.__module__.partition(".")[0] != "privstats":
+            self._usual(message, category, filename, lineno, file, line)
+        elif str(message) not in self._said:
+            self._said.add(str(message))
+            with suppress(OSError):
+                say(f"warning: {message}", err=True)
 
 
 def _run() -> int:

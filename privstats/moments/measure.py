@@ -161,9 +161,11 @@ def _measured(
             pass
     moments, left_out = kind.readable(schema, X, y, values, progress)
     if left_out:
+        none = "" if moments.records else "no record is left: "
         warnings.warn(
-            f"{left_out} of the records cannot be read and are left out of every sum: a gap, a text where a number "
-            "belongs, or a value that the plan does not list. This number stays here; correct them where you can",
+            f"{none}{left_out} of the records cannot be read and are left out of every sum: a gap, a text where a "
+            "number belongs, or a label or value that the plan does not list. This number stays here; correct them "
+            "where you can",
             UnreadableRecordsWarning,
             stacklevel=3,
         )

@@ -225,9 +225,10 @@ def _of_table(file: RecordFile, names: tuple[str, ...] | None, *, gaps: bool) ->
     path, target = Path(file.path), file.target
     table = _Parquet.of(path) if path.suffix.lower() == ".parquet" else _Csv.of(path)
     if target is None or target not in table.names:
-        asked = "say with --target" if target is None else f"has no column {target!r}: say with --target"
+        asked = "" if target is None else f" has no column {target!r}"
         raise DataError(
-            f"{path} {asked} (in Python target=) which column is predicted; it has {', '.join(table.names)}"
+            f"{path}{asked}: say with --target (in Python target=) which column is predicted; it has "
+            f"{', '.join(table.names)}"
         )
     features = [name for name in table.names if name != target] if names is None else list(names)
     lacking = [name for name in features if name not in table.names or name == target]

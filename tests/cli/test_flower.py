@@ -108,6 +108,27 @@ def test_what_a_party_writes_is_five_lines() -> None:
     assert len([line for line in script.splitlines() if line.strip()]) <= 5
 
 
+def test_records_that_no_plan_reads_are_said_in_one_sentence_and_not_counted(privstats, tmp_path: Path) -> None:
+    study_of(tmp_path, privacy=PRIVACY)
+    rows = "".join(f"0.{place},0.1,0.2,{('no', 'yes')[place % 2]}\n" for place in range(8))
+    (tmp_path / "text.csv").write_text(f"a,b,c,ill\n{rows}")
+    unnamed = privstats("flower", "records", "study/party 0", "text.csv", cwd=tmp_path)
+    assert "text.csv: say with --target" in " ".join(unnamed.stderr.split())
+    done = privstats("flower", "records", "study/party 0", "text.csv", "--target", "ill", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
+    assert done.stderr.startswith("warning: no record is left: 8 of the records cannot be read")
+    assert "records.py: 0 records of text.csv" in " ".join(done.stdout.split())
+
+
+def test_the_servers_folder_is_named_where_a_party_is_asked_for(privstats, tmp_path: Path) -> None:
+    study_of(tmp_path)
+    done = privstats("flower", "check", "study/host", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "identity.pem is the server's on roster.toml: name the folder of a party" in " ".join(done.stderr.split())
+    standing = privstats("flower", "status", "study/party 0", cwd=tmp_path)
+    assert re.search(r"connected +no\b", standing.stdout)
+
+
 def test_a_party_that_names_a_file_writes_no_line(privstats, tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     study = study_of(tmp_path)

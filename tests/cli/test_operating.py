@@ -96,6 +96,15 @@ def test_where_nobody_can_be_asked_a_file_is_wanted(run, tmp_path):
     done = run("identity", "new", "me.pem", "--locked", code=2)
     assert "there is no terminal to ask for the passphrase; give --passphrase-file" in done.stderr
     assert not (tmp_path / "me.pem").exists()
+    (tmp_path / "words").write_text("correct horse")
+    run("identity", "new", "me.pem")
+    done = run(
+        "identity", "lock", "me.pem", "--passphrase-file", "words", code=2
+    )  # which unlocks, and it is not locked
+    assert "give --new-passphrase-file" in done.stderr
+    run("identity", "lock", "me.pem", "--new-passphrase-file", "words")
+    (tmp_path / "no.key").write_text("-")
+    assert "terminal" not in run("identity", "lock", "no.key", code=2).stderr
 
 
 def test_a_roster_is_made_shown_and_renewed(run, tmp_path):
@@ -231,6 +240,9 @@ def test_a_new_account_beside_others_and_an_earlier_cap_are_told(run):
         "hips: was epsilon 3 at delta 1e-05"
         in run("ledger", "cap", "ledger.db", "hips", *terms, "--epsilon", "9").stdout
     )
+    other = ("--unit", "client", "--adjacency", "add-remove", "--delta", "1e-5", "--epsilon", "9")
+    changed = run("ledger", "cap", "ledger.db", "hips", *other).stdout
+    assert "hips: was epsilon 9 at delta 1e-05, add-remove, per record" in changed
     typo = run("ledger", "cap", "ledger.db", "hip", *terms, "--epsilon", "9").stdout
     assert "hip is a new account, with nothing spent; this ledger also has: hips" in typo
     told = run("ledger", "show", "ledger.db", "--dataset", "hops", code=2).stderr

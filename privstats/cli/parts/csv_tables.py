@@ -54,8 +54,8 @@ def _check_named(path: Path, columns: Sequence[str], target: str | None, drop: S
     """Refuse a target, or a column to be left out, that is not there."""
     has = ", ".join(columns)
     if target is None or target not in columns:
-        asked = "say with --target" if target is None else f"has no column {target!r}: say with --target"
-        raise DataError(f"{path} {asked} which column is predicted; it has {has}")
+        asked = "" if target is None else f" has no column {target!r}"
+        raise DataError(f"{path}{asked}: say with --target which column is predicted; it has {has}")
     unknown = [name for name in drop if name not in columns]
     if unknown:
         raise DataError(f"{path} has no column {', '.join(unknown)} to leave out with --drop; it has {has}")

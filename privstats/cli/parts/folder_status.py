@@ -33,7 +33,9 @@ def _text(value: Any) -> str:
         return ", ".join(f"{name} {inner}" for name, inner in value.items())
     if isinstance(value, list):
         return "\n".join(printable(_line(each) if isinstance(each, Mapping) else each) for each in value)
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _line(entry: Mapping[str, Any]) -> str:

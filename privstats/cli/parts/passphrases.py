@@ -33,14 +33,14 @@ def identity_of(path: Path, passphrase_file: Path | None) -> ps.secagg.Identity:
     return ps.secagg.Identity.load(path, asked() if is_locked(path, LocalProtocolError) else None)
 
 
-def asked(*, twice: bool = False) -> str:
-    """Prompt for the passphrase on the terminal.
+def asked(option: str = "--passphrase-file", *, twice: bool = False) -> str:
+    """Prompt for a passphrase on the terminal; ``option`` is the remedy of who has none.
 
     Raises:
         LocalProtocolError: standard input is no terminal.
     """
     if not sys.stdin.isatty():
-        raise LocalProtocolError("there is no terminal to ask for the passphrase; give --passphrase-file")
+        raise LocalProtocolError(f"there is no terminal to ask for the passphrase; give {option}")
     return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True))
 
 

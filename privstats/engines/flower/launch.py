@@ -138,7 +138,7 @@ def join(
         raise PrivstatsError(f"--idle-seconds must be {_LEAST_IDLE:g} to {_MOST_IDLE:g}, not {idle_seconds:g}")
     if not home.is_dir():
         raise PrivstatsError(f"there is no folder {home}")
-    for what, path in (("root certificates", root_certificates), ("node key", key)):
+    for what, path in (("root certificate", root_certificates), ("node key", key)):
         _must_exist(what, path)
     check_node_key(key)
     end = check_authority(root_certificates)

@@ -144,7 +144,16 @@ def _arrived(path: Path, stream: Stream, epoch: int, changes: Path) -> None:
     """Keep the epoch's records and enter them in the registries, each once."""
     if not changes.is_dir():
         raise PlanError(f"{changes} is not a folder with a file of records per party; name one")
-    bringing = [party for party in range(stream.plan.cohort.clients) if (changes / f"{party}.npz").exists()]
+    clients = stream.plan.cohort.clients
+    bringing = [party for party in range(clients) if (changes / f"{party}.npz").exists()]
+    strays = sorted(
+        {each.name for each in changes.glob("*.npz")}.difference(f"{party}.npz" for party in range(clients))
+    )
+    if strays:  # a party counted from 1 would be summed without its records, in an epoch that never comes again
+        raise DataError(
+            f"{changes} holds {strays[0]}, of no party: parties are 0 to {clients - 1}, each with its own <party>.npz; "
+            "rename that file, or move it away"
+        )
     inboxes = {party: RecordInbox(path / str(party), stream) for party in bringing}
     for party, inbox in inboxes.items():
         source, kept = changes / f"{party}.npz", inbox.path(epoch)

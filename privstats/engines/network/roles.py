@@ -32,6 +32,7 @@ __all__ = ["SESSION_ENDED", "ClientRole", "HelperRole", "Role", "answered", "req
 SESSION_ENDED = "this party has finished this session and will not answer again"
 """A party's operator reads this when a server asks after the end."""
 
+_SERVER = "identity.pem is the server's on roster.toml: name the folder of a party or a helper here"
 _STRANGER = "identity.pem is not on roster.toml: ask the coordinator for a roster with your key"
 
 OTHERS = (
@@ -298,7 +299,7 @@ def require_role(folder: RoundFolder) -> Role:
     """
     role = role_of(folder)
     if role is None:
-        raise Declined("stranger", _STRANGER)
+        raise Declined("stranger", _SERVER if folder.identity.public == folder.roster.server else _STRANGER)
     return role
 
 

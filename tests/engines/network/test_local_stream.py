@@ -125,6 +125,16 @@ def test_a_party_without_a_file_is_in_the_sum_like_any_other(
         assert np.array_equal(total_of(study).vector, flatten(records.afresh()))
 
 
+def test_a_file_of_no_party_is_named_before_the_epoch_begins(tmp_path: Path, records: Records) -> None:
+    study = study_of(tmp_path / "study", exact())
+    changes = records.epoch(0)
+    shutil.move(changes / "0.npz", changes / "3.npz")
+    with pytest.raises(DataError, match=r"3\.npz, of no party: parties are 0 to 2.*rename that file"):
+        run_epoch(study, changes)
+    shutil.move(changes / "3.npz", changes / "0.npz")
+    assert [each.survivors for each in run_epoch(study, changes) if each] == [(0, 1, 2)]
+
+
 def test_a_party_without_a_file_sends_what_it_owes_from_an_epoch_in_which_it_was_away(
     tmp_path: Path, records: Records
 ) -> None:
