@@ -161,7 +161,7 @@ def _measured(
             pass
     moments, left_out = kind.readable(schema, X, y, values, progress)
     if left_out:
-        none = "" if moments.records else "no record is left: "
+        none = "no record is left: " if moments.records == 0 else ""
         warnings.warn(
             f"{none}{left_out} of the records cannot be read and are left out of every sum: a gap, a text where a "
             "number belongs, or a label or value that the plan does not list. This number stays here; correct them "

@@ -69,7 +69,8 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     remarks = remarks_on(moments)  # beside its refusals all that is kept of the sums
     forget_moments(folder)  # of an earlier file of this name
     atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())
-    rows = len(summed.X) if plan.schema.predicts == "parties" else moments.records  # without what cannot be read
+    counted = None if plan.schema.predicts == "parties" else moments.records  # without what cannot be read
+    rows = len(summed.X) if counted is None else counted
     return Named(script, rows, len(whole.X) - len(summed.X), remarks)
 
 
