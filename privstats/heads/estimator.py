@@ -43,7 +43,7 @@ from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.release_list import OfOneRelease, sources
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy, rows_of, take_columns
-from privstats.moments.labels import named_numbers
+from privstats.moments.labels import places_of
 from privstats.release import Release
 from privstats.schema import Schema
 from privstats.transforms import Transform, UnitNorm, steps_of
@@ -79,18 +79,22 @@ class Scoring(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows whose class is predicted right, 0 to 1.
 
-        Where ``classes_`` are texts of whole numbers, ``y`` may hold the numbers, as it may in ``measure``.
+        Labels of another type than ``classes_`` are read as ``measure`` and ``fit_private`` read them, each by itself;
+        one that is no class is predicted wrong.
 
         Raises:
-            DataError: ``y`` holds numbers, and ``classes_`` texts that are none.
+            DataError: no label of ``y`` is read as one of ``classes_``.
         """
-        y = named_numbers(self.classes_, as_numpy(y))
-        if self.classes_.dtype.kind == "U" and np.asarray(y).dtype.kind in "iufb":
-            raise DataError(
-                "y holds labels of another kind than classes_, which are texts; give the names of the classes"
-            )
-        with quiet_about(y):
-            return float(super().score(X, y, sample_weight))
+        labels = np.asarray(as_numpy(y))
+        if _kind(labels) == _kind(self.classes_):
+            with quiet_about(labels):
+                return float(super().score(X, labels, sample_weight))
+        places = places_of(list(self.classes_), labels)
+        if (places < 0).all():
+            raise DataError("y holds labels of another kind than classes_; give the classes by their names or numbers")
+        with quiet_about(places):
+            right = (self.predict(X) == self.classes_[places]) & (places >= 0)
+        return float(np.average(right, weights=sample_weight))
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, shape ``(n, C)``."""
@@ -105,6 +109,11 @@ class Scoring(ClassifierMixin, BaseEstimator):
 
     def _log_probabilities(self, scores: Array) -> Array:
         return np.asarray(special.log_softmax(scores, axis=1))
+
+
+def _kind(labels: NDArray[Any]) -> str:
+    """``"n"`` for numbers and truths of any type."""
+    return "n" if labels.dtype.kind in "iufb" else labels.dtype.kind
 
 
 class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):

@@ -288,3 +288,17 @@ def test_a_clip_of_nearly_every_row_is_told_once(records, head, terms):
     with pytest.warns(UserWarning, match=CLIPPED) as said:
         head.fit_private(X * 100, X[:, 0], target_bound=9.0, **terms, **PROMISE)
     assert sum(CLIPPED in str(each.message) for each in said) == 1
+
+
+@pytest.mark.parametrize("form", ["numbers", "texts", "floats", "objects"])
+def test_a_score_reads_labels_as_the_fit_does(form):
+    X, y = np.eye(4)[np.arange(80) % 4], np.arange(80) % 4
+    mixed = np.array([str(label) if place % 2 else label for place, label in enumerate(y.tolist())], object)
+    labels = {"numbers": y, "texts": y.astype(str), "floats": y.astype(float), "objects": mixed}[form]
+    terms = {"epsilon": 100.0, "delta": 1e-5, "clip_norm": 1.0, "adjacency": "add-remove", "ledger": "uncharged"}
+    head = heads.LDA().fit_private(X, labels, classes=range(4), **terms)
+    assert [head.score(X, each) for each in (y, mixed, labels)] == [1.0, 1.0, 1.0]
+    mixed[:20] = ["x", None, float("nan"), 9] * 5  # none of them a class
+    assert head.score(X, mixed, sample_weight=np.ones(80)) == 0.75
+    with pytest.raises(DataError, match="another kind than classes_"):
+        head.score(X, ["x"] * 80)
