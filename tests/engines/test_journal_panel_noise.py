@@ -49,7 +49,7 @@ def test_helpers_killed_after_every_message_answer_with_one_draw_each(tmp_path: 
         leader.end_step()
     total, survivors = leader.result
     noise = total.lift() - journals.run.sum_over(survivors)
-    assert set(noise.tolist()) == {2 * LEAST, 2 * LEAST + 1, 2 * LEAST + 2}
+    assert set(noise.tolist()) <= {2 * LEAST, 2 * LEAST + 1, 2 * LEAST + 2}  # which of them is up to chance
     for each in helpers:
         each.kill()
 

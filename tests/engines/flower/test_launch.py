@@ -162,9 +162,8 @@ class TestJoin:
     @pytest.mark.parametrize("missing", ["root_certificates", "key"])
     def test_a_file_that_is_missing_is_named(self, home, given, missing):
         given[missing].unlink()
-        with pytest.raises(
-            PrivstatsError, match=f"there is no {missing.replace('_', ' ').replace('key', 'node key')} at"
-        ):
+        named = {"root_certificates": "root certificate", "key": "node key"}[missing]
+        with pytest.raises(PrivstatsError, match=f"there is no {named} at"):
             launch.join(home, **given)
 
     @pytest.mark.parametrize("other", ["tls/server.key", "node.pub", "empty"])

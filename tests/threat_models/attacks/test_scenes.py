@@ -99,7 +99,9 @@ def test_four_samples_are_recognised_unless_secure_aggregation_is_on():
     drawn = figures(report)
     assert set(drawn) == {"matrix", "samples"}
     titles = [axes.get_title() for axes in drawn["samples"].axes[:5]]
-    assert titles[1:4] == [f"secure aggregation\n{way}" for way in ("off", "partly off", "on")]
+    assert [" ".join(each.split()) for each in titles[1:4]] == [
+        f"secure aggregation {way}" for way in ("off", "partly off", "on")
+    ]
 
 
 @pytest.mark.nightly
