@@ -261,9 +261,12 @@ MUTANTS: dict[str, Mutant] = {
     "cells by the type of a column": Mutant(
         "a value's cell follows from the type of its column, so that one text or gap moves every other record",
         name_in("privstats.moments.counts", "read", bugs.read_by_type),
-        "tables",
-        (_READABLE + "test_one_blank_moves_no_other_record",),
-        ("sensitivity",),
+        "",
+        (
+            _READABLE + "test_one_blank_moves_no_other_record",
+            "tests/threat_models/test_inference.py::test_cells_that_follow_from_the_type_of_a_column_are_flagged",
+        ),
+        (),
     ),
     "labels by the type of a column": Mutant(
         "a label's class follows from the type of all labels",

@@ -12,7 +12,6 @@ __all__ = ["plan_of"]
 _CLASSES = ps.ClassSchema(3, 8, "NAB", 1.0)
 _PARTIES = ps.PartySchema(3, 8)
 _FOLDS = ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=2.0, folds=3)
-_TABLE = ps.CountSchema((ps.Categories("stage", (1, 2, 3), other=True, missing=True),), (("stage",),))
 _RECORD = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
 _CLIENT = {**_RECORD, "unit": "client", "max_records_per_client": 50}
 _PARTY = {**_CLIENT, "max_records_per_client": 1, "adjacency": "replace-one"}
@@ -32,7 +31,6 @@ def plan_of(name: str) -> Plan:
         "clip": (_CLASSES, 0, {"model": "distributed", **_CLIENT, "client_clip": 5.0}),
         "client": (_CLASSES, 0, {"model": "central", **_CLIENT}),
         "parties": (_PARTIES, 0, {"model": "distributed", **_PARTY}),
-        "tables": (_TABLE, 0, {"model": "central", **_RECORD}),
         "ridge": (_FOLDS, 0, {"model": "central", **_RECORD}),
         "ridge swap": (_FOLDS, 0, {"model": "central", **_RECORD, "adjacency": "replace-one", "shares": _Q}),
     }[name]
