@@ -100,10 +100,22 @@ def read(values: Any) -> Column:
             numbers = array.astype(np.float64)
         return Column(np.where(np.isfinite(numbers), numbers, np.nan), {})
     plain = values if array is None else list(array) if array.dtype.kind in "mM" else array.tolist()
-    known = {value: reading(value) for value in {each for each in plain if type(each) in _PLAIN}}
-    said = [known[value] if type(value) in _PLAIN else reading(value) for value in plain]
-    texts = {place: found for place, found in enumerate(said) if isinstance(found, str)}
-    return Column(np.array([found if isinstance(found, float) else np.nan for found in said], np.float64), texts)
+    known: dict[Any, Reading] = {}
+    numbers, texts = np.full(len(plain), np.nan), {}
+    alone = set(map(type, plain)) - _PLAIN
+    for place, value in enumerate(plain):
+        if alone and type(value) in alone:
+            found = reading(value)
+        else:
+            try:
+                found = known[value]
+            except KeyError:
+                found = known[value] = reading(value)
+        if isinstance(found, str):
+            texts[place] = found
+        elif found is not None:
+            numbers[place] = found
+    return Column(numbers, texts)
 
 
 def same(value: float) -> float:
