@@ -12,7 +12,7 @@ from privstats.errors import MissingExtraError
 
 __all__ = ["load", "require"]
 
-_INSTALL = {
+_INSTALL = {  # any other package under its own name
     "torch": "'privstats[torch]'",
     "opacus": "'privstats[torch]'",
     "matplotlib": "'privstats[report]'",
@@ -28,7 +28,6 @@ _INSTALL = {
     "flwr": "'privstats[flower]'",
     "ray": "'privstats[flower-simulation]'",
     "nvflare": "'privstats[nvflare]'",
-    "dp_accounting": "dp-accounting",
 }
 
 
@@ -57,7 +56,7 @@ def require(*modules: str, by: str) -> None:
 
 def _missing(modules: list[str], by: str) -> MissingExtraError:
     packages = [module.partition(".")[0] for module in modules]
-    wanted = " ".join(dict.fromkeys(_INSTALL[package] for package in packages))
+    wanted = " ".join(dict.fromkeys(_INSTALL.get(package, package) for package in packages))
     here = wanted.replace("'privstats[", "-e '.[")
     checkout = f", or in a checkout: pip install {here}" if here != wanted else ""
     return MissingExtraError(f"{by} needs {' and '.join(packages)}; install with: pip install {wanted}{checkout}")

@@ -17,7 +17,7 @@ __all__ = ["absent", "needs", "skipped_where_lacking"]
 
 _DEVELOPMENT = (
     *("mpmath", "opendp", "pandas", "mypy", "ruff", "grimp", "importlinter", "sphinx", "hatchling"),
-    *("yaml", "reuse", "cyclonedx_py"),
+    *("yaml", "reuse", "cyclonedx_py", "dp_accounting"),
 )
 _OPTIONAL = frozenset(optional_dependencies._INSTALL) | frozenset(_DEVELOPMENT)
 

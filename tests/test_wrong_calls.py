@@ -292,7 +292,6 @@ ROWS: list[Row] = [
         lambda: ps.Plan.from_toml(TEXT.replace("version = 1", "version = 9")),
         "version must be 1, got 9",
     ),
-    ("an unknown accountant", lambda: PRIVATE.budget("excel"), "crosscheck must be one of|excel"),
     # measure
     ("no schema", lambda: ps.measure(X, Y), r"schema must be .* got ndarray; call measure\(schema, X, y\)"),
     ("the plan for the schema", lambda: ps.measure(PLAN, X, Y), "got Plan; give plan.schema"),
@@ -504,11 +503,6 @@ ROWS: list[Row] = [
     ("less than no noise", lambda: dp.drop_probability(9, 5, -1.0), "sigma must be at least 0, got -1.0"),
     ("a probability of 2", lambda: dp.doubtful_counts(5, 1.0, 2), "probability must be between 0 and 1/2, got 2"),
     ("a plan for optimal shares", lambda: dp.optimal_shares(PLAN, "add-remove"), "schema must be .*; give plan.schema"),
-    (
-        "a plan for its noise",
-        lambda: dp.crosscheck(PRIVATE, "zcdp"),
-        "noise must be a Noise, got Plan; give plan.noise",
-    ),
     (
         "an unknown adjacency for shares",
         lambda: dp.optimal_shares(SCHEMA, "add"),

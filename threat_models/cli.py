@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -16,6 +16,7 @@ from privstats.cli.parts.terminal import terminal
 
 if TYPE_CHECKING:
     from privstats.randomness import Generator
+    from threat_models.audits.accountants import Accountant
     from threat_models.audits.target import Target
     from threat_models.audits.verdict import Report
 
@@ -37,20 +38,26 @@ def _audit() -> None:
 def budget(
     path: PlanFile,
     client_records: Annotated[int | None, typer.Option(min=1, help="Records of the client to show rows for.")] = None,
+    crosscheck: Annotated[
+        list[str] | None,
+        typer.Option(help="Ask another accountant too: opacus, opacus-rdp, dp-accounting, zcdp; repeat for more."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """What a plan promises, per statistic, unit and adjacency, and the most any attacker can gain from it."""
+    from threat_models.audits.accountants import audit_accountants
     from threat_models.audits.budget import audit_budget, audit_dropouts
     from threat_models.audits.pure import audit_pure_budget
 
-    target = _target(path)
+    target, asked = _target(path), cast("list[Accountant]", crosscheck or [])  # an unknown one is refused by name
+    others = [audit_accountants(target, asked)] if asked else []
     if target.privacy.pure:
         _finish([audit_pure_budget(target, _rng(1), client_records)], json)
         return
     reports = [audit_budget(target, client_records)]
     if target.privacy.trust.divided:
         reports.append(audit_dropouts(target))
-    _finish(reports, json)
+    _finish([*reports, *others], json)
 
 
 @audit.command()

@@ -22,9 +22,10 @@ from scipy.special import ndtri
 
 from benchmarks.measuring import Row, Rows, Tables, command, least_seconds
 from privstats import ClassSchema, RidgeSchema
-from privstats.dp import Privacy, calibrate, crosscheck, discrete_gaussian, gaussian_mu, rounded_gaussian
+from privstats.dp import Privacy, calibrate, discrete_gaussian, gaussian_mu, rounded_gaussian
 from privstats.errors import PrivstatsError
 from privstats.randomness import Generator, secure
+from threat_models.audits.accountants import second_opinion
 
 SIGMAS = [4.0, 17.3, 64.0, 2.0**10, 2.0**20, 2.0**31, 2.0**36, 2.0**42, 2.0**46]
 TILE = 1 << 13
@@ -168,7 +169,7 @@ def opinions(epsilons: tuple[float, ...]) -> Rows:
         row: dict[str, Any] = {"ours (exact)": epsilon}
         for accountant in ("dp-accounting", "opacus", "opacus-rdp", "zcdp"):
             try:
-                row[accountant] = crosscheck(noise, accountant).epsilon
+                row[accountant] = second_opinion(noise, accountant).epsilon
             except PrivstatsError as error:
                 row[accountant] = str(error)
         rows.append(row)

@@ -98,9 +98,6 @@ def init(
 @app.command()
 def check(
     path: PlanFile,
-    crosscheck: Annotated[
-        str | None, typer.Option(help="Ask another accountant too: opacus, opacus-rdp, dp-accounting, zcdp.")
-    ] = None,
     head: Annotated[
         list[str] | None,
         typer.Option(help="A head that will be fitted; repeat for more. Default: the first for the plan."),
@@ -118,10 +115,10 @@ def check(
     plan = ps.Plan.read(path)
     found = unread(plan, (*spelled(head or ()), *spelled_readers(readers or ())))
     if as_json:
-        typer.echo(json_text(_checked(plan, plan.budget(crosscheck=crosscheck), found)))  # type: ignore[arg-type]
+        typer.echo(json_text(_checked(plan, plan.budget(), found)))
         return
     console = terminal()
-    console.print(plan.budget(crosscheck=crosscheck))  # type: ignore[arg-type]  # an unknown name is refused by name
+    console.print(plan.budget())
     console.print()
     facts = _facts(plan, found)
     for line in facts:

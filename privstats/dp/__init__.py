@@ -4,7 +4,6 @@ from privstats.dp.accounts import Account, Cap, Spend
 from privstats.dp.allocation import default_shares, optimal_shares, suggested_shares
 from privstats.dp.calibration import Noise, NoiseRow, calibrate
 from privstats.dp.client_norm import client_norm, clip_client
-from privstats.dp.crosscheck import Opinion, crosscheck
 from privstats.dp.gaussian import compose, gaussian_delta, gaussian_epsilon, gaussian_mu, operating_point
 from privstats.dp.guarantee import Guarantee
 from privstats.dp.ledger import Ledger
@@ -22,7 +21,6 @@ from privstats.dp.privacy import NoPrivacy, Privacy
 from privstats.dp.pure import joint_epsilon, l1_sensitivity, pure_mu
 from privstats.dp.samplers import discrete_gaussian, discrete_laplace, rounded_gaussian
 from privstats.dp.sensitivity import client_mu, grid_sensitivity, group_mu, joint_mu, sensitivity
-from privstats.dp.zcdp import distributed_rho, zcdp_delta, zcdp_epsilon
 
 __all__ = [
     "Account",
@@ -33,7 +31,6 @@ __all__ = [
     "NoPrivacy",
     "Noise",
     "NoiseRow",
-    "Opinion",
     "Privacy",
     "Spend",
     "calibrate",
@@ -41,12 +38,10 @@ __all__ = [
     "client_norm",
     "clip_client",
     "compose",
-    "crosscheck",
     "default_shares",
     "destinations",
     "discrete_gaussian",
     "discrete_laplace",
-    "distributed_rho",
     "doubtful_counts",
     "draw_central",
     "draw_member",
@@ -69,6 +64,4 @@ __all__ = [
     "suggested_shares",
     "suppressed",
     "without_rare",
-    "zcdp_delta",
-    "zcdp_epsilon",
 ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from scipy.special import ndtr
 
-from privstats.dp import Noise, NoiseRow, Opinion
+from privstats.dp import Noise, NoiseRow
 from privstats.notebook import html_facts, html_lines, html_table
 from privstats.plan.cohort import Headroom
 from privstats.plan.conditions import conditions
@@ -113,7 +113,6 @@ class Budget:
             that of the noise, and ``masking_failure`` on top.
         promise: trust model, unit and adjacency, in words.
         upload_bytes: size of a client's masked vector on the wire.
-        opinion: the result of another accountant, where one was asked for.
         masking_failure: bound on the probability that masking shows more than the sum.
         conditions: the conditions on which epsilon rests, in sentences; empty without DP.
 
@@ -133,7 +132,6 @@ class Budget:
     delta: float
     promise: str
     upload_bytes: int
-    opinion: Opinion | None = None
     masking_failure: float = 0.0
     conditions: tuple[str, ...] = ()
 
@@ -180,12 +178,7 @@ class Budget:
         if self.masking_failure:
             whole += f" ({self.masking_failure:.2g} of it for the masking)"
         rests = [_RESTS, *(f"- {condition}" for condition in self.conditions)]
-        return "\n".join([*legend, whole, *self._second_opinion(), upload, *rests])
-
-    def _second_opinion(self) -> list[str]:
-        if self.opinion is None:
-            return []
-        return [f"{self.opinion.accountant} says epsilon {self.opinion.epsilon:.6g}, {self.opinion.looser_by:+.2%}"]
+        return "\n".join([*legend, whole, upload, *rests])
 
 
 _RESTS = "epsilon counts what the released sums tell, on these conditions:"
@@ -200,7 +193,6 @@ def budget_of(
     max_records: int,
     upload_bytes: int,
     masking_failure: float = 0.0,
-    opinion: Opinion | None = None,
 ) -> Budget:
     """Join the noise of a plan with its ring widths into the table a privacy officer reads."""
     spent = {row.statistic: row for row in noise.rows} if noise else {}
@@ -216,7 +208,6 @@ def budget_of(
         *whole,
         promise=promise,
         upload_bytes=upload_bytes,
-        opinion=opinion,
         masking_failure=masking_failure,
         conditions=conditions(schema) if noise else (),
     )

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from privstats import dp
 from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
-from privstats.dp.crosscheck import Accountant
 from privstats.encoding import Layout, Segment, layout_of
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
@@ -217,19 +215,8 @@ class Plan:
         """SHA-256 of the canonical plan, in hex: two parties with the same digest have the same plan."""
         return self._digest_bytes.hex()
 
-    def budget(self, crosscheck: Accountant | None = None) -> Budget:
-        """One row per statistic and the joint guarantee; prints as a table.
-
-        Args:
-            crosscheck: an accountant of another project, whose epsilon is printed too: ``"opacus"``,
-                ``"opacus-rdp"``, ``"dp-accounting"`` or ``"zcdp"``.
-
-        Raises:
-            PlanError: an unknown accountant, or nothing to cross-check without DP.
-            MissingExtraError: the accountant is not installed.
-        """
-        if crosscheck is not None and self.noise is None:
-            raise PlanError("crosscheck has nothing to check: the plan is without differential privacy")
+    def budget(self) -> Budget:
+        """One row per statistic and the joint guarantee; prints as a table."""
         return budget_of(
             self.schema,
             self.noise,
@@ -238,7 +225,6 @@ class Plan:
             masking_failure=self.masking.failure,
             max_records=self.cohort.max_records,
             upload_bytes=self.masking.upload_bytes,
-            opinion=dp.crosscheck(self.noise, crosscheck) if crosscheck and self.noise else None,
         )
 
     def to_toml(self) -> str:

@@ -79,8 +79,6 @@ plan check folder
 plan check x.npy
 plan check utf16.toml
 plan check plan.toml extra
-plan check plan.toml --crosscheck excel
-plan check none.toml --crosscheck zcdp
 plan show nowhere.toml
 identity sign
 identity sign x.npy
@@ -199,6 +197,7 @@ audit nonsense plan.toml
 audit budget nowhere.toml
 audit budget none.toml
 audit budget plan.toml --client-records 0
+audit budget plan.toml --crosscheck excel
 audit sensitivity none.toml
 audit sensitivity plan.toml --starts 0
 audit noise none.toml

@@ -52,6 +52,8 @@ ROOMS = [
     "privstats.workflows.suggest",
     "privstats.workflows.sweep",
     "privstats.workflows.unread",
+    "threat_models.audits.accountants",
+    "threat_models.audits.zcdp",
 ]
 WITHOUT = {
     "privstats.course.Apart": "a protocol type: a course fulfils it, no caller makes one",

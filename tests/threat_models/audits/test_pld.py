@@ -9,16 +9,6 @@ pld = pytest.importorskip("dp_accounting.pld.pld_privacy_accountant", reason="dp
 dp_event = pytest.importorskip("dp_accounting.dp_event")
 
 
-def test_a_second_opinion_is_printed_beside_ours():
-    plan = made.plan(ps.ClassSchema(3, 4, "NAB", clip_norm=1.0), ps.Cohort(5, 4, 500), made.promise())
-    text = str(plan.budget(crosscheck="dp-accounting"))
-    assert "dp-accounting says epsilon " in text
-    with pytest.raises(ps.PlanError, match="crosscheck must be one of"):
-        plan.budget(crosscheck="horoscope")
-    with pytest.raises(ps.PlanError, match="nothing to check"):
-        ps.Plan(schema=plan.schema, cohort=plan.cohort, privacy=ps.NoPrivacy()).budget(crosscheck="zcdp")
-
-
 @pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, *(pytest.param(each, marks=pytest.mark.nightly) for each in (0.1, 10.0))])

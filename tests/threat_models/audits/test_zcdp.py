@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.dp import distributed_rho, gaussian_epsilon, gaussian_mu, zcdp_delta, zcdp_epsilon
+from privstats.dp import gaussian_epsilon, gaussian_mu
+from threat_models.audits.zcdp import distributed_rho, zcdp_delta, zcdp_epsilon
 
 RHO = st.floats(-6, 2).map(lambda p: 10**p)
 DELTA = st.floats(-12, -2).map(lambda p: 10**p)

@@ -1,6 +1,6 @@
 """Concentrated differential privacy: the published bound for sums of discrete Gaussians, and its conversion.
 
-It is here for comparison: ``calibration`` uses a bound that is exact up to 1e-20.
+It is the published route, here to compare with: ``privstats.dp`` calibrates with a bound that is exact up to 1e-20.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         PlanError: rho is not above 0, or delta is not in (0, 1).
 
     Example:
-        >>> round(ps.dp.zcdp_epsilon(rho=0.05, delta=1e-5), 3)
+        >>> from threat_models.audits.zcdp import zcdp_epsilon
+        >>> round(zcdp_epsilon(rho=0.05, delta=1e-5), 3)
         1.308
     """
     _check(rho, delta)
@@ -36,8 +37,9 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     """The smallest delta that rho-zCDP is known to imply at ``epsilon``: the same conversion the other way round.
 
     Example:
-        >>> epsilon = ps.dp.zcdp_epsilon(rho=0.05, delta=1e-5)
-        >>> round(ps.dp.zcdp_delta(0.05, epsilon), 7)
+        >>> from threat_models.audits.zcdp import zcdp_delta, zcdp_epsilon
+        >>> epsilon = zcdp_epsilon(rho=0.05, delta=1e-5)
+        >>> round(zcdp_delta(0.05, epsilon), 7)
         1e-05
     """
     _check(rho, 0.5)
@@ -63,7 +65,8 @@ def distributed_rho(sensitivity: float, share_sigma: float, shares: int, entries
         entries: d, entries of the vector.
 
     Example:
-        >>> rho = ps.dp.distributed_rho(sensitivity=1.0, share_sigma=5.0, shares=4, entries=10)
+        >>> from threat_models.audits.zcdp import distributed_rho
+        >>> rho = distributed_rho(sensitivity=1.0, share_sigma=5.0, shares=4, entries=10)
         >>> round(rho, 4)  # as one Gaussian of sigma 10: 1 / (2 x 10^2)
         0.005
     """
@@ -85,6 +88,6 @@ def _check(rho: float, delta: float) -> None:
 
 def _least(function: Callable[[float], float]) -> float:
     """Least value over the logarithm of the order."""
-    from scipy.optimize import minimize_scalar  # slow to load, and only a cross-check needs it
+    from scipy.optimize import minimize_scalar  # slow to load
 
     return float(minimize_scalar(function, bounds=_LOG_ORDERS, method="bounded").fun)
