@@ -33,7 +33,7 @@ from privstats.estimates.discriminant import Discriminant, published_weights
 from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.shrinkage import log_priors
 from privstats.moments import exact_moments
-from privstats.moments.measure import Unreadable
+from privstats.moments.measurement import Unreadable
 from privstats.plain import plain, plain_fields
 from privstats.plan import Plan
 from privstats.release import Release

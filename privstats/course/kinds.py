@@ -20,7 +20,7 @@ from privstats.course.party_rounds import PartyRounds
 from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream
 from privstats.errors import PlanError
-from privstats.moments.measure import Unreadable
+from privstats.moments.measurement import Unreadable
 
 __all__ = ["KINDS", "CourseKind", "admits_of", "kind_of", "register"]
 

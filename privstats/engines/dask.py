@@ -14,7 +14,7 @@ from privstats import moments as room
 from privstats import optional_dependencies
 from privstats.errors import DataError, PrivstatsError
 from privstats.moments import ClassMoments, RidgeMoments
-from privstats.moments.measure import Unreadable
+from privstats.moments.measurement import Unreadable
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, of_records, require_schema
 
 __all__ = ["measure"]

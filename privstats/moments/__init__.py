@@ -7,7 +7,7 @@ from privstats.moments.counts import CountMoments, RealCountMoments
 from privstats.moments.edge_report import Beyond, EdgeReport
 from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments
 from privstats.moments.kinds import Kind, kind_of
-from privstats.moments.measure import exact_moments, measure, quantize, remarks_on, warn_if_clipped, warn_if_empty
+from privstats.moments.measurement import exact_moments, measure, quantize, remarks_on, warn_if_clipped, warn_if_empty
 from privstats.moments.moments_delta import MomentsDelta
 from privstats.moments.record_files import RecordFile, Records
 from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
