@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from privstats.dp.arguments import check_number
-from privstats.dp.root import root
+from privstats.dp.brent import root
 from privstats.errors import PlanError
 
 __all__ = ["compose", "gaussian_delta", "gaussian_epsilon", "gaussian_mu", "operating_point"]

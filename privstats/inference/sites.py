@@ -26,9 +26,9 @@ from privstats.inference.evidence import (
     require_records,
 )
 from privstats.inference.inversion import Errors, Inversion, NormalEquations
-from privstats.inference.restricted_likelihood import LEVELS, MixedErrors, Reml, pull_weights
 from privstats.inference.parts import PartErrors
 from privstats.inference.regression import Regression, design_notes, explained
+from privstats.inference.restricted_likelihood import LEVELS, MixedErrors, Reml, pull_weights
 from privstats.release import Release
 from privstats.schema import SitesSchema
 from privstats.transforms import ConstantFeature

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 from privstats import dp
 from privstats.dp import gaussian
-from privstats.dp.root import root
+from privstats.dp.brent import root
 from privstats.errors import PrivstatsError
 
 FUSED = platform.machine() not in ("x86_64", "AMD64")  # where compilers may join a product and a sum into one rounding

@@ -28,7 +28,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
         PrivstatsError: it has one sign at both ends, or no root is found in 500 steps; a bug in the caller.
 
     Example:
-        >>> from privstats.dp.root import root
+        >>> from privstats.dp.brent import root
         >>> root(lambda x: x * x - 2, 0.0, 2.0) == 2**0.5
         True
     """
