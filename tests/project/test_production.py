@@ -136,7 +136,7 @@ def test_the_scripts_call_commands_that_there_are():
 
 
 def test_the_proxy_passes_what_parties_need_and_nothing_else():
-    from privstats.engines.flower.doors import MOST_REQUEST
+    from privstats.engines.flower.addresses import MOST_REQUEST
 
     text = re.sub(r"#.*", "", (FOLDER / "nginx.conf").read_text())
     locations = dict(re.findall(r"location (\S+) \{(.*?)\}", text, re.DOTALL))

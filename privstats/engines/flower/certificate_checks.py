@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from privstats.engines.flower.doors import LOOPBACK, host_and_port
+from privstats.engines.flower.addresses import LOOPBACK, host_and_port
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import read_whole
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from privstats.engines.flower import doors, fork_server
-from privstats.engines.flower.pauses import BELL, IDLE, IDLE_SECONDS, Bell, Pauses, once_a_second
+from privstats.engines.flower import addresses, fork_server
+from privstats.engines.flower.polling import IDLE, IDLE_SECONDS, WAKE_UP_PIPE, PollingClock, WakeUpPipe, once_a_second
 from privstats.engines.flower.replaced_names import check_version, replace
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
@@ -244,8 +244,8 @@ def _server() -> Callable[[], None]:
 
 def _executor() -> Callable[[], None]:
     """Flower's executor; the program that it starts for each message, or run, is forked from a loaded one."""
-    name, bell = os.environ.get(fork_server.PROGRAM), os.environ.get(BELL)
-    sleeper = {} if bell is None else {"time": Bell(Path(bell))}
+    name, pipe = os.environ.get(fork_server.PROGRAM), os.environ.get(WAKE_UP_PIPE)
+    sleeper = {} if pipe is None else {"time": WakeUpPipe(Path(pipe))}
     replace("flwr.supercore.superexec.run_superexec", {_MONITOR: end_with, **sleeper})
     if name is not None:
         programs = fork_server.ForkedPrograms(name)
@@ -257,10 +257,10 @@ def _supernode() -> Callable[[], None]:
     """Flower's node, which polls sooner after it has sent a message, and wakes its executor for a task."""
     main = _child("flwr.supernode.cli.flower_supernode", "flower_supernode")
     module = "flwr.supernode.start_client_internal"
-    replaced: dict[str, object] = {"time": Pauses(time.sleep, float(os.environ.get(IDLE, IDLE_SECONDS)))}
-    if BELL in os.environ:
+    replaced: dict[str, object] = {"time": PollingClock(time.sleep, float(os.environ.get(IDLE, IDLE_SECONDS)))}
+    if WAKE_UP_PIPE in os.environ:
         answer = importlib.import_module(module)._push_messages  # waits for the answer to a task that was just made
-        replaced["_push_messages"] = Bell(Path(os.environ[BELL])).rung_before(answer)
+        replaced["_push_messages"] = WakeUpPipe(Path(os.environ[WAKE_UP_PIPE])).waking_before(answer)
     replace(module, replaced)
     return main
 
@@ -275,13 +275,13 @@ def _superlink() -> Callable[[], None]:
     """Flower's SuperLink, on two addresses; the environment names the one for parties."""
     name = "flwr.superlink.cli.flower_superlink"
     main = _child(name, "flower_superlink")
-    fleet, home = os.environ[doors.FLEET_ADDRESS], Path(os.environ[doors.HOME])
-    replace(name, {"_run_superlink_http_api": partial(doors.serve_both, fleet, home)})
-    remembered = importlib.import_module("privstats.engines.flower.nodes_only").remembered
+    fleet, home = os.environ[addresses.FLEET_ADDRESS], Path(os.environ[addresses.HOME])
+    replace(name, {"_run_superlink_http_api": partial(addresses.serve_both, fleet, home)})
+    remembered = importlib.import_module("privstats.engines.flower.node_authentication").remembered
     signed = "flwr.superlink.routers.fleet.node_auth"
     replace(signed, {"verify_signature": remembered(importlib.import_module(signed).verify_signature)})
     around = "flwr.superlink.main"
-    replace(around, {"_get_middleware": partial(doors.layers, importlib.import_module(around)._get_middleware)})
+    replace(around, {"_get_middleware": partial(addresses.layers, importlib.import_module(around)._get_middleware)})
     tasks, look = "flwr.supercore.corestate.sql_corestate", "_cleanup_expired_task_tokens"
     state = importlib.import_module(tasks).SqlCoreState
     replace(tasks, {f"{state.__name__}.{look}": once_a_second(getattr(state, look))})

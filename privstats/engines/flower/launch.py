@@ -22,10 +22,10 @@ from typing import TextIO
 
 import tomli_w
 
-from privstats.engines.flower import doors, entrypoint_guard, fork_server
+from privstats.engines.flower import addresses, entrypoint_guard, fork_server
 from privstats.engines.flower.certificate_checks import SOON, check_authority, check_served, check_shown, days_left
 from privstats.engines.flower.certificates import check_node_key
-from privstats.engines.flower.pauses import BELL, IDLE, IDLE_SECONDS, Bell
+from privstats.engines.flower.polling import IDLE, IDLE_SECONDS, WAKE_UP_PIPE, WakeUpPipe
 from privstats.engines.flower.replaced_names import check_version
 from privstats.engines.network.connection_status import connections_forgotten
 from privstats.engines.network.metrics import metrics_served
@@ -166,12 +166,12 @@ def _joined(
     shown = check_shown(superlink, root_certificates)
     if shown is not None:
         _say_soon(say, f"the certificate that {superlink} shows", shown)
-    with _sigterm_is_ctrl_c(), Bell(Path(environment["FLWR_HOME"]) / "bell").hung() as bell:
+    with _sigterm_is_ctrl_c(), WakeUpPipe(Path(environment["FLWR_HOME"]) / "wake-up").opened() as pipe:
 
         def start() -> Ending | None:
             ending = _watch(
                 [*words, "--port", str(_free_port())],
-                {**environment, BELL: str(bell.path)},
+                {**environment, WAKE_UP_PIPE: str(pipe.path)},
                 unanswered=lambda: say(no_answer(superlink)),
                 connected=connected,
             )
@@ -231,21 +231,21 @@ def serve(
     home, certificates = home.resolve(), certificates.resolve()
     for name in ("ca.pem", "server.pem", "server.key"):
         _must_exist(name, certificates / name)
-    _, port = doors.host_and_port(address)
+    _, port = addresses.host_and_port(address)
     if port == control_port or not 0 < control_port < 1 << 16:
         raise PrivstatsError(
             f"the control port must be up to 65535, and another than the one for parties, {port}: give --control-port"
         )
     end = check_served(certificates)
     _say_soon(say, f"the certificate in {certificates}", end)
-    own = {doors.HOME: str(home), doors.FLEET_ADDRESS: address}
+    own = {addresses.HOME: str(home), addresses.FLEET_ADDRESS: address}
     environment = {**_environment(home, "flwr-serverapp"), **own}
     connection = home.parent.name if home.parent.name not in ("", "default") else "study"  # Flower's own word
     _write_connection(Path(environment["FLWR_HOME"]), connection, control_port, certificates / "ca.pem")
     say(f"for every flwr command here: export FLWR_HOME={environment['FLWR_HOME']}; the connection is {connection}")
     words = [
         *entrypoint_guard.command("flower-superlink"),
-        *("--host", doors.LOOPBACK, "--port", str(control_port)),
+        *("--host", addresses.LOOPBACK, "--port", str(control_port)),
         *("--ssl-ca-certfile", str(certificates / "ca.pem")),
         *("--ssl-certfile", str(certificates / "server.pem"), "--ssl-keyfile", str(certificates / "server.key")),
         *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
@@ -316,7 +316,7 @@ def _environment(home: Path, runs: str) -> dict[str, str]:
 
 def _write_connection(flower: Path, name: str, port: int, authority: Path) -> None:
     """Write the configuration by which ``flwr`` finds this SuperLink by name."""
-    connection = {"address": f"{doors.LOOPBACK}:{port}", "root-certificates": str(authority)}
+    connection = {"address": f"{addresses.LOOPBACK}:{port}", "root-certificates": str(authority)}
     atomic_write(flower / "config.toml", tomli_w.dumps({"superlink": {"default": name, name: connection}}).encode())
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from privstats.engines.flower.doors import HOME
+from privstats.engines.flower.addresses import HOME
 from privstats.engines.flower.grid import GridTransport
 from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.operator_log import configure

@@ -14,7 +14,7 @@ import pytest
 
 from privstats.engines.flower import entrypoint_guard, fork_server
 from privstats.engines.flower.fork_server import ForkedPrograms
-from privstats.engines.flower.pauses import BELL, IDLE, Bell, Pauses
+from privstats.engines.flower.polling import IDLE, WAKE_UP_PIPE, PollingClock, WakeUpPipe
 from privstats.errors import PrivstatsError
 
 ROOT = Path(__file__).parents[3]
@@ -224,16 +224,16 @@ def test_a_program_is_loaded_whole_and_draws_nothing_before_it_is_forked(name, l
 
 def test_a_node_looks_again_soon_after_a_message_and_seldom_when_idle():
     waited = []
-    pauses = Pauses(waited.append)
+    polling = PollingClock(waited.append)
     for _ in range(8):
-        pauses.sleep(3)
+        polling.sleep(3)
     assert waited[:3] == pytest.approx([0.1, 0.15, 0.225])
     assert sum(waited) < 5
     for _ in range(8):
-        pauses.sleep(3)
+        polling.sleep(3)
     assert waited[-1] == 3.0
-    pauses.sleep(0.5)
-    pauses.sleep(3)
+    polling.sleep(0.5)
+    polling.sleep(3)
     assert waited[-2:] == [0.05, 0.1]
 
 
@@ -243,56 +243,56 @@ def test_a_node_rings_for_each_task_before_it_waits_for_the_answer(monkeypatch, 
 
     heard = []
     monkeypatch.setattr(entrypoint_guard, "_child", lambda *_: None)
-    monkeypatch.setattr(Bell, "ring", lambda self: heard.append(self.path))
+    monkeypatch.setattr(WakeUpPipe, "wake", lambda self: heard.append(self.path))
     monkeypatch.setattr(start_client_internal, "time", time)
     monkeypatch.setattr(
         start_client_internal,
         "_push_messages",
         lambda state, object_store=0, send=0, push_object=0: heard.append(state),
     )
-    monkeypatch.setenv(BELL, str(tmp_path / "bell"))
+    monkeypatch.setenv(WAKE_UP_PIPE, str(tmp_path / "wake-up"))
     entrypoint_guard._supernode()
     for state in "ab":
         start_client_internal._push_messages(state=state)
-    assert heard == [tmp_path / "bell", "a", tmp_path / "bell", "b"]
+    assert heard == [tmp_path / "wake-up", "a", tmp_path / "wake-up", "b"]
 
 
-class TestBell:
+class TestWakeUpPipe:
     """What wakes a node's executor."""
 
     def test_it_ends_the_sleep_of_another_process_and_is_not_kept_for_later(self, tmp_path):
         waits = (
-            "import sys, time; from pathlib import Path; from privstats.engines.flower.pauses import Bell\n"
-            "bell = Bell(Path(sys.argv[1])); bell.sleep(0); print(flush=True)\n"
-            "bell.sleep(60); print(flush=True); began = time.monotonic(); bell.sleep(0.2)\n"
+            "import sys, time; from pathlib import Path; from privstats.engines.flower.polling import WakeUpPipe\n"
+            "pipe = WakeUpPipe(Path(sys.argv[1])); pipe.sleep(0); print(flush=True)\n"
+            "pipe.sleep(60); print(flush=True); began = time.monotonic(); pipe.sleep(0.2)\n"
             "assert time.monotonic() - began > 0.15"
         )
-        words = [sys.executable, "-c", waits, str(tmp_path / "bell")]
+        words = [sys.executable, "-c", waits, str(tmp_path / "wake-up")]
         with (
-            Bell(tmp_path / "bell").hung() as bell,
+            WakeUpPipe(tmp_path / "wake-up").opened() as pipe,
             subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT) as process,
         ):
             process.stdout.readline()
-            bell.ring()
+            pipe.wake()
             process.stdout.readline()
         assert process.returncode == 0
-        assert not bell.path.exists()
+        assert not pipe.path.exists()
 
     def test_it_never_waits_for_one_who_does_not_listen(self, tmp_path):
-        with Bell(tmp_path / "bell").hung() as bell:
-            sleeper = Bell(tmp_path / "bell")
+        with WakeUpPipe(tmp_path / "wake-up").opened() as pipe:
+            sleeper = WakeUpPipe(tmp_path / "wake-up")
             sleeper.sleep(0)
             for _ in range(100_000):
-                bell.ring()
+                pipe.wake()
             for _ in range(100):
                 sleeper.sleep(0)
             assert _seconds_of(sleeper, 0.1) > 0.05
 
     def test_it_takes_the_place_of_what_was_there_and_is_its_owners(self, tmp_path):
-        (tmp_path / "bell").write_text("a file")
-        with Bell(tmp_path / "bell").hung() as bell:
-            bell.ring()
-            mode = bell.path.stat().st_mode
+        (tmp_path / "wake-up").write_text("a file")
+        with WakeUpPipe(tmp_path / "wake-up").opened() as pipe:
+            pipe.wake()
+            mode = pipe.path.stat().st_mode
             assert stat.S_ISFIFO(mode)
             assert stat.S_IMODE(mode) == 0o600
 
@@ -302,14 +302,14 @@ class TestBell:
             raise PermissionError
 
         monkeypatch.setattr(os, "mkfifo", no_pipes)
-        with Bell(tmp_path / "bell").hung() as bell:
+        with WakeUpPipe(tmp_path / "wake-up").opened() as pipe:
             if there == "a file":
-                bell.path.write_text("")
+                pipe.path.write_text("")
             if there == "a folder":
-                bell.path.mkdir()
-            bell.ring()
-            bell.sleep(0)
-            assert _seconds_of(bell, 0.1) > 0.05
+                pipe.path.mkdir()
+            pipe.wake()
+            pipe.sleep(0)
+            assert _seconds_of(pipe, 0.1) > 0.05
 
 
 def _seconds_of(sleeper, seconds):
@@ -320,7 +320,7 @@ def _seconds_of(sleeper, seconds):
 
 def test_the_longest_sleep_of_a_node_is_a_setting(monkeypatch, tmp_path):
     replaced, waited = {}, []
-    monkeypatch.setenv(BELL, str(tmp_path / "bell"))
+    monkeypatch.setenv(WAKE_UP_PIPE, str(tmp_path / "wake-up"))
     monkeypatch.setattr(entrypoint_guard, "_child", lambda *_: None)
     monkeypatch.setattr(entrypoint_guard, "replace", lambda _, names: replaced.update(names))
     monkeypatch.setattr(time, "sleep", waited.append)
@@ -331,7 +331,7 @@ def test_the_longest_sleep_of_a_node_is_a_setting(monkeypatch, tmp_path):
     assert waited == pytest.approx([0.1, 0.15, 0.225, 0.25])
 
 
-def test_flowers_node_sleeps_as_long_as_the_pauses_know():
+def test_flowers_node_sleeps_as_long_as_the_polling_clock_knows():
     """The one number by which an idle node is told from one that waits for its own answer."""
     import inspect
 

@@ -14,11 +14,11 @@ import pytest
 from starlette.middleware import Middleware
 
 from privstats.engines import flower
-from privstats.engines.flower import doors
+from privstats.engines.flower import addresses
+from privstats.engines.flower.addresses import FleetOnly
 from privstats.engines.flower.certificates import write_node_key
-from privstats.engines.flower.doors import FleetOnly
-from privstats.engines.flower.nodes_only import VISIT
-from privstats.engines.flower.visits import Limits, Visits
+from privstats.engines.flower.connection_limits import ConnectionLimiter, Limits
+from privstats.engines.flower.node_authentication import CONNECTION
 from privstats.errors import PrivstatsError
 from tests.engines.flower.federation import FLWR, Federation
 from tests.engines.flower.signing import signed
@@ -75,8 +75,12 @@ def answer_of(app, path, server, kind="http", headers=()):
     """The first message that an ASGI app sends to a signed request, by the address that it was accepted on."""
     sent, scope = [], {"type": kind, "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
     scope |= {"server": server, "client": ("127.0.0.1", 5), "scheme": "https", "http_version": "1.1", "root_path": ""}
-    visit = Visits(Limits()).arrive("127.0.0.1")
-    scope |= {"headers": [*signed(content_length=0), *headers], "asgi": {"version": "3.0"}, "state": {VISIT: visit}}
+    admitted = ConnectionLimiter(Limits()).arrive("127.0.0.1")
+    scope |= {
+        "headers": [*signed(content_length=0), *headers],
+        "asgi": {"version": "3.0"},
+        "state": {CONNECTION: admitted},
+    }
 
     async def receive():
         return {"type": "http.request", "body": b"", "more_body": False}
@@ -96,10 +100,10 @@ LAYERS = MAIN._get_middleware
 def superlink():
     """Flower's own app behind our two addresses, and the paths of all that it serves."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MAIN, "_get_middleware", lambda: doors.layers(LAYERS))
+        patch.setattr(MAIN, "_get_middleware", lambda: addresses.layers(LAYERS))
         app = MAIN.create_app()
     paths = {route.path for route in import_module("fastapi.routing").iter_route_contexts(app.routes)}
-    return FleetOnly(app, doors._nodes_only(app, Visits(Limits())), 8001), {
+    return FleetOnly(app, addresses._authenticated(app, ConnectionLimiter(Limits())), 8001), {
         path.replace("{", "").replace("}", "") for path in paths if path
     }
 
@@ -140,7 +144,7 @@ class TestLayers:
     def test_whatever_is_asked_is_answered_as_by_flowers_own_layers(self, superlink):
         app, paths = superlink
         flowers = MAIN.create_app()
-        plain = FleetOnly(flowers, doors._nodes_only(flowers, Visits(Limits())), 8001)
+        plain = FleetOnly(flowers, addresses._authenticated(flowers, ConnectionLimiter(Limits())), 8001)
         odd = {"/v1/control", "/v1/control/", "/V1/control/list-nodes", "/v1/control/../fleet/push-object", "//", ""}
         for path in sorted(paths | odd):
             for address in (("127.0.0.1", 8001), ("10.0.0.7", 8000)):
@@ -164,14 +168,14 @@ class TestLayers:
         async def inner(scope, receive, send):
             await send({"status": 200})
 
-        made = doors.layers(lambda: [of("sensitive", doors._LAYERS), of("node", "elsewhere")])
+        made = addresses.layers(lambda: [of("sensitive", addresses._LAYERS), of("node", "elsewhere")])
         app = inner
         for layer in reversed(made):
             app = layer.cls(app, *layer.args, **layer.kwargs)
         for path in ("/v1/fleet/x", "/v1/runtime/x", "/v1/controlling", "/v1/control/x"):
             answer_of(app, path, None)
         assert passed == ["node"] * 3 + ["sensitive", "node"]
-        ours = [layer for layer in doors.layers(LAYERS) if layer.cls is doors.ControlOnly]
+        ours = [layer for layer in addresses.layers(LAYERS) if layer.cls is addresses.ControlOnly]
         assert len(ours) == 4
         assert len(LAYERS()) in (8, 9), "1.42 has one less, which traced runtime requests"
 
@@ -181,13 +185,13 @@ class TestServeBoth:
     def test_the_control_interface_never_leaves_this_machine_nor_goes_without_tls(self, given, tmp_path):
         config = SimpleNamespace(**{"host": "127.0.0.1", "port": 8001, "ssl_certfile": "server.pem", **given})
         with pytest.raises(PrivstatsError, match=r"served on 127\.0\.0\.1 and over TLS only"):
-            doors.serve_both("127.0.0.1:8000", tmp_path, lifespan_config=config)
+            addresses.serve_both("127.0.0.1:8000", tmp_path, lifespan_config=config)
 
     def test_an_address_that_is_taken_is_one_sentence(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             with pytest.raises(PrivstatsError, match=f"cannot listen on 127.0.0.1, port {port} .*nothing was started"):
-                doors._listening("127.0.0.1", port)
+                addresses._listening("127.0.0.1", port)
 
     def test_an_open_request_does_not_keep_a_superlink_that_is_told_to_end(self, monkeypatch, tmp_path):
         """Its app would live on, and hold the journal against the next run."""
@@ -202,12 +206,12 @@ class TestServeBoth:
             def run(self, sockets):
                 assert len(sockets) == 1
 
-        monkeypatch.setattr("privstats.engines.flower.front_door.FrontDoor", Server)
+        monkeypatch.setattr("privstats.engines.flower.fleet_server.FleetServer", Server)
         monkeypatch.setattr("flwr.superlink.main.create_app", lambda *_: None)
-        monkeypatch.setattr(doors, "_listening", lambda *_: None)
-        monkeypatch.setattr(doors.operator_log, "configure", lambda: None)
+        monkeypatch.setattr(addresses, "_listening", lambda *_: None)
+        monkeypatch.setattr(addresses.operator_log, "configure", lambda: None)
         config = SimpleNamespace(host="127.0.0.1", port=8001, ssl_certfile="server.pem", ssl_keyfile="server.key")
-        doors.serve_both("127.0.0.1:8000", tmp_path, lifespan_config=config)
+        addresses.serve_both("127.0.0.1:8000", tmp_path, lifespan_config=config)
         assert 0 < found[0].timeout_graceful_shutdown <= 5
         assert (found[0].http, found[0].h11_max_incomplete_event_size) == ("h11", 16 << 10), "headers are bounded"
         assert not found[0].access_log, "strangers would write a line of 16 KiB for each request"

@@ -43,7 +43,7 @@ class TestNames:
         for name, value in {
             "PRIVSTATS_FLEET_ADDRESS": "x:1",
             "PRIVSTATS_HOME": "host",
-            "PRIVSTATS_BELL": "bell",
+            "PRIVSTATS_WAKE_UP_PIPE": "wake-up",
         }.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv(entrypoint_guard.fork_server.PROGRAM, "flwr-clientapp")

@@ -1,8 +1,9 @@
-"""Flower's HTTP server with a door of our own for parties: connections are counted before TLS, and none waits for ever.
+"""Flower's HTTP server with the fleet's own listener: connections are counted before TLS, and none waits for ever.
 
 uvicorn accepts without a limit, gives a handshake a minute and a request's headers and body all the time there is. Here
-connections to the fleet's address are accepted one by one (:class:`Visits` says which), then handed to uvicorn's own
-protocol; what has been held back for too long is closed once a second. The control address stays uvicorn's.
+connections to the fleet's address are accepted one by one (:class:`ConnectionLimiter` says which), then handed to
+uvicorn's own protocol; what has been held back for too long is closed once a second. The control address stays
+uvicorn's.
 """
 
 from __future__ import annotations
@@ -14,33 +15,42 @@ from typing import Any
 
 import uvicorn
 
-from privstats.engines.flower.doors import MOST_REQUEST
-from privstats.engines.flower.nodes_only import VISIT
-from privstats.engines.flower.visits import BYTES_A_SECOND, PATIENCE_SECONDS, Visit, Visits
+from privstats.engines.flower.addresses import MOST_REQUEST
+from privstats.engines.flower.connection_limits import (
+    BYTES_A_SECOND,
+    PATIENCE_SECONDS,
+    AdmittedConnection,
+    ConnectionLimiter,
+)
+from privstats.engines.flower.node_authentication import CONNECTION
 from privstats.engines.network.connection_status import ConnectionStatus
 
-__all__ = ["FrontDoor"]
+__all__ = ["FleetServer"]
 
 _TICK_SECONDS = 1.0
-_TLS_SECONDS = 2 * PATIENCE_SECONDS  # both end later than the visit, which says so
+_TLS_SECONDS = 2 * PATIENCE_SECONDS  # both end later than the limiter closes, which says why
 _CLOSE_SECONDS = 2 * (PATIENCE_SECONDS + MOST_REQUEST / BYTES_A_SECOND)
 
 
-class FrontDoor(uvicorn.Server):
+class FleetServer(uvicorn.Server):
     """uvicorn's server, which also accepts connections to the fleet's address.
 
     Args:
         config: of the server; it has TLS.
         fleet: the listening socket for parties.
-        visits: says which connections are let in, and how long each may take.
+        limiter: says which connections are let in, and how long each may take.
         keep: called with the numbers, whenever they have changed, at most once a second.
     """
 
     def __init__(
-        self, config: uvicorn.Config, fleet: socket.socket, visits: Visits, keep: Callable[[ConnectionStatus], None]
+        self,
+        config: uvicorn.Config,
+        fleet: socket.socket,
+        limiter: ConnectionLimiter,
+        keep: Callable[[ConnectionStatus], None],
     ) -> None:
         super().__init__(config)
-        self._fleet, self._visits, self._keep = fleet, visits, keep
+        self._fleet, self._limiter, self._keep = fleet, limiter, keep
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -68,8 +78,8 @@ class FrontDoor(uvicorn.Server):
     async def _look(self) -> None:
         kept = None
         while True:
-            self._visits.tick()
-            if (status := self._visits.status) != kept:
+            self._limiter.tick()
+            if (status := self._limiter.status) != kept:
                 self._keep(status)
                 kept = status
             await asyncio.sleep(_TICK_SECONDS)
@@ -80,49 +90,51 @@ class FrontDoor(uvicorn.Server):
             try:
                 connection, (host, *_) = await loop.sock_accept(self._fleet)
             except OSError:  # no descriptors, or a connection that ended in the queue
-                self._visits.turn_away("descriptors", "unknown")
+                self._limiter.turn_away("descriptors", "unknown")
                 await asyncio.sleep(_TICK_SECONDS)
                 continue
-            visit = self._visits.arrive(host)
-            if visit is None:
+            admitted = self._limiter.arrive(host)
+            if admitted is None:
                 connection.close()
             else:
-                visit.end = self._begin(self._greet(connection, visit)).cancel
+                admitted.end = self._begin(self._greet(connection, admitted)).cancel
 
-    async def _greet(self, connection: socket.socket, visit: Visit) -> None:
+    async def _greet(self, connection: socket.socket, admitted: AdmittedConnection) -> None:
         """TLS, after which the connection is uvicorn's."""
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: _Guest(self._protocol(visit), visit, self._visits),
+                lambda: _Guest(self._protocol(admitted), admitted, self._limiter),
                 connection,
                 ssl=self.config.ssl,
                 ssl_handshake_timeout=_TLS_SECONDS,
                 ssl_shutdown_timeout=_CLOSE_SECONDS,
             )
         except BaseException as error:
-            self._visits.leave(visit)
+            self._limiter.leave(admitted)
             connection.close()
             if not isinstance(error, OSError):  # a handshake that failed, or was not finished
                 raise
 
-    def _protocol(self, visit: Visit) -> asyncio.Protocol:
+    def _protocol(self, admitted: AdmittedConnection) -> asyncio.Protocol:
         made: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
-        return made(config=self.config, server_state=self.server_state, app_state={**self.lifespan.state, VISIT: visit})
+        return made(
+            config=self.config, server_state=self.server_state, app_state={**self.lifespan.state, CONNECTION: admitted}
+        )
 
 
 class _Guest(asyncio.Protocol):
-    """uvicorn's protocol of one connection; its visit ends with the connection."""
+    """uvicorn's protocol of one connection; the limiter is told when it ends."""
 
-    def __init__(self, protocol: asyncio.Protocol, visit: Visit, visits: Visits) -> None:
-        self._protocol, self._visit, self._visits = protocol, visit, visits
+    def __init__(self, protocol: asyncio.Protocol, admitted: AdmittedConnection, limiter: ConnectionLimiter) -> None:
+        self._protocol, self._admitted, self._limiter = protocol, admitted, limiter
 
     def connection_made(self, transport: Any) -> None:
-        self._visit.end = transport.abort
+        self._admitted.end = transport.abort
         self._protocol.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._visits.leave(self._visit)
+        self._limiter.leave(self._admitted)
         self._protocol.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

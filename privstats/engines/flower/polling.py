@@ -4,7 +4,7 @@ Flower's node sleeps 3 s whenever it finds no message (``flwr/supernode/start_cl
 then waits for the slowest of n such sleeps. Here the first wait after a message is short, and each further one is half
 as long again: a message waits for a third of the time since the last one.
 
-Between messages, the node's executor asks the node every second whether there is a task; here the node rings it up.
+Between messages, the node's executor asks the node every second whether there is a task; here the node wakes it up.
 
 Flower's SuperLink looks for expired tasks in every request (``flwr/supercore/corestate/sql_corestate.py``), and writes
 to its database for that, where requests then wait for each other.
@@ -21,13 +21,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-__all__ = ["BELL", "IDLE", "IDLE_SECONDS", "Bell", "Pauses", "once_a_second"]
+__all__ = ["IDLE", "IDLE_SECONDS", "WAKE_UP_PIPE", "PollingClock", "WakeUpPipe", "once_a_second"]
 
 IDLE = "PRIVSTATS_IDLE_SECONDS"
 """The variable of a node's environment with its longest polling interval."""
 
-BELL = "PRIVSTATS_BELL"
-"""The variable of a node's environment with the path of its executor's :class:`Bell`."""
+WAKE_UP_PIPE = "PRIVSTATS_WAKE_UP_PIPE"
+"""The variable of a node's environment with the path of its executor's :class:`WakeUpPipe`."""
 
 IDLE_SECONDS = 3.0
 """Flower's sleep after it found no message; any other sleep of that module waits for an answer of our own."""
@@ -35,12 +35,12 @@ IDLE_SECONDS = 3.0
 _FIRST_SECONDS = 0.1
 _ANSWER_SECONDS = 0.05
 _GROWTH = 1.5
-_MOST_RINGS = 4096
+_MOST_BYTES = 4096
 
 T = TypeVar("T")
 
 
-class Pauses:
+class PollingClock:
     """A replacement for the module ``time`` in Flower's node, which shortens its sleeps during a session.
 
     Args:
@@ -49,11 +49,11 @@ class Pauses:
 
     Example:
         >>> waited = []
-        >>> pauses = Pauses(waited.append, longest=0.4)
+        >>> polling = PollingClock(waited.append, longest=0.4)
         >>> for _ in range(5):
-        ...     pauses.sleep(3)
-        >>> pauses.sleep(0.5)  # an answer is on its way
-        >>> pauses.sleep(3)
+        ...     polling.sleep(3)
+        >>> polling.sleep(0.5)  # an answer is on its way
+        >>> polling.sleep(3)
         >>> [round(each, 2) for each in waited]
         [0.1, 0.15, 0.23, 0.34, 0.4, 0.05, 0.1]
     """
@@ -72,7 +72,7 @@ class Pauses:
         self._next = min(_GROWTH * self._next, self._longest)
 
 
-class Bell:
+class WakeUpPipe:
     """A named pipe by which one process ends another one's sleep; a replacement for ``time`` in Flower's executor.
 
     Where a file system has no named pipes, or the pipe is removed, every sleep goes to its end.
@@ -82,10 +82,10 @@ class Bell:
 
     Example:
         >>> import tempfile
-        >>> with Bell(Path(tempfile.mkdtemp()) / "bell").hung() as bell:
-        ...     sleeper = Bell(bell.path)
+        >>> with WakeUpPipe(Path(tempfile.mkdtemp()) / "wake-up").opened() as pipe:
+        ...     sleeper = WakeUpPipe(pipe.path)
         ...     sleeper.sleep(0.01)  # to its end
-        ...     bell.ring()
+        ...     pipe.wake()
         ...     sleeper.sleep(60)  # ends at once
     """
 
@@ -94,7 +94,7 @@ class Bell:
         self._end: int | None = None
 
     @contextmanager
-    def hung(self) -> Iterator[Self]:
+    def opened(self) -> Iterator[Self]:
         """The pipe is there in this block, for this user only, in place of whatever had its name."""
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
@@ -105,30 +105,30 @@ class Bell:
             with suppress(OSError):
                 self.path.unlink(missing_ok=True)
 
-    def ring(self) -> None:
-        """End the sleep of the process that sleeps by this bell, or its next one; nothing waits for it."""
-        with suppress(OSError):  # no process sleeps, or it has been rung often already
+    def wake(self) -> None:
+        """End the sleep of the process that waits on this pipe, or its next one; nothing waits for it."""
+        with suppress(OSError):  # no process sleeps, or it has been woken often already
             end = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
             try:
                 os.write(end, b"\0")
             finally:
                 os.close(end)
 
-    def rung_before(self, call: Callable[..., T]) -> Callable[..., T]:
-        """The same function, before each call of which the bell rings."""
+    def waking_before(self, call: Callable[..., T]) -> Callable[..., T]:
+        """The same function, each call of which first wakes the process that sleeps."""
 
-        def rung(*arguments: Any, **named: Any) -> T:
-            self.ring()
+        def waking(*arguments: Any, **named: Any) -> T:
+            self.wake()
             return call(*arguments, **named)
 
-        return rung
+        return waking
 
     def sleep(self, seconds: float) -> None:
-        """Replacement for Flower's ``time.sleep``, which the bell ends."""
+        """Replacement for Flower's ``time.sleep``, which a byte in the pipe ends."""
         with suppress(OSError):
             if self._end is None:
                 self._end = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)  # as a writer too, so that it never closes
-            if not select.select([self._end], [], [], seconds)[0] or os.read(self._end, _MOST_RINGS):
+            if not select.select([self._end], [], [], seconds)[0] or os.read(self._end, _MOST_BYTES):
                 return  # a plain file has nothing to read, and ends no sleep
         time.sleep(seconds)
 

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from privstats.engines.flower.visits import Limits, Visits
+from privstats.engines.flower.connection_limits import ConnectionLimiter, Limits
 from privstats.engines.network import operator_log
 from privstats.engines.network.connection_status import keep_connections
 from privstats.errors import PrivstatsError
@@ -68,7 +68,7 @@ class FleetOnly:
 
     Attributes:
         app: Flower's app.
-        fleet: the same app behind :class:`~privstats.engines.flower.nodes_only.NodesOnly`.
+        fleet: the same app behind :class:`~privstats.engines.flower.node_authentication.NodeAuthentication`.
         control: the port of :data:`LOOPBACK` on which the whole app is served.
     """
 
@@ -149,9 +149,9 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
     uvicorn = importlib.import_module("uvicorn")
     superlink = importlib.import_module("flwr.superlink.cli.flower_superlink")
     app = importlib.import_module("flwr.superlink.main").create_app(lifespan_config, superlink.SuperLinkLifespan)
-    visits = Visits(Limits.of_descriptors(raise_open_files()))
+    limiter = ConnectionLimiter(Limits.of_descriptors(raise_open_files()))
     config = uvicorn.Config(
-        FleetOnly(app, _nodes_only(app, visits), lifespan_config.port),
+        FleetOnly(app, _authenticated(app, limiter), lifespan_config.port),
         http="h11",  # the parser that bounds headers
         h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
         ws="none",
@@ -165,8 +165,8 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
     )
     logging.getLogger("uvicorn.error").addFilter(_is_no_strangers_line)
     operator_log.configure()
-    server = importlib.import_module("privstats.engines.flower.front_door").FrontDoor(
-        config, _listening(*host_and_port(fleet)), visits, partial(keep_connections, home)
+    server = importlib.import_module("privstats.engines.flower.fleet_server").FleetServer(
+        config, _listening(*host_and_port(fleet)), limiter, partial(keep_connections, home)
     )
     server.run(sockets=[_listening(LOOPBACK, lifespan_config.port)])
     if not server.started:
@@ -178,15 +178,15 @@ def _is_no_strangers_line(record: logging.LogRecord) -> bool:
     return record.levelno != logging.WARNING
 
 
-def _nodes_only(app: Any, visits: Visits) -> App:
+def _authenticated(app: Any, limiter: ConnectionLimiter) -> App:
     """Flower's app behind the check of who signs, which asks Flower's own state which nodes are registered."""
-    ours = importlib.import_module("privstats.engines.flower.nodes_only")
+    ours = importlib.import_module("privstats.engines.flower.node_authentication")
     layer = importlib.import_module("flwr.superlink.routers.fleet.node_auth")
 
     def registered(key: bytes) -> bool:
         return app.state.linkstate_factory.state().get_node_id_by_public_key(key) is not None
 
-    guarded: App = ours.NodesOnly(app, ours.Logins(registered, layer.verify_signature), visits)
+    guarded: App = ours.NodeAuthentication(app, ours.Logins(registered, layer.verify_signature), limiter)
     return guarded
 
 

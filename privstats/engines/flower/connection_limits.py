@@ -2,7 +2,7 @@
 
 A connection costs a descriptor and memory before anybody has said who he is. So a *stranger*, on whose connection no
 registered node has signed yet, gets little of both, and makes room when there is none; a node's share is bounded too.
-This module keeps the books only: ``front_door`` accepts and closes, ``nodes_only`` reads who signs.
+This module keeps the books only: ``fleet_server`` accepts and closes, ``node_authentication`` reads who signs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from privstats.engines.network.connection_status import ConnectionStatus
 from privstats.engines.network.operator_log import HOST
 
-__all__ = ["BYTES_A_SECOND", "PATIENCE_SECONDS", "Limits", "Visit", "Visits", "Why"]
+__all__ = ["BYTES_A_SECOND", "PATIENCE_SECONDS", "AdmittedConnection", "ConnectionLimiter", "Limits", "Why"]
 
 PATIENCE_SECONDS = 20.0
 """For TLS and a request's headers, for its body, and for an answer to be taken; longer for the time that bytes take."""
@@ -64,7 +64,7 @@ class Limits:
         requests: of one node, being received or answered at once. Flower's node sends two pieces and a heartbeat.
 
     Example:
-        >>> from privstats.engines.flower.visits import Limits
+        >>> from privstats.engines.flower.connection_limits import Limits
         >>> Limits.of_descriptors(1024).connections
         768
     """
@@ -83,7 +83,7 @@ class Limits:
 
 
 @dataclass(eq=False)
-class Visit:
+class AdmittedConnection:
     """One connection.
 
     Attributes:
@@ -101,7 +101,7 @@ class Visit:
     end: Callable[[], object] = field(default=_nothing, repr=False)
 
 
-class Visits:
+class ConnectionLimiter:
     """All open connections, and what was turned away.
 
     Args:
@@ -109,21 +109,21 @@ class Visits:
         clock: seconds that never run backwards.
 
     Example:
-        >>> from privstats.engines.flower.visits import Limits, Visits
-        >>> visits = Visits(Limits(of_address=1))
-        >>> first, second = visits.arrive("10.0.0.7"), visits.arrive("10.0.0.7")
-        >>> visits.status.strangers, visits.status.closed
+        >>> from privstats.engines.flower.connection_limits import Limits, ConnectionLimiter
+        >>> limiter = ConnectionLimiter(Limits(of_address=1))
+        >>> first, second = limiter.arrive("10.0.0.7"), limiter.arrive("10.0.0.7")
+        >>> limiter.status.strangers, limiter.status.closed
         (1, {'address': 1})
-        >>> with visits.request(second, b"a node's key") as may:  # a node leaves the strangers' place to others
-        ...     may, visits.arrive("10.0.0.7") is None
+        >>> with limiter.request(second, b"a node's key") as may:  # a node leaves the strangers' place to others
+        ...     may, limiter.arrive("10.0.0.7") is None
         (True, False)
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits, self._clock = limits, clock
-        self._nodes: dict[Visit, None] = {}
-        self._strangers: dict[Visit, None] = {}  # both in the order of arrival, as each address' own
-        self._of_address: defaultdict[str, dict[Visit, None]] = defaultdict(dict)
+        self._nodes: dict[AdmittedConnection, None] = {}
+        self._strangers: dict[AdmittedConnection, None] = {}  # both in the order of arrival, as each address' own
+        self._of_address: defaultdict[str, dict[AdmittedConnection, None]] = defaultdict(dict)
         self._of_node: Counter[bytes] = Counter()
         self._requests: Counter[bytes] = Counter()
         self._closed: Counter[Why] = Counter()
@@ -136,7 +136,7 @@ class Visits:
         """The numbers, for metrics."""
         return ConnectionStatus(len(self._nodes), len(self._strangers), dict(sorted(self._closed.items())))
 
-    def arrive(self, host: str) -> Visit | None:
+    def arrive(self, host: str) -> AdmittedConnection | None:
         """A connection was accepted; None where it is to be closed at once.
 
         Where the places are taken, the oldest stranger leaves; where all have just come, one by chance.
@@ -149,11 +149,11 @@ class Visits:
         if len(self._strangers) >= places and not self._make_room(self._strangers, "full", host):
             return None
         now = self._clock()
-        visit = Visit(host, now, now + PATIENCE_SECONDS)
-        self._strangers[visit] = self._of_address[host][visit] = None
-        return visit
+        admitted = AdmittedConnection(host, now, now + PATIENCE_SECONDS)
+        self._strangers[admitted] = self._of_address[host][admitted] = None
+        return admitted
 
-    def _make_room(self, among: Collection[Visit], why: Why, host: str) -> bool:
+    def _make_room(self, among: Collection[AdmittedConnection], why: Why, host: str) -> bool:
         oldest = next(iter(among), None)
         if oldest is None:
             self.turn_away(why, host)
@@ -165,34 +165,34 @@ class Visits:
         self._close(oldest, why)
         return True
 
-    def introduce(self, visit: Visit) -> bool:
+    def introduce(self, admitted: AdmittedConnection) -> bool:
         """Whether one more request of a key that is not registered is passed on: one a second, some at once."""
         now = self._clock()
         if self._introduced > now + (_AT_ONCE - 1) * _BETWEEN_SECONDS:
-            self.turn_away("unknown", visit.host)
+            self.turn_away("unknown", admitted.host)
             return False
         self._introduced = max(now, self._introduced) + _BETWEEN_SECONDS
         return True
 
-    def leave(self, visit: Visit) -> None:
+    def leave(self, admitted: AdmittedConnection) -> None:
         """A connection has ended; a second time does nothing."""
-        if visit in self._nodes and visit.node is not None:
-            del self._nodes[visit]
-            _take(self._of_node, visit.node)
-        elif visit in self._strangers:
-            del self._strangers[visit], self._of_address[visit.host][visit]
-            if not self._of_address[visit.host]:
-                del self._of_address[visit.host]
+        if admitted in self._nodes and admitted.node is not None:
+            del self._nodes[admitted]
+            _take(self._of_node, admitted.node)
+        elif admitted in self._strangers:
+            del self._strangers[admitted], self._of_address[admitted.host][admitted]
+            if not self._of_address[admitted.host]:
+                del self._of_address[admitted.host]
 
     @contextmanager
-    def request(self, visit: Visit, node: bytes) -> Iterator[bool]:
+    def request(self, admitted: AdmittedConnection, node: bytes) -> Iterator[bool]:
         """A request of a registered node in this block, on a connection that is the node's from now on.
 
         The block's value is False where the node has too many connections, or requests at once, or this one is closed.
         """
-        may = self._requests[node] < self._limits.requests and self._belongs(visit, node)
+        may = self._requests[node] < self._limits.requests and self._belongs(admitted, node)
         if not may:
-            self.turn_away("node", visit.host)
+            self.turn_away("node", admitted.host)
             yield False
             return
         self._requests[node] += 1
@@ -201,25 +201,25 @@ class Visits:
         finally:
             _take(self._requests, node)
 
-    def _belongs(self, visit: Visit, node: bytes) -> bool:
-        if visit.node == node and visit in self._nodes:
+    def _belongs(self, admitted: AdmittedConnection, node: bytes) -> bool:
+        if admitted.node == node and admitted in self._nodes:
             return True
-        if self._of_node[node] >= self._limits.of_node or not (visit in self._nodes or visit in self._strangers):
+        if self._of_node[node] >= self._limits.of_node or not (admitted in self._nodes or admitted in self._strangers):
             return False
-        self.leave(visit)
-        self._nodes[visit], visit.node = None, node
+        self.leave(admitted)
+        self._nodes[admitted], admitted.node = None, node
         self._of_node[node] += 1
         return True
 
-    def allow(self, visit: Visit, size: int = 0) -> None:
+    def allow(self, admitted: AdmittedConnection, size: int = 0) -> None:
         """A connection may go on until ``size`` bytes have passed on a slow line."""
-        visit.until = self._clock() + PATIENCE_SECONDS + size / BYTES_A_SECOND
+        admitted.until = self._clock() + PATIENCE_SECONDS + size / BYTES_A_SECOND
 
     def tick(self) -> None:
         """Close what has taken longer than it may, and say what was turned away; to be called every second."""
         now = self._clock()
-        for visit in [each for each in (*self._strangers, *self._nodes) if each.until < now]:
-            self._close(visit, "slow")
+        for admitted in [each for each in (*self._strangers, *self._nodes) if each.until < now]:
+            self._close(admitted, "slow")
         for why, number in self._closed.items():
             said, when = self._said.get(why, (0, -math.inf))
             if number > said and now >= when + _SAY_SECONDS:
@@ -227,10 +227,10 @@ class Visits:
                 host = self._last[why]
                 HOST.warning("connections or requests turned away: %d: %s; last %s", number - said, _WORDS[why], host)
 
-    def _close(self, visit: Visit, why: Why) -> None:
-        self.leave(visit)
-        self.turn_away(why, visit.host)
-        visit.end()
+    def _close(self, admitted: AdmittedConnection, why: Why) -> None:
+        self.leave(admitted)
+        self.turn_away(why, admitted.host)
+        admitted.end()
 
     def turn_away(self, why: Why, host: str) -> None:
         """Count a connection, or a request, that was turned away; :meth:`tick` says it, once a minute per reason."""

@@ -1,4 +1,4 @@
-"""The fleet interface behind its door: who signed a request is known before the first byte of its body is read.
+"""Authentication of nodes: who signed a request is known before the first byte of its body is read.
 
 Flower reads a body whole, of any size and for any time, and only then looks at the headers by which a node signs
 (``flwr/superlink/routers/fleet/node_auth.py``, within the layer that parses the body). Here the same headers are
@@ -26,10 +26,10 @@ from flwr.supercore.primitives import asymmetric
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 
-from privstats.engines.flower.doors import MOST_REQUEST, App, Receive, Scope, Send, refuse
-from privstats.engines.flower.visits import Visit, Visits, Why
+from privstats.engines.flower.addresses import MOST_REQUEST, App, Receive, Scope, Send, refuse
+from privstats.engines.flower.connection_limits import AdmittedConnection, ConnectionLimiter, Why
 
-__all__ = ["MOST_OF_A_MESSAGE", "MOST_OF_A_STRANGER", "VISIT", "Logins", "NodesOnly", "remembered"]
+__all__ = ["CONNECTION", "MOST_OF_A_MESSAGE", "MOST_OF_A_STRANGER", "Logins", "NodeAuthentication", "remembered"]
 
 MOST_OF_A_MESSAGE = 64 << 10
 """The most bytes of a node's request without content: names of some 800 pieces, which are 4 GiB.
@@ -40,8 +40,8 @@ Two bytes of a list are an empty message, for which the parser takes 90 to 230: 
 MOST_OF_A_STRANGER = 4 << 10
 """The most bytes of a request that no registered node has signed: Flower's node introduces itself in 250."""
 
-VISIT = "privstats.visit"
-"""Where a request's scope holds the :class:`Visit` of its connection."""
+CONNECTION = "privstats.connection"
+"""Where a request's scope holds the :class:`AdmittedConnection` of its connection."""
 
 _CONTENT = "/v1/fleet/push-object"  # one field of bytes, which are not parsed
 _MOST_HEADERS = 64
@@ -115,7 +115,7 @@ def remembered(verify: Verify) -> Verify:
 
     Example:
         >>> from cryptography.hazmat.primitives.asymmetric import ec
-        >>> from privstats.engines.flower.nodes_only import remembered
+        >>> from privstats.engines.flower.node_authentication import remembered
         >>> key, asked = ec.generate_private_key(ec.SECP256R1()).public_key(), []
         >>> verify = remembered(lambda key, message, signature: asked.append(message) or True)
         >>> verify(key, b"a", b""), verify(key, b"a", b""), verify(key, b"b", b"")
@@ -134,58 +134,60 @@ def remembered(verify: Verify) -> Verify:
     return verified
 
 
-class NodesOnly:
+class NodeAuthentication:
     """An ASGI app that lets Flower's see requests whose headers a node has signed, and bounds their size and time.
 
     Args:
         app: Flower's app.
         logins: reads who signed.
-        visits: the connections; a request's is in its scope under :data:`VISIT`.
+        limiter: the connections; a request's is in its scope under :data:`CONNECTION`.
     """
 
-    def __init__(self, app: App, logins: Logins, visits: Visits) -> None:
-        self._app, self._logins, self._visits = app, logins, visits
+    def __init__(self, app: App, logins: Logins, limiter: ConnectionLimiter) -> None:
+        self._app, self._logins, self._limiter = app, logins, limiter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward a request of a node; answer 401, 413, 431 or 503 to others, and close their connection."""
-        visit: Visit = scope["state"][VISIT]
-        self._visits.allow(visit)
+        admitted: AdmittedConnection = scope["state"][CONNECTION]
+        self._limiter.allow(admitted)
         if len(scope["headers"]) > _MOST_HEADERS:
-            await self._refuse(send, 431, "size", visit)
+            await self._refuse(send, 431, "size", admitted)
             return
         login, size = await run_in_threadpool(self._logins.read, Headers(scope=scope)), _bytes_of(scope)
         if login is None:
-            await self._refuse(send, 401, "login", visit)
+            await self._refuse(send, 401, "login", admitted)
         elif size > _most(scope, login):
-            await self._refuse(send, 413, "size", visit)
+            await self._refuse(send, 413, "size", admitted)
         elif not login.registered:
-            may = self._visits.introduce(visit)
-            await (self._app(scope, *self._timed(visit, size, receive, send)) if may else refuse(send, 503))
+            may = self._limiter.introduce(admitted)
+            await (self._app(scope, *self._timed(admitted, size, receive, send)) if may else refuse(send, 503))
         else:
-            with self._visits.request(visit, login.key) as may:
-                await (self._app(scope, *self._timed(visit, size, receive, send)) if may else refuse(send, 503))
+            with self._limiter.request(admitted, login.key) as may:
+                await (self._app(scope, *self._timed(admitted, size, receive, send)) if may else refuse(send, 503))
 
-    async def _refuse(self, send: Send, status: int, why: Why, visit: Visit) -> None:
-        self._visits.turn_away(why, visit.host)
+    async def _refuse(self, send: Send, status: int, why: Why, admitted: AdmittedConnection) -> None:
+        self._limiter.turn_away(why, admitted.host)
         await refuse(send, status)
 
-    def _timed(self, visit: Visit, size: int, receive: Receive, send: Send) -> tuple[Receive, Send]:
+    def _timed(self, admitted: AdmittedConnection, size: int, receive: Receive, send: Send) -> tuple[Receive, Send]:
         """Both ends of a request, which say until when its connection may go on."""
         given = 0
 
         async def received() -> MutableMapping[str, Any]:
             message = await receive()
             if not message.get("more_body", False):
-                visit.until = math.inf  # it is the server's turn
+                admitted.until = math.inf  # it is the server's turn
             return message
 
         async def sent(message: MutableMapping[str, Any]) -> None:
             nonlocal given
             given += len(message.get("body", b""))
-            self._visits.allow(visit, given)  # before, because it waits for who does not take the answer before this
+            self._limiter.allow(
+                admitted, given
+            )  # before, because it waits for who does not take the answer before this
             await send(message)
 
-        self._visits.allow(visit, size)
+        self._limiter.allow(admitted, size)
         return received, sent
 
 

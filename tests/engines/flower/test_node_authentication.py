@@ -11,17 +11,17 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
 from flwr.supercore.primitives import asymmetric
 from starlette.datastructures import Headers
 
-from privstats.engines.flower.doors import MOST_REQUEST
-from privstats.engines.flower.nodes_only import (
+from privstats.engines.flower.addresses import MOST_REQUEST
+from privstats.engines.flower.connection_limits import BYTES_A_SECOND, PATIENCE_SECONDS, ConnectionLimiter, Limits
+from privstats.engines.flower.node_authentication import (
+    CONNECTION,
     MOST_OF_A_MESSAGE,
     MOST_OF_A_STRANGER,
-    VISIT,
     Login,
     Logins,
-    NodesOnly,
+    NodeAuthentication,
     remembered,
 )
-from privstats.engines.flower.visits import BYTES_A_SECOND, PATIENCE_SECONDS, Limits, Visits
 from tests.engines.flower.signing import KEY, PUBLIC, signed
 
 OTHER = ec.generate_private_key(ec.SECP384R1())
@@ -32,9 +32,9 @@ class Served:
     """The layer around an app that reads the whole body, at a clock that stands still."""
 
     def __init__(self, registered=lambda key: key == PUBLIC, **limits):
-        self.visits = Visits(Limits(**limits), lambda: 0.0)
+        self.limiter = ConnectionLimiter(Limits(**limits), lambda: 0.0)
         self.bodies, self.asked = [], 0
-        self.layer = NodesOnly(self.app, Logins(registered), self.visits)
+        self.layer = NodeAuthentication(self.app, Logins(registered), self.limiter)
 
     async def app(self, scope, receive, send):
         body, more = b"", True
@@ -45,10 +45,10 @@ class Served:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"read"})
 
-    def request(self, headers, body=b"", visit=None, path="/v1/fleet/push-object"):
+    def request(self, headers, body=b"", admitted=None, path="/v1/fleet/push-object"):
         """The status, and whether the connection is closed."""
         sent = []
-        visit = visit or self.visits.arrive("10.0.0.7")
+        admitted = admitted or self.limiter.arrive("10.0.0.7")
 
         async def receive():
             self.asked += 1
@@ -57,7 +57,7 @@ class Served:
         async def send(message):
             sent.append(message)
 
-        scope = {"type": "http", "path": path, "headers": headers, "state": {VISIT: visit}}
+        scope = {"type": "http", "path": path, "headers": headers, "state": {CONNECTION: admitted}}
         asyncio.run(self.layer(scope, receive, send))
         return sent[0]["status"], (b"connection", b"close") in sent[0]["headers"]
 
@@ -80,7 +80,7 @@ class TestBeforeTheBody:
         served = Served()
         assert served.request(headers) == (401, True)
         assert served.asked == 0
-        assert served.visits.status.closed == {"login": 1}
+        assert served.limiter.status.closed == {"login": 1}
 
     def test_a_node_sends_a_piece_of_flowers_and_no_more(self):
         served = Served()
@@ -108,18 +108,18 @@ class TestBeforeTheBody:
     def test_keys_that_are_not_registered_reach_flower_now_and_then(self):
         """Each such request is some lines of Flower's log: 867 kB a second before, of keys of 4 KiB."""
         served = Served()
-        visit = served.visits.arrive("10.0.0.7")
-        answers = [served.request(signed(OTHER, content_length=0), visit=visit) for _ in range(66)]
+        admitted = served.limiter.arrive("10.0.0.7")
+        answers = [served.request(signed(OTHER, content_length=0), admitted=admitted) for _ in range(66)]
         assert answers == [(200, False)] * 64 + [(503, True)] * 2
         assert served.request(signed(content_length=0)) == (200, False), "a node is not concerned"
-        assert served.visits.status.closed == {"unknown": 2}
+        assert served.limiter.status.closed == {"unknown": 2}
 
     def test_a_stranger_that_signs_with_its_own_key_sends_what_introduces_it_and_no_more(self):
         served = Served()
         assert served.request(signed(OTHER, content_length=MOST_OF_A_STRANGER)) == (200, False)
         assert served.request(signed(OTHER, content_length=MOST_OF_A_STRANGER + 1)) == (413, True)
         assert served.asked == 1
-        assert served.visits.status.nodes == 0
+        assert served.limiter.status.nodes == 0
 
     def test_what_a_node_introduces_itself_with_fits_many_times(self):
         from flwr.proto.fleet_pb2 import ActivateNodeRequest
@@ -142,8 +142,8 @@ class TestBeforeTheBody:
 
     def test_a_node_has_so_many_requests_at_once_and_is_to_ask_again(self):
         served = Served(requests=1)
-        first = served.visits.arrive("10.0.0.7")
-        with served.visits.request(first, PUBLIC):
+        first = served.limiter.arrive("10.0.0.7")
+        with served.limiter.request(first, PUBLIC):
             assert served.request(signed(content_length=0)) == (503, True), "Flower's node asks again after 503"
         assert served.request(signed(content_length=0)) == (200, False)
 
@@ -153,33 +153,33 @@ class TestTime:
 
     def test_who_does_not_take_an_answer_is_not_waited_for_without_end(self):
         served, times = Served(), []
-        visit = served.visits.arrive("10.0.0.7")
+        admitted = served.limiter.arrive("10.0.0.7")
 
         async def receive():
             return {"type": "http.request", "body": b"", "more_body": False}
 
         async def send(message):
-            times.append(visit.until)  # a server waits in here until what was answered before is taken
+            times.append(admitted.until)  # a server waits in here until what was answered before is taken
 
-        scope = {"type": "http", "path": "/", "headers": signed(content_length=0), "state": {VISIT: visit}}
+        scope = {"type": "http", "path": "/", "headers": signed(content_length=0), "state": {CONNECTION: admitted}}
         asyncio.run(served.layer(scope, receive, send))
         assert max(times) < math.inf
 
     def test_it_is_as_long_as_the_body_takes_on_a_slow_line(self):
         served, times = Served(), []
-        visit = served.visits.arrive("10.0.0.7")
+        admitted = served.limiter.arrive("10.0.0.7")
 
         async def app(scope, receive, send):
-            times.append(visit.until)
+            times.append(admitted.until)
             await receive()
-            times.append(visit.until)
+            times.append(admitted.until)
             await send({"type": "http.response.start", "status": 200, "headers": []})
-            times.append(visit.until)
+            times.append(admitted.until)
             await send({"type": "http.response.body", "body": bytes(10 * BYTES_A_SECOND)})
-            times.append(visit.until)
+            times.append(admitted.until)
 
-        served.layer = NodesOnly(app, Logins(lambda _: True), served.visits)
-        served.request(signed(content_length=5 * BYTES_A_SECOND), visit=visit)
+        served.layer = NodeAuthentication(app, Logins(lambda _: True), served.limiter)
+        served.request(signed(content_length=5 * BYTES_A_SECOND), admitted=admitted)
         assert times == [PATIENCE_SECONDS + 5, math.inf, PATIENCE_SECONDS, PATIENCE_SECONDS + 10]
 
 
@@ -240,7 +240,7 @@ class TestLogins:
 
 
 def test_flowers_own_layer_agrees_and_verifies_nothing_twice(monkeypatch):
-    """Both read the same headers: what the door lets in, Flower's layer lets in, for one verification."""
+    """Both read the same headers: what ours lets in, Flower's layer lets in, for one verification."""
     from types import SimpleNamespace
 
     from flwr.proto.fleet_pb2 import ActivateNodeRequest

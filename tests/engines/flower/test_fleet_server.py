@@ -11,12 +11,12 @@ from contextlib import contextmanager, suppress
 import pytest
 import uvicorn
 
-from privstats.engines.flower import front_door
+from privstats.engines.flower import fleet_server
+from privstats.engines.flower.addresses import FleetOnly
 from privstats.engines.flower.certificates import write_certificates
-from privstats.engines.flower.doors import FleetOnly
-from privstats.engines.flower.front_door import FrontDoor
-from privstats.engines.flower.nodes_only import Logins, NodesOnly
-from privstats.engines.flower.visits import PATIENCE_SECONDS, Limits, Visits
+from privstats.engines.flower.connection_limits import PATIENCE_SECONDS, ConnectionLimiter, Limits
+from privstats.engines.flower.fleet_server import FleetServer
+from privstats.engines.flower.node_authentication import Logins, NodeAuthentication
 from tests.engines.flower.signing import KEY, PUBLIC, signed
 
 LIMITS = Limits(connections=6, strangers=4, of_address=2)
@@ -42,10 +42,10 @@ async def flowers(scope, receive, send):
 class Served:
     def __init__(self, certificates, loop):
         self.now, self.kept = 0.0, []
-        self.visits = Visits(LIMITS, lambda: self.now)
+        self.limiter = ConnectionLimiter(LIMITS, lambda: self.now)
         self._fleet, self._control = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
         self.port, control = (each.getsockname()[1] for each in (self._fleet, self._control))
-        guarded = NodesOnly(flowers, Logins(lambda key: key == PUBLIC), self.visits)
+        guarded = NodeAuthentication(flowers, Logins(lambda key: key == PUBLIC), self.limiter)
         config = uvicorn.Config(
             FleetOnly(flowers, guarded, control),
             http="h11",
@@ -58,7 +58,7 @@ class Served:
             ssl_keyfile=certificates / "server.key",
             timeout_graceful_shutdown=1,
         )
-        self.server = FrontDoor(config, self._fleet, self.visits, self.kept.append)
+        self.server = FleetServer(config, self._fleet, self.limiter, self.kept.append)
         self._trust = ssl.create_default_context(cafile=certificates / "ca.pem")
         self.control = control
 
@@ -77,7 +77,7 @@ class Served:
         """Wait for what is to come; it fails after a minute."""
         end = time.monotonic() + 60
         while not ready():
-            assert time.monotonic() < end, (self.visits.status, self.kept)
+            assert time.monotonic() < end, (self.limiter.status, self.kept)
             time.sleep(0.01)
 
     def connect(self, port=None):
@@ -85,12 +85,12 @@ class Served:
         return self._trust.wrap_socket(connection, server_hostname="localhost")
 
     def count(self, nodes, strangers):
-        self.until(lambda: (self.visits.status.nodes, self.visits.status.strangers) == (nodes, strangers))
+        self.until(lambda: (self.limiter.status.nodes, self.limiter.status.strangers) == (nodes, strangers))
 
 
 @pytest.fixture(params=["uvloop", "asyncio"])
 def served(request, certificates, monkeypatch):
-    monkeypatch.setattr(front_door, "_TICK_SECONDS", 0.01)
+    monkeypatch.setattr(fleet_server, "_TICK_SECONDS", 0.01)
     with Served(certificates, request.param).running() as made:
         yield made
 
@@ -124,13 +124,13 @@ class TestNodes:
                 assert answer(connection) == b"HTTP/1.1 200 OK"
             served.count(nodes=1, strangers=0)
         served.count(nodes=0, strangers=0)
-        assert served.visits.status.closed == {}
+        assert served.limiter.status.closed == {}
 
     def test_the_control_address_is_not_counted(self, served):
         with served.connect(served.control) as connection:
             connection.sendall(request([(b"content-length", b"0")]))
             assert answer(connection) == b"HTTP/1.1 200 OK"
-            assert served.visits.status.strangers == 0
+            assert served.limiter.status.strangers == 0
 
     def test_a_node_that_holds_back_a_byte_is_closed(self, served):
         with served.connect() as connection:
@@ -139,8 +139,8 @@ class TestNodes:
             served.now += PATIENCE_SECONDS + BODY
             assert is_closed(connection)
         served.count(nodes=0, strangers=0)
-        assert served.visits.status.closed == {"slow": 1}
-        served.until(lambda: not served.visits._requests)  # its place among the requests is free again
+        assert served.limiter.status.closed == {"slow": 1}
+        served.until(lambda: not served.limiter._requests)  # its place among the requests is free again
 
 
 class TestStrangers:
@@ -159,7 +159,7 @@ class TestStrangers:
             served.now += PATIENCE_SECONDS + 1
             assert is_closed(connection)
         served.count(nodes=0, strangers=0)
-        assert served.visits.status.closed == {"slow": 1}
+        assert served.limiter.status.closed == {"slow": 1}
 
     @pytest.mark.parametrize("said", [b"", b"POST /v1/fleet/push-object HTTP/1.1\r\nhost: "])
     def test_headers_that_are_held_back_are_closed_also_after_a_request(self, served, said):
@@ -193,7 +193,7 @@ class TestStrangers:
         served.until(lambda: len(select.select(held, [], [], 0)[0]) == 1)
         for each in held:
             each.close()
-        assert served.visits.status.closed == {"address": 1}
+        assert served.limiter.status.closed == {"address": 1}
 
     def test_the_numbers_are_kept_when_they_change(self, served):
         with served.connect() as connection:
@@ -205,7 +205,7 @@ class TestStrangers:
 
 
 def test_a_machine_without_descriptors_is_told_of_and_accepts_again(certificates, monkeypatch):
-    monkeypatch.setattr(front_door, "_TICK_SECONDS", 0.01)
+    monkeypatch.setattr(fleet_server, "_TICK_SECONDS", 0.01)
     made = Served(certificates, "asyncio")
     accept, left = asyncio.SelectorEventLoop.sock_accept, [OSError(24, "Too many open files")] * 3
 
@@ -218,4 +218,4 @@ def test_a_machine_without_descriptors_is_told_of_and_accepts_again(certificates
     with made.running(), made.connect() as connection:
         connection.sendall(request(signed(KEY, content_length=0)))
         assert answer(connection) == b"HTTP/1.1 200 OK"
-    assert made.visits.status.closed["descriptors"] == 3
+    assert made.limiter.status.closed["descriptors"] == 3
