@@ -2,7 +2,7 @@
 
 No clock, socket or global; randomness is passed in. One instance serves one session, one call at a time, and wipes
 itself after its unmask message. This module processes the messages;
-:mod:`privstats.secagg.interactive.joining` parses, repeats and refuses them.
+:mod:`privstats.secagg.interactive.client_steps` parses, repeats and refuses them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg.interactive import checks, messages
 from privstats.secagg.interactive import signed_statements as said
 from privstats.secagg.interactive.client_secrets import ClientSecrets
+from privstats.secagg.interactive.client_steps import ClientSteps
 from privstats.secagg.interactive.dealing import KINDS, fits_share, part
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.joining import Joining
 from privstats.secagg.interactive.non_inclusion import words_of
 from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.interactive.state import ClientState
@@ -35,7 +35,7 @@ from privstats.secagg.wire import members, to_bitmap
 __all__ = ["Client"]
 
 
-class Client(Joining):
+class Client(ClientSteps):
     """One client in one aggregation.
 
     Args:

@@ -1,7 +1,7 @@
 """The server machine of the interactive protocol: bytes in, bytes out; it learns the sum and can name a lying client.
 
 No clock, socket or global; it keeps one running sum, never n vectors. This module processes the messages;
-:mod:`privstats.secagg.interactive.serving` receives them and closes the steps.
+:mod:`privstats.secagg.interactive.server_steps` receives them and closes the steps.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from privstats.secagg.interactive.checks import (
 from privstats.secagg.interactive.dealing import KINDS, fits_share, part, verified
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.parameters import Parameters, StepName
-from privstats.secagg.interactive.serving import Row, Serving
+from privstats.secagg.interactive.server_steps import ServerSteps, StepActions
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.interactive.unmasking import require_shares, unmask
 from privstats.secagg.keys import Entropy, Identity, agree, derive, draw, public_of, require_identity
@@ -49,7 +49,7 @@ from privstats.secagg.wire import Refusal, to_bitmap
 __all__ = ["Server"]
 
 
-class Server(Serving):
+class Server(ServerSteps):
     """The aggregator of one session.
 
     Args:
@@ -374,13 +374,13 @@ class Server(Serving):
         unmask(self._sum, self._state, self._graph, threads=self._threads)
         return set()
 
-    _rows: ClassVar[dict[StepName, Row]] = {
-        "advertise": Row(_opening, _accept_advertise, _check_advertise, _close_advertise),
-        "share": Row(_adverts, _accept_share, _check_share, _close_share),
-        "check": Row(_delivery, _accept_check, _require_dealers, _close_check),
-        "mask": Row(_going_on, _accept_mask, _require_survivors, _close_mask),
-        "agree": Row(_survivors, _accept_agree, _require_quorums, _close_agree),
-        "unmask": Row(_agreement, _accept_unmask, _require_shares, _close_unmask),
+    _rows: ClassVar[dict[StepName, StepActions]] = {
+        "advertise": StepActions(_opening, _accept_advertise, _check_advertise, _close_advertise),
+        "share": StepActions(_adverts, _accept_share, _check_share, _close_share),
+        "check": StepActions(_delivery, _accept_check, _require_dealers, _close_check),
+        "mask": StepActions(_going_on, _accept_mask, _require_survivors, _close_mask),
+        "agree": StepActions(_survivors, _accept_agree, _require_quorums, _close_agree),
+        "unmask": StepActions(_agreement, _accept_unmask, _require_shares, _close_unmask),
     }
 
     def __repr__(self) -> str:

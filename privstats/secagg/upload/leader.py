@@ -22,10 +22,10 @@ from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload.batching import ReportBatches, accepted_by, accepted_by_all, answers_to
 from privstats.secagg.upload.field_streams import proving, scheme_of
+from privstats.secagg.upload.leader_steps import BAD_PROOF, LeaderSteps, place_of
 from privstats.secagg.upload.masking_scheme import MaskingScheme
 from privstats.secagg.upload.panel import HelperKeys, Panel
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.serving import BAD_PROOF, Serving, place_of
 from privstats.secagg.upload.signed_statements import roll_of, survivors_statement
 from privstats.secagg.upload.state import Head, LeaderState, Part, StepName
 from privstats.secagg.wire import Refusal, to_bitmap
@@ -33,7 +33,7 @@ from privstats.secagg.wire import Refusal, to_bitmap
 __all__ = ["Leader"]
 
 
-class Leader(Serving):
+class Leader(LeaderSteps):
     """The aggregator of one run. Peers 0 to n - 1 are the clients, n to n + h - 1 the helpers 1 to h.
 
     Args:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from privstats.errors import RemoteProtocolError
-from privstats.secagg.interactive import joining, messages
+from privstats.secagg.interactive import client_steps, messages
 from privstats.secagg.interactive.state import STEPS
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, play_until
 from tests.secagg.interactive.inside import inside
@@ -18,8 +18,8 @@ CLIENT = 0
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of all messages that a client has hashed."""
     sizes: list[int] = []
-    real = joining.sha256
-    monkeypatch.setattr(joining, "sha256", lambda data: sizes.append(len(data)) or real(data))
+    real = client_steps.sha256
+    monkeypatch.setattr(client_steps, "sha256", lambda data: sizes.append(len(data)) or real(data))
     return sizes
 
 

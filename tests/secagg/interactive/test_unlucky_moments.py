@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privstats.errors import LocalProtocolError, RemoteProtocolError
-from privstats.secagg.interactive import joining, messages
+from privstats.secagg.interactive import client_steps, messages
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 from tests.secagg.interactive.inside import inside
 
@@ -72,7 +72,7 @@ def test_an_upload_cannot_be_seen_before_it_may_leave(cohort: Cohort, monkeypatc
     """Another thread that repeats ``answer`` would send the masked vector before the ledger has heard of it."""
     client, seen = cohort.clients[0], []
     opening = play_until(cohort, "mask")[0]
-    module = joining
+    module = client_steps
     original = module.sha256
 
     def looked_at(data):

@@ -27,14 +27,14 @@ from privstats.secagg.machines import ENDS, give_back, seat_of
 from privstats.secagg.uploader import Uploader
 from privstats.secagg.wire import Refusal, members
 
-__all__ = ["Joining"]
+__all__ = ["ClientSteps"]
 
 _SERVER = "server"
 _ONE_SESSION = "a client serves one session, make a new one"
 _REASONS = {number: reason for reason, number in messages.ABORTS.items()}
 
 
-class Joining(Uploader):
+class ClientSteps(Uploader):
     """The client interface for engines; its subclass :class:`~privstats.secagg.Client` processes the messages."""
 
     parameters: Parameters

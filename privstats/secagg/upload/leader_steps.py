@@ -25,7 +25,7 @@ from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import STEPS, LeaderState, StepName
 from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
 
-__all__ = ["BAD_PROOF", "Serving", "place_of"]
+__all__ = ["BAD_PROOF", "LeaderSteps", "place_of"]
 
 BAD_PROOF = "bad_proof"
 """The fault of a report whose proof fails: its client's, or that of any one member, which no party can tell."""
@@ -33,7 +33,7 @@ BAD_PROOF = "bad_proof"
 _NO_FAULT = ("busy", "already_here")
 
 
-class Serving(Exclusive):
+class LeaderSteps(Exclusive):
     """The leader interface for engines; :class:`~privstats.secagg.upload.leader.Leader` processes the messages."""
 
     steps: ClassVar[tuple[str, ...]] = STEPS

@@ -28,13 +28,13 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state
 from privstats.secagg.wire import Refusal
 
-__all__ = ["Row", "Serving"]
+__all__ = ["ServerSteps", "StepActions"]
 
 _UNPROVEN = ("wrong_reply",)  # this server may itself have lost the state in which it sent its message
 
 
 @dataclass(frozen=True)
-class Row:
+class StepActions:
     """The server's functions for one step of ``STEPS``; each takes the server as its first argument.
 
     Attributes:
@@ -50,7 +50,7 @@ class Row:
     closes: Callable[[Any], set[int]]
 
 
-class Serving(Exclusive):
+class ServerSteps(Exclusive):
     """The server interface for engines; its subclass :class:`~privstats.secagg.Server` processes the messages."""
 
     steps: ClassVar[tuple[str, ...]] = tuple(STEPS)
@@ -62,7 +62,7 @@ class Serving(Exclusive):
     _graph: Graph
     _sum: RingVector | None
     _failure: str
-    _rows: ClassVar[dict[StepName, Row]]
+    _rows: ClassVar[dict[StepName, StepActions]]
 
     @abstractmethod
     def _opened(self, sender: int, data: memoryview, kind: type[Any]) -> memoryview:
