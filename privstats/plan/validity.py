@@ -188,7 +188,7 @@ def _with_room(claim: Claim, schema: Schema) -> Claim:
     while beyond - least > 1:
         middle = (least + beyond) // 2
         least, beyond = (middle, beyond) if _fits(replace(claim, most_records=middle)) else (least, middle)
-    records = least // COUNT_SCALE if claim.gathered == "tables" and claim.unit == 1 else least
+    records = least // COUNT_SCALE if claim.sums == "tables" and claim.unit == 1 else least
     where = f" at grid_bits={schema.grid_bits}" if claim.grid_bits else ""
     raise PlanError(
         f"validity.most_records is too large for the field of the proofs: at most {records}{where}; lower it"

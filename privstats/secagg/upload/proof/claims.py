@@ -11,13 +11,13 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from privstats.secagg.upload.proof.counts import of_counts
-from privstats.secagg.upload.proof.gathered import of_classes, of_classes_apart, of_folds
 from privstats.secagg.upload.proof.norm import of_norms
 from privstats.secagg.upload.proof.statement import Statement
+from privstats.secagg.upload.proof.wire_layouts import of_classes, of_folds, of_separate_classes
 
-__all__ = ["Claim", "Gathered", "statement_of"]
+__all__ = ["Claim", "Sums", "statement_of"]
 
-Gathered: TypeAlias = Literal["classes", "class means", "classes apart", "folds", "tables", "norms"]
+Sums: TypeAlias = Literal["classes", "class means", "classes apart", "folds", "tables", "norms"]
 """Which sums a statement reads: N, A and B; N and A; N, A and S; a regression's folds; tables of counts; norms."""
 
 _VERSION = "proof/1"
@@ -28,7 +28,7 @@ class Claim:
     """What every report of a session proves.
 
     Args:
-        gathered: the kind of the sums.
+        sums: the kind of the sums.
         sizes: its numbers, as the statement of this kind takes them: classes and features; features, targets and
             folds; cells of each table; entries of each statistic.
         unit: wire steps of one record in every statistic, 4**f; in tables of one record, or of one grid step.
@@ -43,7 +43,7 @@ class Claim:
         23
     """
 
-    gathered: Gathered
+    sums: Sums
     sizes: tuple[int, ...]
     unit: int
     most_records: int
@@ -55,7 +55,7 @@ class Claim:
     def stated(self) -> tuple[object, ...]:
         """What stands for the claim in a digest: its fields, and the numbers that follow from them."""
         statement = statement_of(self)
-        fields = (self.gathered, self.sizes, self.unit, self.most_records, self.grid_bits, self.counters, self.clipped)
+        fields = (self.sums, self.sizes, self.unit, self.most_records, self.grid_bits, self.counters, self.clipped)
         return (_VERSION, statement.name, *fields, statement.signed, statement.bits, statement.ends)
 
 
@@ -66,7 +66,7 @@ def statement_of(claim: Claim) -> Statement:
     Raises:
         PlanError: so many records have no room in the field.
     """
-    return _KINDS[claim.gathered](claim)
+    return _KINDS[claim.sums](claim)
 
 
 def _classes(claim: Claim) -> Statement:
@@ -81,7 +81,7 @@ def _means(claim: Claim) -> Statement:
 
 def _apart(claim: Claim) -> Statement:
     classes, features = claim.sizes
-    return of_classes_apart(classes, features, claim.grid_bits, claim.most_records)
+    return of_separate_classes(classes, features, claim.grid_bits, claim.most_records)
 
 
 def _folds(claim: Claim) -> Statement:
@@ -89,7 +89,7 @@ def _folds(claim: Claim) -> Statement:
     return of_folds(features, targets, folds, claim.grid_bits, claim.most_records)
 
 
-_KINDS: Mapping[Gathered, Callable[[Claim], Statement]] = {
+_KINDS: Mapping[Sums, Callable[[Claim], Statement]] = {
     "classes": _classes,
     "class means": _means,
     "classes apart": _apart,

@@ -4,7 +4,7 @@ T gathers the sums: [[diag N, A], [A', B]] for class sums, one such block per cl
 class, [[G, h], [h', Q]] per fold for a regression. The client proves T = L L' + E for a triangular L and a small E,
 that the traces are those of records of bounded norm, that there are at most n records, and, where one block holds all
 classes, that every class's mean lies in the ball. Wire entries count in steps of which a record of full norm has 4**f.
-Which of them T holds, for which sums, is said in ``gathered``.
+Which of them T holds, for which sums, is said in ``wire_layouts``.
 """
 
 from __future__ import annotations

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from privstats.secagg.upload.proof import transcript, verifier
 from privstats.secagg.upload.proof.counts import of_counts
 from privstats.secagg.upload.proof.field import elements, stream
-from privstats.secagg.upload.proof.gathered import of_classes, of_classes_apart, of_folds
 from privstats.secagg.upload.proof.moments import Moments
 from privstats.secagg.upload.proof.norm import of_norms
 from privstats.secagg.upload.proof.prover import Attempt, Proof, Secrets, prove
 from privstats.secagg.upload.proof.report import Query, query_of
 from privstats.secagg.upload.proof.statement import Statement
 from privstats.secagg.upload.proof.verifier import answer, refusals, summed
+from privstats.secagg.upload.proof.wire_layouts import of_classes, of_folds, of_separate_classes
 from tests.secagg.interactive.cohorts import stream as bytes_of
 
 Integers = NDArray[np.int64]
@@ -76,7 +76,7 @@ def na(rng: np.random.Generator) -> Case:
 def nas(rng: np.random.Generator) -> Case:
     X, y = vectors(rng, 9, 4), rng.integers(0, 3, 9)
     counts, sums, second = class_sums(X, y, 3)
-    return Case(of_classes_apart(3, 4, BITS, 9), np.concatenate([counts, sums, triangle(second)]))
+    return Case(of_separate_classes(3, 4, BITS, 9), np.concatenate([counts, sums, triangle(second)]))
 
 
 def ridge(rng: np.random.Generator) -> Case:

@@ -14,10 +14,10 @@ from privstats.encoding import flatten
 from privstats.errors import DataError, PlanError
 from privstats.secagg.upload.proof.counts import of_counts
 from privstats.secagg.upload.proof.field import elements, lift
-from privstats.secagg.upload.proof.gathered import of_classes, of_classes_apart, of_folds
 from privstats.secagg.upload.proof.norm import of_norms
 from privstats.secagg.upload.proof.prover import Attempt, prove
 from privstats.secagg.upload.proof.verifier import answer_size, bad_parts
+from privstats.secagg.upload.proof.wire_layouts import of_classes, of_folds, of_separate_classes
 from tests.secagg.upload.proof.cases import (
     BITS,
     CASES,
@@ -161,7 +161,7 @@ def test_the_largest_number_of_records_has_room_and_one_more_has_none(features: 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda n: of_classes_apart(3, 4, 12, n),
+        lambda n: of_separate_classes(3, 4, 12, n),
         lambda n: of_folds(4, 2, 3, 12, n),
         lambda n: of_classes(3, 4, 12, n, second=False),
         lambda n: of_norms((20,), 4**12, n),

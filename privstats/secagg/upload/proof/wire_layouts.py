@@ -14,7 +14,7 @@ from privstats.secagg.upload.proof.grams import Indices, Pattern, diagonal
 from privstats.secagg.upload.proof.moments import Line, Moments
 from privstats.secagg.upload.proof.statement import Slack
 
-__all__ = ["of_classes", "of_classes_apart", "of_folds"]
+__all__ = ["of_classes", "of_folds", "of_separate_classes"]
 
 _NOTHING: Indices = np.zeros(0, np.intp)
 
@@ -72,7 +72,7 @@ def of_classes(
     return _roomy(statement, grid_bits)
 
 
-def of_classes_apart(classes: int, features: int, grid_bits: int, most_records: int) -> Moments:
+def of_separate_classes(classes: int, features: int, grid_bits: int, most_records: int) -> Moments:
     """Of N, A and S: a block for each class, whose cone follows from its trace; x is N, A, S's diagonals, its rest."""
     unit, start = 4**grid_bits, classes + classes * features
     pattern = Pattern(classes, 1, features)
