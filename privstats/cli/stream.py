@@ -110,7 +110,7 @@ def epoch(
 
     outcome = run_epoch(path, changes, away or ())
     folder, stream = server_folder(path)
-    first = len(folder.told_so_far()) - len(outcome)
+    first = len(folder.releases_so_far()) - len(outcome)
     rows = [_node(stream, first + place, release) for place, release in enumerate(outcome)]
     if as_json:
         typer.echo(json_text({"nodes": rows}))
@@ -124,7 +124,7 @@ def show(path: StreamFolder, as_json: Json = False) -> None:
     from privstats.engines.network.local_stream import server_folder
 
     folder, stream = server_folder(path)
-    releases = folder.told_so_far()
+    releases = folder.releases_so_far()
     rows = [_node(stream, place, release) for place, release in enumerate(releases)]
     noise = dict(stream.total(releases).sigma) if any(release is not None for release in releases) else {}
     if as_json:

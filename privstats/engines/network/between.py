@@ -61,7 +61,7 @@ class _Changes:
         noise = folder.course.first.noise
         central = noise is not None and noise.trust.drawn_by == "server"
         for place in registry.outstanding:
-            release = folder.release(place) if folder.told(place) else None
+            release = folder.release(place) if folder.has_outcome(place) else None
             if release is not None and index in release.survivors:
                 continue
             if not ((release is not None and central) or place in ended):

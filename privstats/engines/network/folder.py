@@ -87,21 +87,21 @@ class Folder(FolderDocuments):
             atomic_write(home / PLAN, plan.to_toml().encode())  # last: a round exists once its plan does
         return self.round(place)
 
-    def told(self, place: int) -> bool:
+    def has_outcome(self, place: int) -> bool:
         """Whether this folder holds a round's outcome."""
         return any((self.path(place) / name).exists() for name in (_NO_SUM, RELEASE))
 
-    def shown(self, place: int) -> bytes | None:
+    def outcome_bytes(self, place: int) -> bytes | None:
         """The release file of a round whose outcome is here; None where there was no sum."""
         if (self.path(place) / _NO_SUM).exists():
             return None
         return read_whole(self.path(place) / RELEASE, LocalProtocolError, "privstats flower")
 
-    def keep_shown(self, place: int, release: bytes | None) -> None:
+    def keep_outcome(self, place: int, release: bytes | None) -> None:
         """Keep a round's verified outcome; on disk when this returns."""
         atomic_write(self._made(place) / (_NO_SUM if release is None else RELEASE), release or b"")
 
-    def read_shown(self, place: int, release: bytes) -> Release:
+    def read_release(self, place: int, release: bytes) -> Release:
         """Read a received release file; the server on the roster must have signed it.
 
         Raises:
@@ -135,13 +135,13 @@ class Folder(FolderDocuments):
             return None
         return Release.load(self.path(place) / RELEASE, signed_by=self.roster.server)
 
-    def told_so_far(self) -> list[Release | None]:
+    def releases_so_far(self) -> list[Release | None]:
         """The rounds' outcomes, in order, as far as this folder holds them.
 
         Raises:
             ReleaseError: a file is damaged, or the server on the roster has not signed it.
         """
-        known = takewhile(self.told, range(self.course.most))
+        known = takewhile(self.has_outcome, range(self.course.most))
         return [self.release(place) for place in known]
 
     def entry(self, dataset: str) -> Spend:

@@ -127,8 +127,8 @@ class Host:
             return False
         begun = self.folder.round(place)
         ended_session = SessionHistory(begun.home).of(begun.session)
-        if ended_session is not None and not ended_session.release and not self.folder.told(place):
-            self.folder.keep_shown(place, None)
+        if ended_session is not None and not ended_session.release and not self.folder.has_outcome(place):
+            self.folder.keep_outcome(place, None)
         return ended_session is not None
 
     def _carried(self, node: Node, releases: Releases, carrying: Carrying) -> Waiting | None:
@@ -188,7 +188,7 @@ class Host:
     def _announcing(self, folder: RoundFolder) -> OutgoingAnnouncement:
         """The announcement of a round; of a plan alone, which all parties have, only its digest."""
         above, kind = self.folder, self.folder.kind
-        files = {place: above.shown(place) for place in range(folder.place)}
+        files = {place: above.outcome_bytes(place) for place in range(folder.place)}
         values = {} if kind.single or folder.plan.published is None else folder.plan.published.read()
         last = above.values(folder.place - 1) if folder.place else {}
         before = {value.digest for value in last.values()}

@@ -196,22 +196,22 @@ class Party:
             Declined: another outcome was shown before, it is of another plan, or its file is missing.
         """
         folder = self.folder
-        if folder.told(place):
-            if digest_of(folder.shown(place)) != outcome:
+        if folder.has_outcome(place):
+            if digest_of(folder.outcome_bytes(place)) != outcome:
                 raise Declined("not_next", f"the server showed another release of round {place} before; {_LOOK}")
             return
         if not outcome:
-            folder.keep_shown(place, None)
+            folder.keep_outcome(place, None)
             return
         if file is None or digest_of(file) != outcome:
             raise Declined(BEHIND, f"the release of round {place} was not shown here yet; the server sends it again")
         try:
-            release = folder.read_shown(place, file)
+            release = folder.read_release(place, file)
         except ReleaseError as error:
             raise Declined("not_next", str(error)) from None
         if place in folder.rounds and folder.round(place).plan != release.plan:
             raise Declined("not_next", f"the release shown for round {place} is of another plan; {_LOOK}")
-        folder.keep_shown(place, file)
+        folder.keep_outcome(place, file)
 
     def _plan(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> Plan:
         plan = Plan.from_toml(announcement.plan)

@@ -70,7 +70,7 @@ def study_of(path: Path, stream: Stream) -> Path:
 
 def total_of(study: Path) -> Any:
     folder, stream = server_folder(study)
-    return stream.total(folder.told_so_far())
+    return stream.total(folder.releases_so_far())
 
 
 def totals_of(study: Path) -> Totals:
@@ -308,7 +308,7 @@ def test_a_kill_anywhere_loses_no_record_and_sends_none_twice(
     killed_at(study, changes, place, count)
     run_epoch(study, changes)
     run_epoch(study, records.epoch(1))
-    assert None not in server_folder(study)[0].told_so_far()
+    assert None not in server_folder(study)[0].releases_so_far()
     assert np.array_equal(total_of(study).vector, flatten(records.afresh()))
 
 
@@ -335,7 +335,7 @@ def test_an_epoch_with_too_few_parties_has_no_sum_and_its_records_come_later(tmp
     study = study_of(tmp_path / "study", exact())
     assert run_epoch(study, records.epoch(0), away=[0, 2]) == [None]
     run_epoch(study, records.epoch(1))
-    assert server_folder(study)[0].told_so_far()[0] is None
+    assert server_folder(study)[0].releases_so_far()[0] is None
     assert np.array_equal(total_of(study).vector, flatten(records.afresh()))
 
 
@@ -352,13 +352,13 @@ def test_killed_while_an_epoch_is_given_up_the_next_one_is_not_used_up(
         raise Killed
 
     with monkeypatch.context() as once:
-        once.setattr(Folder, "keep_shown", killed)
+        once.setattr(Folder, "keep_outcome", killed)
         with pytest.raises(Killed):
             run_epoch(study, changes, away=[0, 2])
     with pytest.raises(DataError, match="a second time"):
         run_epoch(study, changes)
     assert [each.survivors for each in run_epoch(study, records.epoch(1)) if each] == [(0, 1, 2)]
-    assert server_folder(study)[0].told_so_far()[0] is None
+    assert server_folder(study)[0].releases_so_far()[0] is None
     assert np.array_equal(total_of(study).vector, flatten(records.afresh()))
 
 

@@ -101,7 +101,7 @@ class Ward:
         return flatten(ps.measure(CLASSES, np.array(X), np.array(y)))
 
     def releases(self) -> list[Release | None]:
-        return Host.open(self.study.host).folder.told_so_far()
+        return Host.open(self.study.host).folder.releases_so_far()
 
     def total(self) -> np.ndarray:
         return self.stream.total(self.releases()).vector

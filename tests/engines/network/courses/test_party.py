@@ -214,7 +214,7 @@ def test_a_release_that_the_server_on_the_roster_did_not_sign_is_refused(desk: D
     release.save(desk.study.host / "nodes" / "0" / "release.safetensors", signer=Identity(b"\x05" * 32))
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
     assert "sign" in desk.lines[-1]
-    assert not Folder.open(desk.home).told(0)
+    assert not Folder.open(desk.home).has_outcome(0)
 
 
 def test_a_round_without_a_sum_stays_one(desk: Desk) -> None:
@@ -222,7 +222,7 @@ def test_a_round_without_a_sum_stays_one(desk: Desk) -> None:
     nothing = desk.outgoing(1, outcomes=(b"",))
     assert desk.ask(nothing.signed(whole=False), 1) == "not_next"  # the course ends without its first release
     assert "the course has ended" in desk.lines[-1]
-    assert Folder.open(desk.home).shown(0) is None
+    assert Folder.open(desk.home).outcome_bytes(0) is None
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
     assert "showed another release of round 0 before" in desk.lines[-1]
 
