@@ -29,10 +29,10 @@ __all__ = [
     "Bytes32",
     "Bytes64",
     "Codec",
+    "HiddenRepr",
     "Index",
     "Labels",
     "Refusal",
-    "Unshown",
     "check_size",
     "index",
     "labelled",
@@ -131,7 +131,7 @@ class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a 
         return Refusal(self.code, self.detail, proven=False)
 
 
-class Unshown:
+class HiddenRepr:
     """A struct whose repr shows its name only: some hold secrets, and none needs to show a field."""
 
     __slots__ = ()

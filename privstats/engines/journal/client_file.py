@@ -18,12 +18,12 @@ from privstats.engines.journal.lock import held, held_briefly, path_of, written
 from privstats.engines.journal.rollback import Counter, Mark, outside_of
 from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.files.outside import Outside
-from privstats.secagg.wire import Unshown
+from privstats.secagg.wire import HiddenRepr
 
 __all__ = ["ClientFile", "Saved", "client_outside", "forget_answer", "left_by", "never"]
 
 
-class Saved(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
+class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A client's sealed state; without a state the client has ended, and its last answer may remain.
 
     ``receipt`` and ``agreement`` stay for good: neither is secret. A report that was sent is useless from ``until`` on,

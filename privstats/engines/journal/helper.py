@@ -23,7 +23,7 @@ from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Helper, Identity, Offer, Panel, Roster, UploadParameters, end_of
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.protocols import protocol_of
-from privstats.secagg.wire import Unshown, view_of
+from privstats.secagg.wire import HiddenRepr, view_of
 
 __all__ = ["HelperState", "JournaledHelper", "forget_ended"]
 
@@ -33,7 +33,7 @@ _LOG, _END = "log", "end"
 _SERVER = "server"
 
 
-class _End(Unshown, msgspec.Struct, frozen=True):
+class _End(HiddenRepr, msgspec.Struct, frozen=True):
     """The record of an ended run: its last message, and the hash of the question if that message was an answer.
 
     ``count`` is that of the run's events, 0 where its box key was bound to no panel.

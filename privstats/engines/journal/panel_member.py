@@ -23,14 +23,14 @@ from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
 from privstats.secagg.machines import seat_of
 from privstats.secagg.roster import require_roster
-from privstats.secagg.wire import Unshown
+from privstats.secagg.wire import HiddenRepr
 
 __all__ = ["HpkeKey", "PanelMember", "run_of"]
 
 _SEALING, _KEYS = "sealing", "keys"
 
 
-class _Keys(Unshown, msgspec.Struct, frozen=True):
+class _Keys(HiddenRepr, msgspec.Struct, frozen=True):
     """The box key, and the offers of the panel that it is bound to; no offers before it is bound."""
 
     place: int

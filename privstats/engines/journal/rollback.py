@@ -21,7 +21,7 @@ from privstats.errors import RestoredError
 from privstats.files.outside import Outside
 from privstats.secagg import Roster
 from privstats.secagg.machines import Masking, seat_of
-from privstats.secagg.wire import Unshown
+from privstats.secagg.wire import HiddenRepr
 from privstats.system import sync_folder
 
 __all__ = ["Counter", "Mark", "inode_of", "outside_of", "server_outside"]
@@ -29,7 +29,7 @@ __all__ = ["Counter", "Mark", "inode_of", "outside_of", "server_outside"]
 _ROSTER_BYTES, _SHORT, _SERVER = 32, 16, "server"
 
 
-class Mark(Unshown, msgspec.Struct, frozen=True, omit_defaults=True):
+class Mark(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A journal's own record: its number of events, and the inode of its folder.
 
     Both are 0 in a journal of a version that recorded neither; the inode is also 0 if the journal may be in any folder.

@@ -18,7 +18,7 @@ from privstats.engines.journal.rollback import Counter, Mark
 from privstats.engines.records import RecordLog, overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError
 from privstats.randomness import SEED_BYTES
-from privstats.secagg.wire import Unshown
+from privstats.secagg.wire import HiddenRepr
 
 __all__ = [
     "ABANDONED",
@@ -41,7 +41,7 @@ _SENDER_BYTES = 4
 _LEAST_LIMIT = 1 << 20
 
 
-class Snapshot(Unshown, msgspec.Struct, frozen=True):
+class Snapshot(HiddenRepr, msgspec.Struct, frozen=True):
     """A server's sealed state, the seed of the release's noise, and the number of the log that continues it.
 
     ``mark`` identifies this copy.

@@ -29,7 +29,7 @@ from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
 from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, RecordFile, exact_moments
 from privstats.schema import Bins
-from privstats.secagg.wire import Unshown
+from privstats.secagg.wire import HiddenRepr
 from privstats.session import Charge, NodeCharge
 from privstats.session.validation import require_moments
 
@@ -41,7 +41,7 @@ SCRIPT = "records.py"
 _MOMENTS = "moments"
 
 
-class _Kept(Unshown, msgspec.Struct, frozen=True):
+class _Kept(HiddenRepr, msgspec.Struct, frozen=True):
     """Measured sums in their file."""
 
     mark: bytes  # plan, account and source

@@ -18,7 +18,7 @@ from privstats.secagg.interactive.messages import PAIR_BYTES, PROOF_BYTES, SECRE
 from privstats.secagg.interactive.signed_statements import dealing_statement, share_commitment
 from privstats.secagg.scalars import ORDER, KeyPair, challenge, point_of, proves, scalar_of, to_bytes
 from privstats.secagg.shamir import split
-from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, Refusal, Unshown
+from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, HiddenRepr, Refusal
 
 __all__ = ["KINDS", "Dealing", "Public", "Secret", "deal", "fits_share", "part", "verified"]
 
@@ -43,7 +43,7 @@ class Secret:
     blinds: Sequence[int]
 
 
-class Public(Unshown, Struct, frozen=True):
+class Public(HiddenRepr, Struct, frozen=True):
     """The public part of a dealing: pairs, joined, by the neighbours' points; challenges are one pair."""
 
     commitments: bytes

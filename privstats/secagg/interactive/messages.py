@@ -67,7 +67,7 @@ BOX_BYTES = PAIR_BYTES + TAG_BYTES
 PROOF_BYTES = 2 * SIGNATURE_BYTES
 
 
-class _Message(wire.Unshown, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _Message(wire.HiddenRepr, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The first field of all messages."""
 
     session: Bytes32

@@ -16,7 +16,7 @@ from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.dealing import Public
 from privstats.secagg.interactive.messages import Advertise, Unmask
 from privstats.secagg.interactive.parameters import StepName
-from privstats.secagg.wire import Unshown
+from privstats.secagg.wire import HiddenRepr
 
 __all__ = ["STEPS", "ClientState", "ServerState", "Step"]
 
@@ -43,7 +43,7 @@ STEPS: dict[StepName, Step] = {
 _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 
 
-class ClientState(Unshown, Struct):
+class ClientState(HiddenRepr, Struct):
     """A client's state; ``held`` maps an owner to its two shares, ``dealers`` are the neighbours it masked with.
 
     ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is
@@ -77,7 +77,7 @@ class ClientState(Unshown, Struct):
     faults: list[tuple[int, str, str]] = field(default_factory=list)
 
 
-class ServerState(Unshown, Struct):
+class ServerState(HiddenRepr, Struct):
     """The server's state; the running sum is kept apart, ``total`` is filled in for sealing only.
 
     ``asked`` are the clients that the step was opened for, ``expected`` those of them that have not answered; ``heard``

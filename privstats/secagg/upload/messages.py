@@ -59,7 +59,7 @@ _EMPTY = b"\xc4\x00"
 _SEAL = b"\xc4\x40"  # how a last element of 64 bytes begins
 
 
-class _Message(wire.Unshown, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _Message(wire.HiddenRepr, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The first field of all messages."""
 
     context: Bytes32

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from privstats.secagg.wire import Unshown
+from privstats.secagg.wire import HiddenRepr
 
 __all__ = ["STEPS", "UPLOAD_STEP", "ClientState", "Head", "LeaderState", "Part", "StepName"]
 
@@ -20,7 +20,7 @@ STEPS: tuple[StepName, ...] = ("report", "check", "reveal")
 UPLOAD_STEP: StepName = "report"
 
 
-class ClientState(Unshown, Struct):
+class ClientState(HiddenRepr, Struct):
     """A client's state: root and vector before its report exists, the report alone afterwards.
 
     The step is ``"report"`` until :meth:`Client.start`. ``answer`` is the report, ``stated`` its signed statement,
@@ -39,7 +39,7 @@ class ClientState(Unshown, Struct):
     charged: bool = False
 
 
-class Head(Unshown, Struct, frozen=True):
+class Head(HiddenRepr, Struct, frozen=True):
     """A report without its body: its fields for the helpers, and the hash of the client's signed statement.
 
     ``commits`` and ``parts`` are of its proof, and empty where reports carry none.
@@ -53,7 +53,7 @@ class Head(Unshown, Struct, frozen=True):
     parts: bytes = b""
 
 
-class Part(Unshown, Struct):
+class Part(HiddenRepr, Struct):
     """Reports that travel to the helpers together; bodies are kept until all helpers have answered, then added.
 
     ``bitmaps`` holds the places of the batch that a helper accepts, by the helper's place. ``rho`` stands for the coins
@@ -68,7 +68,7 @@ class Part(Unshown, Struct):
     answers: bytes = b""
 
 
-class LeaderState(Unshown, Struct):
+class LeaderState(HiddenRepr, Struct):
     """The leader's state; the running sum is kept apart, ``total`` is filled in for sealing only.
 
     ``reported`` maps a sender to the hash of its signed statement; ``open`` is the part that is being filled, ``parts``
