@@ -106,7 +106,7 @@ def test_a_client_that_catches_a_liar_before_its_upload_has_back_what_it_cost(
     named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
     order: list[str] = []
 
-    class Told(accounting.Told):
+    class LedgerCallback(accounting.LedgerCallback):
         def withdraw(self) -> None:
             with pytest.raises(SessionEndedError):
                 journal._resumed(ClientFile(tmp_path / "c", KEY), machine, None, restored=False)
@@ -118,7 +118,7 @@ def test_a_client_that_catches_a_liar_before_its_upload_has_back_what_it_cost(
 
     journal, machine = JournaledClient, journal_client._Machine(*named.values(), 1)
     client = run.client(charge=charge)
-    client._on_upload = Told(run.plan, charge, run.roster.run)
+    client._on_upload = LedgerCallback(run.plan, charge, run.roster.run)
     with JournaledClient.create(tmp_path / "c", KEY, client) as kept:
         server = session.server(run.plan, run.roster, identity=MEMBERS[0])
         kept.receive(server.start().to(0))

@@ -21,8 +21,8 @@ __all__ = [
     "CHARGED_BEFORE",
     "Charge",
     "Charging",
+    "LedgerCallback",
     "NodeCharge",
-    "Told",
     "charge_of",
     "charged",
     "on_upload",
@@ -243,7 +243,7 @@ def charged(plan: Plan, charge: Charge | NodeCharge | None, run: bytes, make: Ca
 
 
 @dataclass(frozen=True)
-class Told:
+class LedgerCallback:
     """Callback by which a client's machine reports to the ledger that it sends its upload, or that it never will.
 
     Attributes:
@@ -273,9 +273,9 @@ class Told:
         self.charge.withdraw(self.plan, self.run)
 
 
-def on_upload(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> Told:
-    """The callback of a client that was resumed from its journal; see :class:`Told`."""
-    return Told(plan, charge, run)
+def on_upload(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> LedgerCallback:
+    """The callback of a client that was resumed from its journal; see :class:`LedgerCallback`."""
+    return LedgerCallback(plan, charge, run)
 
 
 def spend_of(plan: Plan, charge: Charge, run: bytes) -> dp.Spend:

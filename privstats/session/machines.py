@@ -18,7 +18,7 @@ from privstats.randomness import Generator, bound_to, checked
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
 from privstats.session import accounting
-from privstats.session.accounting import Charge, Charging, NodeCharge, Told, charge_of, register_run
+from privstats.session.accounting import Charge, Charging, LedgerCallback, NodeCharge, charge_of, register_run
 from privstats.session.validation import (
     kind_of,
     only_list,
@@ -301,7 +301,7 @@ def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
     return draw
 
 
-def on_upload(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> Told:
+def on_upload(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> LedgerCallback:
     """The callback of a resumed client, called before its masked vector is sent, or after the client was wiped unsent.
 
     Args:
