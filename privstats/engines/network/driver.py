@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeAlias
 
 from privstats.engines.network.membership import NodeRegistry
-from privstats.engines.network.operator_log import Warned
+from privstats.engines.network.operator_log import WarningLine
 from privstats.engines.network.retry import Request, RequestQueue
 from privstats.engines.network.statements import read_signed_reply, to_helper
 from privstats.engines.network.status_codes import CODES, NODES, SILENT, SOON, code_of, short
@@ -112,7 +112,7 @@ class SessionContext:
         """Say a line about a node, unless it was said before."""
         if (node, line) not in self.said:
             self.said.add((node, line))
-            self.say(Warned(line))
+            self.say(WarningLine(line))
 
     def tell_suspicions(self, faults: Sequence[RemoteProtocolError]) -> None:
         """Print, once, what parties hold against each other, unproven; what is proven was said as it came."""

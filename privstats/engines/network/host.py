@@ -17,7 +17,7 @@ from privstats.course import Node, Releases, nodes, verify_next
 from privstats.engines.network.announcement import NO_SUM, RoundAnnouncement, digest_of
 from privstats.engines.network.driver import Clock, Say, Sleep
 from privstats.engines.network.folder import Folder, RoundFolder
-from privstats.engines.network.operator_log import told
+from privstats.engines.network.operator_log import log_line
 from privstats.engines.network.round_host import Carrying, Ended, RoundHost, Waiting, today
 from privstats.engines.network.round_transport import OutgoingAnnouncement, RoundTransport
 from privstats.engines.network.session_history import EndedSession, KeptStatements, SessionHistory
@@ -67,7 +67,7 @@ class Host:
             transport: carries messages.
             deadlines: the seconds of a step, in every session.
             clock, sleep: monotonic seconds, and a wait.
-            say: called with a line per step and per refusal, a :class:`Warned` one for a refusal; by default
+            say: called with a line per step and per refusal, a :class:`WarningLine` one for a refusal; by default
                 they are logged as ``privstats.host``.
 
         Raises:
@@ -75,7 +75,7 @@ class Host:
             AggregationError: as for :meth:`RoundHost.run`, for a plan alone; a longer course continues.
             PrivstatsError: another process runs it, or a file cannot be read or written; nothing is lost.
         """
-        carrying = Carrying(transport, deadlines, clock, sleep, say or told)
+        carrying = Carrying(transport, deadlines, clock, sleep, say or log_line)
         if self.folder.kind.single:
             return self._run(self.folder.round(0), carrying, say=carrying.say)
         releases: list[Release | None] = []
@@ -136,15 +136,15 @@ class Host:
         if node.place and self.folder.kind.gives_back:
             self._parted(self.folder.round(node.place - 1), carrying)
         folder = self._begun(node, releases)
-        told = self._prefixed(node.place, carrying.say)
+        say = self._prefixed(node.place, carrying.say)
         if self._lost(folder):
             SessionHistory(folder.home).add(EndedSession(folder.session, today(), why=_LOST))
         try:
-            found = self._run(folder, carrying, say=told)
+            found = self._run(folder, carrying, say=say)
         except SessionEndedError as error:
-            told(str(error))
+            say(str(error))
         except AggregationError as error:
-            told(str(error))
+            say(str(error))
             if (
                 SessionHistory(folder.home).of(folder.session) is None
             ):  # a sum that is not released is spent all the same
@@ -152,7 +152,7 @@ class Host:
         else:
             if isinstance(found, Waiting):
                 return Waiting(f"{_at(node.place)}{found.sentence}")
-            told(found.sentence)
+            say(found.sentence)
         self._ended(node.place)
         return None
 

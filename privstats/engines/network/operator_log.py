@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from privstats.errors import DataError, PrivstatsError
 from privstats.printable import Printable
 
-__all__ = ["FORM", "HOST", "LEVEL", "PARTY", "ScriptError", "Warned", "configure", "reason_of", "told"]
+__all__ = ["FORM", "HOST", "LEVEL", "PARTY", "ScriptError", "WarningLine", "configure", "log_line", "reason_of"]
 
 HOST = logging.getLogger("privstats.host")
 PARTY = logging.getLogger("privstats.party")
@@ -33,7 +33,7 @@ _FORMS = ("text", "json")
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
-class Warned(str):
+class WarningLine(str):
     """A line about something that did not go as planned, which is logged as a warning."""
 
     __slots__ = ()
@@ -65,9 +65,9 @@ class ScriptError(DataError):
         super().__init__(whole)
 
 
-def told(line: str) -> None:
-    """Log a line of the server's operator: a :class:`Warned` one as a warning, any other as information."""
-    HOST.log(logging.WARNING if isinstance(line, Warned) else logging.INFO, "%s", line)
+def log_line(line: str) -> None:
+    """Log a line of the server's operator: a :class:`WarningLine` one as a warning, any other as information."""
+    HOST.log(logging.WARNING if isinstance(line, WarningLine) else logging.INFO, "%s", line)
 
 
 def reason_of(error: Exception) -> str:

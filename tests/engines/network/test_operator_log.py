@@ -17,7 +17,7 @@ from privstats.engines.network.folder_status import status_of
 from privstats.engines.network.host import Host
 from privstats.engines.network.local import LocalTransport
 from privstats.engines.network.metrics import exposition
-from privstats.engines.network.operator_log import FORM, HOST, LEVEL, PARTY, Warned, configure, reason_of, told
+from privstats.engines.network.operator_log import FORM, HOST, LEVEL, PARTY, WarningLine, configure, log_line, reason_of
 from privstats.engines.network.party import Party
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.jsonable import json_text
@@ -37,14 +37,14 @@ class TestConfigure:
     def test_the_form_for_people_has_the_time_and_the_line(self, loggers, capsys) -> None:
         configure({})
         configure({})
-        told("step share: 5 of 5 answered")
+        log_line("step share: 5 of 5 answered")
         PARTY.debug("not at this level")
         (line,) = capsys.readouterr().err.splitlines()
         assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d privstats: step share: 5 of 5 answered", line)
 
     def test_the_form_for_programs_is_an_object_per_line(self, loggers, capsys) -> None:
         configure({FORM: "json", LEVEL: "DEBUG"})
-        told(Warned("party 3 is busy"))
+        log_line(WarningLine("party 3 is busy"))
         PARTY.warning("two\nlines: é, 100 %s")
         one, other = map(json.loads, capsys.readouterr().err.splitlines())
         assert one.keys() == {"time", "level", "logger", "message"}
@@ -54,8 +54,8 @@ class TestConfigure:
 
     def test_a_level_leaves_out_what_is_below_it(self, loggers, capsys) -> None:
         configure({LEVEL: "WARNING"})
-        told("step share: 5 of 5 answered")
-        told(Warned("party 3 is busy"))
+        log_line("step share: 5 of 5 answered")
+        log_line(WarningLine("party 3 is busy"))
         assert capsys.readouterr().err.endswith("privstats: party 3 is busy\n")
 
     @pytest.mark.parametrize("environment", [{FORM: "xml"}, {LEVEL: "loud"}])
