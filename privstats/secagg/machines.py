@@ -17,7 +17,7 @@ from privstats.encoding.ring import Group
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg.roster import Roster
 
-__all__ = ["ENDS", "Aggregator", "Masking", "OnUpload", "Outbox", "Peer", "StepStatus", "give_back", "seat_of"]
+__all__ = ["ENDS", "Aggregator", "Masking", "OnUpload", "Outbox", "Peer", "StepStatus", "give_back", "session_id"]
 
 
 class Outbox:
@@ -142,10 +142,10 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
         withdraw()
 
 
-def seat_of(parameters: Masking, roster: Roster | bytes) -> bytes:
+def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:
     """The digests of roster and parameters, 32 bytes each, which name a session for good: a run's name is used once.
 
-    Empty where the roster names no run, so that its parties may meet again. A client says its own as ``seat``; one
+    Empty where the roster names no run, so that its parties may meet again. A client says its own as ``session_id``; one
     without it, of another protocol, is counted beside its journal only.
     """
     if isinstance(roster, bytes):

@@ -14,7 +14,7 @@ from privstats.engines.journal import JournaledClient, JournaledHelper, Journale
 from privstats.engines.journal.client_file import client_outside, never
 from privstats.errors import LocalProtocolError, RestoredError, SessionEndedError
 from privstats.secagg import Roster
-from privstats.secagg.machines import seat_of
+from privstats.secagg.machines import session_id
 from tests.engines.test_journal import resumed, resumed_client
 from tests.engines.test_journal_kills import killed_everywhere
 from tests.engines.test_journal_leader import maker, offered, panel_of, place_of
@@ -97,7 +97,7 @@ def test_attack_a_folder_restored_from_before_the_session_begins_a_second_client
 def test_a_client_that_was_ended_here_begins_in_no_older_folder(party: Path) -> None:
     cohort = cohort_of()
     backup = backed_up(party)
-    never(path_in(party), KEY, client_outside(seat_of(cohort.parameters, cohort.roster), 0))
+    never(path_in(party), KEY, client_outside(session_id(cohort.parameters, cohort.roster), 0))
     with pytest.raises(SessionEndedError):
         anew(cohort, path_in(party))
     put_back(backup, party)
@@ -380,7 +380,7 @@ def test_a_kill_between_two_writes_of_a_leader_lets_no_older_copy_in(tmp_path: P
 
 def test_a_kill_while_a_client_is_kept_from_beginning_keeps_older_folders_from_it(tmp_path: Path, fuse: Fuse) -> None:
     cohort, backups = cohort_of(), tmp_path / "backups"
-    outside = client_outside(seat_of(cohort.parameters, cohort.roster), 0)
+    outside = client_outside(session_id(cohort.parameters, cohort.roster), 0)
 
     def begin(party: Path) -> None:
         path_in(party).parent.mkdir(parents=True)

@@ -19,7 +19,7 @@ from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEnd
 from privstats.files.outside import Outside
 from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.machines import ENDS, Masking, OnUpload, Peer, give_back, seat_of
+from privstats.secagg.machines import ENDS, Masking, OnUpload, Peer, give_back, session_id
 from privstats.secagg.protocols import protocol_of
 
 __all__ = ["JournaledClient"]
@@ -80,7 +80,7 @@ class JournaledClient(JournalBase):
         """
         require_peer(client)
         _require_told(on_upload)
-        outside = client_outside(getattr(client, "seat", b""), client.index)
+        outside = client_outside(getattr(client, "session_id", b""), client.index)
         with ClientFile.held(path, key, outside) as file:
             if file.path.exists():
                 raise LocalProtocolError(f"{file.path} already holds a client: resume it, or remove it")
@@ -363,7 +363,7 @@ class _Machine:
         """The counter in the user's state folder; None for a place that the machine refuses."""
         if not isinstance(self.index, int) or self.index < 0:
             return None
-        return client_outside(seat_of(self.parameters, self.roster), self.index)
+        return client_outside(session_id(self.parameters, self.roster), self.index)
 
     def resumed(self, state: bytes, key: bytes, on_upload: OnUpload | None) -> Peer:
         return protocol_of(self.parameters).client.resume(

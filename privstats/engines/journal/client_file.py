@@ -115,9 +115,9 @@ class ClientFile:
         self._counter.keep(self._mark.count)
 
 
-def client_outside(seat: bytes, index: int) -> Outside | None:
+def client_outside(session: bytes, index: int) -> Outside | None:
     """Where the counter of a session's client lies in the user's state folder; None for a session without a name."""
-    return outside_of("client", seat, index.to_bytes(8, "big"))
+    return outside_of("client", session, index.to_bytes(8, "big"))
 
 
 def _lock_of(path: Path) -> Path:

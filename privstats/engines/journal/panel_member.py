@@ -21,7 +21,7 @@ from privstats.engines.journal.rollback import Counter, Mark, inode_of, outside_
 from privstats.engines.records import check_key, overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters
-from privstats.secagg.machines import seat_of
+from privstats.secagg.machines import session_id
 from privstats.secagg.roster import require_roster
 from privstats.secagg.wire import HiddenRepr
 
@@ -170,7 +170,7 @@ class PanelMember(JournalBase):
         super().__init__(lock, place)
         self._key, self._identity, self.parameters, self.roster = key, identity, parameters, roster
         self._box_key: HpkeKey | None = None
-        outside = outside_of(self._ROLE, seat_of(parameters, roster), identity.public)
+        outside = outside_of(self._ROLE, session_id(parameters, roster), identity.public)
         self._counter = Counter.of(place, place.name, beside=place.parent, outside=outside)
 
     @property

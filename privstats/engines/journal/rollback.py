@@ -20,7 +20,7 @@ from privstats.engines.records import write_synced
 from privstats.errors import RestoredError
 from privstats.files.outside import Outside
 from privstats.secagg import Roster
-from privstats.secagg.machines import Masking, seat_of
+from privstats.secagg.machines import Masking, session_id
 from privstats.secagg.wire import HiddenRepr
 from privstats.system import sync_folder
 
@@ -157,18 +157,18 @@ class Counter:
             )
 
 
-def outside_of(role: str, seat: bytes, who: bytes = b"") -> Outside | None:
+def outside_of(role: str, session: bytes, who: bytes = b"") -> Outside | None:
     """Where the counter of one machine lies in the user's state folder; None for a session without a name.
 
     Args:
         role: the machine's role.
-        seat: its session, as :func:`~privstats.secagg.machines.seat_of` names it.
+        session: as :func:`~privstats.secagg.machines.session_id` names it.
         who: tells the machines of one role apart.
     """
-    if not seat:
+    if not session:
         return None
-    name = sha256(seat[_ROSTER_BYTES:] + who).hexdigest()[:_SHORT]
-    return Outside(("counts", seat[:_ROSTER_BYTES].hex(), f"{role}.{name}"))
+    name = sha256(session[_ROSTER_BYTES:] + who).hexdigest()[:_SHORT]
+    return Outside(("counts", session[:_ROSTER_BYTES].hex(), f"{role}.{name}"))
 
 
 def server_outside(parameters: Masking, roster: Roster) -> Outside | None:
@@ -176,7 +176,7 @@ def server_outside(parameters: Masking, roster: Roster) -> Outside | None:
 
     A fresh server is never refused: clients and helpers answer the one that they know, so a second one gets no sum.
     """
-    return outside_of(_SERVER, seat_of(parameters, roster))
+    return outside_of(_SERVER, session_id(parameters, roster))
 
 
 def inode_of(folder: Path) -> int:

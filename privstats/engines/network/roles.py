@@ -24,7 +24,7 @@ from privstats.errors import (
     RestoredError,
     SessionEndedError,
 )
-from privstats.secagg.machines import ENDS, Peer, seat_of
+from privstats.secagg.machines import ENDS, Peer, session_id
 from privstats.session.validation import check_opening, required_survivors
 
 __all__ = ["SESSION_ENDED", "ClientRole", "HelperRole", "Role", "answered", "require_role", "role_of"]
@@ -160,7 +160,7 @@ class ClientRole:
         with suppress(Declined, SessionEndedError), self._journal(self._lost, told=False, restored=True) as client:
             client.discard()
         folder = self._folder
-        never(self._path, folder.key, client_outside(seat_of(folder.plan.masking, folder.roster), self.place))
+        never(self._path, folder.key, client_outside(session_id(folder.plan.masking, folder.roster), self.place))
 
     def _journal(self, make: Callable[[], Peer], *, told: bool = True, restored: bool = False) -> JournaledClient:
         folder = self._folder

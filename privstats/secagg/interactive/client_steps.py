@@ -23,7 +23,7 @@ from privstats.secagg.interactive.non_inclusion import Receipt
 from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.interactive.state import STEPS, ClientState
 from privstats.secagg.keys import Identity, verify
-from privstats.secagg.machines import ENDS, give_back, seat_of
+from privstats.secagg.machines import ENDS, give_back, session_id
 from privstats.secagg.uploader import Uploader
 from privstats.secagg.wire import Refusal, members
 
@@ -89,9 +89,9 @@ class ClientSteps(Uploader):
         return dict(self._state.agreement) if self._state.step == "done" else {}
 
     @property
-    def seat(self) -> bytes:
-        """See :func:`~privstats.secagg.machines.seat_of`."""
-        return seat_of(self.parameters, self._graph.roster)
+    def session_id(self) -> bytes:
+        """See :func:`~privstats.secagg.machines.session_id`."""
+        return session_id(self.parameters, self._graph.roster)
 
     @property
     def receipt(self) -> bytes:

@@ -17,7 +17,7 @@ from privstats.errors import LocalProtocolError, RandomnessError, RemoteProtocol
 from privstats.secagg import hpke, wire
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity
-from privstats.secagg.machines import OnUpload, give_back, seat_of
+from privstats.secagg.machines import OnUpload, give_back, session_id
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import checks, messages
@@ -116,7 +116,7 @@ class Client(Uploader):
         self.check_place(parameters, index=index, identity=identity, roster=roster)
         self.parameters, self.index, self.panel = parameters, index, panel
         self._identity, self._context = identity, panel.context(parameters, roster)
-        self._roster, self._seat = digest_of(roster), seat_of(parameters, roster)
+        self._roster, self._session_id = digest_of(roster), session_id(parameters, roster)
         self._scheme: MaskingScheme = scheme_of(parameters, self._context, threads=threads)
 
     @property
@@ -135,9 +135,9 @@ class Client(Uploader):
         return ()
 
     @property
-    def seat(self) -> bytes:
-        """See :func:`~privstats.secagg.machines.seat_of`."""
-        return self._seat
+    def session_id(self) -> bytes:
+        """See :func:`~privstats.secagg.machines.session_id`."""
+        return self._session_id
 
     @property
     def receipt(self) -> bytes:
