@@ -110,7 +110,7 @@ class Moments(ABC):
     def real(self) -> Any:
         """The same in real units, float64."""
 
-    def seated(self, index: int | None) -> Moments:  # noqa: ARG002  kinds read it
+    def for_client(self, index: int | None) -> Moments:  # noqa: ARG002  kinds read it
         """The moments that the client at this place of the roster sends: the same, unless a kind assigns places to
         groups."""
         return self

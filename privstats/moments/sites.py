@@ -54,7 +54,7 @@ class SiteMoments(Moments):
 
     They add over sites; the records of one site are measured in one piece.
 
-    As measured they lie in group 0; a session moves them to the group of the site's place (:meth:`seated`).
+    As measured they lie in group 0; a session moves them to the group of the site's place (:meth:`for_client`).
 
     Attributes:
         schema: what was measured.
@@ -82,7 +82,7 @@ class SiteMoments(Moments):
         """Records measured. Private, though their sum is sent."""
         return self.N
 
-    def seated(self, index: int | None) -> SiteMoments:
+    def for_client(self, index: int | None) -> SiteMoments:
         """The same in the group of a site's place in the roster.
 
         Raises:

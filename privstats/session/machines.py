@@ -22,11 +22,11 @@ from privstats.session.accounting import Charge, Charging, LedgerCallback, NodeC
 from privstats.session.validation import (
     kind_of,
     only_list,
+    panel_argument,
     require_keys,
     require_moments,
     require_party,
     require_plan,
-    seated_panel,
 )
 from privstats.session.vector import Contribution
 
@@ -75,7 +75,7 @@ def contribution(
     require_plan(plan)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     require_moments(plan, moments)
-    vector = flatten(moments.seated(index))
+    vector = flatten(moments.for_client(index))
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
     known = False
@@ -143,11 +143,11 @@ def client(
         raise LocalProtocolError(f"index must be a whole number, the party's place in the roster, got {kind_of(index)}")
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
-    seated: dict[str, Any] = seated_panel(plan, panel, roster)
+    panel_arguments: dict[str, Any] = panel_argument(plan, panel, roster)
     only = only_list(plan, agreed)
     _check_moments(plan, moments, account)
-    if seated:  # machines with a panel check themselves whether their keys are reproducible
-        seated["allow_reproducible"] = allow_reproducible
+    if panel_arguments:  # machines with a panel check themselves whether their keys are reproducible
+        panel_arguments["allow_reproducible"] = allow_reproducible
     row = protocol_of(plan.masking)
     row.client.check_place(plan.masking, index=index, identity=identity, roster=roster)
     if panel is not None:
@@ -165,7 +165,7 @@ def client(
         entropy=rng.bytes,
         on_upload=None if account is None else on_upload(plan, roster, account),
         **only,
-        **seated,
+        **panel_arguments,
     )
 
 
@@ -220,12 +220,12 @@ def server(
     require_plan(plan)
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
     due = plan.noise is not None and plan.noise.trust.at_release
-    seated: dict[str, Any] = seated_panel(plan, panel, roster)
+    panel_arguments: dict[str, Any] = panel_argument(plan, panel, roster)
     make = protocol_of(plan.masking).server
-    if seated:
+    if panel_arguments:
         require_keys(keys, roster)
-        seated["allow_reproducible"] = allow_reproducible
-        return make(plan.masking, roster=roster, noise_due=due, keys=keys, **seated)
+        panel_arguments["allow_reproducible"] = allow_reproducible
+        return make(plan.masking, roster=roster, noise_due=due, keys=keys, **panel_arguments)
     require_party(identity, roster)
     return make(plan.masking, roster=roster, noise_due=due, identity=identity, entropy=entropy)
 
@@ -264,7 +264,7 @@ def helper(
     if kind is None:
         raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
     require_keys(keys, roster)
-    named: dict[str, Any] = {**seated_panel(plan, panel, roster), "noise": helper_noise(plan)}
+    named: dict[str, Any] = {**panel_argument(plan, panel, roster), "noise": helper_noise(plan)}
     return kind(plan.masking, keys=keys, roster=roster, allow_reproducible=allow_reproducible, **named)
 
 

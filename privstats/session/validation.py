@@ -20,13 +20,13 @@ __all__ = [
     "check_opening",
     "kind_of",
     "only_list",
+    "panel_argument",
     "require_keys",
     "require_moments",
     "require_party",
     "require_plan",
     "require_roster",
     "required_survivors",
-    "seated_panel",
 ]
 
 
@@ -137,7 +137,7 @@ def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
         check(plan.masking, opening, roster=roster)
 
 
-def seated_panel(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster) -> dict[str, secagg.Panel]:
+def panel_argument(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster) -> dict[str, secagg.Panel]:
     """Verify that the panel is the plan's and was made for this run, and return it as an argument for machines; empty
     where the plan has none.
 

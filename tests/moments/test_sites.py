@@ -153,7 +153,7 @@ def test_a_site_s_sums_go_to_the_group_of_its_place():
     with pytest.raises(DataError, match="give index="):
         session.contribution(plan_of(chosen, 18), parts[0])
     with pytest.raises(DataError, match="in a group already"):
-        parts[0].seated(3).seated(3)
+        parts[0].for_client(3).for_client(3)
 
 
 def test_flat_vectors_and_plans_come_back(tmp_path):
