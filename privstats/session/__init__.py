@@ -23,7 +23,7 @@ from privstats.secagg.protocols import protocol_of
 from privstats.session.accounting import Charge, Charging, NodeCharge, charge_of, charged
 from privstats.session.machines import client, contribution, helper, helper_noise, in_ring, on_upload, server
 from privstats.session.refunds import free, withdraw, withdraw_run
-from privstats.session.validation import kind_of, require_plan, required_survivors
+from privstats.session.validation import require_plan, required_survivors, type_name
 from privstats.session.vector import Contribution
 
 __all__ = [
@@ -228,7 +228,7 @@ def aggregate_unmasked(
     require_plan(plan)
     rng = checked(rng, allow_reproducible=True)
     if not isinstance(parts, Sequence):
-        raise DataError(f"parts must be a list with one part per client, got {kind_of(parts)}; put it into a list")
+        raise DataError(f"parts must be a list with one part per client, got {type_name(parts)}; put it into a list")
     total = plan.ring.zeros()
     for index, part in enumerate(parts):
         total.add(in_ring(plan, part, rng, index))

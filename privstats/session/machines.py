@@ -20,13 +20,13 @@ from privstats.secagg.protocols import protocol_of
 from privstats.session import accounting
 from privstats.session.accounting import Charge, Charging, LedgerCallback, NodeCharge, charge_of, register_run
 from privstats.session.validation import (
-    kind_of,
     only_list,
     panel_argument,
     require_keys,
     require_moments,
     require_party,
     require_plan,
+    type_name,
 )
 from privstats.session.vector import Contribution
 
@@ -140,7 +140,9 @@ def client(
     require_plan(plan)
     require_party(identity, roster)
     if isinstance(index, bool) or not isinstance(index, int):
-        raise LocalProtocolError(f"index must be a whole number, the party's place in the roster, got {kind_of(index)}")
+        raise LocalProtocolError(
+            f"index must be a whole number, the party's place in the roster, got {type_name(index)}"
+        )
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
     panel_arguments: dict[str, Any] = panel_argument(plan, panel, roster)

@@ -18,7 +18,6 @@ from privstats.secagg.protocols import protocol_of
 
 __all__ = [
     "check_opening",
-    "kind_of",
     "only_list",
     "panel_argument",
     "require_keys",
@@ -27,20 +26,21 @@ __all__ = [
     "require_plan",
     "require_roster",
     "required_survivors",
+    "type_name",
 ]
 
 
 def require_plan(plan: object) -> None:
     """Refuse a value that is no plan."""
     if not isinstance(plan, Plan):
-        raise DataError(f"plan must be a Plan, got {kind_of(plan)}; build one with Plan(...) or Plan.read(path)")
+        raise DataError(f"plan must be a Plan, got {type_name(plan)}; build one with Plan(...) or Plan.read(path)")
 
 
 def require_party(identity: object, roster: object) -> None:
     """Refuse a value that is no identity with a signing key, or no roster."""
     if not isinstance(identity, secagg.Identity):
         raise LocalProtocolError(
-            f"identity must be an Identity, which can sign, got {kind_of(identity)}; give the party's"
+            f"identity must be an Identity, which can sign, got {type_name(identity)}; give the party's"
         )
     require_roster(roster)
 
@@ -49,7 +49,7 @@ def require_keys(keys: object, roster: object) -> None:
     """Refuse values that are no keys of a panel's member, or no roster."""
     if not isinstance(keys, secagg.HelperKeys):
         raise LocalProtocolError(
-            f"keys must be HelperKeys, the member's identity and box key for this run, got {kind_of(keys)}; where a "
+            f"keys must be HelperKeys, the member's identity and box key for this run, got {type_name(keys)}; where a "
             "plan names a panel, leader and helpers take keys=HelperKeys(identity, place, plan.masking, roster)"
         )
     require_roster(roster)
@@ -59,11 +59,11 @@ def require_roster(roster: object) -> None:
     """Refuse a value that is no roster."""
     if not isinstance(roster, secagg.Roster):
         raise LocalProtocolError(
-            f"roster must be a Roster, got {kind_of(roster)}; build one with Roster(publics, server=)"
+            f"roster must be a Roster, got {type_name(roster)}; build one with Roster(publics, server=)"
         )
 
 
-def kind_of(value: object) -> str:
+def type_name(value: object) -> str:
     """The type of a wrong argument, for a message: its value may be private."""
     return type(value).__name__
 
@@ -71,7 +71,7 @@ def kind_of(value: object) -> str:
 def require_moments(plan: Plan, moments: Moments) -> None:
     """Refuse moments that were not measured under the plan, or hold more records than it admits."""
     if not isinstance(moments, Moments):
-        raise DataError(f"moments must be the result of measure, got {kind_of(moments)}")
+        raise DataError(f"moments must be the result of measure, got {type_name(moments)}")
     if moments.schema != plan.schema:
         raise DataError("the moments were measured under another schema than the plan's; measure with plan.schema")
     values = "" if plan.published is None else plan.published.sha256
@@ -151,7 +151,7 @@ def panel_argument(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster
         raise LocalProtocolError("the plan names a panel: give panel=Panel(identities, offers) of this run")
     if not isinstance(panel, secagg.Panel):
         raise LocalProtocolError(
-            f"panel must be a Panel, got {kind_of(panel)}; build one with Panel(identities, offers)"
+            f"panel must be a Panel, got {type_name(panel)}; build one with Panel(identities, offers)"
         )
     if tuple(identity.hex() for identity in panel.identities) != plan.panel:
         raise LocalProtocolError("this is not the panel that the plan names, so its helpers could be the leader's own")
