@@ -142,7 +142,7 @@ def course(
     Of a stream, whose parties keep a record registry, the noise of its epochs is tested too.
     """
     from privstats.course import document
-    from privstats.course.kinds import kind_of
+    from privstats.course.kinds import course_kind
     from threat_models.audits.course import audit_course
     from threat_models.audits.epochs import audit_epochs
     from threat_models.audits.stream import audit_stream
@@ -155,7 +155,7 @@ def course(
         "course": lambda: [audit_course(found, rng, promise=promise, **terms)],
         "registry": lambda: [audit_stream(found, rng, **terms), audit_epochs(found, rng)],
     }
-    _finish(audits[kind_of(found).charge](), json)
+    _finish(audits[course_kind(found).charge](), json)
 
 
 @audit.command()

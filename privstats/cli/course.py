@@ -236,12 +236,12 @@ def _rows(course: ps.course.Course) -> list[dict[str, Any]]:
 
 
 def _table(course: ps.course.Course) -> Table:
-    from privstats.course.kinds import kind_of
+    from privstats.course.kinds import course_kind
 
     table = new_table()
     for heading in ("round", "measures", "statistics", "mu", "epsilon", "bytes up"):
         table.add_column(heading, justify="left" if heading in ("measures", "statistics") else "right")
-    for label, row in zip(kind_of(course).labels(course), _rows(course), strict=True):
+    for label, row in zip(course_kind(course).labels(course), _rows(course), strict=True):
         table.add_row(
             label,
             row["measures"],

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import tomli_w
 
 from privstats.course.base import Course
-from privstats.course.kinds import KINDS, kind_of
+from privstats.course.kinds import KINDS, course_kind
 from privstats.course.promise import Promise
 from privstats.dp import Privacy
 from privstats.errors import PlanError
@@ -81,7 +81,7 @@ def texts(name: str, course: Written) -> Mapping[str, bytes]:
     usual = {field.name: field.metadata.get("usual") for field in fields(course)}  # type: ignore[arg-type]
     numbers = {name: getattr(course, name) for name in _numbers(type(course))}
     table = {
-        "kind": kind_of(course).name,
+        "kind": course_kind(course).name,
         "plan": plan,
         "plan_digest": own.digest,
         **{name: value for name, value in numbers.items() if value is not None and value != usual[name]},
@@ -117,7 +117,7 @@ def read(path: str | os.PathLike[str]) -> Written:
     """
     course, promise = stated(path)
     said: dict[str, Any] = {"promise": promise}
-    own = promise is not None and kind_of(course).promise == "own"  # a stream's plan holds it already
+    own = promise is not None and course_kind(course).promise == "own"  # a stream's plan holds it already
     return replace(course, **said) if own else course  # type: ignore[type-var]
 
 
@@ -155,7 +155,7 @@ def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
 
 def _check_promise(course: Written, promise: Promise | None) -> None:
     """Refuse a promise as a whole that is missing, or contradicts the plan."""
-    privacy, of_plan = course.first.privacy, kind_of(course).promise == "plan"
+    privacy, of_plan = course.first.privacy, course_kind(course).promise == "plan"
     if of_plan:
         fits = promise == course.promise
     else:

@@ -22,7 +22,7 @@ from privstats.course.stream import Stream
 from privstats.errors import PlanError
 from privstats.moments.measurement import Unreadable
 
-__all__ = ["KINDS", "CourseKind", "admits_of", "kind_of", "register"]
+__all__ = ["KINDS", "CourseKind", "admits_of", "course_kind", "register"]
 
 
 def _never(_: Any, place: int) -> bool:  # noqa: ARG001
@@ -116,7 +116,7 @@ def register(kind: CourseKind) -> CourseKind:
     return kind
 
 
-def kind_of(course: Course) -> CourseKind:
+def course_kind(course: Course) -> CourseKind:
     """The row of a course.
 
     Raises:

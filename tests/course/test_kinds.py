@@ -9,7 +9,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import Alignment, Apart, Single, read, write
-from privstats.course.kinds import KINDS, CourseKind, kind_of, register
+from privstats.course.kinds import KINDS, CourseKind, course_kind, register
 from privstats.engines.network.between import BETWEEN
 from privstats.engines.network.parts import PARTS
 from privstats.errors import PlanError
@@ -74,7 +74,7 @@ class Stranger(Single):
 @pytest.mark.parametrize("name", KINDS)
 def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_path: Path) -> None:
     row, course = KINDS[name], SAMPLES[name]
-    assert kind_of(course) is row
+    assert course_kind(course) is row
     assert fields(row.type)[0].type in ("Plan", ps.Plan)
     labels = [str(line[0]) for line in explanations.course_table(course).rows]
     assert labels == list(row.labels(course))
@@ -113,7 +113,7 @@ def test_only_a_stream_pauses_weighs_and_names_its_nodes_together() -> None:
 def test_a_class_without_a_row_is_refused_by_its_name(tmp_path: Path) -> None:
     course = Stranger(plan_of())
     for act in (
-        lambda: kind_of(course),
+        lambda: course_kind(course),
         lambda: ps.simulate(course, shards()),
         lambda: explanations.course_table(course),
         lambda: write(tmp_path / "course.toml", course),

@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 
 from privstats.course import Course
-from privstats.course.kinds import kind_of
+from privstats.course.kinds import course_kind
 from privstats.dp import Ledger
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
 from privstats.files.atomic import read_whole, write_new
@@ -117,7 +117,7 @@ def check_course(course: Course, roster: Roster) -> None:
     """
     for plan in course.priced:
         _check_fits(plan, roster)
-    if not roster.run and not kind_of(course).single:
+    if not roster.run and not course_kind(course).single:
         raise LocalProtocolError("a course needs a roster with a run name: make one with `privstats roster make`")
 
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from privstats.course import Course, Single, document, node_run
-from privstats.course.kinds import CourseKind, kind_of
+from privstats.course.kinds import CourseKind, course_kind
 from privstats.engines.network.folder_checks import COURSE, check_course, check_modes
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
@@ -52,7 +52,7 @@ class FolderDocuments:
     @property
     def kind(self) -> CourseKind:
         """The row of the course."""
-        return kind_of(self.course)
+        return course_kind(self.course)
 
     @property
     def noun(self) -> str:

@@ -11,7 +11,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from privstats.course import Course, Single, document
-from privstats.course.kinds import kind_of
+from privstats.course.kinds import course_kind
 from privstats.engines.network.folder_checks import COURSE, check_course
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.atomic import read_whole, write_new
@@ -51,7 +51,7 @@ def write_study(
     homes = ("host", "party", *(("helper",) if course.first.panel else ()))
     contents = {f"app/{name}": data for name, data in _tree(template.joinpath("app"))}
     contents |= {f"{home}/{name}": data for home in homes for name, data in given.items()}
-    if kind_of(course).part == "records":  # a stream's parties bring changes, epoch by epoch
+    if course_kind(course).part == "records":  # a stream's parties bring changes, epoch by epoch
         contents |= {f"party/{name}": data for name, data in _tree(template.joinpath("party"))}
     for name, data in contents.items():
         _folder(study, (study / name).parent)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 
 from privstats.course import Course
-from privstats.course.kinds import kind_of
+from privstats.course.kinds import course_kind
 from privstats.dp import Guarantee, Noise, NoPrivacy, group_mu
 from privstats.dp.privacy import Adjacency
 from privstats.plan import Plan, dropout_table
@@ -101,7 +101,7 @@ def course_table(course: Course) -> Table:
         Cell("bytes", ("that a party sends",)),
     )
     rows = []
-    for label, plan in zip(kind_of(course).labels(course), course.priced, strict=True):
+    for label, plan in zip(course_kind(course).labels(course), course.priced, strict=True):
         budget = plan.budget()
         numbers = (f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}")
         rows.append((label, plan.schema.statistics, *numbers))

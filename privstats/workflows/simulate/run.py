@@ -13,7 +13,7 @@ from typing import Any, overload
 from privstats import session
 from privstats.course import Course, Node, Stream
 from privstats.course import run as follow
-from privstats.course.kinds import kind_of
+from privstats.course.kinds import course_kind
 from privstats.errors import AggregationError, DataError, PlanError
 from privstats.moments import warn_if_clipped, warn_if_empty
 from privstats.plan import Plan
@@ -106,7 +106,7 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
         ((1, 2), [[0.0, 0.0], [0.0, 0.75]])
     """
     if isinstance(plan, Course):
-        return _THROUGH[kind_of(plan).part](plan, shards, dropouts, rng)
+        return _THROUGH[course_kind(plan).part](plan, shards, dropouts, rng)
     return _ran(plan, shards, dropouts, rng).release
 
 
