@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import TypeAlias
 
-from privstats.engines.network.transport import Kind, Reply
+from privstats.engines.network.transport import MessageKind, Reply
 from privstats.errors import LocalProtocolError
 
 __all__ = ["MockTransport"]
 
-Answering: TypeAlias = Callable[[int, Kind, bytes], Reply]
+Answering: TypeAlias = Callable[[int, MessageKind, bytes], Reply]
 
 
 class MockTransport:
@@ -46,7 +46,7 @@ class MockTransport:
         self.now = 0.0
         self.comes: dict[int, float] = {}
         self.goes: dict[int, float] = {}
-        self.pushed: list[tuple[int, Kind, bytes]] = []
+        self.pushed: list[tuple[int, MessageKind, bytes]] = []
         self.waiting: dict[str, list[Reply]] = {}
         self._answer = answer
 
@@ -58,7 +58,7 @@ class MockTransport:
         """The node's name for people."""
         return f"node-{node}"
 
-    def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:
+    def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
         """Send a message, which is answered at once; returns an empty name where the node is offline.
 
         Raises:
@@ -73,7 +73,7 @@ class MockTransport:
         self.waiting[name] = list(self.replies(node, kind, data))
         return name
 
-    def replies(self, node: int, kind: Kind, data: bytes) -> Iterable[Reply]:
+    def replies(self, node: int, kind: MessageKind, data: bytes) -> Iterable[Reply]:
         """The replies to a message; a subclass may lose, repeat or damage them."""
         return [self._answer(node, kind, data)]
 

@@ -19,7 +19,7 @@ from flwr.serverapp import Grid
 from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
 
 from privstats.engines.flower import records
-from privstats.engines.network.transport import Kind, Reply
+from privstats.engines.network.transport import MessageKind, Reply
 from privstats.errors import RemoteProtocolError
 
 __all__ = ["GridTransport", "counted"]
@@ -111,7 +111,7 @@ class GridTransport:
         self._names.update({node.node_id: node.name for node in nodes if node.name})
         return sorted(node.node_id for node in nodes)
 
-    def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:
+    def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
         """Send one message.
 
         Args:

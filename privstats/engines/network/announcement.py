@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import msgspec
 
 from privstats.engines.network.statements import EndStatements
-from privstats.engines.network.transport import Kind
+from privstats.engines.network.transport import MessageKind
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Identity
 from privstats.secagg.keys import verify
@@ -23,7 +23,7 @@ __all__ = ["ANNOUNCED", "NO_SUM", "EndStatements", "Envelope", "RoundAnnouncemen
 NO_SUM: Final = b""
 """In place of the digest of a release, for a round that ended without a sum."""
 
-ANNOUNCED: Final[tuple[Kind, ...]] = ("hello", "open", "helper")
+ANNOUNCED: Final[tuple[MessageKind, ...]] = ("hello", "open", "helper")
 """The kinds of messages that may be a party's first of a session: each carries the announcement, or is refused."""
 
 _LABEL = b"privstats/flower/2/brief\0"
@@ -108,7 +108,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     """
 
     place: _Place
-    kind: Kind
+    kind: MessageKind
     data: bytes
     signed: SignedAnnouncement | None = None
 

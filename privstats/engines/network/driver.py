@@ -18,7 +18,7 @@ from privstats.engines.network.retry import Request, RequestQueue
 from privstats.engines.network.statements import read_signed_reply, to_helper
 from privstats.engines.network.status_codes import CODES, NODES, SILENT, SOON, code_of, short
 from privstats.engines.network.status_file import ASKED, OFFLINE, UNSEEN, StepProgress
-from privstats.engines.network.transport import OK, Deadlines, Kind, Reply, Transport
+from privstats.engines.network.transport import OK, Deadlines, MessageKind, Reply, Transport
 from privstats.errors import RemoteProtocolError
 from privstats.secagg.machines import ENDS, Aggregator, StepStatus
 
@@ -305,7 +305,7 @@ class _Step:
             elif place is not None and place in wanted:
                 self._queue.ask(node, self._kind(place), partial(self._message, place))
 
-    def _kind(self, place: int) -> Kind:
+    def _kind(self, place: int) -> MessageKind:
         if place >= self._server.parameters.clients:
             return "helper"
         return "open" if self._first else "step"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from privstats.engines.network import party
-from privstats.engines.network.transport import Kind, Reply
+from privstats.engines.network.transport import MessageKind, Reply
 
 __all__ = ["LocalTransport"]
 
@@ -31,7 +31,7 @@ class LocalTransport:
         """All of them."""
         return list(self._homes)
 
-    def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:  # noqa: ARG002 - nothing waits here
+    def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:  # noqa: ARG002 - nothing waits here
         """Let the folder answer."""
         answer = party.answer(self._homes[node], kind, data)
         self._count += 1

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from privstats.engines.network.status_codes import CODES, SILENT, SOON, code_of
-from privstats.engines.network.transport import OK, Kind, Reply, Transport, pulled
+from privstats.engines.network.transport import OK, MessageKind, Reply, Transport, pulled
 
 __all__ = ["Request", "RequestQueue"]
 
@@ -32,7 +32,7 @@ class Request:
         code: of its last refusal; empty where there was none.
     """
 
-    kind: Kind
+    kind: MessageKind
     digest: bytes
     again: float | None
     messages: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ class RequestQueue:
         self.sent = self.received = 0
         self._heard = clock()
 
-    def ask(self, node: int, kind: Kind, make: Callable[[], bytes]) -> None:
+    def ask(self, node: int, kind: MessageKind, make: Callable[[], bytes]) -> None:
         """Send the result of ``make``, unless the node has that request already and it is too early to repeat it."""
         asked, now = self._asked.get(node), self._clock()
         if asked is not None and (asked.again is None or now < asked.again):

@@ -14,7 +14,7 @@ from hashlib import sha256
 from privstats.engines.network.announcement import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.engines.network.statements import read_signed_reply
 from privstats.engines.network.status_codes import FAILED, VERSION
-from privstats.engines.network.transport import OK, Kind, Reply, Transport, pulled
+from privstats.engines.network.transport import OK, MessageKind, Reply, Transport, pulled
 from privstats.secagg import Identity
 
 __all__ = ["BEHIND", "OutgoingAnnouncement", "RoundTransport"]
@@ -65,7 +65,7 @@ class OutgoingAnnouncement:
 @dataclass(frozen=True)
 class _Sent:
     node: int
-    kind: Kind
+    kind: MessageKind
     data: bytes
     ttl: float
     digest: bytes = b""  # of the envelope
@@ -94,7 +94,7 @@ class RoundTransport:
         """As the transport below."""
         return self._transport.name(node)
 
-    def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:
+    def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
         """Send a message of the session."""
         return self._pushed(_Sent(node, kind, data, ttl), whole=False)
 

@@ -12,12 +12,12 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from privstats.errors import PlanError
 
-__all__ = ["OK", "Answer", "BatchTransport", "Deadlines", "Kind", "Reply", "Transport", "pulled"]
+__all__ = ["OK", "Answer", "BatchTransport", "Deadlines", "MessageKind", "Reply", "Transport", "pulled"]
 
 OK = "ok"
 """The code of an answer with a machine's message."""
 
-Kind: TypeAlias = Literal["hello", "open", "step", "helper", "over", "round"]
+MessageKind: TypeAlias = Literal["hello", "open", "step", "helper", "over", "round"]
 """Kinds of messages to a node: a request for its place; an opening; a machine's message to a client or to a helper; the
 end of the session; an envelope with any of these, of one round of a course (``"round"``; earlier versions said
 ``"node"``, and each refuses the other's by name)."""
@@ -54,7 +54,7 @@ class Transport(Protocol):
         """The nodes that are connected now."""
         ...
 
-    def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:
+    def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
         """Send to a node, for at most ``ttl`` seconds; returns the name of the message."""
         ...
 

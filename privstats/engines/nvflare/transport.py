@@ -18,7 +18,7 @@ from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 
-from privstats.engines.network.transport import Kind, Reply
+from privstats.engines.network.transport import MessageKind, Reply
 from privstats.engines.nvflare import tasks
 from privstats.errors import PrivstatsError, RemoteProtocolError
 
@@ -58,7 +58,7 @@ class FlareTransport:
         away = self._controller.get_client_disconnect_time
         return [self._sites.index(name) for name in names if away(name) is None]
 
-    def push(self, node: int, kind: Kind, data: bytes, *, ttl: float) -> str:
+    def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
         """Send one task.
 
         Args:
