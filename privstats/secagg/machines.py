@@ -145,7 +145,7 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
 def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:
     """The digests of roster and parameters, 32 bytes each, which name a session for good: a run's name is used once.
 
-    Empty where the roster names no run, so that its parties may meet again. A client says its own as ``session_id``; one
+    Empty where the roster names no run, so that its parties may meet again. A client has its own as ``session_id``; one
     without it, of another protocol, is counted beside its journal only.
     """
     if isinstance(roster, bytes):
