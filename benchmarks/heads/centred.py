@@ -25,7 +25,7 @@ from benchmarks.refinement.calibration import EPSILONS, TASKS
 from benchmarks.refinement.library import CENTRAL, Records, course_of, played
 from benchmarks.refinement.models import DELTA, one_shot_plan
 from privstats import heads
-from privstats.course import Node, Single, run
+from privstats.course import Round, Single, run
 from privstats.randomness import seeded
 from privstats.release import Release
 
@@ -90,15 +90,15 @@ def released(course: Single | ps.Centred, split: Split, records: Records, seed: 
     """
     X, _, y, _ = split
 
-    def release(node: Node) -> Release:
-        schema, published = node.plan.schema, node.plan.published
+    def release(round_: Round) -> Release:
+        schema, published = round_.plan.schema, round_.plan.published
         clients = range(CENTRAL.clients)
-        if node.place == 0:
-            parts = [records.measured(node.plan, k) for k in clients]
+        if round_.place == 0:
+            parts = [records.measured(round_.plan, k) for k in clients]
         else:  # behind another centre in every draw, so there is nothing to keep
             shards = ((X[k :: CENTRAL.clients], y[k :: CENTRAL.clients]) for k in clients)
             parts = [ps.measure(schema, *shard, published=published) for shard in shards]
-        return ps.session.aggregate_unmasked(node.plan, parts, seeded(seed + FIRST_SEED[schema.task]))
+        return ps.session.aggregate_unmasked(round_.plan, parts, seeded(seed + FIRST_SEED[schema.task]))
 
     releases = run(course, release)
     return releases if len(releases) > 1 else releases[0]

@@ -18,7 +18,7 @@ import numpy as np
 import privstats as ps
 from benchmarks.peers.interface import DELTA, Outcome, Shards
 from privstats import heads
-from privstats.course import Node, Rounds
+from privstats.course import Round, Rounds
 from privstats.course import run as follow
 from privstats.dp.privacy import Unit
 from privstats.engines import loopback
@@ -90,9 +90,9 @@ class Refined:
         course = Rounds.within(plan_of(shards, "NAB", self.epsilon, None), self.rounds)
         chance, total = seeded(shards.seed), 0
 
-        def release(node: Node) -> Release:
+        def release(round_: Round) -> Release:
             nonlocal total
-            given, sent = _session(node.plan, shards, chance)
+            given, sent = _session(round_.plan, shards, chance)
             total += sent
             return given
 

@@ -34,7 +34,7 @@ from benchmarks.peers import softmax
 from benchmarks.peers.dp_fedavg import DPFedAvg
 from benchmarks.peers.interface import DELTA, Shards, dealt
 from privstats import session
-from privstats.course import Node
+from privstats.course import Round
 from privstats.heads.estimates.site import site_weights
 from privstats.randomness import seeded
 
@@ -134,15 +134,15 @@ class Draw:
         plan = ps.Plan(schema=schema, cohort=ps.Cohort(*(len(parts),) * 3), privacy=privacy)
         if twice and epsilon not in self._rounds:
             self._rounds[epsilon] = ps.course.run(ps.PartyRounds.within(plan), self._released)
-        made_from: Any = self._rounds[epsilon] if twice else self._released(Node(0, plan, b""))
+        made_from: Any = self._rounds[epsilon] if twice else self._released(Round(0, plan, b""))
         head = ps.heads.PartyDiscriminant().fit_release(made_from, X_site=shards.X_test if view else None)
         return 100 * float(head.score(shards.X_test.astype(np.float64), shards.y_test))
 
-    def _released(self, node: Node) -> ps.Release:
-        plan, parts = node.plan, self.directions[1]
+    def _released(self, round_: Round) -> ps.Release:
+        plan, parts = round_.plan, self.directions[1]
         if plan.published is not None:
             parts = [ps.measure(plan.schema, X, y, published=plan.published) for X, y in self.shards.parts]
-        return session.aggregate_unmasked(plan, parts, seeded(self.shards.seed + _SECOND_SEED * node.place))
+        return session.aggregate_unmasked(plan, parts, seeded(self.shards.seed + _SECOND_SEED * round_.place))
 
     def theirs(self, peer: DPFedAvg, view: str, draw: int = 0) -> float:
         """The score of DP-FedAvg, whose weights are the same however the site's rows are used; without noise where it

@@ -17,7 +17,7 @@ import privstats as ps
 from benchmarks.data import Split
 from benchmarks.refinement.kept import Records
 from privstats import heads
-from privstats.course import Node, Rounds, run
+from privstats.course import Round, Rounds, run
 from privstats.randomness import seeded
 from privstats.release import Release
 from privstats.transforms import UnitNorm
@@ -86,9 +86,9 @@ def played(
     rng, chance = np.random.default_rng(seed), seeded(seed)
     kept = Records(X, y, setting.clients) if records is None else records
 
-    def release(node: Node) -> Release:
+    def release(round_: Round) -> Release:
         there = np.sort(rng.permutation(setting.clients)[setting.silent :])
-        return ps.session.aggregate_unmasked(node.plan, [kept.measured(node.plan, int(k)) for k in there], chance)
+        return ps.session.aggregate_unmasked(round_.plan, [kept.measured(round_.plan, int(k)) for k in there], chance)
 
     return run(course, release)
 

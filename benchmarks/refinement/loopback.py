@@ -25,7 +25,7 @@ from benchmarks.measuring import Row, Rows, Tables, command
 from benchmarks.refinement.models import DELTA
 from benchmarks.secagg.sessions import bits_of
 from privstats import session
-from privstats.course import Node, run
+from privstats.course import Round, run
 from privstats.engines import loopback
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values
@@ -124,22 +124,24 @@ def costs(course: ps.Rounds, shards: list[tuple[Any, Any]]) -> list[Cost]:
     last: list[Release] = []
     known: set[bytes] = set()
 
-    def carried(node: Node) -> Release:
-        release, cost = one_node(node, shards, last, known)
+    def carried(round_: Round) -> Release:
+        release, cost = one_round(round_, shards, last, known)
         found.append(cost)
         last[:] = [release]
-        known.update(value.digest for value in _values(node.plan).values())
+        known.update(value.digest for value in _values(round_.plan).values())
         return release
 
     run(course, carried)
     return found
 
 
-def one_node(node: Node, shards: list[tuple[Any, Any]], last: list[Release], known: set[bytes]) -> tuple[Release, Cost]:
+def one_round(
+    round_: Round, shards: list[tuple[Any, Any]], last: list[Release], known: set[bytes]
+) -> tuple[Release, Cost]:
     """One session: measured, masked, summed over those who are left, released."""
-    plan, parties = node.plan, len(shards)
+    plan, parties = round_.plan, len(shards)
     steps = plan.masking.steps
-    away, silent = (2 * node.place) % parties, (2 * node.place + 1) % parties
+    away, silent = (2 * round_.place) % parties, (2 * round_.place + 1) % parties
     gone: dict[str, set[int]] = {steps[0]: {away}}
     gone.setdefault(plan.masking.upload_step, set()).add(silent)
     began, own, contributions = time.perf_counter(), [], []

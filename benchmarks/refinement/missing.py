@@ -22,7 +22,7 @@ from benchmarks.measuring import Row, Rows, Tables, command, standard_error
 from benchmarks.refinement.library import Records, Setting, course_of
 from benchmarks.refinement.models import DELTA
 from privstats import heads
-from privstats.course import Node, run
+from privstats.course import Round, run
 from privstats.dp import gaussian_epsilon, gaussian_mu
 from privstats.randomness import seeded
 from privstats.release import Release
@@ -98,9 +98,9 @@ def score(split: Split, epsilon: float, way: Way, seed: int, records: Records) -
     rng, noise = np.random.default_rng(seed), seeded(seed)
     there = rng.permutation(CLIENTS)
 
-    def release(node: Node) -> Release:
+    def release(round_: Round) -> Release:
         come = np.sort((rng.permutation(CLIENTS) if way.anew else there)[way.silent :])
-        return ps.session.aggregate_unmasked(node.plan, [records.measured(node.plan, int(k)) for k in come], noise)
+        return ps.session.aggregate_unmasked(round_.plan, [records.measured(round_.plan, int(k)) for k in come], noise)
 
     return 100 * heads.RefinedSoftmax().fit_releases(run(course, release)).score(X_test, y_test)
 

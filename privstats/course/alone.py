@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from privstats import course as courses
 from privstats import dp, session
-from privstats.course import Apart, Course, Node
+from privstats.course import Apart, Course, Round
 from privstats.course.kinds import admits_of
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, LedgerError, PlanError
@@ -144,8 +144,8 @@ def private_releases(
 
     Raises:
         PlanError: a plan of the course has another trust model, or the course departs from its own declaration
-            (:func:`privstats.course.nodes`); or it is a stream, whose price depends on a registry of the records in
-            every node. Nothing is measured or spent then.
+            (:func:`privstats.course.iter_rounds`); or it is a stream, whose price depends on a registry of the
+            records in every node. Nothing is measured or spent then.
         DataError, LedgerError, RandomnessError: as in :func:`private_release`.
 
     Example:
@@ -183,14 +183,14 @@ def private_releases(
         )
     )
 
-    def release(node: Node) -> Release | None:
-        vector = first if node.place == 0 else _vector(node.plan, X, y, rng, first=False)
+    def release(round_: Round) -> Release | None:
+        vector = first if round_.place == 0 else _vector(round_.plan, X, y, rng, first=False)
         if charge is not None and entry is not None:
-            charge.ledger.mark_started(entry, node.place)
-        everybody = tuple(range(node.plan.cohort.clients))
+            charge.ledger.mark_started(entry, round_.place)
+        everybody = tuple(range(round_.plan.cohort.clients))
         try:
             return session.release(
-                node.plan, vector, everybody, rng, "uncharged", allow_reproducible=allow_reproducible
+                round_.plan, vector, everybody, rng, "uncharged", allow_reproducible=allow_reproducible
             )
         except AggregationError:
             return None

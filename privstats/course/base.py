@@ -30,14 +30,14 @@ __all__ = [
     "PLACEHOLDER",
     "Apart",
     "Course",
-    "Node",
     "Releases",
+    "Round",
     "Single",
     "course_html",
     "history",
-    "node_run",
-    "nodes",
+    "iter_rounds",
     "run",
+    "run_of_round",
     "verify_next",
 ]
 
@@ -55,7 +55,7 @@ class Course(Protocol):
     """A frozen sequence of plans: ``next`` is a function of the earlier releases, and of nothing else.
 
     A *round* is one place in the sequence, whatever its plan: another plan at the same place is the same round, so a
-    server cannot ask for it twice. Code and files call it a node (:class:`Node`); a stream's rounds are the nodes of
+    server cannot ask for it twice. Files call it a node; a stream's rounds are the nodes of
     its mechanism's tree. All rounds share the first plan's trust model, unit, adjacency, colluders and protocol.
     """
 
@@ -169,7 +169,7 @@ class Single:
 
 
 @dataclass(frozen=True)
-class Node:
+class Round:
     """A place in a course and the plan that stands there now.
 
     Attributes:
@@ -179,8 +179,8 @@ class Node:
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> node = next(ps.course.nodes(ps.course.Single(plan), []))
-        >>> node.place, node.plan == plan, len(node.after)
+        >>> round_ = next(ps.course.iter_rounds(ps.course.Single(plan), []))
+        >>> round_.place, round_.plan == plan, len(round_.after)
         (0, True, 32)
     """
 
@@ -189,7 +189,7 @@ class Node:
     after: bytes
 
 
-def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
+def iter_rounds(course: Course, releases: list[Release | None]) -> Iterator[Round]:
     """The rounds in order; append the outcome of each to ``releases`` before requesting the next.
 
     Raises:
@@ -199,8 +199,8 @@ def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
     Example:
         >>> schema, releases = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), []
         >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> for node in ps.course.nodes(ps.course.Single(plan), releases):
-        ...     releases.append(ps.simulate(node.plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])]))
+        >>> for round_ in ps.course.iter_rounds(ps.course.Single(plan), releases):
+        ...     releases.append(ps.simulate(round_.plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])]))
         ...
         >>> [release.survivors for release in releases]
         [(0, 1)]
@@ -212,36 +212,36 @@ def nodes(course: Course, releases: list[Release | None]) -> Iterator[Node]:
     while plan is not None:
         place, spent = len(releases), _spent(course, spent, plan)
         _check(course, place, plan, spent)
-        yield Node(place, plan, history(releases))
+        yield Round(place, plan, history(releases))
         if len(releases) != place + 1:
             raise PlanError(f"round {place} of the course has no outcome; append its release, or None, and go on")
         plan = course.next(tuple(releases))
 
 
-def run(course: Course, release: Callable[[Node], Release | None]) -> list[Release | None]:
+def run(course: Course, release: Callable[[Round], Release | None]) -> list[Release | None]:
     """Run every round in order; ``release`` returns its release, or None where it ended without a sum.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> shards = [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])]
-        >>> releases = ps.course.run(ps.course.Single(plan), lambda node: ps.simulate(node.plan, shards))
+        >>> releases = ps.course.run(ps.course.Single(plan), lambda round_: ps.simulate(round_.plan, shards))
         >>> releases[0].moments.A.tolist()
         [[0.5, 0.0], [0.0, 0.25]]
     """
     releases: list[Release | None] = []
     with progress_bar("rounds", course.most) as advance:
-        for node in nodes(course, releases):
-            releases.append(release(node))
+        for round_ in iter_rounds(course, releases):
+            releases.append(release(round_))
             advance(1)
     return releases
 
 
-def node_run(run: bytes, place: int) -> bytes:
+def run_of_round(run: bytes, place: int) -> bytes:
     """The name of one round's session in a run of a course: 32 bytes that no party can choose.
 
     Example:
         >>> run = os.urandom(16)
-        >>> len(ps.course.node_run(run, 0)), ps.course.node_run(run, 0) == ps.course.node_run(run, 1)
+        >>> len(ps.course.run_of_round(run, 0)), ps.course.run_of_round(run, 0) == ps.course.run_of_round(run, 1)
         (32, False)
     """
     return hashlib.sha256(
@@ -249,7 +249,7 @@ def node_run(run: bytes, place: int) -> bytes:
     ).digest()
 
 
-def verify_next(course: Course, plan: Plan, releases: Releases) -> Node:
+def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
     """Verify that a received plan is the course's next, which follows from the releases, and return its place.
 
     A party calls it before it measures. Published values are recomputed and may differ by rounding, because
@@ -286,7 +286,7 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Node:
             f"the plan that came for round {place} is not the one that follows from the course and these releases; "
             "refuse it, and compare the course and the releases with the other parties"
         )
-    return Node(place, plan, history(releases))
+    return Round(place, plan, history(releases))
 
 
 def _check(course: Course, place: int, plan: Plan, spent: float) -> None:

@@ -93,5 +93,5 @@ def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, en
         )
     if entry.plan != course.digest:
         raise LedgerError("this entry is another course's; give the one that course.spend returned for this course")
-    node = verify_next(course, plan, releases)
-    return NodeCharge(ledger, entry, node.place, plan.digest)
+    round_ = verify_next(course, plan, releases)
+    return NodeCharge(ledger, entry, round_.place, plan.digest)

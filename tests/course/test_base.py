@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Course, Node, Single, nodes, run, spend
+from privstats.course import Course, Round, Single, iter_rounds, run, spend
 from privstats.course.kinds import KINDS, CourseKind
 from privstats.dp import Ledger
 from privstats.dp.accounts import LedgerState
@@ -60,38 +60,38 @@ def listed(*plans: ps.Plan) -> Listed:
     return Listed(plans, len(plans), math.sqrt(sum(plan.noise.mu**2 for plan in plans)))  # type: ignore[union-attr]
 
 
-def released(node: Node) -> ps.Release:
-    return ps.Release(node.plan, np.full(node.plan.layout.size, node.place, np.int64), (0, 1, 2, 3))
+def released(round_: Round) -> ps.Release:
+    return ps.Release(round_.plan, np.full(round_.plan.layout.size, round_.place, np.int64), (0, 1, 2, 3))
 
 
 def test_a_course_of_one_plan_is_that_plan() -> None:
     plan = plan_with()
     assert isinstance(Single(plan), Course)
     assert Single(plan).mu == plan.noise.mu
-    assert run(Single(plan), released) == [released(Node(0, plan, b""))]
+    assert run(Single(plan), released) == [released(Round(0, plan, b""))]
     assert Single(replace(plan, privacy=ps.NoPrivacy())).mu == math.inf
 
 
 def test_every_node_sees_what_was_released_before_it() -> None:
-    seen: list[Node] = []
+    seen: list[Round] = []
 
-    def release(node: Node) -> ps.Release | None:
-        seen.append(node)
-        return None if node.place == 1 else released(node)
+    def release(round_: Round) -> ps.Release | None:
+        seen.append(round_)
+        return None if round_.place == 1 else released(round_)
 
     course = listed(plan_with(), plan_with(2.0), plan_with(3.0))
     releases = run(course, release)
     assert [each is None for each in releases] == [False, True, False]
-    assert [node.plan for node in seen] == list(course.plans)
-    assert len({node.after for node in seen}) == 3  # another history, another digest
+    assert [round_.plan for round_ in seen] == list(course.plans)
+    assert len({round_.after for round_ in seen}) == 3  # another history, another digest
 
 
 def test_a_failed_node_is_not_mistaken_for_a_shorter_course() -> None:
-    outcomes: list[Callable[[Node], ps.Release | None]] = [released, lambda node: None]
+    outcomes: list[Callable[[Round], ps.Release | None]] = [released, lambda round_: None]
     digests = []
     for outcome in outcomes:
         history: list[ps.Release | None] = []
-        walk = nodes(listed(plan_with(), plan_with()), history)
+        walk = iter_rounds(listed(plan_with(), plan_with()), history)
         history.append(outcome(next(walk)))
         digests.append(next(walk).after)
     assert digests[0] != digests[1]
@@ -109,19 +109,19 @@ def test_a_failed_node_is_not_mistaken_for_a_shorter_course() -> None:
     ],
 )
 def test_a_course_that_breaks_its_word_is_refused_before_the_node(course: Listed, said: str) -> None:
-    asked: list[Node] = []
+    asked: list[Round] = []
 
-    def release(node: Node) -> ps.Release:
-        asked.append(node)
-        return released(node)
+    def release(round_: Round) -> ps.Release:
+        asked.append(round_)
+        return released(round_)
 
     with pytest.raises(PlanError, match=said):
         run(course, release)
-    assert [node.place for node in asked] == [0]
+    assert [round_.place for round_ in asked] == [0]
 
 
 def test_a_node_without_an_outcome_stops_the_course() -> None:
-    walk = nodes(listed(plan_with(), plan_with()), [])
+    walk = iter_rounds(listed(plan_with(), plan_with()), [])
     next(walk)
     with pytest.raises(PlanError, match="no outcome"):
         next(walk)
@@ -263,4 +263,4 @@ def test_a_cost_that_no_record_can_hold_is_refused_not_written_as_nothing() -> N
 
 def test_a_course_is_walked_from_its_beginning() -> None:
     with pytest.raises(PlanError, match="empty list"):
-        next(nodes(Single(plan_with()), [None]))
+        next(iter_rounds(Single(plan_with()), [None]))

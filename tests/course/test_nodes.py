@@ -14,7 +14,7 @@ import pytest
 
 import privstats as ps
 from privstats import secagg, session
-from privstats.course import authorize, node_run, spend
+from privstats.course import authorize, run_of_round, spend
 from privstats.dp import Ledger
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledServer
@@ -205,7 +205,7 @@ def test_a_whole_course_over_sessions_that_are_charged(tmp_path: Path) -> None:
         assert account.entries[0].begun == (0, 1, 2)
         assert account.mu == pytest.approx(course.mu)
     assert ps.heads.RefinedSoftmax().fit_releases(releases).rounds_ == 2
-    assert len({node_run(b"may", place) for place in range(3)} | {node_run(b"june", 0)}) == 4
+    assert len({run_of_round(b"may", place) for place in range(3)} | {run_of_round(b"june", 0)}) == 4
 
 
 def test_a_central_server_draws_a_nodes_noise_once(ledger: Ledger) -> None:

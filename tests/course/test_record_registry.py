@@ -11,7 +11,7 @@ import pytest
 
 import privstats as ps
 from privstats import secagg, session
-from privstats.course import Pending, RecordRegistry, Releases, node_run, spend
+from privstats.course import Pending, RecordRegistry, Releases, run_of_round, spend
 from privstats.dp import Ledger
 from privstats.dp.registry_log import RegistryLog
 from privstats.encoding import flatten
@@ -25,7 +25,7 @@ SERVER = secagg.Identity(b"\x77" * 32)
 
 
 def roster(node: int) -> secagg.Roster:
-    return secagg.Roster([each.public for each in PEOPLE], server=SERVER.public, run=node_run(b"may", node))
+    return secagg.Roster([each.public for each in PEOPLE], server=SERVER.public, run=run_of_round(b"may", node))
 
 
 def machine(book: RecordRegistry, world: World, node: int, releases: Releases, index: int = 0) -> Any:
@@ -216,7 +216,7 @@ def split_stream() -> tuple[ps.Stream, list[secagg.Identity]]:
 def abandoned(book: RecordRegistry, world: World, members: list[secagg.Identity]) -> dict[str, Any]:
     """What left for node 0 and every helper's word that it is in no sum."""
     plan = book.stream.first
-    place = secagg.Roster([each.public for each in PEOPLE], server=members[0].public, run=node_run(b"may", 0))
+    place = secagg.Roster([each.public for each in PEOPLE], server=members[0].public, run=run_of_round(b"may", 0))
     keys = [secagg.HelperKeys(member, at, plan.masking, place) for at, member in enumerate(members)]
     panel = secagg.Panel(tuple(member.public for member in members), tuple(key.offer for key in keys))
     pending = book.pending(0, list(world.rows))

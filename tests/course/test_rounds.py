@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Course, history, nodes, spend, verify_next
+from privstats.course import Course, history, iter_rounds, spend, verify_next
 from privstats.course.recipe_reading import recipe_of, whole_mu
 from privstats.course.recipes import SoftmaxRounds, recipe_for
 from privstats.dp import Ledger, gaussian_mu
@@ -333,8 +333,8 @@ def sent(release: ps.Release, **values: Values) -> ps.Plan:
 def test_a_party_admits_the_plan_that_follows_from_what_was_released(released: Any) -> None:
     course, releases = released
     for place in range(4):
-        node = verify_next(course, releases[place].plan, releases[:place])
-        assert (node.place, node.plan, node.after) == (place, releases[place].plan, history(releases[:place]))
+        round_ = verify_next(course, releases[place].plan, releases[:place])
+        assert (round_.place, round_.plan, round_.after) == (place, releases[place].plan, history(releases[:place]))
 
 
 def test_a_party_admits_the_last_digits_of_another_machine(released: Any) -> None:
@@ -386,8 +386,8 @@ def test_parties_that_were_shown_different_releases_cannot_share_a_session(relea
 def test_walking_a_course_gives_nodes_with_their_history(released: Any) -> None:
     course, releases = released
     found: list[ps.Release | None] = []
-    for node, release in zip(nodes(course, found), releases, strict=True):
-        assert node.plan == release.plan
+    for round_, release in zip(iter_rounds(course, found), releases, strict=True):
+        assert round_.plan == release.plan
         found.append(release)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from privstats.course import Course, Single, document, node_run
+from privstats.course import Course, Single, document, run_of_round
 from privstats.course.kinds import CourseKind, course_kind
 from privstats.engines.network.folder_checks import COURSE, check_course, check_modes
 from privstats.plan import Plan
@@ -90,7 +90,7 @@ class FolderDocuments:
         """The roster of a round's session: the same parties, under a run name that follows from course and place."""
         if self.kind.single:
             return self.roster
-        run = node_run(self.roster.run, place)
+        run = run_of_round(self.roster.run, place)
         return Roster(self.roster.publics, server=self.roster.server, run=run, names=self.roster.names)
 
 

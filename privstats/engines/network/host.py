@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from privstats.course import Node, Releases, nodes, verify_next
+from privstats.course import Releases, Round, iter_rounds, verify_next
 from privstats.engines.network.announcement import NO_SUM, RoundAnnouncement, digest_of
 from privstats.engines.network.driver import Clock, Say, Sleep
 from privstats.engines.network.folder import Folder, RoundFolder
@@ -80,15 +80,15 @@ class Host:
             return self._run(self.folder.round(0), carrying, say=carrying.say)
         releases: list[Release | None] = []
         asked = False
-        for node in nodes(self.folder.course, releases):
-            if not self._ended(node.place):
-                if asked and self.folder.kind.pauses(self.folder.course, node.place):
+        for round_ in iter_rounds(self.folder.course, releases):
+            if not self._ended(round_.place):
+                if asked and self.folder.kind.pauses(self.folder.course, round_.place):
                     return Ended(tuple(releases), self._sentence(releases))
                 asked = True
-                waiting = self._carried(node, releases, carrying)
+                waiting = self._carried(round_, releases, carrying)
                 if waiting is not None:
                     return waiting
-            releases.append(self.folder.release(node.place))
+            releases.append(self.folder.release(round_.place))
         if not asked:
             with suppress(SessionEndedError):  # parties that missed the end of the last round are notified now
                 last = self.folder.round(len(releases) - 1)
@@ -131,12 +131,12 @@ class Host:
             self.folder.keep_outcome(place, None)
         return ended_session is not None
 
-    def _carried(self, node: Node, releases: Releases, carrying: Carrying) -> Waiting | None:
+    def _carried(self, round_: Round, releases: Releases, carrying: Carrying) -> Waiting | None:
         """Run one round's session to its end; its outcome is on the disk then."""
-        if node.place and self.folder.kind.gives_back:
-            self._parted(self.folder.round(node.place - 1), carrying)
-        folder = self._begun(node, releases)
-        say = self._prefixed(node.place, carrying.say)
+        if round_.place and self.folder.kind.gives_back:
+            self._parted(self.folder.round(round_.place - 1), carrying)
+        folder = self._begun(round_, releases)
+        say = self._prefixed(round_.place, carrying.say)
         if self._lost(folder):
             SessionHistory(folder.home).add(EndedSession(folder.session, today(), why=_LOST))
         try:
@@ -151,9 +151,9 @@ class Host:
                 SessionHistory(folder.home).add(EndedSession(folder.session, today(), why=str(error)))
         else:
             if isinstance(found, Waiting):
-                return Waiting(f"{_at(node.place)}{found.sentence}")
+                return Waiting(f"{_at(round_.place)}{found.sentence}")
             say(found.sentence)
-        self._ended(node.place)
+        self._ended(round_.place)
         return None
 
     def _run(self, folder: RoundFolder, carrying: Carrying, *, say: Say) -> Ended | Waiting:
@@ -161,11 +161,11 @@ class Host:
         transport = RoundTransport(carrying.transport, self._announcing(folder), folder.publics)
         return self._host(folder).run(replace(carrying, transport=transport, say=say))
 
-    def _begun(self, node: Node, releases: Releases) -> RoundFolder:
+    def _begun(self, round_: Round, releases: Releases) -> RoundFolder:
         """The round's folder, with the plan under which it began, which may differ from this machine's in rounding."""
-        if node.place not in self.folder.rounds:
-            return self.folder.keep(node.place, node.plan)
-        folder = self.folder.round(node.place)
+        if round_.place not in self.folder.rounds:
+            return self.folder.keep(round_.place, round_.plan)
+        folder = self.folder.round(round_.place)
         verify_next(self.folder.course, folder.plan, releases)
         return folder
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import session, transforms
-from privstats.course import Course, Node, Rounds
+from privstats.course import Course, Round, Rounds
 from privstats.course import run as follow
 from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
@@ -84,8 +84,10 @@ class Trial:
         """Every round of a course over the survivors' sums, added in clear: the integers that masks leave."""
         rng = noise_draw(self.settings.seed, repeat)
 
-        def release(node: Node) -> Release:
-            return session.aggregate_unmasked(node.plan, [self._measured(node.plan, each) for each in survivors], rng)
+        def release(round_: Round) -> Release:
+            return session.aggregate_unmasked(
+                round_.plan, [self._measured(round_.plan, each) for each in survivors], rng
+            )
 
         done = follow(course, release)
         self.tick()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privstats import session
-from privstats.course import Node, Stream
+from privstats.course import Round, Stream
 from privstats.course import run as follow
 from privstats.course.weighing import Summed, weighed_release
 from privstats.errors import AggregationError, DataError, PlanError
@@ -56,16 +56,16 @@ class _Epochs:
         self.owed = [[none] * self.stream.plan.cohort.clients for _ in range(self.stream.levels)]
         self.none = none
 
-    def release(self, node: Node) -> Release | None:
-        place = self.stream.nodes[node.place]
+    def release(self, round_: Round) -> Release | None:
+        place = self.stream.nodes[round_.place]
         if place.level == 0:
-            self._arrive(place.epoch, node.plan)
-        gone = checked_dropouts(node.plan, self.dropouts[node.place])
+            self._arrive(place.epoch, round_.plan)
+        gone = checked_dropouts(round_.plan, self.dropouts[round_.place])
         owed = self.owed[place.level]
         try:
-            outcome = summed(node.plan, owed, gone, self.rng, Stopwatch())
+            outcome = summed(round_.plan, owed, gone, self.rng, Stopwatch())
         except AggregationError as failure:
-            self._settle(owed, _sent(node.plan, gone, failure.step))
+            self._settle(owed, _sent(round_.plan, gone, failure.step))
             self.sums.append(None)
             return None
         self._settle(owed, outcome.survivors)
@@ -74,7 +74,7 @@ class _Epochs:
         if self.stream.row.correlated:
             return weighed_release(self.stream, self.seed, self.sums, reproducible=known)
         return session.release(
-            node.plan, outcome.total, outcome.survivors, self.rng, charge="uncharged", allow_reproducible=True
+            round_.plan, outcome.total, outcome.survivors, self.rng, charge="uncharged", allow_reproducible=True
         )
 
     def _arrive(self, epoch: int, plan: Plan) -> None:

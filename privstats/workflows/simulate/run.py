@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from privstats import session
-from privstats.course import Course, Node, Stream
+from privstats.course import Course, Round, Stream
 from privstats.course import run as follow
 from privstats.course.kinds import course_kind
 from privstats.errors import AggregationError, DataError, PlanError
@@ -118,10 +118,10 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
             "[{}, {step: {1, 4}}]"
         )
 
-    def release(node: Node) -> Release | None:
+    def release(round_: Round) -> Release | None:
         try:
-            absent = _sitting_out(node.plan, gone[node.place : node.place + 1])
-            return _ran(node.plan, shards, absent, rng, tell=node.place == 0).release
+            absent = _sitting_out(round_.plan, gone[round_.place : round_.place + 1])
+            return _ran(round_.plan, shards, absent, rng, tell=round_.place == 0).release
         except AggregationError:
             return None
 

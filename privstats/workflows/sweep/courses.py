@@ -14,7 +14,7 @@ import numpy as np
 
 from privstats import course as courses
 from privstats import session
-from privstats.course import Centred, Course, Node, Rounds
+from privstats.course import Centred, Course, Round, Rounds
 from privstats.course.centred import centred_by, require_centrable, shrunk_mean
 from privstats.course.recipes import recipe_for
 from privstats.errors import AggregationError
@@ -100,8 +100,8 @@ def course_scores(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], 
 def played(course: Course, shards: Shards, rng: Generator) -> list[Release | None]:
     """The releases of a course."""
 
-    def release(node: Node) -> Release | None:
-        return _aggregated(node.plan, shards, rng)
+    def release(round_: Round) -> Release | None:
+        return _aggregated(round_.plan, shards, rng)
 
     return courses.run(course, release)
 

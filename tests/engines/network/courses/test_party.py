@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.course import nodes
+from privstats.course import iter_rounds
 from privstats.dp import Ledger
 from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.engines.network.folder import Folder
@@ -80,10 +80,10 @@ def test_a_party_that_does_not_work_the_plan_out_would_take_part_at_any_weight(
 
 
 def two_nodes(course: Any, releases: list[Any]) -> Any:
-    for node in nodes(course, releases):
-        if node.place == 2:
+    for round_ in iter_rounds(course, releases):
+        if round_.place == 2:
             return
-        yield node
+        yield round_
 
 
 class Desk:
