@@ -22,7 +22,7 @@ from privstats.plan import Cohort, Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
 from privstats.schema import Schema, require_schema
-from privstats.session.accounting import Charge, NodeCharge
+from privstats.session.accounting import Charge, RoundCharge
 
 __all__ = ["Paid", "alone", "charged_by_rows", "private_release", "private_releases"]
 
@@ -240,7 +240,7 @@ def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
                 "this release spends privacy and nothing says where that is recorded: give ledger=Charge(ledger, "
                 "dataset), or a Ledger with dataset=, or the word ledger='uncharged' where no record is needed"
             )
-        if isinstance(ledger, NodeCharge):
+        if isinstance(ledger, RoundCharge):
             raise LedgerError("a round of a course is charged by private_releases; give a Charge or a Ledger here")
         if isinstance(ledger, Charge):
             return ledger

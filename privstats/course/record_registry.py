@@ -20,7 +20,7 @@ from privstats.errors import DataError, LedgerError
 from privstats.moments import Moments, MomentsDelta
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.session.accounting import NodeCharge
+from privstats.session.accounting import RoundCharge
 from privstats.session.refunds import prove_excluded_upload
 
 __all__ = ["LONGEST_ID", "SECRET_BYTES", "Pending", "RecordRegistry", "RegistryCharge"]
@@ -344,7 +344,7 @@ class RecordRegistry:
 
 
 @dataclass(frozen=True)
-class RegistryCharge(NodeCharge):
+class RegistryCharge(RoundCharge):
     """A node's mark and the records in its vector, in one transaction; made by :meth:`RecordRegistry.charge`.
 
     Attributes:
@@ -357,7 +357,7 @@ class RegistryCharge(NodeCharge):
         >>> registry = ps.course.RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
         >>> registry.enter(["patient 17"])
         >>> charge = registry.charge(stream.first, [], registry.pending(node=0, ids=["patient 17"]))
-        >>> charge.node, len(charge.sends)
+        >>> charge.place, len(charge.sends)
         (0, 1)
     """
 
@@ -374,7 +374,7 @@ class RegistryCharge(NodeCharge):
         entering = len(self.sends) - leaving
         if not isinstance(moments, MomentsDelta) or (moments.entered, moments.left) != (entering, leaving):
             raise LedgerError(
-                f"these are not the moments of the {len(self.sends)} records that go with node {self.node}: give what "
+                f"these are not the moments of the {len(self.sends)} records that go with node {self.place}: give what "
                 "RecordRegistry.delta makes of measuring them"
             )
 
@@ -385,7 +385,7 @@ class RegistryCharge(NodeCharge):
             LedgerError: the node has begun before, or a record was sent meanwhile; nothing may be drawn or sent then.
         """
         self._check(plan)
-        self.registry._take(self.node, self.sends)
+        self.registry._take(self.place, self.sends)
         return self.entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
@@ -395,4 +395,4 @@ class RegistryCharge(NodeCharge):
             LedgerError: the node was withdrawn, or another vector of it was sent.
         """
         self._check(plan)
-        self.registry._leave(self.node, upload)
+        self.registry._leave(self.place, upload)

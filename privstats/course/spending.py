@@ -15,7 +15,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
 from privstats.optional_dependencies import require
 from privstats.plan import Plan
-from privstats.session.accounting import NodeCharge
+from privstats.session.accounting import RoundCharge
 
 __all__ = ["authorize", "spend"]
 
@@ -68,7 +68,7 @@ def spend(
     return ledger.spend_course(dataset, course=course.digest, run=run, nodes=course.most, costs=costs, apart=apart)
 
 
-def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Spend) -> NodeCharge:
+def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Spend) -> RoundCharge:
     """Verify that a plan is the course's next (:func:`privstats.course.verify_next`), and return its round's charge.
 
     Args:
@@ -83,7 +83,7 @@ def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, en
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> course, ledger = ps.course.Single(plan), ps.dp.Ledger.create("ledger.sqlite")
         >>> entry = ps.course.spend(course, ledger, "clinic", run=os.urandom(16))
-        >>> ps.course.authorize(course, plan, [], ledger, entry).node
+        >>> ps.course.authorize(course, plan, [], ledger, entry).place
         0
     """
     if isinstance(course, Apart):
@@ -94,4 +94,4 @@ def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, en
     if entry.plan != course.digest:
         raise LedgerError("this entry is another course's; give the one that course.spend returned for this course")
     round_ = verify_next(course, plan, releases)
-    return NodeCharge(ledger, entry, round_.place, plan.digest)
+    return RoundCharge(ledger, entry, round_.place, plan.digest)

@@ -20,7 +20,7 @@ from privstats.release import Release, require_survivors
 from privstats.schema import ClassSchema
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
-from privstats.session.accounting import Charge, Charging, NodeCharge, charge_of, charged
+from privstats.session.accounting import Charge, Charging, RoundCharge, charge_of, charged
 from privstats.session.machines import client, contribution, helper, helper_noise, in_ring, on_upload, server
 from privstats.session.refunds import free, withdraw, withdraw_run
 from privstats.session.validation import require_plan, required_survivors, type_name
@@ -30,7 +30,7 @@ __all__ = [
     "Charge",
     "Contribution",
     "LocalParties",
-    "NodeCharge",
+    "RoundCharge",
     "aggregate_unmasked",
     "client",
     "contribution",

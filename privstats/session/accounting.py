@@ -22,7 +22,7 @@ __all__ = [
     "Charge",
     "Charging",
     "LedgerCallback",
-    "NodeCharge",
+    "RoundCharge",
     "charge_of",
     "charged",
     "on_upload",
@@ -102,7 +102,7 @@ class Charge:
 
 
 @dataclass(frozen=True)
-class NodeCharge:
+class RoundCharge:
     """The mark of one round of a course, made before its noise is drawn; the course was spent before its first round.
 
     :func:`privstats.course.authorize` makes one, after it has verified that the plan is the round's.
@@ -110,7 +110,7 @@ class NodeCharge:
     Attributes:
         ledger: the durable record.
         entry: the course's spend.
-        node: the round's place in the course.
+        place: the round's place in the course.
         plan: digest of the round's plan.
 
     Guarantee:
@@ -121,13 +121,13 @@ class NodeCharge:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> course, ledger = ps.course.Single(plan), ps.dp.Ledger.create("ledger.sqlite")
         >>> entry = ps.course.spend(course, ledger, "clinic", run=os.urandom(16))
-        >>> ps.course.authorize(course, plan, [], ledger, entry).node
+        >>> ps.course.authorize(course, plan, [], ledger, entry).place
         0
     """
 
     ledger: dp.Ledger
     entry: dp.Spend
-    node: int
+    place: int
     plan: str
 
     def spend(self, plan: Plan, run: bytes) -> dp.Spend:  # noqa: ARG002  a round has no name but its place
@@ -138,7 +138,7 @@ class NodeCharge:
                 returns the charge; nothing may be drawn or sent then.
         """
         self._check(plan)
-        self.ledger.mark_started(self.entry, self.node)
+        self.ledger.mark_started(self.entry, self.place)
         return self.entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
@@ -149,9 +149,9 @@ class NodeCharge:
         """
         self._check(plan)
         entries = (entry for account in self.ledger.accounts() for entry in account.entries)
-        if not any(entry.id == self.entry.id and self.node in entry.begun for entry in entries):
+        if not any(entry.id == self.entry.id and self.place in entry.begun for entry in entries):
             raise LedgerError(
-                f"round {self.node} of this course has no mark in the ledger; give the ledger it was made with"
+                f"round {self.place} of this course has no mark in the ledger; give the ledger it was made with"
             )
 
     def check_moments(self, moments: Moments) -> None:
@@ -162,23 +162,23 @@ class NodeCharge:
 
     def _check(self, plan: Plan) -> None:
         if plan.digest != self.plan:
-            raise LedgerError(f"this charge is for another plan at round {self.node} of the course; authorize it anew")
+            raise LedgerError(f"this charge is for another plan at round {self.place} of the course; authorize it anew")
 
 
-Charging: TypeAlias = Charge | NodeCharge | Literal["uncharged"] | None
+Charging: TypeAlias = Charge | RoundCharge | Literal["uncharged"] | None
 """The account to charge; None is for plans without DP."""
 
 CHARGED_BEFORE: Final = "uncharged"
 """The charge of a release that a ledger holds already: its round was marked, or the caller charges it."""
 
 
-def charge_of(plan: Plan, charge: Charging) -> Charge | NodeCharge | None:
+def charge_of(plan: Plan, charge: Charging) -> Charge | RoundCharge | None:
     """The account to charge; None for ``"uncharged"``, and for a plan without DP that names no account.
 
     Raises:
         LedgerError: no account for a plan with DP, or a value of another kind.
     """
-    if isinstance(charge, Charge | NodeCharge):
+    if isinstance(charge, Charge | RoundCharge):
         return charge
     if charge is None and not isinstance(plan.privacy, NoPrivacy):
         raise LedgerError(
@@ -194,7 +194,7 @@ def charge_of(plan: Plan, charge: Charging) -> Charge | NodeCharge | None:
     return None
 
 
-def register_run(plan: Plan, charge: Charge | NodeCharge, roster: secagg.Roster) -> dp.Spend:
+def register_run(plan: Plan, charge: Charge | RoundCharge, roster: secagg.Roster) -> dp.Spend:
     """Spend a party's part of a run, after the run's number was accepted.
 
     Raises:
@@ -205,7 +205,7 @@ def register_run(plan: Plan, charge: Charge | NodeCharge, roster: secagg.Roster)
     return spend(plan, charge, roster.run)
 
 
-def spend(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> dp.Spend:
+def spend(plan: Plan, charge: Charge | RoundCharge, run: bytes) -> dp.Spend:
     """Spend a session in the ledger, or return its entry if it was spent before.
 
     Raises:
@@ -214,7 +214,7 @@ def spend(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> dp.Spend:
     return charge.spend(plan, run)
 
 
-def charged(plan: Plan, charge: Charge | NodeCharge | None, run: bytes, make: Callable[[], _Made]) -> _Made:
+def charged(plan: Plan, charge: Charge | RoundCharge | None, run: bytes, make: Callable[[], _Made]) -> _Made:
     """Spend first, then call ``make``, which draws the noise; a crash between loses a release, never its record.
 
     An abort is finished like a release, because it depends on the noise drawn: repeated under one spend, it would be an
@@ -229,7 +229,7 @@ def charged(plan: Plan, charge: Charge | NodeCharge | None, run: bytes, make: Ca
     if charge is None:
         return make()
     entry = spend(plan, charge, run or os.urandom(_FRESH_RUN_BYTES))
-    if isinstance(charge, NodeCharge):
+    if isinstance(charge, RoundCharge):
         return make()
     made: _Made | AggregationError
     try:
@@ -253,7 +253,7 @@ class LedgerCallback:
     """
 
     plan: Plan
-    charge: Charge | NodeCharge
+    charge: Charge | RoundCharge
     run: bytes
 
     def __call__(self, upload: bytes) -> None:
@@ -273,7 +273,7 @@ class LedgerCallback:
         self.charge.withdraw(self.plan, self.run)
 
 
-def on_upload(plan: Plan, charge: Charge | NodeCharge, run: bytes) -> LedgerCallback:
+def on_upload(plan: Plan, charge: Charge | RoundCharge, run: bytes) -> LedgerCallback:
     """The callback of a client that was resumed from its journal; see :class:`LedgerCallback`."""
     return LedgerCallback(plan, charge, run)
 

@@ -18,7 +18,7 @@ from privstats.randomness import Generator, bound_to, checked
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
 from privstats.session import accounting
-from privstats.session.accounting import Charge, Charging, LedgerCallback, NodeCharge, charge_of, register_run
+from privstats.session.accounting import Charge, Charging, LedgerCallback, RoundCharge, charge_of, register_run
 from privstats.session.validation import (
     only_list,
     panel_argument,
@@ -171,17 +171,17 @@ def client(
     )
 
 
-def _check_moments(plan: Plan, moments: Moments | Contribution, account: Charge | NodeCharge | None) -> None:
+def _check_moments(plan: Plan, moments: Moments | Contribution, account: Charge | RoundCharge | None) -> None:
     """Refuse moments that do not fit the plan, and noise that was drawn before its round was marked."""
     if isinstance(moments, Contribution):
-        if isinstance(account, NodeCharge):
+        if isinstance(account, RoundCharge):
             raise LocalProtocolError(
                 "this contribution was drawn before its round was marked; give the moments, and noise is drawn after"
             )
         moments.check(plan.digest)
         return
     require_moments(plan, moments)
-    if isinstance(account, NodeCharge):
+    if isinstance(account, RoundCharge):
         account.check_moments(moments)
 
 
@@ -303,7 +303,7 @@ def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
     return draw
 
 
-def on_upload(plan: Plan, roster: secagg.Roster, charge: Charge | NodeCharge) -> LedgerCallback:
+def on_upload(plan: Plan, roster: secagg.Roster, charge: Charge | RoundCharge) -> LedgerCallback:
     """The callback of a resumed client, called before its masked vector is sent, or after the client was wiped unsent.
 
     Args:

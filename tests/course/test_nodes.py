@@ -20,7 +20,7 @@ from privstats.engines import loopback
 from privstats.engines.journal import JournaledServer
 from privstats.errors import LedgerError, LocalProtocolError, PlanError
 from privstats.randomness import seeded
-from privstats.session.accounting import NodeCharge
+from privstats.session.accounting import RoundCharge
 from tests import made
 from tests.course.cases import CLIENTS, SOFTMAX, plan_of, rounds, shards
 
@@ -62,7 +62,7 @@ def test_two_invented_releases_for_one_node_and_the_second_is_refused_although_i
     plans = [course.next(lie) for lie in lies]
     assert plans[0].digest != plans[1].digest  # type: ignore[union-attr]
     charges = [authorize(course, plan, lie, ledger, entry) for plan, lie in zip(plans, lies, strict=True)]
-    assert [charge.node for charge in charges] == [1, 1]
+    assert [charge.place for charge in charges] == [1, 1]
     client(plans[0], charges[0])  # type: ignore[arg-type]
     with pytest.raises(LedgerError, match="round 1 of this course has begun before"):
         client(plans[1], charges[1], counter=1)  # type: ignore[arg-type]
@@ -75,13 +75,13 @@ def test_a_ledger_that_remembered_plans_and_not_nodes_would_take_the_second(
     """The weakened double: marks by the plan's digest let a server ask as often as it can invent."""
     begun: set[str] = set()
 
-    def by_digest(charge: NodeCharge, plan: ps.Plan, run: bytes) -> Any:
+    def by_digest(charge: RoundCharge, plan: ps.Plan, run: bytes) -> Any:
         if plan.digest in begun:
             raise LedgerError("begun before")
         begun.add(plan.digest)
         return charge.entry
 
-    monkeypatch.setattr(NodeCharge, "spend", by_digest)
+    monkeypatch.setattr(RoundCharge, "spend", by_digest)
     course = rounds(model="distributed")
     entry = spend(course, ledger, "ward", b"may")
     for seed in range(4):

@@ -23,7 +23,7 @@ from privstats.dp.ledger_records import Assigned, Held, Spent, decode, encode
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
 from privstats.randomness import Generator, seeded
-from privstats.session.accounting import NodeCharge
+from privstats.session.accounting import RoundCharge
 from tests.course.streams import SECRET, World, exact_stream, registry, stream_of
 from tests.course.test_record_registry import PEOPLE, roster
 from threat_models.audits.canary import GROUP_MU, lower_bounds
@@ -101,7 +101,7 @@ def test_a_charge_that_somebody_makes_by_hand_is_refused_by_the_ledger(tmp_path:
     for forged in (entry, replace(entry, apart="")):
         for book in (ledger, again):
             with pytest.raises(LedgerError, match=r"take the charge of every round from RecordRegistry\.charge"):
-                NodeCharge(book, forged, 0, stream.first.digest).spend(stream.first, b"")
+                RoundCharge(book, forged, 0, stream.first.digest).spend(stream.first, b"")
             with pytest.raises(LedgerError, match="only a registry sees"):
                 book.mark_started(forged, 0, sums_only=True)
     assert again.account("ward").entries[0].begun == ()
@@ -135,7 +135,7 @@ def test_a_servers_spend_is_for_sums_and_for_nothing_else(tmp_path: Path) -> Non
     entry = spend(stream, ledger, "ward", b"may", sums_only=True)
     assert entry.apart == "parties"
     with pytest.raises(LedgerError, match="a server that sees sums only"):
-        NodeCharge(ledger, entry, 0, stream.first.digest).spend(stream.first, b"")
+        RoundCharge(ledger, entry, 0, stream.first.digest).spend(stream.first, b"")
     with pytest.raises(LedgerError, match="a server that sees sums only"):
         RecordRegistry.open(stream, ledger, entry, SECRET)
     with pytest.raises(LedgerError, match="spent for a server's sums, and this is a party's records"):

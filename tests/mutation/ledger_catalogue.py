@@ -8,7 +8,7 @@ from __future__ import annotations
 from privstats import dp
 from privstats.dp import Cost
 from privstats.heads.private import RowCount
-from privstats.session.accounting import NodeCharge
+from privstats.session.accounting import RoundCharge
 from tests.mutation import bugs
 from tests.mutation.mutant import Mutant
 from tests.mutation.planting import both, member, name_in
@@ -134,7 +134,7 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
     ),
     "node mark missing": Mutant(
         "a party takes part in a node of a course as often as it is asked",
-        member(NodeCharge, "spend", lambda charge, plan, run: charge.entry),
+        member(RoundCharge, "spend", lambda charge, plan, run: charge.entry),
         "shares",
         (
             _NODES + "test_two_invented_releases_for_one_node_and_the_second_is_refused_although_its_digest_is_new",

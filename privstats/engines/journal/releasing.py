@@ -83,7 +83,7 @@ class Releasing:
                 "keep the release that was made"
             )
 
-    def _settle(self, plan: Plan, account: session.Charge | session.NodeCharge | None) -> None:
+    def _settle(self, plan: Plan, account: session.Charge | session.RoundCharge | None) -> None:
         """Record the release in the journal, then in the ledger; in the reverse order a crash would lose the release.
 
         Between the two records the spend can still be withdrawn. So a third record marks that the ledger has the

@@ -33,7 +33,7 @@ from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg import Identity, Roster
-from privstats.session.accounting import CHARGED_BEFORE, Charge, Charging, NodeCharge
+from privstats.session.accounting import CHARGED_BEFORE, Charge, Charging, RoundCharge
 
 __all__ = ["RELEASE", "Folder", "RoundFolder", "account_of"]
 
@@ -258,7 +258,7 @@ class RoundFolder:
         """Releases of the rounds before this one; raises as :meth:`Folder.release` does."""
         return [self.above.release(place) for place in range(self.place)]
 
-    def charge(self, dataset: str | None, again: bool) -> Charge | NodeCharge:
+    def charge(self, dataset: str | None, again: bool) -> Charge | RoundCharge:
         """The charge of a party's session; a course is spent before its first round.
 
         Args:
@@ -271,7 +271,7 @@ class RoundFolder:
         account = account_of(self, dataset)
         if self.kind.single:
             return Charge(self.ledger, account, allow_second_exact_release=again)
-        return NodeCharge(self.ledger, self.above.entry(account), self.place, self.plan.digest)
+        return RoundCharge(self.ledger, self.above.entry(account), self.place, self.plan.digest)
 
     def release_charge(self) -> Charging:
         """The charge of the server's release; a course's round is marked already, which happens once.

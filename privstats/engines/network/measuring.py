@@ -30,7 +30,7 @@ from privstats.files.atomic import read_whole
 from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, RecordFile, exact_moments
 from privstats.schema import Bins
 from privstats.secagg.wire import HiddenRepr
-from privstats.session import Charge, NodeCharge
+from privstats.session import Charge, RoundCharge
 from privstats.session.validation import require_moments
 
 __all__ = ["SCRIPT", "Records", "charge_of", "clip_report_of", "forget_moments", "records_of"]
@@ -70,7 +70,7 @@ class Records:
     again: bool
 
     @property
-    def charge(self) -> Charge | NodeCharge:
+    def charge(self) -> Charge | RoundCharge:
         """The charge of the session."""
         return self.folder.charge(self.dataset, self.again)
 
@@ -120,7 +120,7 @@ def clip_report_of(moments: Moments) -> ClipReport | None:
     return getattr(moments, "clip_report", None)
 
 
-def charge_of(folder: RoundFolder) -> Charge | NodeCharge:
+def charge_of(folder: RoundFolder) -> Charge | RoundCharge:
     """The charge of the session, without measuring anything.
 
     Raises:

@@ -28,7 +28,7 @@ from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.secagg import Offer, Panel
 from privstats.secagg.machines import OnUpload
-from privstats.session import Charge, NodeCharge
+from privstats.session import Charge, RoundCharge
 
 __all__ = [
     "PARTS",
@@ -58,7 +58,7 @@ class Part(Protocol):
         """Prepare before anything is sent; returns the records, where they are measured then."""
         ...
 
-    def contribution(self) -> tuple[Moments, Charge | NodeCharge]:
+    def contribution(self) -> tuple[Moments, Charge | RoundCharge]:
         """The moments to send, and their charge."""
         ...
 
@@ -85,7 +85,7 @@ class RecordsPart:
         """Measure them."""
         return records_of(self._folder, anew=anew)
 
-    def contribution(self) -> tuple[Moments, Charge | NodeCharge]:
+    def contribution(self) -> tuple[Moments, Charge | RoundCharge]:
         """Their sums, measured once."""
         records = records_of(self._folder)
         return records.moments, records.charge
@@ -128,7 +128,7 @@ class ChangesPart:
         """Read the batches in the inbox."""
         inbox_of(self._above).batches()
 
-    def contribution(self) -> tuple[Moments, NodeCharge]:
+    def contribution(self) -> tuple[Moments, RoundCharge]:
         """The changes pending at this round, measured.
 
         Raises:
@@ -159,7 +159,7 @@ class ChangesPart:
             with suppress(LedgerError):  # it was sent, so it stays sent
                 registry_of(self._above).withdraw(self._at)
 
-    def _charged(self, registry: RecordRegistry, pending: Pending) -> NodeCharge:
+    def _charged(self, registry: RecordRegistry, pending: Pending) -> RoundCharge:
         return registry.charge(self._folder.plan, [None] * self._at, pending)
 
 

@@ -13,7 +13,7 @@ from privstats.course.promise import Promise
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.randomness import seeded
-from privstats.session.accounting import NodeCharge
+from privstats.session.accounting import RoundCharge
 from tests.course.cases import HELPERS, RIDGE, SOFTMAX, parties_plan, plan_of, rounds
 from threat_models.audits.course import audit_course, joined
 
@@ -21,7 +21,7 @@ CLAIMED = 0.8
 EPSILON = gaussian_epsilon(CLAIMED, 1e-5)
 
 
-def lenient(charge: NodeCharge, plan: ps.Plan, run: bytes) -> Any:
+def lenient(charge: RoundCharge, plan: ps.Plan, run: bytes) -> Any:
     """The mutant: a party that takes part in a node as often as it is asked."""
     return charge.entry
 
@@ -108,7 +108,7 @@ def test_with_the_mark_disabled_every_extra_session_is_another_release(
     extra: int, moved: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With as many extra sessions of every node: sqrt 2 and 2 times the claim."""
-    monkeypatch.setattr(NodeCharge, "spend", lenient)
+    monkeypatch.setattr(RoundCharge, "spend", lenient)
     course = rounds(rounds=2, epsilon=EPSILON, model="distributed")
     report = audit_course(course, seeded(2), asks=1 + extra, trials=250)
     found = row(report)
@@ -181,7 +181,7 @@ def test_helpers_of_the_servers_own_give_it_no_second_upload(terms: dict[str, An
 def test_with_the_mark_disabled_other_offers_are_another_release(
     terms: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(NodeCharge, "spend", lenient)
+    monkeypatch.setattr(RoundCharge, "spend", lenient)
     report = audit_course(rounds(epsilon=EPSILON, **SPLIT, **terms), seeded(2), asks=4, trials=250)
     assert report.violated
     assert row(report)["sessions"] == 12
