@@ -2,8 +2,8 @@
 
 from privstats.course.alignment import Alignment, Reference
 from privstats.course.base import (
-    Apart,
     Course,
+    DisjointRounds,
     Releases,
     Round,
     Single,
@@ -24,9 +24,9 @@ from privstats.course.stream import Stream, StreamTotal
 
 __all__ = [
     "Alignment",
-    "Apart",
     "Centred",
     "Course",
+    "DisjointRounds",
     "Newton",
     "PartyRounds",
     "Pending",

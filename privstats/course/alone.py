@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from privstats import course as courses
 from privstats import dp, session
-from privstats.course import Apart, Course, Round
+from privstats.course import Course, DisjointRounds, Round
 from privstats.course.kinds import admits_of
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, LedgerError, PlanError
@@ -159,7 +159,7 @@ def private_releases(
     """
     if not isinstance(course, Course):
         raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")
-    if isinstance(course, Apart):
+    if isinstance(course, DisjointRounds):
         raise PlanError(
             "every round of this course takes records of its own, and X would stand in all of them, which costs far "
             "more than the course is priced at: bring each epoch's arrivals with `privstats stream new` and `epoch`, "

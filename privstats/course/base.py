@@ -28,8 +28,8 @@ from privstats.schema.public_values import Published
 
 __all__ = [
     "PLACEHOLDER",
-    "Apart",
     "Course",
+    "DisjointRounds",
     "Releases",
     "Round",
     "Single",
@@ -103,7 +103,7 @@ class Course(Protocol):
 
 
 @runtime_checkable
-class Apart(Protocol):
+class DisjointRounds(Protocol):
     """A course whose rounds hold different records, so that all together cost less than their squares add up to.
 
     Its one priced plan is every round's. Only a record registry (``RecordRegistry``) keeps the records apart, so
@@ -307,7 +307,7 @@ def _check(course: Course, place: int, plan: Plan, spent: float) -> None:
 def _spent(course: Course, before: float, plan: Plan) -> float:
     """mu after this round: squares add up, except for rounds of different records, of which none may cost more."""
     privacy = plan.privacy
-    if isinstance(course, Apart) and isinstance(privacy, Privacy):
+    if isinstance(course, DisjointRounds) and isinstance(privacy, Privacy):
         return max(before, _mu(plan) * math.sqrt(course.multiplicity(privacy.adjacency)))
     return math.hypot(before, _mu(plan))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privstats.course.base import Apart, Course, Releases, verify_next
+from privstats.course.base import Course, DisjointRounds, Releases, verify_next
 from privstats.dp import Cost, Ledger, Spend
 from privstats.dp.ledger_records import ApartBy
 from privstats.dp.privacy import Adjacency
@@ -50,7 +50,7 @@ def spend(
     many: Mapping[Adjacency, float] = Cost.repeated(multiplicity)
     sessions = 1
     apart: ApartBy = ""
-    if isinstance(course, Apart):
+    if isinstance(course, DisjointRounds):
         if many:
             raise LedgerError("a stream takes every record once: leave multiplicity out")
         many = {"add-remove": course.multiplicity("add-remove"), "replace-one": course.multiplicity("replace-one")}
@@ -86,7 +86,7 @@ def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, en
         >>> ps.course.authorize(course, plan, [], ledger, entry).place
         0
     """
-    if isinstance(course, Apart):
+    if isinstance(course, DisjointRounds):
         raise LedgerError(
             "the rounds of this course are priced for different records, and only a registry sees whether they are: "
             "take the charge of every round from RecordRegistry.open(stream, ledger, entry, secret).charge"

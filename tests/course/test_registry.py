@@ -59,7 +59,7 @@ def apart_is_nothing(weakened: pytest.MonkeyPatch) -> None:
     class Nothing:
         pass
 
-    weakened.setattr(alone_module, "Apart", Nothing)
+    weakened.setattr(alone_module, "DisjointRounds", Nothing)
 
 
 @pytest.mark.parametrize("mechanism", ["increments", pytest.param("tree", marks=pytest.mark.nightly)])

@@ -71,8 +71,8 @@ def anybody_begins(right: Any) -> Any:
     return lambda entry, *, sums_only: None
 
 
-class NeverApart:
-    """In the place of ``Apart``: no course is one."""
+class NeverDisjoint:
+    """In the place of ``DisjointRounds``: no course is one."""
 
 
 def undivided(right: Any) -> Any:

@@ -66,7 +66,7 @@ STREAM_MUTANTS: dict[str, Mutant] = {
     ),
     "a stream for one party": Mutant(
         "one party alone releases the same records in every epoch of a stream",
-        name_in("privstats.course.alone", "Apart", lambda right: stream_bugs.NeverApart),
+        name_in("privstats.course.alone", "DisjointRounds", lambda right: stream_bugs.NeverDisjoint),
         "central",
         (_ALONE + "test_a_stream_is_not_released_over_the_same_records",),
         (),

@@ -56,7 +56,7 @@ ROOMS = [
     "threat_models.audits.zcdp",
 ]
 WITHOUT = {
-    "privstats.course.Apart": "a protocol type: a course fulfils it, no caller makes one",
+    "privstats.course.DisjointRounds": "a protocol type: a course fulfils it, no caller makes one",
     "privstats.course.Course": "a protocol type: a course fulfils it, no caller makes one",
     "privstats.estimates.noisy_sums.NoisySums": "a protocol type: class sums and a head's evidence fulfil it",
     "privstats.files.signing.Named": "a protocol type: an identity fulfils it",

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import secagg, session
-from privstats.course import Apart, Course, authorize, spend
+from privstats.course import Course, DisjointRounds, authorize, spend
 from privstats.course.promise import Promise
 from privstats.dp import Ledger, Privacy, Spend, gaussian_epsilon
 from privstats.encoding import flatten
@@ -85,7 +85,7 @@ def audit_course(
     Raises:
         PlanError: a course without DP, or one whose rounds hold different records: that is ``stream``'s.
     """
-    if isinstance(course, Apart):
+    if isinstance(course, DisjointRounds):
         raise PlanError("the records of a stream's rounds are kept apart by a registry; audit it with audit_stream")
     privacy = _privacy(course)
     sessions, refused = joined(course, rng, asks)

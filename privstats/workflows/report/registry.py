@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from privstats.course import Apart
+from privstats.course import DisjointRounds
 from privstats.dp import Noise, Privacy, gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.plan import Plan
@@ -119,7 +119,7 @@ def _deployment(noise: Noise) -> str:
 
 def _model(statement: Statement, noise: Noise) -> dict[str, Any]:
     plan, course = statement.plan, statement.course
-    cohort, dynamic = plan.cohort, isinstance(course, Apart)
+    cohort, dynamic = plan.cohort, isinstance(course, DisjointRounds)
     many = course is not None and course.most > 1
     return {
         "model_name": _deployment(noise),
