@@ -1,0 +1,238 @@
+"""Cut points of a column whose range nobody knows, from noisy counts of its values alone.
+
+A first grid has cells of every magnitude. Of each count session the cells that hold records are found
+(:func:`scanned`) and cut anew for the next one (:func:`refined`); after the last come the cut points
+(:func:`cut_points`). Everything is post-processing of released whole numbers, in exact fractions, so every machine gets
+the same edges and can compare them for equality.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from operator import itemgetter
+from typing import TypeAlias
+
+__all__ = ["Occupied", "cut_points", "first_edges", "public_cuts", "refined", "scanned"]
+
+Cell: TypeAlias = tuple[Fraction, Fraction]
+"""Low and high end."""
+
+_LEAST, _MOST = -20, 40
+"""Powers of two: values nearer 0 than the one share a cell, and so do those beyond the other."""
+_BLOCKS = (1, 2, 4)
+_GROWS, _STANDS_OUT = 2, 3
+"""Noise deviations that a block beside the run must exceed to join it, and one cell anywhere to be kept."""
+_SIGMA_STEPS = 1 << 16
+_FINER = 16
+"""Cut points are rounded to less than this part of the distance to their neighbours."""
+
+
+@dataclass(frozen=True)
+class Occupied:
+    """The cells that hold a column's records.
+
+    Attributes:
+        cells: low and high end of each, from left to right.
+        mass: noisy records in each, above 0.
+    """
+
+    cells: tuple[Cell, ...]
+    mass: tuple[Fraction, ...]
+
+
+def first_edges(step: int) -> tuple[float, ...]:
+    """Edges of the first grid: all ``+-2**k`` from k = -20 to k = 40 and one step beyond.
+
+    Args:
+        step: between two k: 1 for octaves (123 cells), 2 for powers of four (63 cells).
+
+    Example:
+        >>> from privstats.estimates.cut_points import first_edges
+        >>> edges = first_edges(1)
+        >>> len(edges) - 1, edges[61:63] == (-(2.0**-20), 2.0**-20), edges[-1] == 2.0**41
+        (123, True, True)
+    """
+    above = [2.0**k for k in range(_LEAST, _MOST + step + 1, step)]
+    return (*(-edge for edge in reversed(above)), *above)
+
+
+def scanned(edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occupied | None:
+    """Where a column's records are, from noisy counts; None where the counts show none.
+
+    The run of cells with the largest ``sum / sqrt(length)``, which among all runs stands out most from noise. It grows
+    while 1, 2 or 4 cells beside it exceed two deviations of their sum; every other cell above three deviations is kept
+    beside it, such as one spike or a second mode. The kept counts are then projected onto ``{x >= 0, sum x = their
+    noisy sum}``, which takes the noise's negative counts out without a bias of the sum.
+
+    Args:
+        edges: of the cells, increasing, ``(M + 1,)``.
+        counts: noisy, in records, ``(M,)``.
+        sigma: noise standard deviation of each; it counts as a multiple of 2**-16.
+
+    Source: the scan statistic (Glaz, Naus, Wallenstein 2001, chapter 2); the projection of Michelot (1986).
+
+    Example:
+        >>> from privstats.estimates.cut_points import scanned
+        >>> found = scanned((0, 1, 2, 3, 4, 5), (-3, 40, 62, 2, 1), sigma=2.0)
+        >>> [(int(low), int(high)) for low, high in found.cells], [int(mass) for mass in found.mass]
+        ([(1, 2), (2, 3)], [40, 62])
+    """
+    square = Fraction(round(sigma * _SIGMA_STEPS), _SIGMA_STEPS) ** 2
+    sums = [0, *accumulate(counts)]
+    low, high = _run(sums)
+    low, high = _grown(sums, low, high, square)
+    kept = [
+        place
+        for place, count in enumerate(counts)
+        if low <= place < high or _exceeds(count, 1, square, deviations=_STANDS_OUT)
+    ]
+    mass = _projected([counts[place] for place in kept])
+    if mass is None:
+        return None
+    cells = [(Fraction(edges[place]), Fraction(edges[place + 1])) for place in kept]
+    held = [(cell, records) for cell, records in zip(cells, mass, strict=True) if records]
+    return Occupied(tuple(cell for cell, _ in held), tuple(records for _, records in held))
+
+
+def refined(found: Occupied, cells: int) -> tuple[float, ...]:
+    """Edges of exactly ``cells`` cells: each occupied one is cut evenly, into the more parts the more records it has.
+
+    Parts go one by one to the cell with the most records a part, so that no part holds more than it must. What lies
+    between two occupied cells is one cell, and what lies beyond the outermost counts in these. If there are too many,
+    those with the fewest records are given up first. The number of cells follows from no count, and so no size of an
+    upload does.
+
+    Example:
+        >>> from privstats.estimates.cut_points import refined, scanned
+        >>> refined(scanned((0, 1, 2, 3, 4), (0, 300, 100, 0), sigma=1.0), cells=4)
+        (1.0, 1.328125, 1.671875, 2.0, 3.0)
+    """
+    held = _fitting(found, cells)
+    parts = [1] * len(held)
+    for _ in range(cells - len(held) - _gaps(held)):
+        densest = max(range(len(held)), key=lambda place: (held[place][1] / parts[place], -place))
+        parts[densest] += 1
+    points = [
+        low + (high - low) * Fraction(part, into)
+        for ((low, high), _), into in zip(held, parts, strict=True)
+        for part in range(into + 1)
+    ]
+    return _rounded(sorted(set(points)), alone=Fraction(1))
+
+
+def cut_points(found: Occupied | None, signs: int) -> tuple[float, ...]:
+    """From 1 to ``signs`` increasing cut points: the column's quantiles at ``k / (signs + 1)``.
+
+    A quantile is interpolated in its cell. Where several fall into one cell its two ends stand instead: whatever lies
+    there, one value in most records it may be, has a cut on either side. Each is rounded to a multiple of the power of
+    two at or below 1/16 of the distance to its nearest neighbour (of one alone: of its cell's width), so it has no more
+    digits than tell it from them.
+
+    Args:
+        found: of the last counts that showed the column; None where none did: :func:`public_cuts`.
+        signs: the most cut points, at least 1.
+
+    Example:
+        >>> from privstats.estimates.cut_points import cut_points, scanned
+        >>> cut_points(scanned((0, 8, 16, 24, 32), (0, 100, 300, 0), sigma=1.0), signs=3)
+        (16.0, 24.0)
+    """
+    if found is None:
+        return public_cuts(signs)
+    whole, below = sum(found.mass, Fraction(0)), Fraction(0)
+    points: set[Fraction] = set()
+    for (low, high), mass in zip(found.cells, found.mass, strict=True):
+        inside = [rank for k in range(1, signs + 1) if below < (rank := whole * k / (signs + 1)) <= below + mass]
+        if len(inside) > 1:
+            points |= {low, high}
+        elif inside:
+            points.add(low + (high - low) * (inside[0] - below) / mass)
+        below += mass
+    return _rounded(sorted(points), alone=min(high - low for low, high in found.cells))
+
+
+def public_cuts(signs: int) -> tuple[float, ...]:
+    """Cut points of a column that no count has shown: 0, then magnitudes of both signs, 64 times apart.
+
+    Example:
+        >>> from privstats.estimates.cut_points import public_cuts
+        >>> public_cuts(5)
+        (-64.0, -1.0, 0.0, 1.0, 64.0)
+    """
+    above = [64.0**k for k in range(signs // 2)]
+    return (*(-cut for cut in reversed(above[: (signs - 1) // 2])), 0.0, *above)
+
+
+def _run(sums: Sequence[int]) -> tuple[int, int]:
+    """The run with the largest sum / sqrt(length), compared by sign and square; of equal ones the shorter, the left."""
+    best, found = None, (0, 1)
+    for length in range(1, len(sums)):
+        for low in range(len(sums) - length):
+            total = sums[low + length] - sums[low]
+            signed = total * abs(total)
+            if best is None or signed * best[1] > best[0] * length:
+                best, found = (signed, length), (low, low + length)
+    return found
+
+
+def _grown(sums: Sequence[int], low: int, high: int, square: Fraction) -> tuple[int, int]:
+    """The run with the blocks beside it that exceed noise, the smallest first, as far as there are any."""
+
+    def joins(start: int, end: int) -> bool:
+        return start >= 0 and end < len(sums) and _exceeds(sums[end] - sums[start], end - start, square, _GROWS)
+
+    while size := next((size for size in _BLOCKS if joins(low - size, low)), 0):
+        low -= size
+    while size := next((size for size in _BLOCKS if joins(high, high + size)), 0):
+        high += size
+    return low, high
+
+
+def _exceeds(total: int, length: int, square: Fraction, deviations: int) -> bool:
+    return total > 0 and total * total > deviations**2 * square * length
+
+
+def _projected(counts: Sequence[int]) -> list[Fraction] | None:
+    """The nearest point of ``{x >= 0, sum x = sum of counts}``; None where that sum is not above 0."""
+    whole = sum(counts)
+    if whole <= 0:
+        return None
+    excess = Fraction(0)
+    for many, top in enumerate(accumulate(sorted(counts, reverse=True)), 1):
+        excess = max(excess, Fraction(top - whole, many))
+    return [max(Fraction(0), count - excess) for count in counts]
+
+
+def _fitting(found: Occupied, cells: int) -> list[tuple[Cell, Fraction]]:
+    """Its cells, from left to right, but for those with the fewest records that do not fit with what lies between."""
+    held = list(zip(found.cells, found.mass, strict=True))
+    while len(held) + _gaps(held) > cells:
+        held.remove(min(held, key=itemgetter(1)))
+    return held
+
+
+def _gaps(held: Sequence[tuple[Cell, Fraction]]) -> int:
+    return sum(left[1] != right[0] for (left, _), (right, _) in pairwise(held))
+
+
+def _rounded(points: Sequence[Fraction], alone: Fraction) -> tuple[float, ...]:
+    """The points, each to a multiple of a power of two that keeps it from its neighbours; ``alone``: a distance."""
+    apart = [right - left for left, right in pairwise(points)] or [alone]
+    near = [min(pair) for pair in pairwise([apart[0], *apart, apart[-1]])] if len(points) > 1 else apart
+    return tuple(
+        float(_to_multiple(point, _power_below(least / _FINER))) for point, least in zip(points, near, strict=True)
+    )
+
+
+def _to_multiple(point: Fraction, step: Fraction) -> Fraction:
+    return math.floor(point / step + Fraction(1, 2)) * step
+
+
+def _power_below(number: Fraction) -> Fraction:
+    """The largest power of two that is at most a number above 0."""
+    power = Fraction(2) ** (number.numerator.bit_length() - number.denominator.bit_length())
+    return power if power <= number else power / 2
