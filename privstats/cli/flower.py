@@ -10,7 +10,7 @@ import typer
 
 from privstats.cli.ledger import standing
 from privstats.cli.parts.folder_status import show
-from privstats.cli.parts.options import Target
+from privstats.cli.parts.options import Decimal, Encoding, Separator, Target
 from privstats.cli.parts.terminal import say
 from privstats.errors import PrivstatsError
 
@@ -91,6 +91,9 @@ def records(
         float | None, typer.Option(help="The share of the records to keep out of every sum, to score on, 0 to 1.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Fixes which ones these are.")] = 0,
+    encoding: Encoding = "utf-8",
+    separator: Separator = ",",
+    decimal: Decimal = ".",
 ) -> None:
     """Say which file holds this party's records: read it once against the plan, and write records.py that names it."""
     from privstats.engines.network.party import Party
@@ -98,7 +101,8 @@ def records(
     from privstats.moments import RecordFile
 
     template = _template().joinpath("party", "records.py").read_bytes()
-    named = name_file(Party.open(home).folder, RecordFile(file, target, split, seed), template)
+    brought = RecordFile(file, target, split, seed, encoding, separator, decimal)
+    named = name_file(Party.open(home).folder, brought, template)
     kept = f", {named.held_out:,} held out" if named.held_out else ""
     say(f"wrote {named.script}: {named.summed:,} records of {file.name}{kept}")
     for remark in named.remarks:

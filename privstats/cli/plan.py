@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Target
+from privstats.cli.parts.options import Decimal, Encoding, Separator, Target
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.cli.parts.writing import Force, writable
@@ -43,8 +43,11 @@ def init(
     target: Target = None,
     drop: Annotated[
         list[str] | None,
-        typer.Option(help="A column of the CSV file to leave out, such as an id; repeat for more.", metavar="COLUMN"),
+        typer.Option(help="A column of the file to leave out, such as an id; repeat for more.", metavar="COLUMN"),
     ] = None,
+    encoding: Encoding = "utf-8",
+    separator: Separator = ",",
+    decimal: Decimal = ".",
     task: Annotated[str | None, typer.Option(help="classes or ridge.")] = None,
     classes: Annotated[int | None, typer.Option(help="How many classes.")] = None,
     target_bound: Annotated[float | None, typer.Option(help="The largest target of a regression.")] = None,
@@ -87,10 +90,18 @@ def init(
         "max_records_per_client": max_records_per_client,
     }
     given = {name: value for name, value in answers.items() if value is not None}
+    for option, named in (("--target", target), ("--drop", drop)):
+        if named and table is None:
+            raise PlanError(f"{option} names a column of a table: give the table with --from")
     if example or not (yes or given or table or target or drop or can_ask()):
         atomic_write(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
     else:
-        text = plan_from(path, given, table, target, drop or (), ask=not yes and can_ask())
+        from privstats.moments import RecordFile
+
+        file = None
+        if table is not None:
+            file = RecordFile(table, target, encoding=encoding, separator=separator, decimal=decimal)
+        text = plan_from(path, given, file, drop or (), ask=not yes and can_ask())
         atomic_write(path, text.encode(), shared=True)
     say(f"wrote {path}; edit it, then run: privstats plan check {path}")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privstats.cli.parts.options import Split, Target
+from privstats.cli.parts.options import Decimal, Encoding, Separator, Split, Target
 
 __all__ = ["app"]
 
@@ -25,6 +25,9 @@ def sweep(
     ],
     target: Target = None,
     split: Split = None,
+    encoding: Encoding = "utf-8",
+    separator: Separator = ",",
+    decimal: Decimal = ".",
     epsilon: Annotated[
         list[float] | None, typer.Option(help="A budget; repeat for more, as for every axis. By default 8, 3, 1, 0.3.")
     ] = None,
@@ -74,7 +77,7 @@ def sweep(
         epsilon=epsilon or EPSILONS,
         records_per_client=records_per_client,
     )
-    records = RecordFile(data, target, split, seed)
+    records = RecordFile(data, target, split, seed, encoding, separator, decimal)
     sweeping.run(
         plan,
         records,

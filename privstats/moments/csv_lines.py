@@ -1,63 +1,143 @@
 """A CSV file line by line: one line is one record, and no line decides how another one is read.
 
 So a quotation mark that is never closed, a comma too many, or a byte of another encoding costs that line and no other.
-``record_files`` reads through it, and the command line.
+Encoding, separator and decimal mark are declared and never guessed: a guess would follow from all records together.
+``record_files`` reads through it, and so does every command.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
-from collections.abc import Iterator
+import re
+import string
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from privstats.errors import DataError, RecordError
+from privstats.transforms.reading import UNREADABLE, reading
 
-__all__ = ["Lines", "csv_header", "csv_lines"]
+__all__ = ["Dialect", "Lines", "csv_header", "csv_lines", "like_a_record", "place_of"]
 
 Lines = dict[str, list[str | None]]
 """The texts of some lines by column; None throughout a line that has another number of fields."""
 
 _LINES = 1 << 13
+_ASCII = string.ascii_letters + string.digits + "\n\r\t ,;|.+-_\"' \\n \\u0041"
+_SEPARATORS = ",;|:\t"
+_DATE = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}.*")
 
 
-def csv_header(path: Path) -> list[str]:
-    """The names in the first line.
+@dataclass(frozen=True)
+class Dialect:
+    """How a party wrote its CSV file, in its own words.
+
+    Attributes:
+        encoding: of the text, by a name that Python knows, such as "cp1252"; a line must end with the byte 10.
+        separator: of fields: ``, ; | :`` or a tab, which may be called "tab".
+        decimal: the mark before the decimals, a point or a comma. With a comma, "1.5" is no number: it may be one and a
+            half or fifteen hundred.
 
     Raises:
-        DataError: the file cannot be read, or its first line has no names, or one twice.
+        DataError: no such encoding, separator or mark, or both are the comma.
+
+    Example:
+        >>> from privstats.moments.csv_lines import Dialect
+        >>> Dialect("cp1252", ";", ",").read("3,5")
+        '3.5'
     """
+
+    encoding: str = "utf-8"
+    separator: str = ","
+    decimal: str = "."
+
+    def __post_init__(self) -> None:
+        if self.separator in ("tab", "\\t"):
+            object.__setattr__(self, "separator", "\t")
+        if not isinstance(self.encoding, str) or not _is_plain(self.encoding):
+            raise DataError(
+                f"encoding {self.encoding!r} is none in which lines end as in ASCII; name one such as utf-8, cp1252 or "
+                "latin-1, or write the file again as utf-8"
+            )
+        if not isinstance(self.separator, str) or len(self.separator) != 1 or self.separator not in _SEPARATORS:
+            raise DataError(f"separator must be one of , ; | : or tab, got {self.separator!r}")
+        if self.decimal not in (".", ","):
+            raise DataError(f"decimal must be a point or a comma, got {self.decimal!r}")
+        if self.decimal == self.separator:
+            raise DataError("decimal and separator are both the comma; say which character parts the fields")
+
+    def read(self, text: str) -> str:
+        """A field with a point before its decimals, as values of all containers have it."""
+        if self.decimal == "." or not text:
+            return text
+        if "," in text:
+            pointed = text.replace(",", ".")
+            return pointed if "." not in text and isinstance(reading(pointed), float) else text
+        return UNREADABLE if "." in text and isinstance(reading(text), float) else text
+
+    def fields(self, line: str) -> list[str] | None:
+        """The fields of one line, stripped; None where it is none of CSV."""
+        if '"' not in line:
+            return [text.strip() for text in line.strip("\r\n").split(self.separator)]
+        try:
+            (found,) = csv.reader([line], strict=True, delimiter=self.separator)
+        except (csv.Error, ValueError):
+            return None
+        return [text.strip() for text in found]
+
+
+def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
+    """The names in the first line, normalised (NFC).
+
+    Raises:
+        DataError: the file cannot be read, or its first line has no names, or one twice; no name is told where the line
+            may be a record.
+    """
+    how = dialect or Dialect()
     try:
         with path.open("rb") as file:
-            names = _fields(file.readline().decode("utf-8-sig"))
+            names = how.fields(file.readline().removeprefix(codecs.BOM_UTF8).decode(how.encoding))
     except (OSError, UnicodeError):
         names = None
-    if not names or len(set(names)) < len(names) or not all(name and name.isprintable() for name in names):
-        raise DataError(f"cannot read {path} as a table with a row of names and a column per feature")
+    names = None if names is None else [unicodedata.normalize("NFC", name) for name in names]
+    if not names or not all(name and name.isprintable() for name in names):
+        raise DataError(f"cannot read {path} as a table with a row of names and a column per feature{_hint(how)}")
+    first = {name: place for place, name in reversed(list(enumerate(names, 1)))}
+    if twice := [(first[name], place) for place, name in enumerate(names, 1) if first[name] < place]:
+        one, other = twice[0]  # by place: where a row of names is missing these are values
+        raise DataError(
+            f"cannot read {path} as a table with a row of names and a column per feature: columns {one} and {other} "
+            "have one name; keep one of them"
+        )
     return names
 
 
-def csv_lines(path: Path, wanted: list[str], *, gaps: bool) -> Iterator[Lines]:
+def csv_lines(path: Path, wanted: list[str], *, gaps: bool, dialect: Dialect | None = None) -> Iterator[Lines]:
     """The texts of some columns, some thousand lines at a time; blank lines are passed over.
 
     Args:
         path: the file, whose first line is its header.
-        wanted: columns.
+        wanted: columns, as the header has them.
         gaps: a line with another number of fields than the header is None throughout; else it is refused.
+        dialect: how the file is written; None: UTF-8, commas, decimal points.
 
     Raises:
         DataError: as :func:`csv_header`.
         RecordError: without ``gaps``, a line has another number of fields.
     """
-    names = csv_header(path)
+    how = dialect or Dialect()
+    names = csv_header(path, how)
     places = [(name, names.index(name)) for name in wanted]
     found: Lines = {name: [] for name in wanted}
     with path.open("rb") as file:
         file.readline()
         for number, line in enumerate(file, 2):
-            text = line.decode("utf-8", "replace").strip("\r\n")
+            text = line.decode(how.encoding, "replace").strip("\r\n")
             if not text.strip():
                 continue
-            fields = _fields(text)
+            fields = how.fields(text)
             if fields is None or len(fields) != len(names):
                 if not gaps:
                     raise RecordError(
@@ -66,19 +146,59 @@ def csv_lines(path: Path, wanted: list[str], *, gaps: bool) -> Iterator[Lines]:
                     )
                 fields = None
             for name, place in places:
-                found[name].append(None if fields is None else fields[place])
+                found[name].append(None if fields is None else how.read(fields[place]))
             if number % _LINES == 0:
                 yield found
                 found = {name: [] for name in wanted}
     yield found
 
 
-def _fields(line: str) -> list[str] | None:
-    """The fields of one line, stripped; None where it is none of CSV."""
-    if '"' not in line:
-        return [text.strip() for text in line.strip("\r\n").split(",")]
+def place_of(name: str, names: Sequence[str]) -> int | None:
+    """Where a column of the plan stands in a table's names: as it is written, else in any case; None where it does not.
+
+    Raises:
+        DataError: it is written otherwise, and two columns have its letters.
+
+    Example:
+        >>> from privstats.moments.csv_lines import place_of
+        >>> place_of("Age", ["sex", "AGE"]), place_of("Age", ["AGE", "Age"]), place_of("Age", ["sex"])
+        (1, 1, None)
+    """
+    known = [_plain(each) for each in names]
+    if (exact := _plain(name)) in known:
+        return known.index(exact)
+    alike = [place for place, each in enumerate(known) if each.casefold() == exact.casefold()]
+    if len(alike) > 1:
+        raise DataError(f"the table has the column {name!r} twice, in other letters; keep one")
+    return alike[0] if alike else None
+
+
+def like_a_record(names: Sequence[str]) -> bool:
+    """Whether a first line may be a record: a number, a date or a gap stands where a name belongs, or one text twice.
+
+    Example:
+        >>> from privstats.moments.csv_lines import like_a_record
+        >>> like_a_record(["age", "sex"]), like_a_record(["51", "f"])
+        (False, True)
+    """
+    said = [reading(name) for name in names]
+    return len(set(names)) < len(names) or any(not isinstance(each, str) or _DATE.fullmatch(each) for each in said)
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFC", name).strip()
+
+
+def _is_plain(encoding: str) -> bool:
+    """Whether ASCII is itself in an encoding, and a text one of it, so that bytes of line ends are line ends."""
     try:
-        (fields,) = csv.reader([line], strict=True)
-    except (csv.Error, ValueError):
-        return None
-    return [text.strip() for text in fields]
+        return _ASCII.encode("ascii").decode(encoding, "replace") == _ASCII
+    except (LookupError, UnicodeError, ValueError):
+        return False
+
+
+def _hint(how: Dialect) -> str:
+    return (
+        f" of {how.encoding}, parted by {how.separator!r}: say what it is with --encoding and --separator (in Python "
+        "encoding=, separator=)"
+    )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError
 from privstats.moments.arrays import listed
-from privstats.moments.csv_lines import csv_header, csv_lines
+from privstats.moments.csv_lines import Dialect, csv_header, csv_lines, like_a_record, place_of
 from privstats.optional_dependencies import load, require
 from privstats.transforms.reading import read, reading
 
@@ -97,6 +97,12 @@ class RecordFile:
             record does follows from ``seed`` and its own features alone, which keeps a promise under add-remove; what
             replace-one asks for is at :meth:`Records.split`.
         seed: fixes the split.
+        encoding: of a CSV file, declared and never guessed, such as "cp1252".
+        separator: of its fields: one of ``, ; | :`` or a tab.
+        decimal: its decimal mark, a point or a comma.
+
+    Raises:
+        DataError: no such encoding, separator or mark.
 
     Example:
         >>> from privstats.moments import RecordFile
@@ -111,11 +117,32 @@ class RecordFile:
     target: str | None = None
     split: float | None = None
     seed: int = 0
+    encoding: str = "utf-8"
+    separator: str = ","
+    decimal: str = "."
+
+    def __post_init__(self) -> None:
+        _ = self.dialect
+
+    @property
+    def dialect(self) -> Dialect:
+        """How a CSV file is written."""
+        return Dialect(self.encoding, self.separator, self.decimal)
 
     @property
     def is_table(self) -> bool:
         """Whether the file's name says that it is a table."""
         return Path(self.path).suffix.lower() in _TABLES
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of a table's columns, of which no record is read.
+
+        Raises:
+            DataError: it is no table with names.
+            MissingExtraError: a Parquet file, and pyarrow is not installed.
+        """
+        return tuple(_table(self).names)
 
     def read(
         self, names: tuple[str, ...] | None = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
@@ -222,23 +249,15 @@ def _require_file(path: Path) -> None:
 
 def _of_table(file: RecordFile, names: tuple[str, ...] | None, *, gaps: bool) -> Records:
     """The target's column and the features, each value read by itself; no other column is looked at."""
-    path, target = Path(file.path), file.target
-    table = _Parquet.of(path) if path.suffix.lower() == ".parquet" else _Csv.of(path)
-    if target is None or target not in table.names:
-        asked = "" if target is None else f" has no column {target!r}"
-        raise DataError(
-            f"{path}{asked}: say with --target (in Python target=) which column is predicted; it has "
-            f"{', '.join(table.names)}"
-        )
+    table = _table(file)
+    target = _target(file, table.names)
     features = [name for name in table.names if name != target] if names is None else list(names)
-    lacking = [name for name in features if name not in table.names or name == target]
-    if lacking:
-        raise DataError(f"{path} lacks {listed(lacking)} of the plan's feature_names; name its columns like these")
+    found = _found(file, table.names, features, target)
     rows: list[NDArray[np.float64]] = []
     goals: list[Any] = []
     blank, words = dict.fromkeys(features, False), dict.fromkeys(features, False)
-    for part in table.parts([*features, target], gaps=gaps):
-        columns = {name: read(part[name]) for name in features}
+    for part in table.parts([*found, target], gaps=gaps):
+        columns = {name: read(part[place]) for name, place in zip(features, found, strict=True)}
         rows.append(np.column_stack([column.numbers for column in columns.values()]) if columns else np.empty((0, 0)))
         goals += list(part[target])
         for name, column in columns.items():
@@ -250,11 +269,36 @@ def _of_table(file: RecordFile, names: tuple[str, ...] | None, *, gaps: bool) ->
     missing = [name for name in features if blank[name]]
     missing += [target] if any(reading(goal) is None for goal in goals) else []
     if missing:
-        raise RecordError(f"{path} has missing values in {', '.join(missing)}; leave out or impute these records first")
-    texts = [name for name in features if words[name]]
-    if texts:
-        raise RecordError(f"{path} holds no numbers in {', '.join(texts)}; encode these columns, or leave them out")
+        gone = ", ".join(missing)
+        raise RecordError(f"{file.path} has missing values in {gone}; leave out or impute these records first")
+    if texts := ", ".join(name for name in features if words[name]):
+        raise RecordError(f"{file.path} holds no numbers in {texts}; encode these columns, or leave them out")
     return Records(X, as_labels(goals), tuple(features))
+
+
+def _table(file: RecordFile) -> _Csv | _Parquet:
+    path = Path(file.path)
+    return _Parquet.of(path) if path.suffix.lower() == ".parquet" else _Csv.of(path, file.dialect)
+
+
+def _target(file: RecordFile, names: list[str]) -> str:
+    place = None if file.target is None else place_of(file.target, names)
+    if place is None:
+        asked = "" if file.target is None else f" has no column {file.target!r}"
+        has = "no row of names, or names that are numbers" if like_a_record(names) else ", ".join(names)
+        raise DataError(
+            f"{file.path}{asked}: say with --target (in Python target=) which column is predicted; it has {has}"
+        )
+    return names[place]
+
+
+def _found(file: RecordFile, names: list[str], features: list[str], target: str) -> list[str]:
+    """The features, as the table's header has them."""
+    places = [place_of(name, names) for name in features]
+    lacking = [name for name, at in zip(features, places, strict=True) if at is None or names[at] == target]
+    if lacking:
+        raise DataError(f"{file.path} lacks {listed(lacking)} of the plan's feature_names; name its columns like these")
+    return [names[at] for at in places if at is not None]
 
 
 def as_labels(values: Sequence[Any]) -> NDArray[Any]:
@@ -280,14 +324,15 @@ def _object(values: Sequence[Any]) -> NDArray[Any]:
 class _Csv:
     path: Path
     names: list[str]
+    dialect: Dialect
 
     @classmethod
-    def of(cls, path: Path) -> _Csv:
+    def of(cls, path: Path, dialect: Dialect) -> _Csv:
         _require_file(path)
-        return cls(path, csv_header(path))
+        return cls(path, csv_header(path, dialect), dialect)
 
     def parts(self, wanted: list[str], *, gaps: bool) -> Iterator[Mapping[str, list[Any]]]:
-        return csv_lines(self.path, wanted, gaps=gaps)
+        return csv_lines(self.path, wanted, gaps=gaps, dialect=self.dialect)
 
 
 @dataclass(frozen=True)

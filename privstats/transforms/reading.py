@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MISSING", "Column", "Listed", "Reading", "alike", "read", "reading", "same"]
+__all__ = ["MISSING", "UNREADABLE", "Column", "Listed", "Reading", "alike", "read", "reading", "same"]
 
 Reading: TypeAlias = float | str | None
 """A finite number, a text, or None where nothing is given."""
@@ -32,11 +32,13 @@ _NAMED = ("#n/a", "#n/a n/a", "#na", "-1.#ind", "-1.#qnan", "-nan", "1.#ind", "1
 MISSING = frozenset(("", *_NAMED, "nat", "none", "null")) | _INFINITE
 """Texts that say that nothing is given, in any case: those that readers of tables know, and infinities."""
 
+UNREADABLE = "\x01"
+"""What values are read as that are no single value: which no public value can be, for theirs are printable."""
+
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}.*)?")
 _INTERVAL = re.compile(r"([\[(])([^,()\[\]]+),([^,()\[\]]+)([\])])")
 _LONGEST = 1024  # of a text: more than a public name has in any form; the time to normalise grows with the square
-_ELSE = "\x01"  # which no public value can be, for theirs are printable
 _PLAIN = frozenset((str, bytes, int, float, bool, type(None)))
 """Types of which equal values are read alike; those of tuples, or of an hour of summer and of winter time, are not."""
 _TRUTHS = {"true": 1.0, "false": 0.0}
@@ -83,7 +85,7 @@ def reading(value: Any) -> Reading:
     try:
         return _reading(value)
     except Exception:  # of its own methods, or deeper than Python goes: no value may stop the reading of others
-        return _ELSE
+        return UNREADABLE
 
 
 def read(values: Any) -> Column:
@@ -206,7 +208,7 @@ def _reading(value: Any) -> Reading:
         if hasattr(value, name) and getattr(value, "ndim", 0) == 0 and not isinstance(value, np.ndarray):
             return reading(getattr(value, name)())
     if hasattr(type(value), "__len__") or hasattr(type(value), "__iter__"):
-        return _ELSE
+        return UNREADABLE
     return None if _is_nothing(value) else _of_text(str(value))
 
 
@@ -229,7 +231,7 @@ def _of_date(value: Any) -> Reading:
 def _of_text(text: str) -> Reading:
     text = text.replace("\0", "").strip()  # numpy's texts lose what is 0 at their end
     if len(text) > _LONGEST:
-        return _ELSE
+        return UNREADABLE
     text = unicodedata.normalize("NFC", text).strip()
     if _DECIMAL.fullmatch(text):
         return _of_number(text)

@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 
 import privstats as ps
 from privstats.cli.main import app
-from privstats.cli.parts import asking, csv_tables
+from privstats.cli.parts import asking
 from privstats.cli.parts.questions import QUESTIONS
+from privstats.moments import RecordFile
 
 GIVEN = {
     "task": "classes", "classes": 3, "features": 4, "clip-norm": 2.5, "clients": 8, "vanish": 2, "colluders": 1,
@@ -175,9 +176,7 @@ def test_a_csv_needs_no_pandas_and_ids_are_left_out(init, tmp_path, monkeypatch)
     monkeypatch.setitem(sys.modules, "pandas", None)
     (tmp_path / "ward.csv").write_text(WARD.replace("age", "age,crp").replace("51", "51,3").replace("42", "42,2.5"))
     words = ("--yes", "--from", "ward.csv", "--target", "ill", *options(classes=None, features=None, task=None))
-    assert "holds no numbers in patient; encode these columns, or leave them out: --drop patient" in str(
-        init(*words).exception
-    )
+    assert "holds no numbers in patient; encode these columns, or leave them out" in str(init(*words).exception)
     done = init(*words, "--drop", "patient")
     assert done.exit_code == 0, done.output
     assert ps.Plan.read("plan.toml").schema.feature_names == ("age", "crp")
@@ -191,7 +190,8 @@ def test_a_csv_needs_no_pandas_and_ids_are_left_out(init, tmp_path, monkeypatch)
         (WARD, ["--target", "sick"], "has no column 'sick': say with --target"),
         (WARD.replace("51", ""), ["--target", "ill"], "has missing values in age"),
         (WARD + "carl,3\n", ["--target", "ill"], "cannot read ward.csv as a table"),
-        ("", ["--target", "ill"], "cannot read ward.csv as a table"),
+        ("", ["--target", "ill"], "ward.csv is empty"),
+        ("age,ill\n", ["--target", "ill"], "ward.csv holds no record"),
     ],
 )
 def test_a_csv_that_gives_no_plan_is_one_sentence(init, tmp_path, text, words, told):
@@ -205,5 +205,5 @@ def test_labels_have_the_kind_that_fits_all_of_them(tmp_path):
     for name, labels in {"whole": "0 2", "number": "0 2.5", "truth": "True false", "text": "0 b"}.items():
         first, second = labels.split()
         (tmp_path / "t.csv").write_text(f"x,y\n1,{first}\n2,{second}\n")
-        read[name] = csv_tables.read_csv(tmp_path / "t.csv", "y", ()).y.dtype.kind
+        read[name] = RecordFile(tmp_path / "t.csv", "y").whole().y.dtype.kind
     assert read == {"whole": "i", "number": "f", "truth": "b", "text": "U"}

@@ -6,14 +6,17 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import typer
 
 from privstats.cli.parts.questions import QUESTIONS, Answers, Question, answered, check_answer, plan_text, table_facts
-from privstats.errors import PlanError, PrivstatsError
+from privstats.errors import PrivstatsError
 from privstats.printable import printable
+
+if TYPE_CHECKING:
+    from privstats.moments import RecordFile
 
 __all__ = ["can_ask", "plan_from"]
 
@@ -26,8 +29,7 @@ def can_ask() -> bool:
 def plan_from(
     path: Path,
     given: Mapping[str, Any],
-    table: Path | None,
-    target: str | None,
+    table: RecordFile | None,
     drop: Sequence[str] = (),
     *,
     ask: bool,
@@ -38,17 +40,13 @@ def plan_from(
         path: where it will lie, for the command that repeats the answers.
         given: answers by option.
         table: a file whose columns and classes answer, too.
-        target: its column that is predicted.
         drop: its columns that are left out.
         ask: whether a person answers the rest.
 
     Raises:
         PrivstatsError: an answer is missing, the table cannot be read, or the answers make no plan.
     """
-    for option, named in (("--target", target), ("--drop", drop)):
-        if named and table is None:
-            raise PlanError(f"{option} names a column of a table: give the table with --from")
-    read, fields = _read(table, target, drop, given) if table is not None else ({}, {})
+    read, fields = _read(table, drop, given) if table is not None else ({}, {})
     answers = answered({**read, **given}, _ask if ask else None)
     try:
         return plan_text(answers, fields)
@@ -58,11 +56,12 @@ def plan_from(
         raise
 
 
-def _read(table: Path, target: str | None, drop: Sequence[str], given: Mapping[str, Any]) -> tuple[Answers, Answers]:
-    answers, fields, rows = table_facts(table, target, drop, given)
+def _read(table: RecordFile, drop: Sequence[str], given: Mapping[str, Any]) -> tuple[Answers, Answers]:
+    answers, fields, rows = table_facts(table, drop, given)
+    beside = f"{answers['features']} columns beside {table.target}"
     classes = f", {answers['classes']} classes" if "classes" in answers else ""
     typer.echo(
-        f"{table}: {rows:,} rows, {answers['features']} columns beside {target}{classes}. Their names stand in the "
+        f"{table.path}: {rows:,} rows, {beside}{classes}. Their names stand in the "
         "plan, which all parties read: take out what is not public.\n"
         "Columns in different units need a transform in the plan, by ranges that are public, before a clip_norm fits "
         "them (docs/alone.md).\n"

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["Json", "SignedBy", "Split", "Target"]
+__all__ = ["Decimal", "Encoding", "Json", "Separator", "SignedBy", "Split", "Target"]
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 SignedBy: TypeAlias = Annotated[
@@ -18,3 +18,8 @@ Split: TypeAlias = Annotated[
 Target: TypeAlias = Annotated[
     str | None, typer.Option(help="Of a CSV or Parquet file: the column that is predicted.", metavar="COLUMN")
 ]
+Encoding: TypeAlias = Annotated[str, typer.Option(help="Of a CSV file: how its text is written, such as cp1252.")]
+Separator: TypeAlias = Annotated[
+    str, typer.Option(help="Of a CSV file: what parts its fields, one of , ; | : or tab.", metavar="CHARACTER")
+]
+Decimal: TypeAlias = Annotated[str, typer.Option(help="Of a CSV file: its decimal mark, . or ,.", metavar="CHARACTER")]

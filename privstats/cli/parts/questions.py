@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import tomli_w
@@ -17,7 +16,7 @@ import privstats as ps
 from privstats.errors import DataError, PlanError
 
 if TYPE_CHECKING:
-    from privstats.moments.record_files import Records
+    from privstats.moments import RecordFile, Records
 
 __all__ = ["QUESTIONS", "Answers", "Question", "answered", "check_answer", "plan_text", "table_facts"]
 
@@ -191,24 +190,16 @@ def check_answer(question: Question, value: Any, found: Answers) -> None:
         check({**_INNOCENT, **found, question.name: value})
 
 
-def table_facts(
-    path: Path, target: str | None, drop: Sequence[str], given: Mapping[str, Any]
-) -> tuple[Answers, Answers, int]:
+def table_facts(file: RecordFile, drop: Sequence[str], given: Mapping[str, Any]) -> tuple[Answers, Answers, int]:
     """What a table says of a plan: answers, further fields of the schema, and how many rows it has.
 
     Raises:
         DataError: the table cannot be read, or holds no numbers beside the target and what is left out.
-        MissingExtraError: the table is no CSV file, and pandas is not installed.
+        MissingExtraError: a Parquet file, and pyarrow is not installed.
     """
-    from privstats.cli.parts.csv_tables import read_csv
-    from privstats.moments import RecordFile
-
-    if path.suffix.lower() == ".csv":
-        records = read_csv(path, target, drop)
-    elif drop:
-        raise DataError(f"--drop leaves out columns of a CSV file, and {path} is none: write it without them")
-    else:
-        records = RecordFile(path, target=target).whole()
+    records = file.whole(_left(file, drop))
+    if not len(records.y):
+        raise DataError(f"{file.path} holds no record, so no plan can be made of it; give a file with some")
     task = given.get("task") or ("ridge" if records.y.dtype.kind == "f" else "classes")
     answers: Answers = {"task": task, "features": records.X.shape[1]}
     fields: Answers = {"feature_names": records.names}
@@ -218,6 +209,23 @@ def table_facts(
         if not isinstance(labels, int):
             fields["class_names"] = labels
     return answers, fields, len(records.y)
+
+
+def _left(file: RecordFile, drop: Sequence[str]) -> tuple[str, ...] | None:
+    """The columns beside the target and what is left out; all, where nothing is."""
+    if not drop or file.target is None:
+        return None
+    from privstats.moments.csv_lines import place_of
+
+    columns = file.columns
+    gone = {name: place_of(name, columns) for name in (file.target, *drop)}
+    if unknown := [name for name in drop if gone[name] is None]:
+        raise DataError(f"{file.path} has no column {', '.join(unknown)} to leave out with --drop")
+    if gone[file.target] in [gone[name] for name in drop]:
+        raise DataError(
+            f"--drop leaves out {file.target!r}, which --target predicts: name another column in one of them"
+        )
+    return tuple(name for place, name in enumerate(columns) if place not in gone.values())
 
 
 def _labels(records: Records) -> int | tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Target
+from privstats.cli.parts.options import Decimal, Encoding, Separator, Target
 from privstats.cli.parts.terminal import new_table, terminal
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from privstats.moments import RecordFile
     from privstats.workflows.suggest import Choice, Suggestion
 
 __all__ = ["suggest"]
@@ -35,6 +36,9 @@ def suggest(
         float | None,
         typer.Option(help="Predict intervals of --plan's regression for columns of this variance.", metavar="VARIANCE"),
     ] = None,
+    encoding: Encoding = "utf-8",
+    separator: Separator = ",",
+    decimal: Decimal = ".",
     reader: Annotated[
         str | None, typer.Option("--for", help="Suggest --plan's shares for this table or head.", metavar="READER")
     ] = None,
@@ -54,13 +58,15 @@ def suggest(
         return
     if reader is not None:
         raise PlanError("--for is about shares and not about public data: give it with --plan and without --public")
+    from privstats.moments import RecordFile
     from privstats.plan.grid_cost import grid_sentences
     from privstats.workflows import suggest as public_data
     from privstats.workflows.readers import suggested
 
     governing = ps.Plan.read(plan) if plan else None
     transform = governing.schema.transform if governing else ()
-    features, targets = _public(public, labels, target, governing)
+    file = RecordFile(public, target, encoding=encoding, separator=separator, decimal=decimal)
+    features, targets = _public(file, labels, governing)
     found = public_data.suggest(features, targets, transform=transform, tolerance=tolerance)
     shares = suggested(governing) if governing is not None and governing.noise is not None else {}
     costs = [] if governing is None else grid_sentences(governing)
@@ -85,16 +91,14 @@ def _show_found(found: Suggestion, shares: dict[str, float], costs: list[str], a
         console.print(f"- {line}", highlight=False)
 
 
-def _public(public: Path, labels: Path | None, target: str | None, plan: ps.Plan | None) -> tuple[Any, Any]:
+def _public(file: RecordFile, labels: Path | None, plan: ps.Plan | None) -> tuple[Any, Any]:
     """Features, and their labels or None."""
     import numpy as np
 
-    from privstats.moments import RecordFile
     from privstats.moments.files import file_rows
 
-    file = RecordFile(public, target)
     if not file.is_table:
-        return file_rows(public, "public")[:], file_rows(labels, "labels")[:] if labels else None
+        return file_rows(file.path, "public")[:], file_rows(labels, "labels")[:] if labels else None
     if labels is not None:
         raise PlanError("--labels go with an array: of a table, name the column of its labels with --target")
     records = file.whole(None if plan is None else plan.schema.feature_names)

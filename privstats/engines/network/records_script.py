@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from privstats.engines.network.folder import Folder
@@ -16,6 +16,7 @@ from privstats.engines.network.measuring import SCRIPT, forget_moments
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_whole
 from privstats.moments import RecordFile, exact_moments, remarks_on
+from privstats.moments.csv_lines import Dialect
 
 __all__ = ["Named", "name_file"]
 
@@ -84,6 +85,8 @@ def _arguments(file: RecordFile, home: Path) -> str:
     """The call's, with the path as it is found from the party's folder."""
     path = Path(file.path).absolute()
     near = path.relative_to(home) if path.is_relative_to(home) else path
-    given = {"target": file.target, "split": file.split, "seed": file.seed if file.split is not None else None}
+    given: dict[str, object] = {"target": file.target, "split": file.split}
+    given["seed"] = file.seed if file.split is not None else None
+    given |= {name: value for name, value in asdict(file.dialect).items() if value != getattr(Dialect, name)}
     named = [f"{name}={value!r}" for name, value in given.items() if value is not None]
     return ", ".join([repr(os.fspath(near)), *named])

@@ -1,0 +1,149 @@
+"""Every command that takes a table reads it by one reader: what a value says does not depend on who asks."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import runpy
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+
+import privstats as ps
+from privstats import cli
+from tests.engines.network.fake import study_of
+
+SIZE = 60
+RNG = np.random.default_rng(0)
+X = (RNG.normal(size=(SIZE, 2)) + 2 * np.eye(2)[np.arange(SIZE) % 2]).round(3)
+LABELS = ("no", "yes")
+ROWS = [(dose, "sön", size, LABELS[place % 2]) for place, (size, dose) in enumerate(X.tolist())]
+PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+SCHEMA = ps.ClassSchema(2, 2, "NAB", 4.0, feature_names=("Größe", "dose"), class_names=LABELS)
+DIALECT = ("--encoding", "cp1252", "--separator", ";", "--decimal", ",")
+CHOSEN = {
+    "task": "classes", "clip-norm": 4, "clients": 5, "vanish": 0, "colluders": 1, "max-records": 900,
+    "model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1, "delta": 1e-6,
+}  # fmt: skip
+
+
+def german(path: Path, rows: list[tuple]) -> None:
+    """As a spreadsheet of a German clinic writes it; the header has other letters than the plan."""
+    lines = ["DOSE;note;größe;Ill", *(";".join(str(value).replace(".", ",") for value in row) for row in rows)]
+    path.write_bytes("\r\n".join(lines).encode("cp1252"))
+
+
+def plain(path: Path, rows: list[tuple]) -> None:
+    lines = ["dose,note,Größe,ill", *(",".join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines), "utf-8-sig")  # with a byte-order mark
+
+
+def parquet(path: Path, rows: list[tuple]) -> None:
+    pyarrow, write = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = zip(*rows, strict=True)
+    write.write_table(pyarrow.table(dict(zip(("dose", "note", "Größe", "ill"), columns, strict=True))), path)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A file's name, how it is written, and the party's words for that."""
+
+    name: str
+    write: Callable[[Path, list[tuple]], None]
+    words: tuple[str, ...] = ()
+
+
+FORMS = {
+    "german": Form("t.csv", german, DIALECT),
+    "plain": Form("t.csv", plain),
+    "parquet": Form("t.parquet", parquet),
+}
+
+
+def sweep(privstats, folder: Path, form: Form):
+    words = ("--target", "ill", "--split", "0.25", "--head", "LDA", "--epsilon", "4", "--repeats", "2")
+    return privstats("sweep", "plan.toml", form.name, *words, *form.words, cwd=folder)
+
+
+def suggest(privstats, folder: Path, form: Form):
+    words = ("--plan", "plan.toml", "--public", form.name, "--target", "ill", "--json")
+    return privstats("plan", "suggest", *words, *form.words, cwd=folder)
+
+
+def init(privstats, folder: Path, form: Form):
+    words = ("--yes", "--force", "--from", form.name, "--target", "ill", "--drop", "note")
+    chosen = [word for name, value in CHOSEN.items() for word in (f"--{name}", str(value))]
+    done = privstats("plan", "init", "new.toml", *words, *chosen, *form.words, cwd=folder)
+    return done if done.returncode else replace(done, stdout=(folder / "new.toml").read_text().lower())
+
+
+def records(privstats, folder: Path, form: Form):
+    """The sums of the file that the party's script names then."""
+    done = privstats("flower", "records", "study/party 0", form.name, "--target", "ill", *form.words, cwd=folder)
+    if done.returncode:
+        return done
+    file = runpy.run_path(str(folder / "study" / "party 0" / "records.py"))["load"]()
+    found = file.read(SCHEMA.feature_names, unreadable="leave out")
+    sums = ps.measure(SCHEMA, found.X, found.y, unreadable="leave out")
+    return replace(done, stdout=f"{sums.N.tolist()} {sums.A.tolist()} {sums.B.tolist()}")
+
+
+COMMANDS = {"sweep": sweep, "plan suggest": suggest, "plan init": init, "flower records": records}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    study_of(tmp_path, schema=SCHEMA, privacy=PRIVACY)
+    shutil.copy(tmp_path / "study" / "host" / "plan.toml", tmp_path / "plan.toml")
+    return tmp_path
+
+
+def takers() -> Iterator[tuple[str, set[str]]]:
+    """Every command with the option that names a table's target, and its options."""
+    for room in pkgutil.iter_modules(cli.__path__):
+        if room.ispkg or room.name == "main":
+            continue
+        found = typer.main.get_command(importlib.import_module(f"privstats.cli.{room.name}").app)
+        inner = getattr(found, "commands", None)
+        for name, each in ({room.name: found} if inner is None else inner).items():
+            options = {option: param.type.name for param in each.params for option in param.opts}
+            if options.get("--target") == "text":
+                yield (room.name if inner is None else f"{room.name} {name}"), set(options)
+
+
+def test_no_command_reads_tables_in_another_way():
+    found = dict(takers())
+    assert set(found) == set(COMMANDS), "a command that takes a table: try it below"
+    for name in COMMANDS:
+        assert {"--encoding", "--separator", "--decimal"} <= found[name], name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_table_says_the_same_however_it_is_written(privstats, folder, name):
+    said = {}
+    for kind, form in FORMS.items():
+        form.write(folder / form.name, ROWS)
+        done = COMMANDS[name](privstats, folder, form)
+        assert done.returncode == 0, (kind, done.stderr)
+        said[kind] = done.stdout.replace(form.name, "t")
+    assert said["german"] == said["plain"] == said["parquet"]
+    assert said["plain"].strip()
+
+
+@pytest.mark.parametrize("word", ["none", "NA", "", "NaN"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_word_for_nothing_is_a_gap_to_every_command(privstats, folder, name, word):
+    """To one command "none" was a gap and to another a class."""
+    rows = [(dose, note, size, word if place == 7 else label) for place, (dose, note, size, label) in enumerate(ROWS)]
+    plain(folder / "t.csv", rows)
+    done = COMMANDS[name](privstats, folder, FORMS["plain"])
+    if name == "flower records":  # under a promise nothing is refused for one record
+        assert done.stdout.startswith("[30, 29]"), done
+        return
+    assert (done.returncode, "has missing values in ill" in " ".join(done.stderr.split())) == (2, True), done.stderr
+    assert len(done.stderr.splitlines()) == 1
