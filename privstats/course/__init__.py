@@ -6,7 +6,6 @@ from privstats.course.base import (
     DisjointRounds,
     Releases,
     Round,
-    Single,
     history,
     iter_rounds,
     run,
@@ -17,6 +16,7 @@ from privstats.course.centred import Centred
 from privstats.course.document import read, write
 from privstats.course.newton import Newton
 from privstats.course.party_rounds import PartyRounds
+from privstats.course.planned import Single
 from privstats.course.record_registry import Pending, RecordRegistry, RegistryCharge
 from privstats.course.rounds import Rounds
 from privstats.course.spending import authorize, spend

@@ -7,8 +7,6 @@ has the sums and ``transforms.transport`` the map.
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,8 +16,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import PLACEHOLDER, Releases, course_html, history
-from privstats.course.promise import Promise, epsilon_of, part_of, require_kept
+from privstats.course.base import PLACEHOLDER, Releases, history
+from privstats.course.planned import Planned
+from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.bures import Step, next_reference, transport
@@ -37,7 +36,7 @@ _STEPS = ("alvarez-esteban", "published")
 
 
 @dataclass(frozen=True)
-class Alignment:
+class Alignment(Planned):
     """A first sum of ``(n, sum x, n Sigma)`` and T rounds, each at the reference that follows from the sums before it.
 
     Without noise all sums are over the *same* clients: a client that vanishes ends the alignment, and the reference
@@ -74,18 +73,18 @@ class Alignment:
         (2, (2, 2))
     """
 
+    label = "alignment"
     first: Plan
     step: Step = "alvarez-esteban"
     promise: Promise | None = field(default=None, compare=False)
 
-    def __post_init__(self) -> None:
+    def _require(self) -> None:
         _require_first(self.first)
         if self.step not in _STEPS:
             raise PlanError(f"step must be one of {', '.join(_STEPS)}, got {self.step!r:.40}")
         if isinstance(self.first.privacy, Privacy) and self.first.privacy.shares is not None:
             raise PlanError("the rounds send other statistics than the first sum; leave privacy.shares out")
         _ = self.template.headroom  # forces the noise and the ring of a round
-        require_kept(self.promise, self.mu)
 
     @classmethod
     def within(cls, whole: Plan, *, step: Step = "alvarez-esteban") -> Alignment:
@@ -111,11 +110,6 @@ class Alignment:
         schema: Any = self.first.schema
         return schema  # type: ignore[no-any-return]
 
-    @property
-    def most(self) -> int:
-        """The first sum and the rounds."""
-        return 1 + self.schema.rounds
-
     @cached_property
     def template(self) -> Plan:
         """A round's plan, at a reference and over placeholder clients."""
@@ -123,24 +117,13 @@ class Alignment:
         schema = replace(self.schema, reference=True, among=anybody)
         return replace(self.first, schema=schema, published=PLACEHOLDER)
 
-    @cached_property
-    def mu(self) -> float:
-        """mu of all sums together; infinite without DP."""
-        return math.hypot(*(math.inf if plan.noise is None else plan.noise.mu for plan in self.priced))
-
     @property
     def priced(self) -> tuple[Plan, ...]:
         """The first plan, and one plan per round."""
         return (self.first, *[self.template] * self.schema.rounds)
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the first plan's digest and the step."""
-        said = msgspec.json.encode((self.first.digest, self.step))
-        return hashlib.sha256(b"privstats/course/alignment\0" + said).hexdigest()
-
-    def _repr_html_(self) -> str:
-        return course_html(self)
+    def _said(self) -> bytes:
+        return msgspec.json.encode((self.first.digest, self.step))
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of round ``len(releases)``; None after T rounds, and where a sum without noise is missing.
@@ -156,10 +139,6 @@ class Alignment:
         schema = replace(self.schema, reference=True, among=among)
         published = Published.of({"S": _values(self._covariance(releases))}, history(releases))
         return replace(self.first, schema=schema, published=published)
-
-    def epsilon(self, delta: float) -> float:
-        """epsilon of all sums together at this delta; infinite without DP."""
-        return epsilon_of(self.mu, delta)
 
     def reference(self, releases: Releases) -> Reference:
         """The common mean and covariance that follow from the sums, for :meth:`Reference.transport`.

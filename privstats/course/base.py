@@ -11,16 +11,13 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from privstats.course.promise import epsilon_of
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
-from privstats.notebook import html_facts, html_table
 from privstats.plan import Plan
 from privstats.progress import progress_bar
 from privstats.release import Release
@@ -32,10 +29,9 @@ __all__ = [
     "DisjointRounds",
     "Releases",
     "Round",
-    "Single",
-    "course_html",
     "history",
     "iter_rounds",
+    "mu_of",
     "run",
     "run_of_round",
     "verify_next",
@@ -114,58 +110,6 @@ class DisjointRounds(Protocol):
     def multiplicity(self, adjacency: Adjacency) -> float:
         """How many mu^2 of a round, computed under this adjacency, all rounds cost together."""
         ...
-
-
-@dataclass(frozen=True)
-class Single:
-    """The course of one plan.
-
-    Example:
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> course = ps.course.Single(plan)
-        >>> course.most, course.first == plan
-        (1, True)
-    """
-
-    plan: Plan
-
-    @property
-    def first(self) -> Plan:
-        """The plan."""
-        return self.plan
-
-    @property
-    def most(self) -> int:
-        """One."""
-        return 1
-
-    @property
-    def mu(self) -> float:
-        """The plan's own."""
-        return _mu(self.plan)
-
-    @property
-    def priced(self) -> tuple[Plan, ...]:
-        """The plan."""
-        return (self.plan,)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the plan's digest, under a label of its own."""
-        return hashlib.sha256(b"privstats/course/single\0" + bytes.fromhex(self.plan.digest)).hexdigest()
-
-    def _repr_html_(self) -> str:
-        return course_html(self)
-
-    def next(self, releases: Releases) -> Plan | None:
-        """The plan, then nothing."""
-        return None if releases else self.plan
-
-    def epsilon(self, delta: float) -> float:
-        """epsilon of the plan's release at this delta; of a plan with delta 0 never more than its own."""
-        noise = self.plan.noise
-        pure = noise.epsilon if noise is not None and noise.pure else math.inf
-        return min(pure, epsilon_of(self.mu, delta))
 
 
 @dataclass(frozen=True)
@@ -308,8 +252,8 @@ def _spent(course: Course, before: float, plan: Plan) -> float:
     """mu after this round: squares add up, except for rounds of different records, of which none may cost more."""
     privacy = plan.privacy
     if isinstance(course, DisjointRounds) and isinstance(privacy, Privacy):
-        return max(before, _mu(plan) * math.sqrt(course.multiplicity(privacy.adjacency)))
-    return math.hypot(before, _mu(plan))
+        return max(before, mu_of(plan) * math.sqrt(course.multiplicity(privacy.adjacency)))
+    return math.hypot(before, mu_of(plan))
 
 
 def _terms(plan: Plan) -> tuple[object, ...]:
@@ -318,31 +262,9 @@ def _terms(plan: Plan) -> tuple[object, ...]:
     return (*promise, plan.cohort.colluders, plan.protocol)
 
 
-def _mu(plan: Plan) -> float:
+def mu_of(plan: Plan) -> float:
+    """mu of a plan's release, for its unit and adjacency; infinite without DP."""
     return math.inf if plan.noise is None else plan.noise.mu
-
-
-def course_html(course: Course) -> str:
-    """What a notebook shows of a course: what all of it costs, and each plan with how often it is priced.
-
-    Example:
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> ps.course.base.course_html(ps.course.Single(plan)).count("<tr>")
-        2
-    """
-    facts = [
-        ("digest", course.digest),
-        ("first plan", course.first.digest),
-        ("sessions, at most", str(course.most)),
-        ("mu of all of them", f"{course.mu:.4g}"),
-    ]
-    rows = []
-    for plan, same in groupby(course.priced):
-        budget = plan.budget()
-        numbers = (str(len(list(same))), f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}")
-        rows.append((plan.schema.statistics, *numbers))
-    header = ("statistics", "times", "mu", "epsilon alone", "bytes that a party sends")
-    return html_facts(type(course).__name__, facts) + html_table(header, rows)
 
 
 def history(releases: Releases) -> bytes:

@@ -7,7 +7,6 @@ release as any other, and the mean is a public map in its plan; how far it is tr
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,14 +16,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import PLACEHOLDER, Releases, course_html, history
+from privstats.course.base import PLACEHOLDER, Releases, history
+from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import (
     CALIBRATION_SHARE,
     Promise,
-    epsilon_of,
     part_of,
     record_mu,
-    require_kept,
     rounded_down,
 )
 from privstats.errors import PlanError
@@ -34,7 +32,7 @@ from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.shrinkage import log_priors
 from privstats.moments import exact_moments
 from privstats.moments.measurement import Unreadable
-from privstats.plain import plain, plain_fields
+from privstats.plain import plain
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import CalibrationSchema, ClassSchema, MeanSchema
@@ -50,7 +48,7 @@ _PLACES = 1 << 16  # the centre in the second plan is a multiple of 1 / this, on
 
 
 @dataclass(frozen=True)
-class Centred:
+class Centred(Planned):
     """The noisy mean m of all rows, then the plan's class sums of rows ``(x - m) / |x - m|``.
 
     Rows of one length lie around their mean, and what all classes share takes most of that length. Centred rows spend
@@ -86,15 +84,14 @@ class Centred:
         (2, 3.0, 'mean')
     """
 
+    label = "centred"
     plan: Plan
     expected_records: int | None = None
     promise: Promise | None = field(default=None, compare=False)
     calibrated: bool = field(default=False, metadata={"usual": False})
 
-    def __post_init__(self) -> None:
-        plain_fields(self)
-        if not isinstance(self.plan, Plan):
-            raise PlanError(f"plan must be a Plan, got {type(self.plan).__name__}; build one with Plan(...)")
+    def _require(self) -> None:
+        require_plan("plan", self.plan)
         n = self.expected_records
         if n is not None and (type(n) is not int or not 1 <= n <= 1 << 40):
             raise PlanError(f"expected_records must be a whole number from 1 to {1 << 40}, got {n!r}; choose one")
@@ -103,7 +100,6 @@ class Centred:
         require_centrable(self.plan)
         _ = self.first  # forces the noise of the mean
         _ = self.calibration
-        require_kept(self.promise, self.mu)
 
     @classmethod
     def within(cls, whole: Plan, *, expected_records: int | None = None, calibrated: bool = False) -> Centred:
@@ -125,11 +121,6 @@ class Centred:
     def records(self) -> int:
         """n, public."""
         return self.expected_records or self.plan.cohort.max_records
-
-    @property
-    def most(self) -> int:
-        """Two, and three with a calibration."""
-        return len(self.priced)
 
     @cached_property
     def first(self) -> Plan:
@@ -169,26 +160,13 @@ class Centred:
         privacy = part_of(self.plan, CALIBRATION_SHARE / _rest(calibrated=True), None)
         return replace(self.plan, schema=scores, privacy=privacy, published=PLACEHOLDER)
 
-    @cached_property
-    def mu(self) -> float:
-        """mu of all releases together."""
-        return math.hypot(*(each.noise.mu for each in self.priced if each.noise is not None))
-
     @property
     def priced(self) -> tuple[Plan, ...]:
         """All plans; those after the mean cost the same behind any centre."""
         return (self.first, self.plan, *([] if self.calibration is None else [self.calibration]))
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the plan's digest, the number of records, and whether there is a calibration."""
-        said = msgspec.json.encode(
-            (self.plan.digest, self.expected_records, *(("calibrated",) if self.calibrated else ()))
-        )
-        return hashlib.sha256(b"privstats/course/centred\0" + said).hexdigest()
-
-    def _repr_html_(self) -> str:
-        return course_html(self)
+    def _said(self) -> bytes:
+        return msgspec.json.encode((self.plan.digest, self.expected_records, *["calibrated"] * self.calibrated))
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of the mean, that of the sums behind it, that of the calibration if there is one, then None.
@@ -252,10 +230,6 @@ class Centred:
         """
         read: Any = replace(self.plan.schema, statistics="NA")  # type: ignore[type-var]
         exact_moments(read, X, y, unreadable=unreadable)
-
-    def epsilon(self, delta: float) -> float:
-        """epsilon of all sessions at this delta."""
-        return epsilon_of(self.mu, delta)
 
 
 def _rest(calibrated: bool) -> float:

@@ -6,23 +6,28 @@ more row and no kind is mistaken for another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from inspect import signature
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
 
 from privstats.course.alignment import Alignment
-from privstats.course.base import Course, Releases, Single
+from privstats.course.base import Course, Releases
 from privstats.course.centred import Centred
 from privstats.course.newton import Newton
 from privstats.course.party_rounds import PartyRounds
+from privstats.course.planned import Single
 from privstats.course.rounds import Rounds
 from privstats.course.stream import Stream
 from privstats.errors import PlanError
 from privstats.moments.measurement import Unreadable
+from privstats.plan import Plan
+from privstats.schema import Schema
 
-__all__ = ["KINDS", "CourseKind", "admits_of", "course_kind", "register"]
+__all__ = ["KINDS", "CourseKind", "admits_of", "course_kind", "kind_for", "register"]
 
 
 def _never(_: Any, place: int) -> bool:  # noqa: ARG001
@@ -49,14 +54,17 @@ class CourseKind:
     """A kind of course.
 
     Attributes:
-        name: the word for it, in files and in sentences.
-        type: its class, a dataclass whose first field is a plan.
+        name: the word for it, in files and in sentences; its class's ``label``.
+        what: what it is, in the sentences of ``course init``.
+        type: its class, a :class:`~privstats.course.planned.Planned` dataclass whose first field is a plan.
         charge: what is charged to a party's ledger: its one ``"plan"``; the ``"course"``, as a whole before its first
             round; or the course as a whole, and then every record by a ``"registry"``, which keeps rounds apart.
         part: what a party contributes to a round: all its ``"records"``, or the ``"changes"`` since it last sent any.
         gives_back: whether proof that an upload is in no sum gives something back: what it cost, or its records.
         promise: whose promise the table ``[promise]`` of its file holds: the course's ``"own"``, or its ``"plan"``'s;
-            None for a kind that has no file.
+            None for a kind that has no file. One of its own is divided by the class's ``within``.
+        task: of the schema whose plans mean this kind and no other; empty if none does.
+        asked: the option that means this kind, one of :attr:`options` or a flag; empty if none does.
         follows: whether a round's plan follows from what was released before; else from its number alone.
         pauses: whether a run between machines ends before the round at this place; the next run goes on with it.
         weighs: whether the server weighs exact sums with those of earlier rounds before noise is due.
@@ -67,11 +75,14 @@ class CourseKind:
     """
 
     name: str
+    what: str
     type: type[Any]
     charge: Literal["plan", "course", "registry"]
     part: Literal["records", "changes"]
     gives_back: bool
     promise: Literal["own", "plan"] | None
+    task: str = ""
+    asked: str = ""
     follows: bool = True
     pauses: Callable[[Any, int], bool] = _never
     weighs: Callable[[Any], bool] = lambda _: False
@@ -83,6 +94,23 @@ class CourseKind:
     def single(self) -> bool:
         """Whether it is one plan, charged as a plan: it has no course file, and one session is all of it."""
         return self.charge == "plan"
+
+    @property
+    def within(self) -> Callable[..., Any]:
+        """The course that keeps the promise of a whole plan, its first argument; the others are :attr:`options`."""
+        divided: Callable[..., Any] = self.type if self.promise == "plan" else self.type.within
+        return divided
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of :attr:`within`, by their names in Python."""
+        return tuple(signature(self.within).parameters)[1:]
+
+    @property
+    def whole(self) -> Callable[..., Plan]:
+        """The whole plan of the arguments of ``Plan``, with the first values where they follow from the schema."""
+        found: Callable[..., Plan] = getattr(self.type, "whole", Plan)
+        return found
 
 
 def _epoch_begins(stream: Stream, place: int) -> bool:
@@ -131,22 +159,49 @@ def course_kind(course: Course) -> CourseKind:
     return found
 
 
+def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
+    """The row of the course that is meant by a whole plan's schema and the options that were given with it.
+
+    An option of one kind alone means it; then the schema's task; then a flag; refinement rounds otherwise.
+    """
+    written = [kind for kind in KINDS.values() if kind.promise is not None]
+    flagged = [kind for kind in written if kind.asked in asked]
+    by_option = (kind for kind in flagged if kind.asked in kind.options)
+    by_task = (kind for kind in written if kind.task == schema.task)
+    return next(chain(by_option, by_task, flagged), KINDS["rounds"])
+
+
 def admits_of(course: Course) -> Callable[[Any, Any, Any, Unreadable], None] | None:
     """What refuses records before the first round; None for a course of one's own, too."""
     return next((kind.admits for kind in KINDS.values() if type(course) is kind.type), None)
 
 
-register(CourseKind("single", Single, charge="plan", part="records", gives_back=True, promise=None))
-register(CourseKind("rounds", Rounds, charge="course", part="records", gives_back=False, promise="own"))
-register(CourseKind("alignment", Alignment, charge="course", part="records", gives_back=False, promise="own"))
+register(CourseKind("single", "one plan", Single, charge="plan", part="records", gives_back=True, promise=None))
+register(
+    CourseKind("rounds", "refinement rounds", Rounds, charge="course", part="records", gives_back=False, promise="own")
+)
+register(
+    CourseKind(
+        "alignment",
+        "an alignment",
+        Alignment,
+        charge="course",
+        part="records",
+        gives_back=False,
+        promise="own",
+        task="gaussians",
+    )
+)
 register(
     CourseKind(
         "stream",
+        "a stream",
         Stream,
         charge="registry",
         part="changes",
         gives_back=True,
         promise="plan",
+        asked="epochs",
         follows=False,
         pauses=_epoch_begins,
         weighs=lambda stream: stream.row.correlated,
@@ -154,16 +209,40 @@ register(
         ended=_epoch_ended,
     )
 )
-register(CourseKind("newton", Newton, charge="course", part="records", gives_back=False, promise="own"))
+register(
+    CourseKind(
+        "newton",
+        "rounds of a logistic or Poisson regression",
+        Newton,
+        charge="course",
+        part="records",
+        gives_back=False,
+        promise="own",
+        task="score",
+    )
+)
 register(
     CourseKind(
         "centred",
+        "a mean first",
         Centred,
         charge="course",
         part="records",
         gives_back=False,
         promise="own",
+        asked="centred",
         admits=Centred.admits,
     )
 )
-register(CourseKind("parties", PartyRounds, charge="course", part="records", gives_back=False, promise="own"))
+register(
+    CourseKind(
+        "parties",
+        "two rounds of whole parties",
+        PartyRounds,
+        charge="course",
+        part="records",
+        gives_back=False,
+        promise="own",
+        task="party-softmax",
+    )
+)

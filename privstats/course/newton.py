@@ -6,22 +6,19 @@ This module decides the plans, their price and their order; ``estimates.score`` 
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from privstats.course.base import Releases, course_html, history
-from privstats.course.promise import Promise, epsilon_of, part_of, require_kept
+from privstats.course.base import Releases, history
+from privstats.course.planned import Planned
+from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step, start
-from privstats.plain import plain_fields
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
 from privstats.schema import ScoreSchema
@@ -33,7 +30,7 @@ _MOST_ROUNDS = 64
 
 
 @dataclass(frozen=True)
-class Newton:
+class Newton(Planned):
     """``rounds`` sums of score and information, each at the weights that follow from those before, with equal noise.
 
     Args:
@@ -58,20 +55,19 @@ class Newton:
         (4, 8.0)
     """
 
+    label = "newton"
     first: Plan
     rounds: int = 4
     retries: int = 0
     promise: Promise | None = field(default=None, compare=False)
 
-    def __post_init__(self) -> None:
-        plain_fields(self)
+    def _require(self) -> None:
         _require_scores(self.first)
         _check_numbers(self.rounds, self.retries)
         published = _published(self.schema, ())
         if self.first.published is None or self.first.published.sha256 != published.sha256:
             raise PlanError("the first plan publishes other weights than its schema starts from; use Newton.start")
         object.__setattr__(self, "first", replace(self.first, published=published))
-        require_kept(self.promise, self.mu)
 
     @classmethod
     def start(
@@ -129,29 +125,12 @@ class Newton:
         return self.first.schema
 
     @property
-    def most(self) -> int:
-        """Rounds and retries."""
-        return self.rounds + self.retries
-
-    @cached_property
-    def mu(self) -> float:
-        """mu of everything released together."""
-        assert self.first.noise is not None  # noqa: S101  the schema refuses plans without noise
-        return self.first.noise.mu * math.sqrt(self.most)
-
-    @property
     def priced(self) -> tuple[Plan, ...]:
         """A plan for every round and retry."""
-        return (self.first,) * self.most
+        return (self.first,) * (self.rounds + self.retries)
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the first plan's digest and the course's numbers."""
-        said = (self.first.digest, self.rounds, self.retries)
-        return hashlib.sha256(b"privstats/course/newton\0" + msgspec.json.encode(said)).hexdigest()
-
-    def _repr_html_(self) -> str:
-        return course_html(self)
+    def _said(self) -> bytes:
+        return msgspec.json.encode((self.first.digest, self.rounds, self.retries))
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of round ``len(releases)``; a round that ended without a sum publishes its weights again."""
@@ -164,10 +143,6 @@ class Newton:
             if release.plan != replace(self.first, published=release.plan.published):
                 raise PlanError("a release is not of this course; give the releases of its own rounds, in order")
         return replace(self.first, published=_published(self.schema, have, history(releases)))
-
-    def epsilon(self, delta: float) -> float:
-        """epsilon of the whole course at this delta."""
-        return epsilon_of(self.mu, delta)
 
 
 def _require_scores(plan: object) -> ScoreSchema:

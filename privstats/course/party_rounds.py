@@ -6,7 +6,6 @@ This module decides the plans, their price and their order; ``moments.party_desc
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,10 +13,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import PLACEHOLDER, Releases, course_html, history
-from privstats.course.promise import Promise, epsilon_of, part_of, record_mu, require_kept
+from privstats.course.base import PLACEHOLDER, Releases, history
+from privstats.course.planned import Planned
+from privstats.course.promise import Promise, part_of, record_mu
 from privstats.errors import PlanError
-from privstats.plain import plain_fields
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import PartySchema, PartyUpdateSchema
@@ -30,7 +29,7 @@ _LENGTH = 16.0  # of the published weights, for every data set (docs/papers_and_
 
 
 @dataclass(frozen=True)
-class PartyRounds:
+class PartyRounds(Planned):
     """A sum of directions, then one of updates from it: P1, and P2 at ``W = 16 P1 / |P1|``, each at half of mu^2.
 
     Where noise hides P1, W is a direction by chance, and P1 + P2 still says what one sum of all of mu^2 would.
@@ -63,13 +62,12 @@ class PartyRounds:
         (2, 8.0)
     """
 
+    label = "parties"
     first: Plan
     promise: Promise | None = field(default=None, compare=False)
 
-    def __post_init__(self) -> None:
-        plain_fields(self)
+    def _require(self) -> None:
         _require_parties(self.first)
-        require_kept(self.promise, self.mu)
 
     @classmethod
     def within(cls, whole: Plan) -> PartyRounds:
@@ -84,11 +82,6 @@ class PartyRounds:
         _require_parties(whole)
         return cls(replace(whole, privacy=part_of(whole, 1 / _ROUNDS, None)), Promise.of(whole))
 
-    @property
-    def most(self) -> int:
-        """Two."""
-        return _ROUNDS
-
     @cached_property
     def update(self) -> Plan:
         """The plan of the second round, at placeholder weights."""
@@ -101,18 +94,8 @@ class PartyRounds:
         """The two plans; an update costs the same at all weights."""
         return (self.first, self.update)
 
-    @cached_property
-    def mu(self) -> float:
-        """mu of both releases together."""
-        return math.hypot(*(each.noise.mu for each in self.priced if each.noise is not None))
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the first plan's digest, under a label of its own."""
-        return hashlib.sha256(b"privstats/course/parties\0" + bytes.fromhex(self.first.digest)).hexdigest()
-
-    def _repr_html_(self) -> str:
-        return course_html(self)
+    def _said(self) -> bytes:
+        return bytes.fromhex(self.first.digest)
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of the directions, that of the updates, then None; without a sum of directions, that plan again.
@@ -128,10 +111,6 @@ class PartyRounds:
         if first.plan != self.first:
             raise PlanError("release 0 is not of this course; give the release of its first round")
         return replace(self.update, published=Published.of({"W": _start(first)}, history(releases)))
-
-    def epsilon(self, delta: float) -> float:
-        """epsilon of both rounds at this delta."""
-        return epsilon_of(self.mu, delta)
 
 
 def _require_parties(plan: object) -> None:

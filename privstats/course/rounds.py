@@ -6,7 +6,6 @@ The course that overtakes DP-SGD (docs/refinement.md). This module decides the p
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,21 +13,20 @@ from itertools import accumulate
 
 import msgspec
 
-from privstats.course.base import PLACEHOLDER, Releases, course_html, history
+from privstats.course.base import PLACEHOLDER, Releases, history
+from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import (
     CALIBRATION_SHARE,
     Promise,
-    epsilon_of,
     part_of,
     record_mu,
-    require_kept,
     rounded_down,
 )
 from privstats.course.recipe_reading import whole_mu
 from privstats.course.recipes import Recipe, SoftmaxRounds, advised_rounds, recipe_for
 from privstats.dp import Privacy
 from privstats.errors import PlanError
-from privstats.plain import plain, plain_fields
+from privstats.plain import plain
 from privstats.plan import Plan
 from privstats.schema import Schema
 from privstats.schema.public_values import Published
@@ -39,7 +37,7 @@ _MOST_ROUNDS = 64
 
 
 @dataclass(frozen=True)
-class Rounds:
+class Rounds(Planned):
     """A first release, then ``rounds`` masked gradients, each at weights that follow from the releases before it.
 
     The first plan is round 0 and is released as it stands: its promise is a part of the course's. If the promise of the
@@ -85,6 +83,7 @@ class Rounds:
         (5, 3.0)
     """
 
+    label = "rounds"
     first: Plan
     rounds: int = 4
     expected_records: int | None = None
@@ -94,10 +93,8 @@ class Rounds:
     calibrated: bool = field(default=False, metadata={"usual": False})
     module: str | None = None
 
-    def __post_init__(self) -> None:
-        plain_fields(self)
-        if not isinstance(self.first, Plan):
-            raise PlanError(f"first must be a Plan, got {type(self.first).__name__}; build one with Plan(...)")
+    def _require(self) -> None:
+        require_plan("first", self.first)
         _check_number("rounds", self.rounds, 1)
         _check_number("retries", self.retries, 0)
         if self.expected_records is not None:
@@ -111,7 +108,6 @@ class Rounds:
             raise PlanError(f"calibrated must be True or False, got {self.calibrated!r}")
         _ = self.template  # forces the noise of a round
         _ = self.calibration
-        require_kept(self.promise, self.mu)
 
     @classmethod
     def within(
@@ -149,11 +145,6 @@ class Rounds:
     def records(self) -> int:
         """n, public."""
         return self.expected_records or self.first.cohort.max_records
-
-    @property
-    def most(self) -> int:
-        """The first release, the mean, the rounds, the retries, the calibration."""
-        return len(self.priced)
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -206,28 +197,19 @@ class Rounds:
         level = None if validity is None else replace(validity, level="norm")
         return replace(self.first, schema=schema, privacy=privacy, published=PLACEHOLDER, validity=level)
 
-    @cached_property
-    def mu(self) -> float:
-        """mu of everything released together: sqrt of the sum over :attr:`priced` of mu^2."""
-        return math.hypot(*(plan.noise.mu for plan in self.priced if plan.noise is not None))
-
     @property
     def priced(self) -> tuple[Plan, ...]:
         """The first plan, the mean, a round for every round and retry, and the calibration."""
         last = () if self.calibration is None else (self.calibration,)
         return (*self._begun, *[self.template] * self._divided, *last)
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the first plan's digest, the course's numbers and its recipe's revision, where that is above 1."""
+    def _said(self) -> bytes:
+        """The fields, and the recipe's revision where that is above 1."""
         numbers = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
         said = (*numbers, *["calibrated"] * self.calibrated, *([self.module] if self.module else []))
         if self.recipe.revision > 1:
             said = (*said, f"recipe {self.recipe.revision}")
-        return hashlib.sha256(b"privstats/course/rounds\0" + msgspec.json.encode(said)).hexdigest()
-
-    def _repr_html_(self) -> str:
-        return course_html(self)
+        return msgspec.json.encode(said)
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of round ``len(releases)``; a round that ended without a sum changes nothing but the count.
@@ -245,10 +227,6 @@ class Rounds:
             return plan
         have = [each for each in releases if each is not None]
         return replace(plan, published=Published.of(self.recipe.values(have), history(releases)))
-
-    def epsilon(self, delta: float) -> float:
-        """epsilon of the whole course at this delta."""
-        return epsilon_of(self.mu, delta)
 
     def _following(self, releases: Releases) -> Plan | None:
         """The plan of the next place, at placeholder weights; None where the course ends."""

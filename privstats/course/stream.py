@@ -7,7 +7,6 @@ which record was sent when.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,15 +17,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course.base import Releases, course_html
+from privstats.course.base import Releases
 from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, Mechanism, MechanismName, Node, spare_bits
 from privstats.course.mechanisms import total_weights as weights_of
-from privstats.course.promise import Promise, epsilon_of, part_of
+from privstats.course.planned import Planned, require_plan
+from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy, joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import to_real
 from privstats.errors import PlanError, ReleaseError
-from privstats.plain import plain_fields
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import ClassSchema, RidgeSchema
@@ -72,7 +71,7 @@ class StreamTotal:
 
 
 @dataclass(frozen=True)
-class Stream:
+class Stream(Planned):
     """T epochs under one plan's promise: each brings the change of every client's moments.
 
     Args:
@@ -106,6 +105,7 @@ class Stream:
         (1, True)
     """
 
+    label = "stream"
     plan: Plan
     epochs: int
     mechanism: MechanismName = "increments"
@@ -113,10 +113,8 @@ class Stream:
     repeats: int = 0
     allow_disclosing_leavers: bool = False
 
-    def __post_init__(self) -> None:
-        plain_fields(self)
-        if not isinstance(self.plan, Plan):
-            raise PlanError(f"plan must be a Plan, got {type(self.plan).__name__}; build one with Plan(...)")
+    def _require(self) -> None:
+        require_plan("plan", self.plan)
         for field, least, most in (("epochs", 1, _MOST_EPOCHS), ("repeats", 0, _MOST_EPOCHS)):
             value = getattr(self, field)
             if type(value) is not int or not least <= value <= most:
@@ -213,23 +211,15 @@ class Stream:
         """The plan of one node; all together cost :meth:`multiplicity` times its mu^2."""
         return (self.first,)
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the plan's digest and the stream's numbers."""
+    def _said(self) -> bytes:
+        """The fields, and how fine the weights of sums are."""
         said = (self.plan.digest, self.epochs, self.mechanism, self.deletions, self.repeats, FIXED_BITS)
-        return hashlib.sha256(b"privstats/course/stream\0" + msgspec.json.encode(said)).hexdigest()
-
-    def _repr_html_(self) -> str:
-        return course_html(self)
+        return msgspec.json.encode(said)
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of node ``len(releases)``; a node that ended without a sum changes nothing but the count."""
         self._check(releases)
         return self.first if len(releases) < self.most else None
-
-    def epsilon(self, delta: float) -> float:
-        """epsilon of all epochs together at this delta; infinite without DP."""
-        return epsilon_of(self.mu, delta)
 
     def total(self, releases: Releases) -> StreamTotal:
         """The sums over all records that are in, from the nodes released so far.

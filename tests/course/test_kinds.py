@@ -75,6 +75,7 @@ class Stranger(Single):
 def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_path: Path) -> None:
     row, course = KINDS[name], SAMPLES[name]
     assert course_kind(course) is row
+    assert row.type.label == name
     assert fields(row.type)[0].type in ("Plan", ps.Plan)
     labels = [str(line[0]) for line in explanations.course_table(course).rows]
     assert labels == list(row.labels(course))
@@ -137,5 +138,5 @@ def test_a_course_of_one_plan_has_no_file_of_a_course(tmp_path: Path) -> None:
 def test_a_taken_name_or_class_is_refused(name: str, kind: type) -> None:
     before = dict(KINDS)
     with pytest.raises(PlanError, match=f"a course kind '{name}', or one of {kind.__name__}, is there"):
-        register(CourseKind(name, kind, charge="plan", part="records", gives_back=True, promise=None))
+        register(CourseKind(name, "strange", kind, charge="plan", part="records", gives_back=True, promise=None))
     assert before == KINDS

@@ -70,7 +70,7 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
     ),
     "a broken promise stands": Mutant(
         "rounds state any promise for all of them together",
-        name_in("privstats.course.rounds", "require_kept", lambda right: lambda promise, mu: None),
+        name_in("privstats.course.planned", "require_kept", lambda right: lambda promise, mu: None),
         "shares",
         ("tests/course/test_contract.py::test_a_promise_that_the_rounds_break_is_refused_in_one_sentence",),
         (),

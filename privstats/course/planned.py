@@ -1,0 +1,178 @@
+"""What courses share whose plans and prices are fixed before the first round: the base of every kind.
+
+A kind derives a frozen dataclass from :class:`Planned`. Its first field holds what it was made of, a plan as a rule
+(``document`` writes it beside the course's file); its other fields are plain numbers, and ``promise`` where it states
+one of its own. It defines
+
+- ``label``: its row's name in ``kinds``;
+- ``first``: the plan of round 0, a field or a property;
+- ``priced``: one plan per round, and per retry that the budget holds;
+- ``next``: the plan that follows from the earlier releases, and from nothing else;
+- ``_said``: every field but ``promise``, in bytes, for the digest by which parties hold the course;
+- ``_require``: its own checks, before the promise is compared with what all rounds cost.
+
+It may never let a price follow from a release: ``mu`` is fixed before the first round. Only a kind whose rounds hold
+different records (``DisjointRounds``) replaces ``most`` and ``mu``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, ClassVar
+
+from privstats.course.base import Course, Releases, mu_of
+from privstats.course.promise import Promise, epsilon_of, require_kept
+from privstats.errors import PlanError
+from privstats.notebook import html_facts, html_table
+from privstats.plain import plain_fields
+from privstats.plan import Plan
+
+__all__ = ["Planned", "Single", "course_html", "require_plan"]
+
+
+class Planned:
+    """The base of a kind of course: what all of it costs, its digest, and its checks in order.
+
+    Guarantee:
+        All rounds and retries together are mu-GDP with :attr:`mu` = sqrt of the sum over :attr:`priced` of mu^2, as
+        :class:`~privstats.course.Course` says; a course whose own promise they break is never made.
+    """
+
+    label: ClassVar[str]
+
+    if TYPE_CHECKING:  # a dataclass takes what its base has under a field's name for the field's default
+
+        @property
+        def first(self) -> Plan:
+            """The plan of round 0."""
+
+        @property
+        def promise(self) -> Promise | None:
+            """The owners' promise for all rounds together; None where they state none."""
+
+    def __post_init__(self) -> None:
+        plain_fields(self)
+        self._require()
+        require_kept(self.promise, self.mu)
+
+    def _require(self) -> None:
+        """Refuse fields that no course of this kind can have, and force the noise of every plan."""
+        raise NotImplementedError
+
+    def _said(self) -> bytes:
+        """What the digest is over, unambiguously."""
+        raise NotImplementedError
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The plan of round ``len(releases)``, or None where the course ends."""
+        raise NotImplementedError
+
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """One plan per round, and per retry that the budget holds."""
+        raise NotImplementedError
+
+    @property
+    def most(self) -> int:
+        """The most rounds that the course can have, one per priced plan."""
+        return len(self.priced)
+
+    @cached_property
+    def mu(self) -> float:
+        """mu of everything released together; infinite without DP."""
+        return math.hypot(*map(mu_of, self.priced))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the kind's label and all its fields but the promise."""
+        return hashlib.sha256(f"privstats/course/{self.label}\0".encode() + self._said()).hexdigest()
+
+    def epsilon(self, delta: float) -> float:
+        """epsilon of everything released together at this delta; infinite without DP."""
+        return epsilon_of(self.mu, delta)
+
+    def _repr_html_(self) -> str:
+        return course_html(self)
+
+
+@dataclass(frozen=True)
+class Single(Planned):
+    """The course of one plan.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> course = ps.course.Single(plan)
+        >>> course.most, course.first == plan
+        (1, True)
+    """
+
+    plan: Plan
+    label = "single"
+
+    def _require(self) -> None:
+        require_plan("plan", self.plan)
+
+    def _said(self) -> bytes:
+        return bytes.fromhex(self.plan.digest)
+
+    @property
+    def first(self) -> Plan:
+        """The plan."""
+        return self.plan
+
+    @property
+    def promise(self) -> Promise | None:
+        """None: the plan states its own."""
+        return None
+
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """The plan."""
+        return (self.plan,)
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The plan, then nothing."""
+        return None if releases else self.plan
+
+    def epsilon(self, delta: float) -> float:
+        """epsilon of the plan's release at this delta; of a plan with delta 0 never more than its own."""
+        noise = self.plan.noise
+        pure = noise.epsilon if noise is not None and noise.pure else math.inf
+        return min(pure, super().epsilon(delta))
+
+
+def require_plan(field: str, value: object) -> None:
+    """Refuse what is no plan where a course is made of one.
+
+    Raises:
+        PlanError: naming the field.
+    """
+    if not isinstance(value, Plan):
+        raise PlanError(f"{field} must be a Plan, got {type(value).__name__}; build one with Plan(...)")
+
+
+def course_html(course: Course) -> str:
+    """What a notebook shows of a course: what all of it costs, and each plan with how often it is priced.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> ps.course.planned.course_html(ps.course.Single(plan)).count("<tr>")
+        2
+    """
+    facts = [
+        ("digest", course.digest),
+        ("first plan", course.first.digest),
+        ("sessions, at most", str(course.most)),
+        ("mu of all of them", f"{course.mu:.4g}"),
+    ]
+    rows = []
+    for plan, same in groupby(course.priced):
+        budget = plan.budget()
+        numbers = (str(len(list(same))), f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}")
+        rows.append((plan.schema.statistics, *numbers))
+    header = ("statistics", "times", "mu", "epsilon alone", "bytes that a party sends")
+    return html_facts(type(course).__name__, facts) + html_table(header, rows)
