@@ -6,165 +6,76 @@ network) masks, sums and noises them under a ``Plan``, and ``heads`` turn the ``
 Names load on first use, so that a process that only measures and masks does not load scikit-learn.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
-
-from privstats.version import __version__
+from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats import dp as dp
+    from privstats import heads as heads
+    from privstats import secagg as secagg
+    from privstats import session as session
+    from privstats.course import Alignment as Alignment
+    from privstats.course import Centred as Centred
+    from privstats.course import Newton as Newton
+    from privstats.course import PartyRounds as PartyRounds
+    from privstats.course import Rounds as Rounds
+    from privstats.course import Stream as Stream
+    from privstats.course.alone import private_release as private_release
+    from privstats.course.alone import private_releases as private_releases
+    from privstats.dp import NoPrivacy as NoPrivacy
+    from privstats.dp import Privacy as Privacy
+    from privstats.errors import AggregationError as AggregationError
+    from privstats.errors import AssumedPublicWarning as AssumedPublicWarning
+    from privstats.errors import ClippedWarning as ClippedWarning
+    from privstats.errors import DataError as DataError
+    from privstats.errors import LedgerError as LedgerError
+    from privstats.errors import LocalProtocolError as LocalProtocolError
+    from privstats.errors import MissingExtraError as MissingExtraError
+    from privstats.errors import MissingStatisticError as MissingStatisticError
+    from privstats.errors import PlanError as PlanError
+    from privstats.errors import PrivstatsError as PrivstatsError
+    from privstats.errors import RandomnessError as RandomnessError
+    from privstats.errors import ReleaseError as ReleaseError
+    from privstats.errors import RemoteProtocolError as RemoteProtocolError
+    from privstats.errors import SchemaError as SchemaError
+    from privstats.moments import ClassMoments as ClassMoments
+    from privstats.moments import RidgeMoments as RidgeMoments
+    from privstats.moments import measure as measure
+    from privstats.plan import Budget as Budget
+    from privstats.plan import Cohort as Cohort
+    from privstats.plan import Plan as Plan
+    from privstats.release import Release as Release
+    from privstats.schema import Bins as Bins
+    from privstats.schema import CalibrationSchema as CalibrationSchema
+    from privstats.schema import Categories as Categories
+    from privstats.schema import ClassSchema as ClassSchema
+    from privstats.schema import CountSchema as CountSchema
+    from privstats.schema import GaussianSchema as GaussianSchema
+    from privstats.schema import GradientSchema as GradientSchema
+    from privstats.schema import MeanSchema as MeanSchema
+    from privstats.schema import PartySchema as PartySchema
+    from privstats.schema import PartyUpdateSchema as PartyUpdateSchema
+    from privstats.schema import RidgeSchema as RidgeSchema
+    from privstats.schema import ScoreSchema as ScoreSchema
+    from privstats.schema import SitesSchema as SitesSchema
+    from privstats.schema import WithinSchema as WithinSchema
+    from privstats.version import __version__ as __version__
+    from privstats.workflows.simulate import simulate as simulate
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)
+
+if TYPE_CHECKING:  # by attribute alone: a star import would hide a caller's own plan or release, or need Hypothesis
     from privstats import course as course
-    from privstats import dp, heads, secagg, session
+    from privstats import encoding as encoding
+    from privstats import engines as engines
+    from privstats import errors as errors
+    from privstats import inference as inference
+    from privstats import moments as moments
+    from privstats import plan as plan
+    from privstats import randomness as randomness
+    from privstats import release as release
+    from privstats import schema as schema
     from privstats import testing as testing
-    from privstats.course import Alignment, Centred, Newton, PartyRounds, Rounds, Stream
-    from privstats.course.alone import private_release, private_releases
-    from privstats.dp import NoPrivacy, Privacy
-    from privstats.errors import (
-        AggregationError,
-        AssumedPublicWarning,
-        ClippedWarning,
-        DataError,
-        LedgerError,
-        LocalProtocolError,
-        MissingExtraError,
-        MissingStatisticError,
-        PlanError,
-        PrivstatsError,
-        RandomnessError,
-        ReleaseError,
-        RemoteProtocolError,
-        SchemaError,
-    )
-    from privstats.moments import ClassMoments, RidgeMoments, measure
-    from privstats.plan import Budget, Cohort, Plan
-    from privstats.release import Release
-    from privstats.schema import (
-        Bins,
-        CalibrationSchema,
-        Categories,
-        ClassSchema,
-        CountSchema,
-        GaussianSchema,
-        GradientSchema,
-        MeanSchema,
-        PartySchema,
-        PartyUpdateSchema,
-        RidgeSchema,
-        ScoreSchema,
-        SitesSchema,
-        WithinSchema,
-    )
-    from privstats.workflows.simulate import simulate
-
-_ROOMS = {
-    "course.alone": ("private_release", "private_releases"),
-    "dp": ("NoPrivacy", "Privacy"),
-    "errors": (
-        "AggregationError",
-        "AssumedPublicWarning",
-        "ClippedWarning",
-        "DataError",
-        "LedgerError",
-        "LocalProtocolError",
-        "MissingExtraError",
-        "MissingStatisticError",
-        "PlanError",
-        "PrivstatsError",
-        "RandomnessError",
-        "ReleaseError",
-        "RemoteProtocolError",
-        "SchemaError",
-    ),
-    "moments": ("ClassMoments", "RidgeMoments", "measure"),
-    "plan": ("Budget", "Cohort", "Plan"),
-    "course": ("Alignment", "Centred", "Newton", "PartyRounds", "Rounds", "Stream"),
-    "release": ("Release",),
-    "schema": (
-        "Bins",
-        "CalibrationSchema",
-        "Categories",
-        "ClassSchema",
-        "CountSchema",
-        "GaussianSchema",
-        "GradientSchema",
-        "MeanSchema",
-        "PartySchema",
-        "PartyUpdateSchema",
-        "RidgeSchema",
-        "SitesSchema",
-        "ScoreSchema",
-        "WithinSchema",
-    ),
-    "workflows.simulate": ("simulate",),
-}
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
-
-__all__ = [
-    "AggregationError",
-    "Alignment",
-    "AssumedPublicWarning",
-    "Bins",
-    "Budget",
-    "CalibrationSchema",
-    "Categories",
-    "Centred",
-    "ClassMoments",
-    "ClassSchema",
-    "ClippedWarning",
-    "Cohort",
-    "CountSchema",
-    "DataError",
-    "GaussianSchema",
-    "GradientSchema",
-    "LedgerError",
-    "LocalProtocolError",
-    "MeanSchema",
-    "MissingExtraError",
-    "MissingStatisticError",
-    "Newton",
-    "NoPrivacy",
-    "PartyRounds",
-    "PartySchema",
-    "PartyUpdateSchema",
-    "Plan",
-    "PlanError",
-    "Privacy",
-    "PrivstatsError",
-    "RandomnessError",
-    "Release",
-    "ReleaseError",
-    "RemoteProtocolError",
-    "RidgeMoments",
-    "RidgeSchema",
-    "Rounds",
-    "SchemaError",
-    "ScoreSchema",
-    "SitesSchema",
-    "Stream",
-    "WithinSchema",
-    "__version__",
-    "dp",
-    "heads",
-    "measure",
-    "private_release",
-    "private_releases",
-    "secagg",
-    "session",
-    "simulate",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ROOM_OF:
-        value = getattr(import_module(f"privstats.{_ROOM_OF[name]}"), name)
-        globals()[name] = value
-        return value
-    if name.startswith("_") or find_spec(f"privstats.{name}") is None:
-        raise AttributeError(f"module 'privstats' has no attribute {name!r}")
-    return import_module(f"privstats.{name}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "testing"})
+    from privstats import transforms as transforms
+    from privstats import workflows as workflows

@@ -1,51 +1,34 @@
 """Courses: plans that follow one another under one budget, each chosen from what was released before."""
 
-from privstats.course.alignment import Alignment, Reference
-from privstats.course.base import (
-    Course,
-    DisjointRounds,
-    Releases,
-    Round,
-    history,
-    iter_rounds,
-    run,
-    run_of_round,
-    verify_next,
-)
-from privstats.course.centred import Centred
-from privstats.course.document import read, write
-from privstats.course.newton import Newton
-from privstats.course.party_rounds import PartyRounds
-from privstats.course.planned import Single
-from privstats.course.record_registry import Pending, RecordRegistry, RegistryCharge
-from privstats.course.rounds import Rounds
-from privstats.course.spending import authorize, spend
-from privstats.course.stream import Stream, StreamTotal
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Alignment",
-    "Centred",
-    "Course",
-    "DisjointRounds",
-    "Newton",
-    "PartyRounds",
-    "Pending",
-    "RecordRegistry",
-    "Reference",
-    "RegistryCharge",
-    "Releases",
-    "Round",
-    "Rounds",
-    "Single",
-    "Stream",
-    "StreamTotal",
-    "authorize",
-    "history",
-    "iter_rounds",
-    "read",
-    "run",
-    "run_of_round",
-    "spend",
-    "verify_next",
-    "write",
-]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.course.alignment import Alignment as Alignment
+    from privstats.course.alignment import Reference as Reference
+    from privstats.course.base import Course as Course
+    from privstats.course.base import DisjointRounds as DisjointRounds
+    from privstats.course.base import Releases as Releases
+    from privstats.course.base import Round as Round
+    from privstats.course.base import history as history
+    from privstats.course.base import iter_rounds as iter_rounds
+    from privstats.course.base import run as run
+    from privstats.course.base import run_of_round as run_of_round
+    from privstats.course.base import verify_next as verify_next
+    from privstats.course.centred import Centred as Centred
+    from privstats.course.document import read as read
+    from privstats.course.document import write as write
+    from privstats.course.newton import Newton as Newton
+    from privstats.course.party_rounds import PartyRounds as PartyRounds
+    from privstats.course.planned import Single as Single
+    from privstats.course.record_registry import Pending as Pending
+    from privstats.course.record_registry import RecordRegistry as RecordRegistry
+    from privstats.course.record_registry import RegistryCharge as RegistryCharge
+    from privstats.course.rounds import Rounds as Rounds
+    from privstats.course.spending import authorize as authorize
+    from privstats.course.spending import spend as spend
+    from privstats.course.stream import Stream as Stream
+    from privstats.course.stream import StreamTotal as StreamTotal
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

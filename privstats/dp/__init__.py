@@ -1,67 +1,50 @@
 """Differential privacy of moments: exact bounds, exact noise, and a record of what was spent."""
 
-from privstats.dp.accounts import Account, Cap, Spend
-from privstats.dp.allocation import default_shares, optimal_shares, suggested_shares
-from privstats.dp.calibration import Noise, NoiseRow, calibrate
-from privstats.dp.client_norm import client_norm, clip_client
-from privstats.dp.gaussian import compose, gaussian_delta, gaussian_epsilon, gaussian_mu, operating_point
-from privstats.dp.guarantee import Guarantee
-from privstats.dp.ledger import Ledger
-from privstats.dp.ledger_price import Cost
-from privstats.dp.mechanisms import draw_central, draw_member, draw_share
-from privstats.dp.min_count import (
-    destinations,
-    doubtful_counts,
-    drop_probability,
-    noise_copies,
-    suppressed,
-    without_rare,
-)
-from privstats.dp.privacy import NoPrivacy, Privacy
-from privstats.dp.pure import joint_epsilon, l1_sensitivity, pure_mu
-from privstats.dp.samplers import discrete_gaussian, discrete_laplace, rounded_gaussian
-from privstats.dp.sensitivity import client_mu, grid_sensitivity, group_mu, joint_mu, sensitivity
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Account",
-    "Cap",
-    "Cost",
-    "Guarantee",
-    "Ledger",
-    "NoPrivacy",
-    "Noise",
-    "NoiseRow",
-    "Privacy",
-    "Spend",
-    "calibrate",
-    "client_mu",
-    "client_norm",
-    "clip_client",
-    "compose",
-    "default_shares",
-    "destinations",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "doubtful_counts",
-    "draw_central",
-    "draw_member",
-    "draw_share",
-    "drop_probability",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_mu",
-    "grid_sensitivity",
-    "group_mu",
-    "joint_epsilon",
-    "joint_mu",
-    "l1_sensitivity",
-    "noise_copies",
-    "operating_point",
-    "optimal_shares",
-    "pure_mu",
-    "rounded_gaussian",
-    "sensitivity",
-    "suggested_shares",
-    "suppressed",
-    "without_rare",
-]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.dp.accounts import Account as Account
+    from privstats.dp.accounts import Cap as Cap
+    from privstats.dp.accounts import Spend as Spend
+    from privstats.dp.allocation import default_shares as default_shares
+    from privstats.dp.allocation import optimal_shares as optimal_shares
+    from privstats.dp.allocation import suggested_shares as suggested_shares
+    from privstats.dp.calibration import Noise as Noise
+    from privstats.dp.calibration import NoiseRow as NoiseRow
+    from privstats.dp.calibration import calibrate as calibrate
+    from privstats.dp.client_norm import client_norm as client_norm
+    from privstats.dp.client_norm import clip_client as clip_client
+    from privstats.dp.gaussian import compose as compose
+    from privstats.dp.gaussian import gaussian_delta as gaussian_delta
+    from privstats.dp.gaussian import gaussian_epsilon as gaussian_epsilon
+    from privstats.dp.gaussian import gaussian_mu as gaussian_mu
+    from privstats.dp.gaussian import operating_point as operating_point
+    from privstats.dp.guarantee import Guarantee as Guarantee
+    from privstats.dp.ledger import Ledger as Ledger
+    from privstats.dp.ledger_price import Cost as Cost
+    from privstats.dp.mechanisms import draw_central as draw_central
+    from privstats.dp.mechanisms import draw_member as draw_member
+    from privstats.dp.mechanisms import draw_share as draw_share
+    from privstats.dp.min_count import destinations as destinations
+    from privstats.dp.min_count import doubtful_counts as doubtful_counts
+    from privstats.dp.min_count import drop_probability as drop_probability
+    from privstats.dp.min_count import noise_copies as noise_copies
+    from privstats.dp.min_count import suppressed as suppressed
+    from privstats.dp.min_count import without_rare as without_rare
+    from privstats.dp.privacy import NoPrivacy as NoPrivacy
+    from privstats.dp.privacy import Privacy as Privacy
+    from privstats.dp.pure import joint_epsilon as joint_epsilon
+    from privstats.dp.pure import l1_sensitivity as l1_sensitivity
+    from privstats.dp.pure import pure_mu as pure_mu
+    from privstats.dp.samplers import discrete_gaussian as discrete_gaussian
+    from privstats.dp.samplers import discrete_laplace as discrete_laplace
+    from privstats.dp.samplers import rounded_gaussian as rounded_gaussian
+    from privstats.dp.sensitivity import client_mu as client_mu
+    from privstats.dp.sensitivity import grid_sensitivity as grid_sensitivity
+    from privstats.dp.sensitivity import group_mu as group_mu
+    from privstats.dp.sensitivity import joint_mu as joint_mu
+    from privstats.dp.sensitivity import sensitivity as sensitivity
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,20 +1,20 @@
 """From moments to ring elements and wire bytes: flat vector, layout, ring."""
 
-from privstats.encoding.client_clip import ClippedVector, clip_vector, weighted_square_norm
-from privstats.encoding.flatten import flatten, to_real, unflatten
-from privstats.encoding.layout import Layout, Segment, layout_of
-from privstats.encoding.ring import Ring, RingVector
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ClippedVector",
-    "Layout",
-    "Ring",
-    "RingVector",
-    "Segment",
-    "clip_vector",
-    "flatten",
-    "layout_of",
-    "to_real",
-    "unflatten",
-    "weighted_square_norm",
-]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.encoding.client_clip import ClippedVector as ClippedVector
+    from privstats.encoding.client_clip import clip_vector as clip_vector
+    from privstats.encoding.client_clip import weighted_square_norm as weighted_square_norm
+    from privstats.encoding.flatten import flatten as flatten
+    from privstats.encoding.flatten import to_real as to_real
+    from privstats.encoding.flatten import unflatten as unflatten
+    from privstats.encoding.layout import Layout as Layout
+    from privstats.encoding.layout import Segment as Segment
+    from privstats.encoding.layout import layout_of as layout_of
+    from privstats.encoding.ring import Ring as Ring
+    from privstats.encoding.ring import RingVector as RingVector
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

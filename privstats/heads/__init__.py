@@ -7,12 +7,12 @@ list of heads to keep. Heads that other packages announce under the entry-point 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from privstats.heads.registry import HEADS, head_class
+from privstats.lazy_names import lazy_names
 
-if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, and its type is Any
+if TYPE_CHECKING:  # a head that is not here works, and its type is Any
     from privstats.heads.diagnostics import FewRecordsWarning as FewRecordsWarning
     from privstats.heads.diagnostics import OneClassWarning as OneClassWarning
     from privstats.heads.diagnostics import UnlikeColumnsWarning as UnlikeColumnsWarning
@@ -45,42 +45,18 @@ if TYPE_CHECKING:  # for readers of types alone: a head that is not here works, 
     from privstats.heads.ridge import Ridge as Ridge
     from privstats.heads.ridge import RidgeClassifier as RidgeClassifier
 
-_BESIDE = {
-    "ClassHead": "estimator",
-    "FewRecordsWarning": "diagnostics",
-    "OneClassWarning": "diagnostics",
-    "UnlikeColumnsWarning": "diagnostics",
-    "Fisher": "estimates.subspace",
-    "Personal": "personal",
-    "Private": "private_estimator",
-    "Provenance": "provenance",
-    "with_local_transform": "personal",
-    "expected_calibration_error": "diagnostics",
-    "fisher_subspace": "estimates.subspace",
-    "gaussianity": "diagnostics",
-    "gaussianity_of": "diagnostics",
-    "homogeneity": "diagnostics",
-    "load": "persistence",
-    "log_likelihood": "diagnostics",
-    "to_linear": "export",
-    "to_module": "export",
-    "to_onnx": "export",
-}
-"""Public names that are no heads, and where each lives."""
+_listed, _listed_dir, _names = lazy_names(__name__)
 
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return sorted({*HEADS, *_BESIDE})
-    if name in _BESIDE:
-        value = getattr(import_module(f"privstats.heads.{_BESIDE[name]}"), name)
-    elif not name.startswith("_") and name in HEADS:
-        value = head_class(name)
-    else:
-        raise AttributeError(f"module 'privstats.heads' has no attribute {name!r}")
+        return sorted({*HEADS, *_names})
+    if name.startswith("_") or name not in HEADS:
+        return _listed(name)
+    value = head_class(name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *HEADS, *_BESIDE})
+    return sorted({*_listed_dir(), *HEADS})

@@ -5,54 +5,38 @@ Everything here is post-processing of a :class:`~privstats.Release` and costs no
 *not told*: its interval is (-inf, inf) and tables show no estimate.
 """
 
-from privstats.inference.clipping import Saturation
-from privstats.inference.counts import Interval
-from privstats.inference.figure import plot_survival
-from privstats.inference.prediction import HalfWidth, predicted_half_width
-from privstats.inference.regression import ContrastTest, Regression, ols
-from privstats.inference.score import logit, poisson
-from privstats.inference.sites import MixedRegression, fixed_effects, mixed
-from privstats.inference.summary import Summary
-from privstats.inference.survival import LogRank, SurvivalCurve, kaplan_meier, logrank_test
-from privstats.inference.table_one import GroupMeans, table_one
-from privstats.inference.tables import (
-    Chi2,
-    Confusion,
-    Histogram,
-    chi2_contingency,
-    confusion,
-    histogram,
-    proportions,
-    quantile,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Chi2",
-    "Confusion",
-    "ContrastTest",
-    "GroupMeans",
-    "HalfWidth",
-    "Histogram",
-    "Interval",
-    "LogRank",
-    "MixedRegression",
-    "Regression",
-    "Saturation",
-    "Summary",
-    "SurvivalCurve",
-    "chi2_contingency",
-    "confusion",
-    "fixed_effects",
-    "histogram",
-    "kaplan_meier",
-    "logit",
-    "logrank_test",
-    "mixed",
-    "ols",
-    "plot_survival",
-    "poisson",
-    "predicted_half_width",
-    "proportions",
-    "quantile",
-    "table_one",
-]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.inference.clipping import Saturation as Saturation
+    from privstats.inference.counts import Interval as Interval
+    from privstats.inference.figure import plot_survival as plot_survival
+    from privstats.inference.prediction import HalfWidth as HalfWidth
+    from privstats.inference.prediction import predicted_half_width as predicted_half_width
+    from privstats.inference.regression import ContrastTest as ContrastTest
+    from privstats.inference.regression import Regression as Regression
+    from privstats.inference.regression import ols as ols
+    from privstats.inference.score import logit as logit
+    from privstats.inference.score import poisson as poisson
+    from privstats.inference.sites import MixedRegression as MixedRegression
+    from privstats.inference.sites import fixed_effects as fixed_effects
+    from privstats.inference.sites import mixed as mixed
+    from privstats.inference.summary import Summary as Summary
+    from privstats.inference.survival import LogRank as LogRank
+    from privstats.inference.survival import SurvivalCurve as SurvivalCurve
+    from privstats.inference.survival import kaplan_meier as kaplan_meier
+    from privstats.inference.survival import logrank_test as logrank_test
+    from privstats.inference.table_one import GroupMeans as GroupMeans
+    from privstats.inference.table_one import table_one as table_one
+    from privstats.inference.tables import Chi2 as Chi2
+    from privstats.inference.tables import Confusion as Confusion
+    from privstats.inference.tables import Histogram as Histogram
+    from privstats.inference.tables import chi2_contingency as chi2_contingency
+    from privstats.inference.tables import confusion as confusion
+    from privstats.inference.tables import histogram as histogram
+    from privstats.inference.tables import proportions as proportions
+    from privstats.inference.tables import quantile as quantile
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

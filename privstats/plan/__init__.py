@@ -1,24 +1,22 @@
 """The plan, the document that governs an aggregation: what is measured, by whom, and at what privacy cost."""
 
-from privstats.plan.budget import Budget, BudgetRow, Dropout, dropout_table
-from privstats.plan.cohort import Cohort
-from privstats.plan.plan import Plan
-from privstats.plan.review import Change, Difference, Effect, difference, facts
-from privstats.plan.sanity_check import check_plausible
-from privstats.plan.validity import Validity
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Budget",
-    "BudgetRow",
-    "Change",
-    "Cohort",
-    "Difference",
-    "Dropout",
-    "Effect",
-    "Plan",
-    "Validity",
-    "check_plausible",
-    "difference",
-    "dropout_table",
-    "facts",
-]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.plan.budget import Budget as Budget
+    from privstats.plan.budget import BudgetRow as BudgetRow
+    from privstats.plan.budget import Dropout as Dropout
+    from privstats.plan.budget import dropout_table as dropout_table
+    from privstats.plan.cohort import Cohort as Cohort
+    from privstats.plan.plan import Plan as Plan
+    from privstats.plan.review import Change as Change
+    from privstats.plan.review import Difference as Difference
+    from privstats.plan.review import Effect as Effect
+    from privstats.plan.review import difference as difference
+    from privstats.plan.review import facts as facts
+    from privstats.plan.sanity_check import check_plausible as check_plausible
+    from privstats.plan.validity import Validity as Validity
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -4,50 +4,40 @@ A schema is a frozen value: the statistics, their shapes, the clip norm, the gri
 It holds no data; moments, layout and sensitivities are all derived from it.
 """
 
-from privstats.schema.base import Schema
-from privstats.schema.calibration import CalibrationSchema
-from privstats.schema.classes import CLASS_STATISTICS, ClassSchema
-from privstats.schema.counts import Bins, Categories, CountSchema, Variable
-from privstats.schema.gaussians import LEDOIT_WOLF, GaussianSchema
-from privstats.schema.gradients import GRADIENT_STATISTICS, GradientSchema
-from privstats.schema.kinds import KINDS, USUAL, RecordSchema, bare, of_records, predicted, require_schema, row_of
-from privstats.schema.mean import MeanSchema
-from privstats.schema.party import PartySchema, PartyUpdateSchema
-from privstats.schema.ridge import RIDGE_STATISTICS, RidgeSchema
-from privstats.schema.score import Family, ScoreSchema
-from privstats.schema.sites import SitesSchema
-from privstats.schema.statistic import COUNT_SCALE
-from privstats.schema.within import WithinSchema
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CLASS_STATISTICS",
-    "COUNT_SCALE",
-    "GRADIENT_STATISTICS",
-    "KINDS",
-    "LEDOIT_WOLF",
-    "RIDGE_STATISTICS",
-    "USUAL",
-    "Bins",
-    "CalibrationSchema",
-    "Categories",
-    "ClassSchema",
-    "CountSchema",
-    "Family",
-    "GaussianSchema",
-    "GradientSchema",
-    "MeanSchema",
-    "PartySchema",
-    "PartyUpdateSchema",
-    "RecordSchema",
-    "RidgeSchema",
-    "Schema",
-    "ScoreSchema",
-    "SitesSchema",
-    "Variable",
-    "WithinSchema",
-    "bare",
-    "of_records",
-    "predicted",
-    "require_schema",
-    "row_of",
-]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.schema.base import Schema as Schema
+    from privstats.schema.calibration import CalibrationSchema as CalibrationSchema
+    from privstats.schema.classes import CLASS_STATISTICS as CLASS_STATISTICS
+    from privstats.schema.classes import ClassSchema as ClassSchema
+    from privstats.schema.counts import Bins as Bins
+    from privstats.schema.counts import Categories as Categories
+    from privstats.schema.counts import CountSchema as CountSchema
+    from privstats.schema.counts import Variable as Variable
+    from privstats.schema.gaussians import LEDOIT_WOLF as LEDOIT_WOLF
+    from privstats.schema.gaussians import GaussianSchema as GaussianSchema
+    from privstats.schema.gradients import GRADIENT_STATISTICS as GRADIENT_STATISTICS
+    from privstats.schema.gradients import GradientSchema as GradientSchema
+    from privstats.schema.kinds import KINDS as KINDS
+    from privstats.schema.kinds import USUAL as USUAL
+    from privstats.schema.kinds import RecordSchema as RecordSchema
+    from privstats.schema.kinds import bare as bare
+    from privstats.schema.kinds import of_records as of_records
+    from privstats.schema.kinds import predicted as predicted
+    from privstats.schema.kinds import require_schema as require_schema
+    from privstats.schema.kinds import row_of as row_of
+    from privstats.schema.mean import MeanSchema as MeanSchema
+    from privstats.schema.party import PartySchema as PartySchema
+    from privstats.schema.party import PartyUpdateSchema as PartyUpdateSchema
+    from privstats.schema.ridge import RIDGE_STATISTICS as RIDGE_STATISTICS
+    from privstats.schema.ridge import RidgeSchema as RidgeSchema
+    from privstats.schema.score import Family as Family
+    from privstats.schema.score import ScoreSchema as ScoreSchema
+    from privstats.schema.sites import SitesSchema as SitesSchema
+    from privstats.schema.statistic import COUNT_SCALE as COUNT_SCALE
+    from privstats.schema.within import WithinSchema as WithinSchema
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

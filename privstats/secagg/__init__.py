@@ -1,27 +1,22 @@
 """Secure aggregation: exact sums in a ring, of masked vectors that only enough parties together can unmask."""
 
-from privstats.secagg.interactive.client import Client
-from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.interactive.server import Server
-from privstats.secagg.keys import Identity
-from privstats.secagg.roster import Roster
-from privstats.secagg.upload.helper import Helper
-from privstats.secagg.upload.leader import Leader
-from privstats.secagg.upload.non_inclusion import check_abandoned_by_all
-from privstats.secagg.upload.panel import HelperKeys, Offer, Panel, end_of
-from privstats.secagg.upload.parameters import UploadParameters
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Client",
-    "Helper",
-    "HelperKeys",
-    "Identity",
-    "Leader",
-    "Offer",
-    "Panel",
-    "Parameters",
-    "Roster",
-    "Server",
-    "end_of",
-]
-__all__ += ["UploadParameters", "check_abandoned_by_all"]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.secagg.interactive.client import Client as Client
+    from privstats.secagg.interactive.parameters import Parameters as Parameters
+    from privstats.secagg.interactive.server import Server as Server
+    from privstats.secagg.keys import Identity as Identity
+    from privstats.secagg.roster import Roster as Roster
+    from privstats.secagg.upload.helper import Helper as Helper
+    from privstats.secagg.upload.leader import Leader as Leader
+    from privstats.secagg.upload.non_inclusion import check_abandoned_by_all as check_abandoned_by_all
+    from privstats.secagg.upload.panel import HelperKeys as HelperKeys
+    from privstats.secagg.upload.panel import Offer as Offer
+    from privstats.secagg.upload.panel import Panel as Panel
+    from privstats.secagg.upload.panel import end_of as end_of
+    from privstats.secagg.upload.parameters import UploadParameters as UploadParameters
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

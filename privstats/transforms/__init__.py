@@ -1,36 +1,27 @@
 """Public maps in front of the clip, named by a small definition and bit-identical for every party."""
 
-from privstats.transforms.base import (
-    Transform,
-    apply,
-    from_builtins,
-    input_features,
-    output_features,
-    steps_of,
-    to_builtins,
-)
-from privstats.transforms.orthogonal import OrthogonalProjection
-from privstats.transforms.random_maps import GaussianProjection, RandomFourier, RandomReLU, SparseProjection
-from privstats.transforms.rowwise import Centre, CentreRows, ConstantFeature, Scale, UnitNorm
-from privstats.transforms.transport import Transport
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Centre",
-    "CentreRows",
-    "ConstantFeature",
-    "GaussianProjection",
-    "OrthogonalProjection",
-    "RandomFourier",
-    "RandomReLU",
-    "Scale",
-    "SparseProjection",
-    "Transform",
-    "Transport",
-    "UnitNorm",
-    "apply",
-    "from_builtins",
-    "input_features",
-    "output_features",
-    "steps_of",
-    "to_builtins",
-]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.transforms.base import Transform as Transform
+    from privstats.transforms.base import apply as apply
+    from privstats.transforms.base import from_builtins as from_builtins
+    from privstats.transforms.base import input_features as input_features
+    from privstats.transforms.base import output_features as output_features
+    from privstats.transforms.base import steps_of as steps_of
+    from privstats.transforms.base import to_builtins as to_builtins
+    from privstats.transforms.orthogonal import OrthogonalProjection as OrthogonalProjection
+    from privstats.transforms.random_maps import GaussianProjection as GaussianProjection
+    from privstats.transforms.random_maps import RandomFourier as RandomFourier
+    from privstats.transforms.random_maps import RandomReLU as RandomReLU
+    from privstats.transforms.random_maps import SparseProjection as SparseProjection
+    from privstats.transforms.rowwise import Centre as Centre
+    from privstats.transforms.rowwise import CentreRows as CentreRows
+    from privstats.transforms.rowwise import ConstantFeature as ConstantFeature
+    from privstats.transforms.rowwise import Scale as Scale
+    from privstats.transforms.rowwise import UnitNorm as UnitNorm
+    from privstats.transforms.transport import Transport as Transport
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

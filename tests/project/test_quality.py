@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import privstats
 from tests.lacking import needs
 
 ROOT = Path(__file__).parents[2]
@@ -39,12 +38,6 @@ def test_imports_only_go_downwards():
     run(tool("lint-imports"), "--no-cache")
 
 
-def test_there_is_no_attribute_but_the_public_ones():
-    with pytest.raises(AttributeError, match="no attribute 'magic'"):
-        _ = privstats.magic
-    assert privstats.testing.__name__ == "privstats.testing"
-
-
 def loads_none_of(modules, code):
     run(sys.executable, "-c", f"import sys, {code}; sys.exit(' '.join({set(modules)!r} & set(sys.modules)) or 0)")
 
@@ -69,11 +62,3 @@ def test_measuring_does_not_wait_for_heads():
 def test_what_is_loaded_is_named():
     with pytest.raises(AssertionError, match="json"):
         loads_none_of(["json", "zipfile"], "json")
-
-
-def test_the_names_that_load_lazily_are_the_public_ones():
-    lazy = set(privstats._ROOM_OF)
-    rooms = {"dp", "heads", "secagg", "session"}
-    assert lazy | rooms | {"__version__"} == set(privstats.__all__)
-    assert set(dir(privstats)) >= lazy | rooms
-    assert privstats.transforms.UnitNorm().kind == "unit-norm"

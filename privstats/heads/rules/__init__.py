@@ -3,24 +3,22 @@
 Every head ends in a rule. A rule holds numbers alone: no labels and no provenance.
 """
 
-from privstats.heads.rules.hidden import HiddenRule
-from privstats.heads.rules.linear import LinearRule, WhitenedRule
-from privstats.heads.rules.low_rank import DiagonalRule, LowRankRule
-from privstats.heads.rules.preprocessing import Preprocessing, as_numpy, rows_of, take_columns
-from privstats.heads.rules.quadratic import QuadraticRule
-from privstats.heads.rules.rule import Rule, rule_of
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DiagonalRule",
-    "HiddenRule",
-    "LinearRule",
-    "LowRankRule",
-    "Preprocessing",
-    "QuadraticRule",
-    "Rule",
-    "WhitenedRule",
-    "as_numpy",
-    "rows_of",
-    "rule_of",
-    "take_columns",
-]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.heads.rules.hidden import HiddenRule as HiddenRule
+    from privstats.heads.rules.linear import LinearRule as LinearRule
+    from privstats.heads.rules.linear import WhitenedRule as WhitenedRule
+    from privstats.heads.rules.low_rank import DiagonalRule as DiagonalRule
+    from privstats.heads.rules.low_rank import LowRankRule as LowRankRule
+    from privstats.heads.rules.preprocessing import Preprocessing as Preprocessing
+    from privstats.heads.rules.preprocessing import as_numpy as as_numpy
+    from privstats.heads.rules.preprocessing import rows_of as rows_of
+    from privstats.heads.rules.preprocessing import take_columns as take_columns
+    from privstats.heads.rules.quadratic import QuadraticRule as QuadraticRule
+    from privstats.heads.rules.rule import Rule as Rule
+    from privstats.heads.rules.rule import rule_of as rule_of
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,30 +1,28 @@
 """One-page HTML reports, self-contained: pictures are inside, nothing is fetched."""
 
-from privstats.workflows.report.findings import Finder, Finding, Search, finder
-from privstats.workflows.report.layout import Cell, Figure, Table, Text, render
-from privstats.workflows.report.model import model_finding
-from privstats.workflows.report.page import Chart, Curve, Page, require_extra, write_page
-from privstats.workflows.report.privacy_report import Statement, page_of
-from privstats.workflows.report.registry import TO_WRITE, registry_entry
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "TO_WRITE",
-    "Cell",
-    "Chart",
-    "Curve",
-    "Figure",
-    "Finder",
-    "Finding",
-    "Page",
-    "Search",
-    "Statement",
-    "Table",
-    "Text",
-    "finder",
-    "model_finding",
-    "page_of",
-    "registry_entry",
-    "render",
-    "require_extra",
-    "write_page",
-]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.workflows.report.findings import Finder as Finder
+    from privstats.workflows.report.findings import Finding as Finding
+    from privstats.workflows.report.findings import Search as Search
+    from privstats.workflows.report.findings import finder as finder
+    from privstats.workflows.report.layout import Cell as Cell
+    from privstats.workflows.report.layout import Figure as Figure
+    from privstats.workflows.report.layout import Table as Table
+    from privstats.workflows.report.layout import Text as Text
+    from privstats.workflows.report.layout import render as render
+    from privstats.workflows.report.model import model_finding as model_finding
+    from privstats.workflows.report.page import Chart as Chart
+    from privstats.workflows.report.page import Curve as Curve
+    from privstats.workflows.report.page import Page as Page
+    from privstats.workflows.report.page import require_extra as require_extra
+    from privstats.workflows.report.page import write_page as write_page
+    from privstats.workflows.report.privacy_report import Statement as Statement
+    from privstats.workflows.report.privacy_report import page_of as page_of
+    from privstats.workflows.report.registry import TO_WRITE as TO_WRITE
+    from privstats.workflows.report.registry import registry_entry as registry_entry
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,6 +1,13 @@
 """A whole aggregation in one process, over real bytes: for trying a plan before anyone deploys it."""
 
-from privstats.workflows.simulate.run import Run, run, simulate
-from privstats.workflows.simulate.summed import dirichlet_partition
+from typing import TYPE_CHECKING
 
-__all__ = ["Run", "dirichlet_partition", "run", "simulate"]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.workflows.simulate.run import Run as Run
+    from privstats.workflows.simulate.run import run as run
+    from privstats.workflows.simulate.run import simulate as simulate
+    from privstats.workflows.simulate.summed import dirichlet_partition as dirichlet_partition
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

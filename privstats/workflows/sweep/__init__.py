@@ -1,35 +1,27 @@
 """Studies: heads against epsilon, trust model, cohort, skew, clip and more, over data that may be looked at."""
 
-from privstats.workflows.sweep.axes import Axes
-from privstats.workflows.sweep.courses import BehindMean, behind_means
-from privstats.workflows.sweep.experiment import KEPT, Study, steps, study
-from privstats.workflows.sweep.figure import drawn
-from privstats.workflows.sweep.frame import Frame
-from privstats.workflows.sweep.grid import Sweep, over_epsilon, sweep
-from privstats.workflows.sweep.private_descent import (
-    PrivateDescent,
-    Recipe,
-    descents,
-)
-from privstats.workflows.sweep.table import cell, means, table
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "KEPT",
-    "Axes",
-    "BehindMean",
-    "Frame",
-    "PrivateDescent",
-    "Recipe",
-    "Study",
-    "Sweep",
-    "behind_means",
-    "cell",
-    "descents",
-    "drawn",
-    "means",
-    "over_epsilon",
-    "steps",
-    "study",
-    "sweep",
-    "table",
-]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.workflows.sweep.axes import Axes as Axes
+    from privstats.workflows.sweep.courses import BehindMean as BehindMean
+    from privstats.workflows.sweep.courses import behind_means as behind_means
+    from privstats.workflows.sweep.experiment import KEPT as KEPT
+    from privstats.workflows.sweep.experiment import Study as Study
+    from privstats.workflows.sweep.experiment import steps as steps
+    from privstats.workflows.sweep.experiment import study as study
+    from privstats.workflows.sweep.figure import drawn as drawn
+    from privstats.workflows.sweep.frame import Frame as Frame
+    from privstats.workflows.sweep.grid import Sweep as Sweep
+    from privstats.workflows.sweep.grid import over_epsilon as over_epsilon
+    from privstats.workflows.sweep.grid import sweep as sweep
+    from privstats.workflows.sweep.private_descent import PrivateDescent as PrivateDescent
+    from privstats.workflows.sweep.private_descent import Recipe as Recipe
+    from privstats.workflows.sweep.private_descent import descents as descents
+    from privstats.workflows.sweep.table import cell as cell
+    from privstats.workflows.sweep.table import means as means
+    from privstats.workflows.sweep.table import table as table
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -3,7 +3,12 @@
 ``folder`` and ``parts`` use them; sessions are elsewhere.
 """
 
-from privstats.engines.network.streams.inbox import RecordInbox
-from privstats.engines.network.streams.totals import Totals
+from typing import TYPE_CHECKING
 
-__all__ = ["RecordInbox", "Totals"]
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.engines.network.streams.inbox import RecordInbox as RecordInbox
+    from privstats.engines.network.streams.totals import Totals as Totals
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

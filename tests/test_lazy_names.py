@@ -1,0 +1,113 @@
+"""Public names that load on first use: every room lists each name once, and each is there."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import privstats as ps
+from tests.lacking import needs
+
+PACKAGE = Path(ps.__file__).parent
+OPTIONAL = {"testing": "hypothesis"}
+
+
+def text_of(init: Path) -> str:
+    return init.read_text(encoding="utf-8")
+
+
+ROOMS = sorted(
+    ".".join(("privstats", *init.parent.relative_to(PACKAGE).parts))
+    for init in PACKAGE.rglob("__init__.py")
+    if "lazy_names(__name__)" in text_of(init)
+)
+
+
+def run(program: str, **options: object) -> str:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def room(name: str):
+    for needed in OPTIONAL.values():
+        needs(needed)
+    return importlib.import_module(name)
+
+
+def test_rooms_are_found():
+    assert {"privstats", "privstats.dp", "privstats.heads", "privstats.schema"} <= set(ROOMS)
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_every_name_of_a_room_is_there_and_no_other(name):
+    module = room(name)
+    assert module.__all__
+    assert all(getattr(module, each) is not None for each in module.__all__)
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match=rf"module '{name}' has no attribute 'magic'"):
+        _ = module.magic
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_room_writes_no_name_twice(name):
+    tree = ast.parse(text_of(Path(room(name).__file__)))
+    imported = [alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert len(imported) == len(set(imported))
+    written = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    assert not written & set(imported)
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_public_name_wins_over_the_module_of_its_name(name):
+    """In either order, because the import system binds a submodule to its package by its name."""
+    module = room(name)
+    modules = {found.name for found in pkgutil.iter_modules(module.__path__)}
+    for both in modules.intersection(module.__all__):
+        public = getattr(module, both)
+        importlib.import_module(f"{name}.{both}")
+        assert getattr(module, both) is public
+
+
+def test_a_function_is_found_after_its_module_was_loaded():
+    run("import privstats.dp.sensitivity, privstats as ps; assert callable(ps.dp.sensitivity)")
+    run("import privstats as ps; assert callable(ps.dp.sensitivity); import privstats.dp.sensitivity as s; assert s")
+
+
+def test_a_star_import_brings_what_the_room_lists():
+    names = run("from privstats.plan import *; print(*sorted(name for name in dir() if name[0] != '_'))")
+    assert names.split() == ps.plan.__all__
+    run("import sys; from privstats import *; Plan; sys.exit('hypothesis' in sys.modules)")
+
+
+def test_a_submodule_loads_as_an_attribute():
+    run("import privstats; assert privstats.course.document.write; assert privstats.plan.plan.calibrate")
+
+
+def test_a_private_name_is_never_looked_for():
+    with pytest.raises(AttributeError, match="no attribute '_secret'"):
+        _ = ps._secret
+
+
+def test_a_name_without_as_is_for_the_room_alone(tmp_path):
+    (tmp_path / "brought.py").write_text(
+        "from typing import TYPE_CHECKING\nfrom privstats.lazy_names import lazy_names\n"
+        "if TYPE_CHECKING:\n    from privstats.plan import Cohort, Plan as Plan\n"
+        "else:\n    __getattr__, __dir__, __all__ = lazy_names(__name__)\n"
+    )
+    run("import brought; assert brought.__all__ == ['Plan'] and not hasattr(brought, 'Cohort')", cwd=tmp_path)
+
+
+def test_a_module_without_its_text_is_refused(tmp_path):
+    source = tmp_path / "bare.py"
+    source.write_text("from privstats.lazy_names import lazy_names\nlazy_names(__name__)\n")
+    run(f"import py_compile; py_compile.compile({str(source)!r}, cfile='bare.pyc')", cwd=tmp_path)
+    source.unlink()
+    program = "\ntry:\n    import bare\nexcept ImportError as error:\n    print(error)"
+    assert "install privstats with its sources" in run(program, cwd=tmp_path)
