@@ -1,17 +1,20 @@
 """Tables whose rows have names: a second row of a taken name is refused, and never replaces the first.
 
 For classes that register themselves where they are defined (attacks, transforms, heads, rules), and for rows that are
-listed in one place (kinds, mechanisms, commands).
+listed in one place (kinds, mechanisms, commands). A row may be made on first use: a process that needs one protocol, or
+one kind of moments, loads no other; a walk over the rows makes them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from importlib import import_module
 from typing import TypeVar
 
 from privstats.errors import PrivstatsError
 
-__all__ = ["by_name", "register"]
+__all__ = ["LazyRows", "by_name", "load_all", "register"]
 
 T = TypeVar("T")
 Name = TypeVar("Name", bound=str)
@@ -68,6 +71,58 @@ def by_name(rows: Iterable[T], name: Callable[[T], Name], noun: str) -> dict[Nam
             )
         table[own] = row
     return table
+
+
+class LazyRows(MutableMapping[Name, T]):
+    """Rows by name, each made when it is first asked for; names and length are known without any.
+
+    Args:
+        makers: from a name to the function that imports what the row needs and returns the row.
+
+    Example:
+        >>> rows = LazyRows({"one": lambda: int("1"), "none": lambda: int("")})
+        >>> list(rows), rows["one"]
+        (['one', 'none'], 1)
+    """
+
+    def __init__(self, makers: Mapping[Name, Callable[[], T]]) -> None:
+        self._makers = dict(makers)
+        self._rows: dict[Name, T] = {}
+
+    def __getitem__(self, name: Name) -> T:
+        if name not in self._rows:
+            self._rows[name] = self._makers[name]()
+        return self._rows[name]
+
+    def __setitem__(self, name: Name, row: T) -> None:
+        self._makers[name] = lambda: row
+        self._rows[name] = row
+
+    def __delitem__(self, name: Name) -> None:
+        del self._makers[name]
+        self._rows.pop(name, None)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers
+
+    def __iter__(self) -> Iterator[Name]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+def load_all(package: str) -> None:
+    """Import every module of a package, so that each class that registers itself there is in its table.
+
+    Example:
+        >>> import sys
+        >>> load_all("privstats.transforms")
+        >>> "privstats.transforms.transport" in sys.modules
+        True
+    """
+    for found in pkgutil.iter_modules(import_module(package).__path__):
+        import_module(f"{package}.{found.name}")
 
 
 def _origin(cls: type) -> str:

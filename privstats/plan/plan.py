@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
 from privstats.encoding import Layout, Segment, layout_of
@@ -34,11 +34,14 @@ from privstats.plan.feasibility import (
     check_size,
     checked_panel,
 )
-from privstats.plan.validity import Validity, claim_of, group_of, proved_headroom
+from privstats.plan.validity import Validity
 from privstats.schema import Schema
 from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg.machines import Masking
-from privstats.secagg.protocols import PROTOCOLS, Claim
+from privstats.secagg.protocols import PROTOCOLS
+
+if TYPE_CHECKING:
+    from privstats.secagg.statements import Claim, Prime
 
 __all__ = ["Plan"]
 
@@ -156,21 +159,29 @@ class Plan:
         rooms = headroom(self.layout, self.limits, self._noise_std, self.spare_bits)
         if self.claim is None:
             return rooms
-        group = group_of(self.claim, self.schema, self.layout)
-        return proved_headroom(rooms, self.claim, group, self.cohort, self._tail)
+        from privstats.plan.claims import proved_headroom
+
+        return proved_headroom(rooms, self.claim, self._proved_group(self.claim), self.cohort, self._tail)
 
     @cached_property
     def claim(self) -> Claim | None:
         """What every report proves, as the machines read it; None without ``validity``."""
         if self.validity is None:
             return None
+        from privstats.plan.claims import claim_of
+
         return claim_of(self.validity, self.schema, self.cohort, self.privacy, self.protocol, self.spare_bits)
 
     @cached_property
     def ring(self) -> Group:
         """The group in which vectors are masked: a ring, or the prime field where reports carry proofs."""
         rooms = self.headroom  # raises where sums or noise have no room
-        return ring_of(rooms) if self.claim is None else group_of(self.claim, self.schema, self.layout)
+        return ring_of(rooms) if self.claim is None else self._proved_group(self.claim)
+
+    def _proved_group(self, claim: Claim) -> Prime:
+        from privstats.plan.claims import group_of
+
+        return group_of(claim, self.schema, self.layout)
 
     @cached_property
     def masking(self) -> Masking:

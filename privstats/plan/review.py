@@ -14,7 +14,7 @@ from privstats.dp import Noise, NoPrivacy, doubtful_counts
 from privstats.errors import DataError
 from privstats.plan.budget import Dropout, dropout_table
 from privstats.plan.plan import Plan
-from privstats.plan.validity import Validity, tolerance_of
+from privstats.plan.validity import Validity
 from privstats.schema import ClassSchema, CountSchema, Schema, SitesSchema
 
 __all__ = ["Change", "Difference", "Effect", "difference", "facts"]
@@ -71,6 +71,8 @@ def _proofs(plan: Plan) -> list[str]:
     """What every client proves of its sums, and what a liar is worth all the same."""
     if plan.validity is None or plan.claim is None:
         return []
+    from privstats.plan.claims import tolerance_of
+
     most, whole = plan.validity.most_records, plan.cohort.max_records
     proved = {
         "moments": f"its sums are of at most {most} fractional records within the schema's bounds, class by class",

@@ -1,7 +1,7 @@
 """The table of masking protocols: by name, the class of its parameters and the classes of its machines.
 
 A plan solves its masking here, ``session`` and the journals make and resume machines here; no other module depends on
-the list of protocols. A new protocol is a row here and a package of its own.
+the list of protocols. A new protocol is a row here and a package of its own, loaded by the first plan that names it.
 """
 
 from __future__ import annotations
@@ -12,27 +12,12 @@ from typing import Any, Protocol
 
 from privstats.encoding.ring import Group
 from privstats.errors import LocalProtocolError
-from privstats.secagg.interactive import messages as interactive
-from privstats.secagg.interactive.client import Client
-from privstats.secagg.interactive.non_inclusion import prove_excluded as unlisted
-from privstats.secagg.interactive.opening import check_opening
-from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.interactive.server import Server
 from privstats.secagg.keys import Identity
 from privstats.secagg.machines import Aggregator, Masking, OnUpload, Peer
 from privstats.secagg.roster import Roster
-from privstats.secagg.upload import messages as upload
-from privstats.secagg.upload.client import Client as UploadClient
-from privstats.secagg.upload.field_streams import check_provable
-from privstats.secagg.upload.helper import Helper
-from privstats.secagg.upload.leader import Leader
-from privstats.secagg.upload.non_inclusion import prove_excluded as abandoned
-from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.proof.claims import Claim, statement_of
-from privstats.secagg.upload.proof.group import Prime
+from privstats.tables import LazyRows
 
-__all__ = ["PROTOCOLS", "AggregatorKind", "Claim", "MaskingProtocol", "ParametersKind", "PeerKind", "Prime"]
-__all__ += ["protocol_of", "statement_of"]
+__all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "ParametersKind", "PeerKind", "protocol_of"]
 
 
 class ParametersKind(Protocol):
@@ -137,28 +122,49 @@ class MaskingProtocol:
         return self.helper is not None
 
 
-PROTOCOLS: Mapping[str, MaskingProtocol] = {
-    "interactive": MaskingProtocol(
+def _interactive() -> MaskingProtocol:
+    from privstats.secagg.interactive import messages
+    from privstats.secagg.interactive.client import Client
+    from privstats.secagg.interactive.non_inclusion import prove_excluded
+    from privstats.secagg.interactive.opening import check_opening
+    from privstats.secagg.interactive.parameters import Parameters
+    from privstats.secagg.interactive.server import Server
+
+    return MaskingProtocol(
         Parameters,
         Client,
         Server,
-        interactive.largest_answer,
-        interactive.largest_request,
+        messages.largest_answer,
+        messages.largest_request,
         agrees=True,
-        prove_excluded=unlisted,
+        prove_excluded=prove_excluded,
         check_opening=check_opening,
-    ),
-    "split": MaskingProtocol(
+    )
+
+
+def _split() -> MaskingProtocol:
+    from privstats.secagg.upload import messages
+    from privstats.secagg.upload.client import Client
+    from privstats.secagg.upload.field_streams import check_provable
+    from privstats.secagg.upload.helper import Helper
+    from privstats.secagg.upload.leader import Leader
+    from privstats.secagg.upload.non_inclusion import prove_excluded
+    from privstats.secagg.upload.parameters import UploadParameters
+
+    return MaskingProtocol(
         UploadParameters,
-        UploadClient,
+        Client,
         Leader,
-        upload.largest_answer,
-        upload.largest_request,
+        messages.largest_answer,
+        messages.largest_request,
         Helper,
-        prove_excluded=abandoned,
+        prove_excluded=prove_excluded,
         check_vector=check_provable,
-    ),
-}
+    )
+
+
+PROTOCOLS: Mapping[str, MaskingProtocol] = LazyRows({"interactive": _interactive, "split": _split})
+"""The row of each protocol, whose modules load with the first plan that names it."""
 
 
 def protocol_of(masking: Masking) -> MaskingProtocol:

@@ -15,11 +15,13 @@ import numpy as np
 
 from privstats.errors import SchemaError
 from privstats.plain import plain_fields
-from privstats.tables import register
+from privstats.tables import load_all, register
 from privstats.transforms.exact import Rows
 
-__all__ = ["Transform", "apply", "from_builtins", "input_features", "output_features", "steps_of", "to_builtins"]
+__all__ = ["Transform", "apply", "from_builtins", "input_features", "kinds", "output_features", "steps_of"]
+__all__ += ["to_builtins"]
 
+_ROOM = "privstats.transforms"
 _KINDS: dict[str, type[Transform]] = {}
 
 
@@ -46,6 +48,8 @@ class Transform(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "kind" in cls.__dict__:
+            if not cls.__module__.startswith(_ROOM):
+                kinds()  # so that a class from elsewhere is refused where it takes a name of ours
             register(_KINDS, cls.kind, cls, "transform kind", SchemaError)
 
     def __post_init__(self) -> None:
@@ -66,6 +70,12 @@ class Transform(ABC):
     def takes(self, outputs: int) -> int:
         """Features in for ``outputs`` features out: as many, unless a map says otherwise."""
         return outputs
+
+
+def kinds() -> Mapping[str, type[Transform]]:
+    """Every kind by its name: those of the package, and those that were defined elsewhere."""
+    load_all(_ROOM)
+    return _KINDS
 
 
 def steps_of(transform: Sequence[Transform] | Transform) -> tuple[Transform, ...]:
@@ -146,9 +156,9 @@ def from_builtins(tables: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:
 
 def _from_table(table: Mapping[str, Any]) -> Transform:
     kind = table.get("kind")
-    cls = _KINDS.get(kind) if isinstance(kind, str) else None
+    cls = _KINDS.get(kind) or kinds().get(kind) if isinstance(kind, str) else None
     if cls is None:
-        raise SchemaError(f"transform kind {kind!r} is unknown; use one of {', '.join(sorted(_KINDS))}")
+        raise SchemaError(f"transform kind {kind!r} is unknown; use one of {', '.join(sorted(kinds()))}")
     known = {f.name for f in fields(cls)}
     unknown = sorted(set(table) - known - {"kind"})
     if unknown:

@@ -11,7 +11,7 @@ from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.engines import loopback
 from privstats.errors import DataError, PlanError
-from privstats.plan import Validity, facts, validity
+from privstats.plan import Validity, claims, facts
 from privstats.schema import COUNT_SCALE
 from privstats.secagg.upload.proof.claims import statement_of
 from tests.plan.test_split import DP, PANEL, plan_of
@@ -121,7 +121,7 @@ REFUSED = {
 
 
 def test_a_vector_that_is_too_long_is_refused_before_anything_grows_with_it(monkeypatch) -> None:
-    monkeypatch.setattr(validity, "statement_of", lambda claim: pytest.fail("a statement was built"))
+    monkeypatch.setattr(claims, "statement_of", lambda claim: pytest.fail("a statement was built"))
     with pytest.raises(PlanError, match="at most 1,000,000 entries"):
         proved(schema=ps.ClassSchema(2, 32_000, "NAB", 1.0))
 

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from privstats.errors import HeadError
 from privstats.heads.evidence import Array
-from privstats.tables import register
+from privstats.tables import load_all, register
 from privstats.transforms.arrays import arrays_of
 
-__all__ = ["TILE", "Rule", "rule_of", "tail", "tail_in_graph"]
+__all__ = ["TILE", "Rule", "kinds", "rule_of", "tail", "tail_in_graph"]
 
+_ROOM = "privstats.heads.rules"
 _RULES: dict[str, type[Rule]] = {}
 _WINDOW = 64
 TILE = 1024  # rows per tile: a tile of X and its products stay in the second-level cache
@@ -32,6 +33,8 @@ class Rule(ABC):
     kind: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
+        if not cls.__module__.startswith(_ROOM):
+            kinds()  # so that a class from elsewhere is refused where it takes a name of ours
         register(_RULES, cls.kind, cls, "rule", HeadError)
 
     @abstractmethod
@@ -69,13 +72,19 @@ class Rule(ABC):
         return {field.name: np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
 
 
+def kinds() -> Mapping[str, type[Rule]]:
+    """Every kind of rule by its name: those of the package, and those that were defined elsewhere."""
+    load_all(_ROOM)
+    return _RULES
+
+
 def rule_of(kind: str, arrays: Mapping[str, Array]) -> Rule:
     """The rule that :meth:`Rule.arrays` described; the arrays must be finite float64 with exactly its names.
 
     Raises:
         ValueError: an unknown kind, wrong names, or arrays that are not finite float64.
     """
-    cls = _RULES.get(kind)
+    cls = _RULES.get(kind) or kinds().get(kind)
     if cls is None or set(arrays) != {field.name for field in fields(cls)}:
         raise ValueError(f"no rule of kind {kind!r} has these arrays")
     if not all(array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values()):
