@@ -1,0 +1,164 @@
+"""Runs ways over tables, cell by cell, so that a run that is stopped can go on.
+
+A cell is the AUC of one way at one epsilon on every split of a table. Splits are measured in blocks of five, all cells'
+first block before any second, epsilon 1 first, small tables first: at whatever moment it stops, cells can be compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from benchmarks.measuring import RESULTS, Row, Rows, Tables, standard_error
+from benchmarks.raw_tables.known import Known
+from benchmarks.raw_tables.sets import SPLITS, TABLES, RawTable, Split, splits
+
+__all__ = ["DELTA", "EPSILONS", "TITLE", "Way", "Ways", "options", "tables_of"]
+
+Way: TypeAlias = Callable[[Known, Sequence[Split], float], list[float]]
+"""From what is known of the table, splits and an epsilon: an AUC per split."""
+
+DELTA = 1e-6
+EPSILONS = (1.0, 3.0, 0.3)
+TITLE, ABOUT = "AUC: ", "tables"
+_BLOCK = 5
+
+
+@dataclass(frozen=True)
+class Ways:
+    """What is compared.
+
+    Attributes:
+        private: run at every epsilon.
+        exact: run once, without privacy.
+        left_out: by name, why a way cannot run here.
+    """
+
+    private: Mapping[str, Way]
+    exact: Mapping[str, Way] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def cells(self, names: Sequence[str] | None, epsilons: Sequence[float]) -> Iterator[tuple[str, Way, float | None]]:
+        """Ways that can run here, each with an epsilon, in the order of the epsilons."""
+        chosen = {
+            name: way
+            for name, way in {**self.exact, **self.private}.items()
+            if name not in self.left_out and (names is None or name in names)
+        }
+        for epsilon in epsilons:
+            for name, way in chosen.items():
+                if name in self.private:
+                    yield name, way, epsilon
+                elif epsilon == epsilons[0]:
+                    yield name, way, None
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """What to run, and for how long."""
+    parser.add_argument("--tables", nargs="+", help="names of the tables; all if omitted")
+    parser.add_argument("--ways", nargs="+", help="all if omitted")
+    parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument("--splits", type=int, default=SPLITS)
+    parser.add_argument("--keep", action="store_true", help="go on with the saved cells")
+    parser.add_argument("--minutes", type=float, help="begin no further table after so many")
+
+
+def tables_of(ways: Ways, name: str, chosen: argparse.Namespace) -> Tables:
+    """What was run on, then a table per raw table, again after every block of splits."""
+    there = {each.name: each for each in _chosen(chosen)}
+    found = _saved(chosen.json or RESULTS / f"{name}.json") if chosen.keep and not chosen.quick else {}
+    loaded = {each: table.load() for each, table in there.items()}
+    yield ABOUT, [_about(there[each], *loaded[each]) for each in there]
+    yield from ((TITLE + each, _in_order(rows, ways)) for each, rows in found.items())
+    epsilons, count = ([1.0], 2) if chosen.quick else (chosen.epsilons, chosen.splits)
+    begun = time.monotonic()
+    for epsilon, start in ((epsilon, start) for epsilon in epsilons for start in range(0, count, _BLOCK)):
+        for each in sorted(there, key=lambda table: loaded[table][0].size):
+            if chosen.minutes is not None and time.monotonic() - begun > 60 * chosen.minutes:
+                return
+            rows = found.setdefault(each, {})
+            cells = [
+                (way, run, at)
+                for way, run, at in ways.cells(chosen.ways, epsilons)
+                if (epsilon if at is None else at) == epsilon and _measured(rows, way, at) < min(start + _BLOCK, count)
+            ]
+            if cells:
+                _measure(rows, cells, loaded[each], min(start + _BLOCK, count))
+                yield TITLE + each, _in_order(rows, ways)
+
+
+def _chosen(chosen: argparse.Namespace) -> Iterator[RawTable]:
+    """The tables that are asked for and here; the bundled one of a quick run."""
+    for table in TABLES:
+        if (table.name == "cancer") if chosen.quick else (chosen.tables is None or table.name in chosen.tables):
+            try:
+                table.frame()
+            except ImportError as error:
+                print(f"{table.name} left out: {error}")
+            else:
+                yield table
+
+
+def _measure(
+    rows: dict[tuple[str, float | None], dict[str, Any]],
+    cells: Sequence[tuple[str, Way, float | None]],
+    table: tuple[Any, Any],
+    until: int,
+) -> None:
+    """Bring these cells to so many splits."""
+    known, (columns, y) = Known.of(table[0]), table
+    first = min(_measured(rows, way, at) for way, _, at in cells)
+    made = list(splits(columns, y, range(first, until)))
+    for way, run, epsilon in cells:
+        row = rows.setdefault((way, epsilon), {"way": way, "epsilon": epsilon, "aucs": [], "seconds": 0.0})
+        begun, have = time.perf_counter(), len(row["aucs"])
+        row["aucs"] += [round(auc, 5) for auc in run(known, made[have - first :], epsilon or 0.0)]
+        row["seconds"] += time.perf_counter() - begun
+
+
+def _measured(rows: Mapping[tuple[str, float | None], Row], way: str, epsilon: float | None) -> int:
+    return len(rows[way, epsilon]["aucs"]) if (way, epsilon) in rows else 0
+
+
+def _in_order(rows: Mapping[tuple[str, float | None], Row], ways: Ways) -> Rows:
+    """Rows with mean and standard error, in the order of the ways; those that cannot run here say why."""
+    names = list(ways.private) + list(ways.exact)
+    ordered = sorted(rows.values(), key=lambda row: (names.index(row["way"]), row["epsilon"] or 0.0))
+    return [
+        {
+            **row,
+            "mean": float(np.mean(row["aucs"])),
+            "se": standard_error(row["aucs"]) if len(row["aucs"]) > 1 else None,
+        }
+        for row in ordered
+    ]
+
+
+def _about(table: RawTable, columns: Any, y: Any) -> Row:
+    book = Known.of(columns).book
+    return {
+        "data": table.name,
+        "role": table.role,
+        "source": table.source,
+        "records": len(columns),
+        "numbers": sum(category is None for category in book.values()),
+        "categories": sum(category is not None for category in book.values()),
+        "own gaps": int(columns.isna().to_numpy().sum()),
+        "positive": float(np.mean(y)),
+    }
+
+
+def _saved(path: Path) -> dict[str, dict[tuple[str, float | None], dict[str, Any]]]:
+    document: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return {
+        title.removeprefix(TITLE): {(row["way"], row["epsilon"]): dict(row) for row in rows}
+        for title, rows in document.items()
+        if title.startswith(TITLE)
+    }
