@@ -1,4 +1,4 @@
-"""Heads, attacks, commands and findings of other packages, installed in a folder as pip would leave them."""
+"""Heads, attacks, rivals, commands and findings of other packages, installed in a folder as pip would leave them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from privstats.cli import main as command_line
 from privstats.errors import DataError, HeadError, PrivstatsError
 from privstats.heads.registry import HEADS
 from privstats.workflows.report import finder
-from tests.brought import ATTACK, HEAD, announce, install
+from privstats.workflows.rivals import rivals
+from tests.brought import ATTACK, HEAD, RIVAL, announce, install
 from threat_models.attack import attacks
 
 FITTED = """
@@ -68,6 +69,30 @@ bare, promised = row(ps.NoPrivacy()), row(PROMISE)
 assert bare.interval[0] > bare.baseline and bare.verdict == "leaks", bare
 assert promised.interval[0] <= promised.ceiling and promised.number == 17, promised
 """
+SWEPT = """
+import json
+import sys
+import numpy as np
+import privstats as ps
+from privstats.cli import main
+y = np.arange(600) % 3
+X = np.eye(3)[y] + .1 * np.random.default_rng(0).standard_normal((600, 3))
+np.savez("data.npz", X_train=X[:400], y_train=y[:400], X_test=X[400:], y_test=y[400:])
+privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
+plan = ps.Plan(schema=ps.ClassSchema(3, 3, "NAB", clip_norm=1.0), cohort=ps.Cohort(2, 2, 600), privacy=privacy)
+open("plan.toml", "w").write(plan.to_toml())
+words = ["--head", "LDA", "--baseline", "output-perturbation", "--epsilon", "4", "--repeats", "2", "--out", "found"]
+sys.argv = ["privstats", "sweep", "plan.toml", "data.npz", *words]
+try:
+    main()
+except SystemExit as ending:
+    assert not ending.code
+found = json.load(open("found/sweep.json"))
+assert found["recipes"] == {"output perturbation, pooled": {"strength": 10.0}}
+rows = [row for row in found["draws"] if row["head"] == "output perturbation, pooled"]
+assert len(rows) == 3 and min(row["score"] for row in rows) > .9, rows
+assert len({row["score"] for row in rows if row["epsilon"]} | {None}) > 1
+"""
 
 
 def run(program: str, site: Path) -> None:
@@ -92,6 +117,11 @@ def test_a_list_of_heads_has_those_of_other_packages_and_imports_none(tmp_path: 
 
 def test_an_attack_of_another_package_is_listed_and_played(tmp_path: Path) -> None:
     run(PLAYED, install("aligned", tmp_path, "privstats.attacks", ATTACK))
+
+
+@pytest.mark.ci
+def test_a_rival_of_another_package_is_a_row_of_a_sweep(tmp_path: Path) -> None:
+    run(SWEPT, install("perturbed", tmp_path, "privstats.rivals", RIVAL))
 
 
 @pytest.fixture
@@ -180,3 +210,21 @@ def test_a_finder_that_cannot_be_loaded_is_one_sentence(brought: Callable[..., N
     brought("privstats.findings", {"late": "nowhere:late"})
     with pytest.raises(PrivstatsError, match="the finder 'late' of late0 0.1 cannot be loaded: ModuleNotFoundError"):
         finder("late")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("dp-gd", "nowhere:late", "two rivals are called 'dp-gd'"),
+        ("late", "nowhere:late", "the rival 'late' of late0 0.1 cannot be loaded: ModuleNotFoundError"),
+        ("late", "builtins:int", "late0 0.1 announces the rival 'late' as 'builtins:int', which makes no Rival"),
+        ("late", "privstats:__name__", "which makes no Rival when called; mend or uninstall that package"),
+    ],
+    ids=["ours", "nowhere", "no rival", "no maker"],
+)
+def test_a_rival_that_is_announced_wrongly_is_refused_by_the_name_of_its_package(
+    name: str, value: str, words: str, brought: Callable[..., None]
+) -> None:
+    brought("privstats.rivals", {name: value})
+    with pytest.raises(PrivstatsError, match=words):
+        rivals("late")

@@ -24,9 +24,10 @@ from privstats.moments import quantize
 from privstats.plan import difference
 from privstats.randomness import seeded
 from privstats.workflows.report import Statement, finder
+from privstats.workflows.rivals import rivals
 from privstats.workflows.simulate import dirichlet_partition
 from privstats.workflows.suggest import suggest
-from privstats.workflows.sweep import Axes, descents, study, sweep
+from privstats.workflows.sweep import Axes, study, sweep
 from privstats.workflows.sweep import Frame as Numbers
 from tests import made
 
@@ -585,7 +586,7 @@ ROWS: list[Row] = [
     ("a path to compare", lambda: difference(PLAN, "plan.toml"), "after must be a Plan, got str; read one with"),
     ("one epsilon for an axis", lambda: Axes(epsilon=1.0), r"epsilon must be a list of values, for example \[1.0\]"),
     ("a model for an axis", lambda: Axes(model="central"), r"model must be a list .*\['central'\], got str"),
-    ("an optimiser for a baseline", lambda: descents("dp-sgd", "adam"), "one of dp-sgd, dp-gd, got 'adam'; choose"),
+    ("an optimiser for a baseline", lambda: rivals("dp-sgd", "adam"), "one of dp-sgd, dp-gd, got 'adam'; choose"),
     ("skew of 0", lambda: Axes(alpha=[0]), "alpha must hold numbers above 0; .05 is extreme skew"),
     ("one client on an axis", lambda: studied(clients=[1]), "clients must hold whole numbers of at least 2, got 1"),
     ("a dimension too many", lambda: studied(dimension=[9]), "at most 4 features from 4; lower features"),

@@ -50,7 +50,10 @@ def sweep(
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     baseline: Annotated[
         list[str] | None,
-        typer.Option(help="dp-sgd or dp-gd: what Opacus trains on the pooled records at each epsilon; needs torch."),
+        typer.Option(
+            help="dp-sgd or dp-gd: what Opacus trains on the pooled records at each epsilon; needs torch. "
+            "Or a rival of another package, by its word."
+        ),
     ] = None,
     centred: Annotated[
         bool, typer.Option("--centred", help="Score each head of one release behind a noisy mean, too.")

@@ -22,7 +22,7 @@ from privstats.dp.gaussian import gaussian_mu
 from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
 from privstats.randomness import seeded
 from privstats.workflows.demo.gradient_descent import Descent, descend
-from privstats.workflows.sweep.private_descent import RECIPES, Recipe, linear, noise_multiplier, trained
+from privstats.workflows.rivals.opacus import DP_GD, DP_SGD, Recipe, linear, noise_multiplier, trained
 
 
 @pytest.fixture(scope="module")
@@ -121,9 +121,9 @@ def found_best(model):
     return [by_words[row[f"recipe {epsilon}"]] for row in found for epsilon in ("0.3", "1", "3", "8")]
 
 
-@pytest.mark.parametrize(("word", "model"), [("dp-sgd", "Opacus DP-SGD"), ("dp-gd", "full-batch DP-GD")])
-def test_the_recipe_of_a_sweep_is_the_middle_of_what_the_search_found(word, model):
-    cells, own = found_best(model), RECIPES[word]
+@pytest.mark.parametrize(("own", "model"), [(DP_SGD, "Opacus DP-SGD"), (DP_GD, "full-batch DP-GD")])
+def test_the_recipe_of_a_sweep_is_the_middle_of_what_the_search_found(own, model):
+    cells = found_best(model)
     assert len(cells) == 7 * 4
     for field in ("clip", "momentum", "steps", "sample"):
         assert getattr(own, field) == statistics.mode(getattr(each, field) for each in cells)

@@ -1,4 +1,4 @@
-"""Two small packages of somebody else, a head and an attack as CONTRIBUTING has them, and what pip leaves of one."""
+"""Small packages of somebody else, of what CONTRIBUTING says others may bring, and what pip leaves of one."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["ATTACK", "HEAD", "announce", "install"]
+__all__ = ["ATTACK", "HEAD", "RIVAL", "announce", "install"]
 
 HEAD = {"NearestCentroid": "nearest_centroid.head:NearestCentroid"}
 ATTACK = {"aligned-sum": "aligned_sum:AlignedSum"}
+RIVAL = {"output-perturbation": "output_perturbation:OutputPerturbation"}
 
 
 def install(package: str, site: Path, group: str, entries: Mapping[str, str]) -> Path:

@@ -47,6 +47,8 @@ ROOMS = [
     "privstats.transforms",
     "privstats.workflows.checkpoint",
     "privstats.workflows.report",
+    "privstats.workflows.rivals",
+    "privstats.workflows.rivals.opacus",
     "privstats.workflows.score",
     "privstats.workflows.simulate",
     "privstats.workflows.suggest",

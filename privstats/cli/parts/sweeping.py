@@ -18,6 +18,7 @@ from privstats.moments.record_files import read_archive
 from privstats.plan import Plan
 from privstats.schema import predicted
 from privstats.workflows import report
+from privstats.workflows.rivals import rivals
 from privstats.workflows.score import heading
 from privstats.workflows.sweep import (
     KEPT,
@@ -26,7 +27,6 @@ from privstats.workflows.sweep import (
     Sweep,
     behind_means,
     cell,
-    descents,
     drawn,
     means,
     over_epsilon,
@@ -65,7 +65,7 @@ def run(
     subject = Plan.read(plan)
     train, test = _sets(data, subject)
     chosen = heads_named(head, subject)
-    chosen |= (behind_means(chosen) if centred else {}) | descents(*trained)
+    chosen |= (behind_means(chosen) if centred else {}) | rivals(*trained)
     if out is not None:
         prepare(out)
         _refuse_overwriting(out)
@@ -144,11 +144,7 @@ def _notes(found: Study) -> list[str]:
             "records as errors, so set min_count = 0 to see the price of noise alone"
             for epsilon, count in counted.items()
         ),
-        *(
-            f"{name}: a softmax trained centrally on all records at the same epsilon and delta, by {recipe}; it is the "
-            "recipe for every data set, and takes the number of records as public"
-            for name, recipe in found.recipes.items()
-        ),
+        *(f"{name}: {rival}" for name, rival in found.rivals.items()),
         *(f"left out {name.partition(' from ')[0]}: {why}" for name, why in found.missing.items()),
     ]
 

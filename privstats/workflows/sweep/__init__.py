@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from privstats.workflows.sweep.grid import Sweep as Sweep
     from privstats.workflows.sweep.grid import over_epsilon as over_epsilon
     from privstats.workflows.sweep.grid import sweep as sweep
-    from privstats.workflows.sweep.private_descent import PrivateDescent as PrivateDescent
-    from privstats.workflows.sweep.private_descent import Recipe as Recipe
-    from privstats.workflows.sweep.private_descent import descents as descents
     from privstats.workflows.sweep.table import cell as cell
     from privstats.workflows.sweep.table import means as means
     from privstats.workflows.sweep.table import table as table

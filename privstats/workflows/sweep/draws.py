@@ -29,11 +29,11 @@ from privstats.randomness import Generator, seeded
 from privstats.release import Release
 from privstats.schema import ClassSchema, predicted
 from privstats.transforms import apply
+from privstats.workflows.rivals import Rival
 from privstats.workflows.score import NOTHING_RIGHT, Scores, noise_draw
 from privstats.workflows.simulate import dirichlet_partition
 from privstats.workflows.sweep.axes import Axes, Partition, Point, plan_at
 from privstats.workflows.sweep.courses import BehindMean, Shards, course_scores, ends_a_course
-from privstats.workflows.sweep.private_descent import PrivateDescent, Recipe
 
 __all__ = ["BASELINES", "Dataset", "Draw", "Trial", "baselines", "draws_of"]
 
@@ -49,7 +49,7 @@ class Dataset:
         axes: how.
         train, test: ``(X, y)`` that the cohort holds together, and to score on.
         heads: a fresh head per call, by name; one that ends a course has a course whose promise as a whole is the
-            point's, as has a ``BehindMean``, and a ``PrivateDescent`` is trained on all records.
+            point's, as has a ``BehindMean``, and a ``Rival`` is trained on all records.
         seed: fixes partitions and noise.
         trained: scores of what was trained on all records; a process trains it once for all partitions, models and
             statistics, of which it is independent.
@@ -64,10 +64,10 @@ class Dataset:
     trained: dict[tuple[object, ...], Scores] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
-    def recipes(self) -> dict[str, Recipe]:
-        """The recipes of what is trained on all records, by name."""
+    def rivals(self) -> dict[str, Rival]:
+        """What is trained on all records, by name."""
         made = {name: head() for name, head in self.heads.items()}
-        return {name: head.recipe for name, head in made.items() if isinstance(head, PrivateDescent)}
+        return {name: head for name, head in made.items() if isinstance(head, Rival)}
 
 
 @dataclass(frozen=True)
@@ -139,9 +139,9 @@ def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:
 
 
 def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards: Shards, name: str, head: Any) -> Draw:
-    pooled = isinstance(head, PrivateDescent)
+    pooled = isinstance(head, Rival)
     if pooled:
-        scores, why = _score_descent(subject, job, release.plan, name, head), ""
+        scores, why = _score_rival(subject, job, release.plan, name, head), ""
     elif ends_a_course(head):
         scores, why = _score_course(release.plan, head, shards, subject.test, noise_draw(subject.seed, job.draw))
     elif isinstance(head, BehindMean):
@@ -196,7 +196,7 @@ def _score_behind(
     return _score(release, head.make(), test) if release else (NOTHING_RIGHT, "")
 
 
-def _score_descent(subject: Dataset, job: Trial, plan: Plan, name: str, head: PrivateDescent) -> Scores:
+def _score_rival(subject: Dataset, job: Trial, plan: Plan, name: str, head: Rival) -> Scores:
     epsilon = plan.privacy.epsilon if isinstance(plan.privacy, Privacy) else math.inf
     key = (name, job.draw, epsilon, job.deal.clip_norm, plan.schema.features)
     if key not in subject.trained:

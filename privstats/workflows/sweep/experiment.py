@@ -32,11 +32,11 @@ from privstats.progress import progress_bar
 from privstats.schema import predicted
 from privstats.version import __version__
 from privstats.workflows.checkpoint import ResultCache
+from privstats.workflows.rivals import Rival
 from privstats.workflows.score import metric
 from privstats.workflows.sweep.axes import AXES, Axes, plan_at
 from privstats.workflows.sweep.draws import Dataset, Draw, Trial, baselines, draws_of
 from privstats.workflows.sweep.frame import Frame
-from privstats.workflows.sweep.private_descent import Recipe, require_trainable
 
 __all__ = ["KEPT", "Study", "steps", "study"]
 
@@ -47,7 +47,6 @@ _POINT = (*AXES, "head")
 _DRAWS = (*_POINT, "draw", "score", "balanced", "dropped", "upload_bytes")
 _SUMMARY = (*_POINT, "draws", "mean", "deviation", "low", "high", "balanced", "dropped", "upload_bytes")
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
-_TRAINING = ("torch", "opacus")
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Study:
         axes: how.
         draws: one row per point, head and draw: every score as it came.
         baselines: score by name of models that saw the pooled records, without privacy.
-        recipes: of what was trained privately on the pooled records, by name; these are rows of ``draws``, too.
+        rivals: what was trained privately on the pooled records, by name; these are rows of ``draws``, too.
         missing: sentences on heads that some statistics cannot feed, by head and statistics.
         metric: what a score is.
         seed, repeats: what reproduces it.
@@ -90,7 +89,7 @@ class Study:
     sizes: Mapping[str, int]
     data: str
     versions: Mapping[str, str]
-    recipes: Mapping[str, Recipe]
+    rivals: Mapping[str, Rival]
     confidence: float = 0.95
 
     @property
@@ -141,7 +140,7 @@ class Study:
             "versions": dict(self.versions),
             "confidence": self.confidence,
             "baselines": dict(self.baselines),
-            "recipes": {name: asdict(recipe) for name, recipe in self.recipes.items()},
+            "recipes": {name: asdict(rival.recipe) for name, rival in self.rivals.items()},
             "missing": dict(self.missing),
             "points": list(self.summary),
             "draws": list(self.draws),
@@ -182,7 +181,8 @@ def study(
         train: ``(X, y)`` that the cohort holds together.
         test: ``(X, y)`` to score on.
         heads: a fresh head per call, by name; with several jobs, callables that can be sent to other processes, such as
-            classes. :func:`descents` gives what Opacus trains beside them.
+            classes. :func:`privstats.workflows.rivals.rivals` gives what is trained
+            beside them.
         axes: what to vary; the plan alone if omitted.
         repeats: draws of partition and noise at every point, at least 2. Draw number 3 is the same partition and the
             same noise stream everywhere, so that points differ by what they compare.
@@ -237,7 +237,7 @@ def study(
         sizes=_sizes(subject),
         data=digest,
         versions=_versions(subject),
-        recipes=subject.recipes,
+        rivals=subject.rivals,
     )
 
 
@@ -293,12 +293,12 @@ def _check_arguments(plan: Any, heads: Any, repeats: Any, jobs: Any) -> None:
 
 def _check_points(subject: Dataset) -> None:
     """Build the plan of every point before anything is measured."""
-    inputs, trained = np.shape(subject.train[0])[1], bool(subject.recipes)
+    inputs, rivals = np.shape(subject.train[0])[1], subject.rivals.values()
     for deal in subject.axes.deals(subject.plan):
         for point in subject.axes.points(subject.plan, deal):
             plan = plan_at(subject.plan, point, inputs, subject.axes.records_per_client)
-            if trained:
-                require_trainable(plan)
+            for rival in rivals:
+                rival.require(plan)
 
 
 def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
@@ -341,5 +341,6 @@ def _sizes(subject: Dataset) -> dict[str, int]:
 
 
 def _versions(subject: Dataset) -> dict[str, str]:
-    libraries = {name: version(name) for name in (*_PACKAGES, *(_TRAINING if subject.recipes else ()))}
+    trained = dict.fromkeys(name for rival in subject.rivals.values() for name in rival.packages)
+    libraries = {name: version(name) for name in (*_PACKAGES, *trained)}
     return {"privstats": __version__, "python": platform.python_version(), **libraries}

@@ -1,4 +1,4 @@
-"""What Opacus trains beside a sweep's heads: a linear softmax by DP-SGD or full-batch DP-GD, on the pooled records.
+"""Opacus beside a sweep's heads: a linear softmax by DP-SGD or full-batch DP-GD, on the pooled records.
 
 Central: whoever trains sees every record, and only the weights are private. Opacus samples, clips and draws the noise;
 its PRV accountant, or for full batches the exact composition of Gaussians, says how much. Needs the ``torch`` extra.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +24,18 @@ from privstats.moments.labels import check_labels
 from privstats.plan import Plan
 from privstats.schema import ClassSchema
 from privstats.transforms import apply
+from privstats.workflows.rivals import Rival
 from privstats.workflows.score import Scores
 
 __all__ = [
-    "RECIPES",
+    "DP_GD",
+    "DP_SGD",
     "PrivateDescent",
     "Recipe",
-    "descents",
+    "dp_gd",
+    "dp_sgd",
     "linear",
     "noise_multiplier",
-    "require_trainable",
     "trained",
 ]
 
@@ -56,7 +58,7 @@ class Recipe:
             give more it is lowered, by public numbers alone. None leaves the rate.
 
     Example:
-        >>> from privstats.workflows.sweep import Recipe
+        >>> from privstats.workflows.rivals.opacus import Recipe
         >>> print(Recipe(rate=16.0, clip=0.3, momentum=0.0, steps=100, sample=0.1))
         rate 16, clip 0.3, 100 steps of 10 % of the records
     """
@@ -94,7 +96,7 @@ def noise_multiplier(epsilon: float, delta: float, sample: float, steps: int) ->
         number of records is taken as public.
 
     Example:
-        >>> from privstats.workflows.sweep.private_descent import noise_multiplier
+        >>> from privstats.workflows.rivals.opacus import noise_multiplier
         >>> round(noise_multiplier(1.0, 1e-5, sample=1.0, steps=100) * ps.dp.gaussian_mu(1.0, 1e-5), 6)
         10.0
     """
@@ -118,28 +120,14 @@ def noise_multiplier(epsilon: float, delta: float, sample: float, steps: int) ->
         )
 
 
-def require_trainable(plan: Plan) -> None:
-    """Refuse a plan whose promise Opacus does not keep, before anything is measured.
-
-    Raises:
-        PlanError: the plan is of no classes, or of another unit or adjacency.
-        MissingExtraError: torch or Opacus is not installed.
-    """
-    if not isinstance(plan.schema, ClassSchema):
-        raise PlanError("DP-SGD and DP-GD train a softmax of classes, and this plan has none: leave --baseline out")
-    promise = plan.privacy
-    if isinstance(promise, Privacy) and (promise.unit, promise.adjacency) != ("record", "add-remove"):
-        raise PlanError(
-            f"Opacus keeps a promise about one record that is added or removed, and this plan's has unit "
-            f"{promise.unit!r} and adjacency {promise.adjacency!r}: leave --baseline out, or sweep another plan"
-        )
-    if isinstance(promise, Privacy) and promise.pure:
-        raise PlanError("Opacus promises no pure epsilon: leave --baseline out, or sweep a plan with a delta above 0")
-    optional_dependencies.require("torch", "opacus", by="DP-SGD and DP-GD beside a sweep")
-
-
 def linear(features: int, classes: int) -> Any:
-    """A softmax layer of torch with all weights 0."""
+    """A softmax layer of torch with all weights 0.
+
+    Example:
+        >>> from privstats.workflows.rivals.opacus import linear
+        >>> tuple(linear(features=3, classes=2).weight.shape)
+        (2, 3)
+    """
     torch = optional_dependencies.load("torch", by="DP-SGD")
     layer = torch.nn.Linear(features, classes)
     for parameter in layer.parameters():
@@ -148,7 +136,7 @@ def linear(features: int, classes: int) -> Any:
 
 
 @dataclass(frozen=True)
-class PrivateDescent:
+class PrivateDescent(Rival):
     """A torch module that Opacus trains on all records in one place, scored in a study as a head is.
 
     Its rows are those that heads see, over the clip norm: behind the plan's public maps, shortened to ``clip_norm``,
@@ -161,19 +149,53 @@ class PrivateDescent:
             layer if omitted. The start that it draws from torch's own generator is the seed's.
 
     Example:
-        >>> from privstats.workflows.sweep import PrivateDescent, Recipe
+        >>> from privstats.workflows.rivals.opacus import PrivateDescent, Recipe
         >>> PrivateDescent(Recipe(rate=4.0, clip=1.0, momentum=0.9, steps=50, sample=1.0)).recipe.clip
         1.0
     """
 
+    packages: ClassVar[tuple[str, ...]] = ("torch", "opacus")
+
     recipe: Recipe
     make: Callable[[int, int], Any] = linear
+
+    @property
+    def name(self) -> str:
+        """By whether a step takes a sample or all records."""
+        return f"{'DP-GD' if self.recipe.sample == 1 else 'DP-SGD'} (Opacus), pooled"
+
+    def __str__(self) -> str:
+        return (
+            f"a softmax trained centrally on all records at the same epsilon and delta, by {self.recipe}; it is the "
+            "recipe for every data set, and takes the number of records as public"
+        )
+
+    def require(self, plan: Plan) -> None:
+        """Refuse a plan whose promise Opacus does not keep.
+
+        Raises:
+            PlanError: the plan is of no classes, or of another unit or adjacency.
+            MissingExtraError: torch or Opacus is not installed.
+        """
+        if not isinstance(plan.schema, ClassSchema):
+            raise PlanError("DP-SGD and DP-GD train a softmax of classes, and this plan has none: leave --baseline out")
+        promise = plan.privacy
+        if isinstance(promise, Privacy) and (promise.unit, promise.adjacency) != ("record", "add-remove"):
+            raise PlanError(
+                f"Opacus keeps a promise about one record that is added or removed, and this plan's has unit "
+                f"{promise.unit!r} and adjacency {promise.adjacency!r}: leave --baseline out, or sweep another plan"
+            )
+        if isinstance(promise, Privacy) and promise.pure:
+            raise PlanError(
+                "Opacus promises no pure epsilon: leave --baseline out, or sweep a plan with a delta above 0"
+            )
+        optional_dependencies.require(*self.packages, by="DP-SGD and DP-GD beside a sweep")
 
     def scores(self, plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], seed: int) -> Scores:
         """The scores of the weights that one training gives, at the plan's promise; without DP without noise.
 
         Args:
-            plan: admitted by :func:`require_trainable`.
+            plan: admitted by :meth:`require`.
             train, test: ``(X, y)``; all the cohort's records, and to score on.
             seed: fixes samples and noise. Reproducible noise protects nothing.
         """
@@ -197,28 +219,32 @@ class _Fitted:
         return float(((scores.argmax(axis=1) == labels) & np.isfinite(scores).all(axis=1)).mean())
 
 
-RECIPES: Mapping[str, Recipe] = {
-    "dp-sgd": Recipe(16.0, 0.3, 0.9, 200, 0.2, tail=True, spread=2.0),
-    "dp-gd": Recipe(128.0, 0.1, 0.9, 50, 1.0, spread=2.0),
-}
-"""By the word of the command line: one for every data set and epsilon; docs/sweep.md says how they were chosen."""
+DP_SGD = Recipe(16.0, 0.3, 0.9, 200, 0.2, tail=True, spread=2.0)
+"""For every data set and epsilon; docs/sweep.md says how it was chosen."""
+DP_GD = Recipe(128.0, 0.1, 0.9, 50, 1.0, spread=2.0)
+"""Likewise, of all records in every step."""
 
 
-def descents(*words: str) -> dict[str, Callable[[], PrivateDescent]]:
-    """What a study takes beside its heads, by the name of its row.
-
-    Raises:
-        DataError: a word that is none of :data:`RECIPES`.
+def dp_sgd() -> PrivateDescent:
+    """``--baseline dp-sgd``.
 
     Example:
-        >>> from privstats.workflows.sweep import descents
-        >>> list(descents("dp-sgd", "dp-gd"))
-        ['DP-SGD (Opacus), pooled', 'DP-GD (Opacus), pooled']
+        >>> from privstats.workflows.rivals.opacus import dp_sgd
+        >>> dp_sgd().recipe.tail
+        True
     """
-    for word in words:
-        if word not in RECIPES:
-            raise DataError(f"baseline must be one of {', '.join(RECIPES)}, got {word!r}; choose one")
-    return {f"{word.upper()} (Opacus), pooled": partial(PrivateDescent, RECIPES[word]) for word in words}
+    return PrivateDescent(DP_SGD)
+
+
+def dp_gd() -> PrivateDescent:
+    """``--baseline dp-gd``.
+
+    Example:
+        >>> from privstats.workflows.rivals.opacus import dp_gd
+        >>> dp_gd().recipe.sample  # all records in every step
+        1.0
+    """
+    return PrivateDescent(DP_GD)
 
 
 def _seen(schema: ClassSchema, X: Any, y: Any) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
@@ -251,6 +277,16 @@ def trained(
 
     Raises:
         DataError: the module has a layer that mixes records, such as batch normalisation.
+
+    Example:
+        >>> from functools import partial
+        >>> from privstats.workflows.rivals.opacus import Recipe, linear, trained
+        >>> rows, labels = np.repeat(np.eye(2), 10, axis=0), np.repeat([0, 1], 10)
+        >>> recipe = Recipe(rate=4.0, clip=1.0, momentum=0.0, steps=5, sample=1.0)
+        >>> module = trained(partial(linear, 2, 2), rows, labels, recipe, epsilon=float("inf"), delta=0.0, seed=0)
+        >>> weights = module.weight.detach().numpy()
+        >>> bool(weights[0, 0] > weights[1, 0])  # the first column speaks for the first class
+        True
     """
     torch = optional_dependencies.load("torch", by="DP-SGD")
     with _reproducible(torch, seed):

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.workflows.rivals import opacus as descent
+from privstats.workflows.rivals import rivals
+from privstats.workflows.rivals.opacus import DP_SGD, PrivateDescent, Recipe, linear, noise_multiplier, trained
 from privstats.workflows.score import Scores
-from privstats.workflows.sweep import Axes, PrivateDescent, Recipe, descents, study
-from privstats.workflows.sweep import private_descent as descent
-from privstats.workflows.sweep.private_descent import linear, noise_multiplier, require_trainable, trained
+from privstats.workflows.sweep import Axes, study
 from tests import made
-
-from .test_sweep import PLAN, TEST, TRAIN
+from tests.workflows.sweep.test_sweep import PLAN, TEST, TRAIN
 
 FEW = Recipe(16.0, 0.3, 0.0, 4, 0.2)
 SGD, GD = "DP-SGD (Opacus), pooled", "DP-GD (Opacus), pooled"
@@ -166,13 +166,13 @@ CLASSES = ps.ClassSchema(3, 4, "NAB", clip_norm=8.0)
 def test_a_promise_that_opacus_does_not_keep_is_refused(schema, change, words):
     plan = made.plan(schema, ps.Cohort(5, 4, 1000), made.promise("central", **change))
     with pytest.raises(ps.PlanError, match=words):
-        require_trainable(plan)
+        PrivateDescent(DP_SGD).require(plan)
 
 
 def test_it_is_refused_before_anything_is_drawn(monkeypatch, opacus):
     monkeypatch.setattr("privstats.workflows.sweep.experiment.draws_of", lambda *_: pytest.fail("drawn"))
     with pytest.raises(ps.PlanError, match="added or removed"):
-        found(descents("dp-sgd"), Axes(unit=["record", "client"], records_per_client=200))
+        found(rivals("dp-sgd"), Axes(unit=["record", "client"], records_per_client=200))
 
 
 def test_it_is_trained_once_for_all_that_it_does_not_depend_on(monkeypatch, opacus):
@@ -180,7 +180,7 @@ def test_it_is_trained_once_for_all_that_it_does_not_depend_on(monkeypatch, opac
     seen = []
     monkeypatch.setattr(PrivateDescent, "scores", lambda _, plan, *rest: seen.append(rest[-1]) or Scores(len(seen) / 9))
     axes = Axes(model=["central", "local"], alpha=[0.1, 10.0], statistics=["NA", "NAB"], epsilon=[8.0])
-    result = found(descents("dp-gd"), axes)
+    result = found(rivals("dp-gd"), axes)
     assert len(seen) == 3
     assert len(set(seen)) == 2
     parts = [result.draws.where(model=model, draw=1)["score"] for model in axes.model]
@@ -190,7 +190,7 @@ def test_it_is_trained_once_for_all_that_it_does_not_depend_on(monkeypatch, opac
 def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setattr("privstats.optional_dependencies.importlib.util.find_spec", lambda name: None)
     with pytest.raises(ps.errors.MissingExtraError, match=r"needs torch and opacus; .*privstats\[torch\]"):
-        require_trainable(PLAN)
+        PrivateDescent(DP_SGD).require(PLAN)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ps.errors.MissingExtraError, match=r"privstats\[torch\]"):
         weights(TRAIN)
