@@ -17,7 +17,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.dp.sensitivity import client_mu, joint_mu, sensitivity
 from privstats.encoding import layout_of
 from privstats.errors import PlanError
-from privstats.schema import ClassSchema, Schema, require_schema
+from privstats.schema import Schema, require_schema
 
 __all__ = ["allocate", "checked_shares", "default_shares", "optimal_shares", "pure_shares", "suggested_shares"]
 
@@ -76,9 +76,9 @@ def suggested_shares(schema: Schema, mu: float, records: int) -> dict[str, float
     signal = check_number("mu", mu, "finite and above 0", 0, ends="()") * check_number(
         "records", records, "finite and above 0", 0, ends="()"
     )
-    if not isinstance(schema, ClassSchema) or set(usual) != set("NAB"):
+    if not schema.optional or set(usual) != set("NAB"):
         return usual
-    signal /= schema.classes * math.sqrt(schema.features)
+    signal /= schema.sizes["class"] * math.sqrt(schema.features)
     way = min(max(math.log(signal / _SPARSE) / math.log(_DENSE / _SPARSE), 0.0), 1.0)
     means = round(usual["A"] + way * (_DENSE_MEANS - usual["A"]), _WRITTEN)
     return {"N": usual["N"], "A": means, "B": round(1 - usual["N"] - means, _WRITTEN)}

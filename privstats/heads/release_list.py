@@ -10,7 +10,7 @@ from privstats.course import Centred, PartyRounds, Releases, history
 from privstats.errors import DataError, ReleaseError
 from privstats.heads.evidence import Released, require_release
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, MeanSchema, PartySchema, PartyUpdateSchema, Schema
+from privstats.schema import CalibrationSchema, MeanSchema, PartySchema, Schema
 
 __all__ = ["OfOneRelease", "Sources", "directions", "present", "sources"]
 
@@ -109,7 +109,7 @@ def directions(release: Released | Releases) -> tuple[Released, ...]:
     first, *updates = map(require_release, given)
     if type(first.plan.schema) is not PartySchema:
         found = type(first.plan.schema).__name__
-        and_ = ", and an update only behind its first round" if isinstance(first.plan.schema, PartyUpdateSchema) else ""
+        and_ = ", and an update only behind its first round" if first.plan.schema.whole_parties else ""
         raise ReleaseError(f"this is a release of a {found}; PartyDiscriminant reads a PartySchema{and_}")
     if updates and not _updates(first, updates[0]):
         raise ReleaseError("the second release is no update after the first: give both of one PartyRounds course")

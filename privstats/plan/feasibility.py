@@ -17,7 +17,7 @@ from privstats.errors import PlanError
 from privstats.files.signing import require_order
 from privstats.plan.cohort import Cohort
 from privstats.plan.validity import Validity
-from privstats.schema import KINDS, USUAL, ClassSchema, GaussianSchema, PartySchema, Schema, SitesSchema
+from privstats.schema import KINDS, USUAL, GaussianSchema, Schema, SitesSchema
 from privstats.schema.public_values import Published
 from privstats.schema.statistic import by_letter
 from privstats.secagg.machines import Masking
@@ -144,7 +144,7 @@ def check_min_count(schema: Schema, cohort: Cohort, min_count: object, merge: An
     """
     if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 0:
         raise PlanError(f"min_count must be a whole number of at least 0, got {min_count!r}")
-    if not isinstance(schema, ClassSchema):
+    if not schema.suppressible:
         if min_count or merge:
             raise PlanError(f"min_count and merge are about classes; a {schema.task} plan has none, so leave them out")
         return
@@ -153,7 +153,7 @@ def check_min_count(schema: Schema, cohort: Cohort, min_count: object, merge: An
             f"min_count={min_count} exceeds cohort.max_records={cohort.max_records}, so no class could stay; "
             "lower min_count"
         )
-    _check_merge(merge, range(schema.classes))
+    _check_merge(merge, range(schema.sizes["class"]))
     if merge and not min_count:
         raise PlanError("merge needs min_count above 0: without it no class is rare")
 
@@ -192,7 +192,7 @@ def _remedy(schema: Schema, statistic: str) -> str:
     row = by_letter(schema.table, statistic)[0]
     axes = dict.fromkeys(axis for axis in (*reversed(row.axes), row.cells) if axis != "pooled")
     *several, last = [field for axis in axes for field in _GROWS_WITH[axis]] or ["what the schema measures"]
-    left_out = ", or leave out B and S" if isinstance(schema, ClassSchema) and statistic in ("B", "S") else ""
+    left_out = ", or leave out B and S" if statistic in schema.optional and statistic in ("B", "S") else ""
     return f"lower {', '.join(several)}{' or ' if several else ''}{last}{left_out}"
 
 
@@ -276,14 +276,14 @@ def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) 
             fewer ``max_records`` than clients; another schema and the exchange of a client, for which no audit
             searches.
     """
-    if isinstance(schema, PartySchema) and cohort.max_records < cohort.clients:
+    if schema.whole_parties and cohort.max_records < cohort.clients:
         raise PlanError(
             f"a party is one record of a PartySchema, so max_records must be at least clients, {cohort.clients}, "
             f"not {cohort.max_records}"
         )
     if isinstance(privacy, NoPrivacy) or privacy.unit == "record":
         return
-    if not isinstance(schema, PartySchema):
+    if not schema.whole_parties:
         if privacy.adjacency == "replace-one":
             raise PlanError(
                 "adjacency 'replace-one' with unit='client' is for a PartySchema: use 'add-remove', and twice its mu "

@@ -15,7 +15,7 @@ from privstats.errors import DataError
 from privstats.plan.budget import Dropout, dropout_table
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
-from privstats.schema import ClassSchema, CountSchema, Schema, SitesSchema
+from privstats.schema import CountSchema, Schema, SitesSchema
 
 __all__ = ["Change", "Difference", "Effect", "difference", "facts"]
 
@@ -142,7 +142,7 @@ def _insiders(plan: Plan) -> list[str]:
 
 
 def _minimum_count(plan: Plan) -> list[str]:
-    if not plan.min_count or not isinstance(plan.schema, ClassSchema):
+    if not plan.min_count or not plan.schema.suppressible:
         return []
     sigma = 0.0 if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)["N"]
     low, high = doubtful_counts(plan.min_count, sigma, laplace=plan.noise is not None and plan.noise.pure)

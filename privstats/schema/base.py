@@ -33,6 +33,9 @@ class Schema(ABC):
         table: the rows of its statistics.
         appended: how many of the ``features`` stand behind those that the transform gives, such as a target.
         predicts: what models from a release of it predict; None where no head is built from it alone.
+        optional: letters of the statistics that a plan may leave out.
+        suppressible: whether a release may leave rare classes out (``min_count``).
+        whole_parties: whether a party is one record of it, however many records it holds.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
 
     Example:
@@ -44,6 +47,9 @@ class Schema(ABC):
     task: ClassVar[str]
     appended: ClassVar[int] = 0
     predicts: ClassVar[Predicted | None] = None
+    optional: ClassVar[str] = ""
+    suppressible: ClassVar[bool] = False
+    whole_parties: ClassVar[bool] = False
 
     if TYPE_CHECKING:  # fields of the kinds, or properties of theirs
 
@@ -134,6 +140,21 @@ class Schema(ABC):
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         """Published values that a measurement reads, by name, and their shapes: none, unless a kind says otherwise."""
         return {}
+
+    @property
+    def among(self) -> tuple[int, ...] | None:
+        """The clients whose sum alone may be unmasked: any, unless a kind follows an earlier sum."""
+        return None
+
+    @property
+    def follows(self) -> Schema | None:
+        """The schema of the earlier sum over the same clients: none, unless a kind follows one."""
+        return None
+
+    @property
+    def followed(self) -> bool:
+        """Whether later sums without noise must be over the same clients: no, unless a kind says otherwise."""
+        return False
 
     @property
     def packages(self) -> tuple[str, ...]:

@@ -55,6 +55,8 @@ class ClassSchema(Schema):
     task: ClassVar[str] = "classes"
     table: ClassVar[tuple[Statistic, ...]] = CLASS_TABLE
     predicts: ClassVar[Predicted | None] = "classes"
+    optional: ClassVar[str] = CLASS_STATISTICS.replace("N", "").replace("A", "")
+    suppressible: ClassVar[bool] = True
 
     classes: int
     features: int

@@ -6,7 +6,7 @@ It defines the joint contribution of a client's records and its bounds; ``moment
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -97,6 +97,16 @@ class GaussianSchema(Schema):
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         """The reference S in a round."""
         return {"S": (self.features, self.features)} if self.reference else {}
+
+    @property
+    def follows(self) -> GaussianSchema | None:
+        """The schema of the first sum, of a round."""
+        return replace(self, reference=False, among=None) if self.reference else None
+
+    @property
+    def followed(self) -> bool:
+        """Whether this is the first sum."""
+        return not self.reference
 
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse an S that is not symmetric with 0 <= S <= R^2 I.

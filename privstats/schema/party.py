@@ -61,6 +61,7 @@ class PartySchema(Schema):
     table: ClassVar[tuple[Statistic, ...]] = PARTY_TABLE
     statistics: ClassVar[str] = letters_of(PARTY_TABLE)
     predicts: ClassVar[Predicted | None] = "parties"
+    whole_parties: ClassVar[bool] = True
 
     classes: int
     features: int

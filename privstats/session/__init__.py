@@ -17,7 +17,6 @@ from privstats.moments import Moments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import SEED_BYTES, Generator, checked
 from privstats.release import Release, require_survivors
-from privstats.schema import ClassSchema
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
 from privstats.session.accounting import Charge, Charging, RoundCharge, charge_of, charged
@@ -194,7 +193,7 @@ def _drawn(plan: Plan, total: RingVector, survivors: tuple[int, ...], rng: Gener
     vector = _with_central_noise(plan, total, rng).lift()
     check_plausible(plan, vector)
     rare: tuple[int, ...] = ()
-    if isinstance(plan.schema, ClassSchema):
+    if plan.schema.suppressible:
         vector, rare = dp.without_rare(plan.layout, vector, plan.min_count, plan.merge)
     return Release(plan, vector, survivors, rare, reproducible=rng.reproducible and plan.noise is not None)
 

@@ -13,7 +13,6 @@ from privstats.dp import NoPrivacy
 from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import Moments
 from privstats.plan import Plan
-from privstats.schema import GaussianSchema
 from privstats.secagg.protocols import protocol_of
 
 __all__ = [
@@ -93,7 +92,7 @@ def require_moments(plan: Plan, moments: Moments) -> None:
 
 def required_survivors(plan: Plan) -> tuple[int, ...] | None:
     """The clients of an earlier sum, if the plan's round must have exactly these survivors."""
-    return plan.schema.among if isinstance(plan.schema, GaussianSchema) else None
+    return plan.schema.among
 
 
 def only_list(plan: Plan, agreed: Sequence[int] | None) -> dict[str, tuple[int, ...]]:

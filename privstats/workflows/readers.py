@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from privstats.dp import Privacy, suggested_shares
 from privstats.dp.allocation import pure_shares
@@ -16,7 +17,6 @@ from privstats.plan import Plan
 from privstats.schema import (
     ClassSchema,
     CountSchema,
-    PartySchema,
     RidgeSchema,
     Schema,
     ScoreSchema,
@@ -72,9 +72,9 @@ def sent(schema: Schema) -> str:
 def possible(plan: Plan) -> tuple[str, ...]:
     """Heads and then tables that a release under this plan can give, in the order of their registries."""
     heads, schema = tuple[str, ...](), plan.schema
-    if isinstance(schema, ClassSchema):
+    if schema.optional:
         heads = able(sent(schema))
-    elif isinstance(schema, RidgeSchema | PartySchema) and schema.predicts:
+    elif schema.predicts in ("ridge", "parties"):
         heads = named(predicted(schema))
     return (*heads, *(name for name, table in TABLES.items() if table.takes(plan)))
 
@@ -128,7 +128,7 @@ def _laplace(plan: Plan) -> bool:
 
 
 def with_letters(schema: Schema, letters: str) -> Schema:
-    """The schema without the other statistics; only class moments can leave one out."""
-    if isinstance(schema, ClassSchema):
-        return replace(schema, statistics=letters)
-    return schema
+    """The schema without the other statistics, where its kind can leave one out."""
+    known: Any = schema  # every kind is a dataclass
+    found: Schema = replace(known, statistics=letters) if schema.optional else schema
+    return found

@@ -15,7 +15,6 @@ from privstats.dp import noise_copies
 from privstats.errors import DataError, PlanError
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
-from privstats.schema import ClassSchema
 from threat_models.audits.noise import SEES, groups_of, level_of
 from threat_models.audits.residuals import COLUMNS, Group, Z, checks, dithered, tables
 from threat_models.audits.searches import broken_promise
@@ -82,7 +81,7 @@ def _residuals(target: Target, release: Release, parties: Mapping[int, Moments],
         raise DataError(f"the inputs of clients {wrong} were measured under another schema than the release's plan")
     exact = np.sum([target.exact(parties[client]) for client in release.survivors], axis=0)
     scale = target.levels(target.noises(len(release.survivors)))
-    if isinstance(target.schema, ClassSchema):
+    if target.schema.suppressible:
         exact, scale = _after_the_minimum(target, release, exact, scale)
     return np.asarray(dithered((release.vector - exact)[None], rng) / scale)
 

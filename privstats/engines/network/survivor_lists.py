@@ -15,7 +15,6 @@ from privstats.dp import NoPrivacy
 from privstats.errors import LocalProtocolError
 from privstats.files.atomic import atomic_write, read_whole
 from privstats.plan import Plan
-from privstats.schema import GaussianSchema
 from privstats.secagg import Roster
 
 __all__ = ["keep", "kept"]
@@ -36,17 +35,16 @@ def kept(home: Path, plan: Plan, roster: Roster) -> tuple[int, ...] | None:
     Raises:
         LocalProtocolError: the file is damaged.
     """
-    schema = plan.schema
-    if not isinstance(schema, GaussianSchema) or not schema.reference:
+    earlier = plan.schema.follows
+    if earlier is None:
         return None
-    first = replace(plan, schema=replace(schema, reference=False, among=None), published=None)
+    first = replace(plan, schema=earlier, published=None)
     return _lists(home).get(_name(first, roster))
 
 
 def keep(home: Path, plan: Plan, roster: Roster, agreed: tuple[int, ...]) -> None:
     """Keep the list of an alignment's first sum without noise, unless there is one; on disk when this returns."""
-    schema = plan.schema
-    if isinstance(schema, GaussianSchema) and not schema.reference and isinstance(plan.privacy, NoPrivacy):
+    if plan.schema.followed and isinstance(plan.privacy, NoPrivacy):
         lists, name = _lists(home), _name(plan, roster)
         if name not in lists:
             atomic_write(home / _FILE, msgspec.json.encode({**lists, name: agreed}))

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from numpy.typing import NDArray
 
 from privstats.errors import HeadError, ReleaseError
-from privstats.schema import PartySchema, Schema
+from privstats.schema import Schema
 
 __all__ = ["ClassSums", "Governing", "GramSums", "Released", "class_sums", "gram_sums", "require_release"]
 
@@ -125,7 +125,7 @@ def class_sums(release: Released) -> ClassSums:
     if isinstance(release.moments, EquivalentSums):
         return release.moments.equivalent()
     if not isinstance(release.moments, ClassSums):
-        if isinstance(release.plan.schema, PartySchema):
+        if release.plan.schema.whole_parties:
             raise ReleaseError("release.moments holds directions of parties; use heads.PartyDiscriminant")
         if isinstance(release.moments, GramSums):
             raise ReleaseError("release.moments holds ridge sums (G, h, q); use heads.Ridge, or release class moments")

@@ -14,7 +14,6 @@ from privstats.dp import Guarantee, Noise, NoPrivacy, group_mu
 from privstats.dp.privacy import Adjacency
 from privstats.plan import Plan, dropout_table
 from privstats.plan.budget import columns
-from privstats.schema import PartySchema
 from privstats.workflows.report.layout import Cell, Table, Text
 
 __all__ = [
@@ -65,7 +64,7 @@ def collected(plan: Plan) -> list[str]:
     """What leaves a party, and what bounds it."""
     schema, cohort = plan.schema, plan.cohort
     parts = f"with at most {cohort.max_records:,} records between them. Each adds up its own records"
-    if isinstance(schema, PartySchema):
+    if schema.whole_parties:
         parts = "each with any number of records. Each computes one direction from all of its own records"
     out = [
         f"{cohort.clients} parties take part, {parts} "
@@ -132,7 +131,7 @@ def not_promised(plan: Plan) -> list[str]:
                 f"Certainty: with a chance of at most {_odds(budget.delta)} for each release, more is learned than "
                 "epsilon says."
             )
-    if isinstance(plan.schema, PartySchema):
+    if plan.schema.whole_parties:
         out.append("That a single record stays hidden within its party: it may turn the party's whole direction.")
     out += [
         "That the sums teach nothing. What holds for many people, such as a link between a habit and a disease, is "

@@ -19,7 +19,6 @@ from privstats.errors import ReleaseError
 from privstats.notebook import framed
 from privstats.plan import Plan, facts
 from privstats.release import Release
-from privstats.schema import ClassSchema
 from privstats.version import __version__
 from privstats.workflows.report import explanations, spending
 from privstats.workflows.report.findings import Finding
@@ -165,7 +164,7 @@ def _released(release: Release) -> list[tuple[str, str]]:
 
 
 def _suppressed(release: Release) -> str:
-    if not isinstance(release.plan.schema, ClassSchema):
+    if not release.plan.schema.suppressible:
         return "nothing"
     names = release.plan.schema.class_names
     gone = [str(index) if names is None else names[index] for index in release.suppressed]

@@ -13,7 +13,6 @@ from privstats.course import DisjointRounds
 from privstats.dp import Noise, Privacy, gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.plan import Plan
-from privstats.schema import PartySchema
 from privstats.version import __version__
 from privstats.workflows.report.privacy_report import Statement
 
@@ -67,8 +66,7 @@ def registry_entry(statement: Statement) -> dict[str, Any]:
 
 def _basic(plan: Plan, at: datetime) -> dict[str, Any]:
     letters = ", ".join(f"{row.letter} ({row.meaning})" for row in plan.schema.sent)
-    whole = isinstance(plan.schema, PartySchema)
-    over = "one direction of each" if whole else f"at most {plan.cohort.max_records:,} records"
+    over = "one direction of each" if plan.schema.whole_parties else f"at most {plan.cohort.max_records:,} records"
     return {
         "name": f"{TO_WRITE}the name of the data product",
         "data_curators": [f"{TO_WRITE}who publishes it"],

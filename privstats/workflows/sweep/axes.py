@@ -15,7 +15,6 @@ from typing import Any
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import DataError, PlanError
 from privstats.plan import Cohort, Plan
-from privstats.schema import ClassSchema
 from privstats.transforms import OrthogonalProjection, Transform, output_features
 from privstats.workflows.score import WITHOUT_NOISE
 
@@ -200,7 +199,7 @@ def _schema(plan: Plan, deal: Partition, inputs: int) -> Any:
     if deal.dimension is not None:
         maps = _projected(schema.transform, inputs, deal.dimension)
         changes |= {"transform": maps, "features": output_features(maps, inputs)}
-    if isinstance(schema, ClassSchema):
+    if schema.optional:
         changes["statistics"] = deal.statistics
     elif deal.statistics != schema.statistics:
         raise PlanError(f"statistics are {schema.statistics!r} in every plan of this task; leave the axis out")

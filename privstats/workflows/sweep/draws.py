@@ -27,7 +27,7 @@ from privstats.moments import exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator, seeded
 from privstats.release import Release
-from privstats.schema import ClassSchema, predicted
+from privstats.schema import predicted
 from privstats.transforms import apply
 from privstats.workflows.rivals import Rival
 from privstats.workflows.score import NOTHING_RIGHT, Scores, noise_draw
@@ -170,7 +170,7 @@ def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards
 
 def _score(release: Release, head: Any, test: tuple[Any, Any]) -> tuple[Scores, str]:
     schema = release.plan.schema
-    if isinstance(schema, ClassSchema) and len(release.suppressed) == schema.classes:
+    if schema.suppressible and len(release.suppressed) == schema.sizes["class"]:
         return NOTHING_RIGHT, ""  # nothing is left to predict
     try:
         site = {"X_site": test[0]} if predicted(schema) == "parties" else {}  # the serving site's own rows
