@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import msgspec
 import numpy as np
@@ -19,8 +19,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privstats.course import Centred, Releases
-from privstats.course.alone import Paid, alone, private_releases
 from privstats.dp.privacy import Adjacency
 from privstats.errors import DataError, HeadError, ReleaseError
 from privstats.estimates import denoise
@@ -47,6 +45,10 @@ from privstats.moments.labels import places_of
 from privstats.release import Release
 from privstats.schema import Schema
 from privstats.transforms import Transform, UnitNorm, steps_of
+
+if TYPE_CHECKING:
+    from privstats.course import Releases
+    from privstats.course.alone import Paid
 
 __all__ = ["ClassHead", "Scoring", "class_labels"]
 
@@ -289,6 +291,9 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         if not centred:
             self.release_ = numbered.released(schema, promise, max_records, ledger, dataset)
             return self.fit_release(self.release_, labels.names.tolist())._assuming(labels.assumed)
+        from privstats.course import Centred
+        from privstats.course.alone import alone, private_releases
+
         rows = RowCount.of(records, expected_records, max_records, adjacency)
         course = Centred.within(alone(schema, promise, max_records=max_records), expected_records=rows.n)
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)

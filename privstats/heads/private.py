@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import chain
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from privstats.course.alone import Paid, private_release
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import AssumedPublicWarning, DataError, HeadError, RecordError
@@ -35,6 +34,9 @@ from privstats.release import Release
 from privstats.schema import ClassSchema, Schema
 from privstats.schema.checks import check_told_apart
 from privstats.transforms import ConstantFeature, Transform, output_features, steps_of
+
+if TYPE_CHECKING:
+    from privstats.course.alone import Paid
 
 __all__ = [
     "Labels",
@@ -138,6 +140,8 @@ class Records:
         self, schema: Schema, promise: Privacy, max_records: int | None, ledger: Paid, dataset: str | None
     ) -> Release:
         """Release their sums under the promise, as ``privstats.private_release`` does."""
+        from privstats.course.alone import private_release
+
         return private_release(schema, promise, self.X, self.y, ledger=ledger, dataset=dataset, max_records=max_records)
 
     def labelled(self, number: Callable[[Any], NDArray[np.intp]]) -> Self:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import hypot, inf
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from privstats.course.promise import Promise
 from privstats.dp import Privacy, gaussian_epsilon, gaussian_mu
 from privstats.dp.models import Model
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.release import Release
+
+if TYPE_CHECKING:
+    from privstats.course.promise import Promise
 
 __all__ = ["EXACT", "UNKNOWN", "Assumed", "Provenance"]
 
@@ -199,13 +201,15 @@ EXACT = Provenance(exact=True)
 """Provenance of a head fitted on exact records."""
 
 
-def _promise(releases: Sequence[Release]) -> Promise | None:
+def _promise(releases: Sequence[Release]) -> Privacy | Promise | None:
     """The promise of releases together: a plan's own, or the least that covers the nodes of a course; None without."""
     first = releases[0].plan
     if any(each.plan.noise is None for each in releases):
         return None
     if len(releases) == 1:
-        return Promise.of(first)
+        return first.privacy if isinstance(first.privacy, Privacy) else None
+    from privstats.course.promise import Promise
+
     return Promise.covering(hypot(*(each.budget.mu for each in releases)), first)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from privstats.course import Centred, PartyRounds, Releases, history
 from privstats.errors import DataError, ReleaseError
 from privstats.heads.evidence import Released, require_release
 from privstats.release import Release
 from privstats.schema import CalibrationSchema, MeanSchema, PartySchema, Schema
+
+if TYPE_CHECKING:
+    from privstats.course import Releases
 
 __all__ = ["OfOneRelease", "Sources", "directions", "present", "sources"]
 
@@ -77,6 +79,8 @@ def sources(release: Released | Releases) -> Sources:
     if not isinstance(release, list | tuple):
         alone = require_release(release)
         return Sources((alone,), alone)
+    from privstats.course import Centred, history
+
     if len(release) not in (2, 3):
         raise DataError(_WRONG_LIST)
     mean, sums, calibration = (*release, None)[:3]
@@ -120,6 +124,8 @@ def _updates(first: Released, second: Released) -> bool:
     """Whether the second is of the plan that follows from the first in their course."""
     if not isinstance(first, Release) or first.plan.noise is None or first.plan.noise.pure:
         return False
+    from privstats.course import PartyRounds
+
     return second.plan == PartyRounds(first.plan).next([first])
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import validate_data
 
-from privstats.course.alone import Paid
 from privstats.dp.privacy import Adjacency
 from privstats.errors import ReleaseError
 from privstats.estimates import denoise
@@ -27,6 +26,9 @@ from privstats.heads.registry import NONE, SWITCH, Bounds, Constraints, Entry, N
 from privstats.heads.regressor import LinearRegressor
 from privstats.heads.rules import LinearRule, Preprocessing, as_numpy, take_columns
 from privstats.transforms import Transform
+
+if TYPE_CHECKING:
+    from privstats.course.alone import Paid
 
 __all__ = ["Ridge", "RidgeClassifier"]
 

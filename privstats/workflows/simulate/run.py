@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from privstats import session
-from privstats.course import Course, Round, Stream
-from privstats.course import run as follow
-from privstats.course.kinds import course_kind
 from privstats.errors import AggregationError, DataError, PlanError
 from privstats.moments import warn_if_clipped, warn_if_empty
 from privstats.plan import Plan
@@ -21,10 +18,14 @@ from privstats.randomness import Generator, checked
 from privstats.release import Release
 from privstats.session.validation import required_survivors
 from privstats.stopwatch import Stopwatch
-from privstats.workflows.simulate.epochs import stream_through
 from privstats.workflows.simulate.summed import Dropouts, Shard, checked_dropouts, measured, require_shards, summed
 
+if TYPE_CHECKING:
+    from privstats.course import Course, Round, Stream
+
 __all__ = ["Run", "run", "simulate"]
+
+_Through: TypeAlias = Callable[[Any, Any, Any, Generator | None], list[Release | None]]
 
 
 @dataclass(frozen=True)
@@ -105,12 +106,25 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
         >>> release.survivors, release.moments.A.tolist()
         ((1, 2), [[0.0, 0.0], [0.0, 0.75]])
     """
-    if isinstance(plan, Course):
-        return _THROUGH[course_kind(plan).part](plan, shards, dropouts, rng)
-    return _ran(plan, shards, dropouts, rng).release
+    through = None if isinstance(plan, Plan) else _through(plan)
+    return _ran(plan, shards, dropouts, rng).release if through is None else through(plan, shards, dropouts, rng)
+
+
+def _through(course: object) -> _Through | None:
+    """How a course is simulated, by what a party contributes to a round; None for what is no course."""
+    from privstats.course import Course
+    from privstats.course.kinds import course_kind
+    from privstats.workflows.simulate.epochs import stream_through
+
+    if not isinstance(course, Course):
+        return None
+    ways: Mapping[str, _Through] = {"records": _follow, "changes": stream_through}
+    return ways[course_kind(course).part]
 
 
 def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generator | None) -> list[Release | None]:
+    from privstats.course import run as follow
+
     gone = () if dropouts is None else dropouts
     if not isinstance(gone, Sequence) or len(gone) > course.most:
         raise PlanError(
@@ -126,13 +140,6 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
             return None
 
     return follow(course, release)
-
-
-_THROUGH: Mapping[str, Callable[[Any, Any, Any, Generator | None], list[Release | None]]] = {
-    "records": _follow,
-    "changes": stream_through,
-}
-"""How a course is simulated, by what a party contributes to a round."""
 
 
 def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:

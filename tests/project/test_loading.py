@@ -1,0 +1,45 @@
+"""What a job loads of the package, in modules and not in seconds: what it does not use stays out of its process."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_loading import RUN, loaded
+
+README = Path(__file__).parents[2] / "README.md"
+EXAMPLE = re.search(r"^## Use it\n\n```python\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def ours(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.split(".")[0] in ("privstats", "threat_models")}
+
+
+def within(names: set[str], room: str) -> set[str]:
+    return {name for name in names if f"{name}.".startswith(f"{room}.")}
+
+
+def test_the_package_loads_no_room() -> None:
+    assert ours(loaded("import privstats")) == {"privstats", "privstats.lazy_names"}
+
+
+@pytest.mark.ci
+def test_the_example_of_the_readme_loads_what_it_uses() -> None:
+    """Its plan has one schema, one protocol and no proof; no course follows and one head is fitted."""
+    assert EXAMPLE is not None
+    names = ours(loaded(EXAMPLE[1]))
+    assert {"privstats.workflows.simulate.run", "privstats.heads.lda", "privstats.secagg.interactive.server"} <= names
+    for unused in ("course", "secagg.upload", "dp.ledger", "heads.ridge", "plan.claims", "cli"):
+        assert not within(names, f"privstats.{unused}"), unused
+    assert len(names) <= 190, sorted(names)
+
+
+def test_a_check_of_a_plan_loads_no_records_no_course_and_no_head(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    loaded(RUN.format(["privstats", "plan", "init", "--example"]))
+    names = ours(loaded(RUN.format(["privstats", "plan", "check", "plan.toml"])))
+    for unused in ("course", "secagg.upload", "moments", "session", "engines", "heads.estimator", "dp.ledger"):
+        assert not within(names, f"privstats.{unused}"), unused
+    assert len(names) <= 125, sorted(names)
