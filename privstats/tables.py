@@ -8,7 +8,7 @@ one kind of moments, loads no other; a walk over the rows makes them all.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
 from importlib import import_module
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from privstats.errors import PrivstatsError
 __all__ = ["LazyRows", "by_name", "load_all", "register"]
 
 T = TypeVar("T")
+Key = TypeVar("Key", bound=Hashable)
 Name = TypeVar("Name", bound=str)
 
 
@@ -73,11 +74,11 @@ def by_name(rows: Iterable[T], name: Callable[[T], Name], noun: str) -> dict[Nam
     return table
 
 
-class LazyRows(MutableMapping[Name, T]):
-    """Rows by name, each made when it is first asked for; names and length are known without any.
+class LazyRows(MutableMapping[Key, T]):
+    """Rows by name or by class, each made when it is first asked for; keys and length are known without any.
 
     Args:
-        makers: from a name to the function that imports what the row needs and returns the row.
+        makers: from a key to the function that imports what the row needs and returns the row.
 
     Example:
         >>> rows = LazyRows({"one": lambda: int("1"), "none": lambda: int("")})
@@ -85,27 +86,27 @@ class LazyRows(MutableMapping[Name, T]):
         (['one', 'none'], 1)
     """
 
-    def __init__(self, makers: Mapping[Name, Callable[[], T]]) -> None:
+    def __init__(self, makers: Mapping[Key, Callable[[], T]]) -> None:
         self._makers = dict(makers)
-        self._rows: dict[Name, T] = {}
+        self._rows: dict[Key, T] = {}
 
-    def __getitem__(self, name: Name) -> T:
-        if name not in self._rows:
-            self._rows[name] = self._makers[name]()
-        return self._rows[name]
+    def __getitem__(self, key: Key) -> T:
+        if key not in self._rows:
+            self._rows[key] = self._makers[key]()
+        return self._rows[key]
 
-    def __setitem__(self, name: Name, row: T) -> None:
-        self._makers[name] = lambda: row
-        self._rows[name] = row
+    def __setitem__(self, key: Key, row: T) -> None:
+        self._makers[key] = lambda: row
+        self._rows[key] = row
 
-    def __delitem__(self, name: Name) -> None:
-        del self._makers[name]
-        self._rows.pop(name, None)
+    def __delitem__(self, key: Key) -> None:
+        del self._makers[key]
+        self._rows.pop(key, None)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._makers
+    def __contains__(self, key: object) -> bool:
+        return key in self._makers
 
-    def __iter__(self) -> Iterator[Name]:
+    def __iter__(self) -> Iterator[Key]:
         return iter(self._makers)
 
     def __len__(self) -> int:

@@ -23,7 +23,7 @@ from privstats.heads import persistence
 from privstats.heads.registry import HEADS, entries
 from privstats.heads.rules import rule
 from privstats.schema import KINDS
-from privstats.tables import by_name, register
+from privstats.tables import LazyRows, by_name, register
 from privstats.transforms import Transform, base
 from privstats.workflows.report import findings
 from threat_models.attack import Attack, attacks
@@ -149,3 +149,16 @@ def test_a_second_finder_of_a_name_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(findings, "announced", lambda group: brought)
     with pytest.raises(PrivstatsError, match="two finders are called 'audit'"):
         findings.finder("audit")
+
+
+def test_a_row_is_made_when_it_is_asked_for_and_once() -> None:
+    made: list[str] = []
+    rows = LazyRows({name: lambda name=name: made.append(name) or name.upper() for name in ("one", "two")})
+    assert (list(rows), len(rows), "one" in rows, "three" in rows, made) == (["one", "two"], 2, True, False, [])
+    assert (rows["one"], rows.get("one"), rows.get("three"), made) == ("ONE", "ONE", None, ["one"])
+    assert (list(rows.values()), made) == (["ONE", "TWO"], ["one", "two"])
+    rows["two"] = "another"
+    del rows["one"]
+    assert dict(rows) == {"two": "another"}
+    with pytest.raises(KeyError, match="one"):
+        rows["one"]

@@ -1,29 +1,17 @@
 """The kinds of moments, one row each: how records become exact sums, and how a flat vector is read again.
 
-A schema whose kind has no row here is refused. Every kind's module is imported here; ``encoding`` uses the rows.
+A schema whose kind has no row here is refused. A row imports its kind's module when a schema of it is measured or read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privstats.errors import SchemaError
-from privstats.moments.accumulators import measured
 from privstats.moments.base import Moments
-from privstats.moments.calibration import CalibrationMoments, RealCalibrationMoments, measured_calibration
-from privstats.moments.class_moments import ClassMoments, RealClassMoments
-from privstats.moments.counts import CountMoments, RealCountMoments, counts_of_readable, measured_counts
-from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments, measured_gaussians
-from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
-from privstats.moments.mean import MeanMoments, RealMeanMoments, measured_mean
-from privstats.moments.parties import PartyMoments, RealPartyMoments, measured_parties
 from privstats.moments.readable import Found, Measured, of_readable, whole_of_readable
-from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
-from privstats.moments.score import RealScoreMoments, ScoreMoments, measured_scores
-from privstats.moments.sites import RealSiteMoments, SiteMoments, measured_sites
-from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
 from privstats.schema import (
     CalibrationSchema,
     ClassSchema,
@@ -39,7 +27,10 @@ from privstats.schema import (
     SitesSchema,
     WithinSchema,
 )
-from privstats.schema.public_values import Values
+from privstats.tables import LazyRows
+
+if TYPE_CHECKING:
+    from privstats.schema.public_values import Values
 
 __all__ = ["Kind", "kind_of"]
 
@@ -86,41 +77,95 @@ def kind_of(schema: Schema) -> Kind:
 
 
 def _records(schema: ClassSchema | RidgeSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> Moments:
+    from privstats.moments.accumulators import measured
+
     return measured(schema, X, y, progress)
 
 
-_KINDS: Mapping[type[Schema], Kind] = {
-    ClassSchema: Kind(_records, of_readable(_records, "labels"), ClassMoments.of_sums, RealClassMoments.of_sums),
-    RidgeSchema: Kind(_records, of_readable(_records, "targets"), RidgeMoments.of_sums, RealRidgeMoments.of_sums),
-    CountSchema: Kind(measured_counts, counts_of_readable, CountMoments.of_sums, RealCountMoments.of_sums),
-    SitesSchema: Kind(
-        measured_sites,
-        of_readable(measured_sites, "targets", kept=True),  # its N has no noise under replace-one
-        SiteMoments.of_sums,
-        RealSiteMoments.of_sums,
-    ),
-    GaussianSchema: Kind(
-        measured_gaussians,
-        whole_of_readable(measured_gaussians),
-        GaussianMoments.of_sums,
-        RealGaussianMoments.of_sums,
-    ),
-    ScoreSchema: Kind(measured_scores, of_readable(measured_scores), ScoreMoments.of_sums, RealScoreMoments.of_sums),
-    WithinSchema: Kind(
-        measured_within, of_readable(measured_within, "labels"), WithinMoments.of_sums, RealWithinMoments.of_sums
-    ),
-    GradientSchema: Kind(
-        measured_gradients, of_readable(measured_gradients), GradientMoments.of_sums, RealGradientMoments.of_sums
-    ),
-    CalibrationSchema: Kind(
-        measured_calibration,
-        of_readable(measured_calibration),
-        CalibrationMoments.of_sums,
-        RealCalibrationMoments.of_sums,
-    ),
-    MeanSchema: Kind(measured_mean, of_readable(measured_mean, "unread"), MeanMoments.of_sums, RealMeanMoments.of_sums),
-    PartySchema: Kind(measured_parties, of_readable(measured_parties), PartyMoments.of_sums, RealPartyMoments.of_sums),
-    PartyUpdateSchema: Kind(
-        measured_parties, of_readable(measured_parties), PartyMoments.of_sums, RealPartyMoments.of_sums
-    ),
-}
+def _classes() -> Kind:
+    from privstats.moments.class_moments import ClassMoments, RealClassMoments
+
+    return Kind(_records, of_readable(_records, "labels"), ClassMoments.of_sums, RealClassMoments.of_sums)
+
+
+def _ridge() -> Kind:
+    from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
+
+    return Kind(_records, of_readable(_records, "targets"), RidgeMoments.of_sums, RealRidgeMoments.of_sums)
+
+
+def _counts() -> Kind:
+    from privstats.moments.counts import CountMoments, RealCountMoments, counts_of_readable, measured_counts
+
+    return Kind(measured_counts, counts_of_readable, CountMoments.of_sums, RealCountMoments.of_sums)
+
+
+def _sites() -> Kind:
+    from privstats.moments.sites import RealSiteMoments, SiteMoments, measured_sites
+
+    readable = of_readable(measured_sites, "targets", kept=True)  # its N has no noise under replace-one
+    return Kind(measured_sites, readable, SiteMoments.of_sums, RealSiteMoments.of_sums)
+
+
+def _gaussians() -> Kind:
+    from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments, measured_gaussians
+
+    readable = whole_of_readable(measured_gaussians)
+    return Kind(measured_gaussians, readable, GaussianMoments.of_sums, RealGaussianMoments.of_sums)
+
+
+def _scores() -> Kind:
+    from privstats.moments.score import RealScoreMoments, ScoreMoments, measured_scores
+
+    return Kind(measured_scores, of_readable(measured_scores), ScoreMoments.of_sums, RealScoreMoments.of_sums)
+
+
+def _within() -> Kind:
+    from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
+
+    readable = of_readable(measured_within, "labels")
+    return Kind(measured_within, readable, WithinMoments.of_sums, RealWithinMoments.of_sums)
+
+
+def _gradients() -> Kind:
+    from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
+
+    readable = of_readable(measured_gradients)
+    return Kind(measured_gradients, readable, GradientMoments.of_sums, RealGradientMoments.of_sums)
+
+
+def _calibration() -> Kind:
+    from privstats.moments.calibration import CalibrationMoments, RealCalibrationMoments, measured_calibration
+
+    readable = of_readable(measured_calibration)
+    return Kind(measured_calibration, readable, CalibrationMoments.of_sums, RealCalibrationMoments.of_sums)
+
+
+def _mean() -> Kind:
+    from privstats.moments.mean import MeanMoments, RealMeanMoments, measured_mean
+
+    return Kind(measured_mean, of_readable(measured_mean, "unread"), MeanMoments.of_sums, RealMeanMoments.of_sums)
+
+
+def _parties() -> Kind:
+    from privstats.moments.parties import PartyMoments, RealPartyMoments, measured_parties
+
+    return Kind(measured_parties, of_readable(measured_parties), PartyMoments.of_sums, RealPartyMoments.of_sums)
+
+
+_KINDS: Mapping[type[Schema], Kind] = LazyRows(
+    {
+        ClassSchema: _classes,
+        RidgeSchema: _ridge,
+        CountSchema: _counts,
+        SitesSchema: _sites,
+        GaussianSchema: _gaussians,
+        ScoreSchema: _scores,
+        WithinSchema: _within,
+        GradientSchema: _gradients,
+        CalibrationSchema: _calibration,
+        MeanSchema: _mean,
+        PartySchema: _parties,
+        PartyUpdateSchema: _parties,
+    }
+)

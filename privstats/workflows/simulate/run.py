@@ -18,6 +18,7 @@ from privstats.randomness import Generator, checked
 from privstats.release import Release
 from privstats.session.validation import required_survivors
 from privstats.stopwatch import Stopwatch
+from privstats.tables import LazyRows
 from privstats.workflows.simulate.summed import Dropouts, Shard, checked_dropouts, measured, require_shards, summed
 
 if TYPE_CHECKING:
@@ -106,20 +107,19 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
         >>> release.survivors, release.moments.A.tolist()
         ((1, 2), [[0.0, 0.0], [0.0, 0.75]])
     """
-    through = None if isinstance(plan, Plan) else _through(plan)
-    return _ran(plan, shards, dropouts, rng).release if through is None else through(plan, shards, dropouts, rng)
+    if _is_course(plan):
+        from privstats.course.kinds import course_kind
+
+        return _THROUGH[course_kind(plan).part](plan, shards, dropouts, rng)
+    return _ran(plan, shards, dropouts, rng).release
 
 
-def _through(course: object) -> _Through | None:
-    """How a course is simulated, by what a party contributes to a round; None for what is no course."""
+def _is_course(plan: object) -> bool:
+    if isinstance(plan, Plan):
+        return False
     from privstats.course import Course
-    from privstats.course.kinds import course_kind
-    from privstats.workflows.simulate.epochs import stream_through
 
-    if not isinstance(course, Course):
-        return None
-    ways: Mapping[str, _Through] = {"records": _follow, "changes": stream_through}
-    return ways[course_kind(course).part]
+    return isinstance(plan, Course)
 
 
 def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generator | None) -> list[Release | None]:
@@ -140,6 +140,16 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
             return None
 
     return follow(course, release)
+
+
+def _epoch_by_epoch() -> _Through:
+    from privstats.workflows.simulate.epochs import stream_through
+
+    return stream_through
+
+
+_THROUGH: Mapping[str, _Through] = LazyRows({"records": lambda: _follow, "changes": _epoch_by_epoch})
+"""How a course is simulated, by what a party contributes to a round."""
 
 
 def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:
