@@ -60,6 +60,10 @@ if TYPE_CHECKING:
     from privstats.schema import ScoreSchema as ScoreSchema
     from privstats.schema import SitesSchema as SitesSchema
     from privstats.schema import WithinSchema as WithinSchema
+    from privstats.transforms import Cells as Cells
+    from privstats.transforms import Dates as Dates
+    from privstats.transforms import Numeric as Numeric
+    from privstats.transforms import Truth as Truth
     from privstats.version import __version__ as __version__
     from privstats.workflows.simulate import simulate as simulate
 else:

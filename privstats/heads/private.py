@@ -32,8 +32,8 @@ from privstats.moments.input_validation import as_rows, pairs
 from privstats.moments.labels import named_numbers, places_of
 from privstats.release import Release
 from privstats.schema import ClassSchema, Schema
-from privstats.schema.checks import check_told_apart
 from privstats.transforms import ConstantFeature, Transform, output_features, steps_of
+from privstats.transforms.names import check_told_apart
 
 if TYPE_CHECKING:
     from privstats.course.alone import Paid

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from scipy.sparse import bsr_array, csc_array, csr_array
 
 from privstats.errors import DataError, RecordError
-from privstats.transforms.reading import read
+from privstats.transforms.reading import decoded, read
 
 __all__ = [
     "columns_of",
-    "decoded",
     "densified",
     "host_rows",
     "is_bfloat16",
@@ -57,12 +56,6 @@ def values_of(column: Any) -> Any:
         require_plain(column, "a column")
         return host_rows(column.cpu())
     return column if isinstance(column, np.ma.MaskedArray) else np.asarray(decoded(column))
-
-
-def decoded(column: Any) -> Any:
-    """Arrow's dictionaries as their values: numpy is given the value of another record for a gap in them."""
-    kind: Any = getattr(column, "type", None)
-    return column.cast(kind.value_type) if hasattr(kind, "index_type") and hasattr(column, "cast") else column
 
 
 def on_device(array: Any) -> bool:

@@ -19,7 +19,7 @@ from privstats.moments.base import Moments, RealMoments
 from privstats.moments.edge_report import EdgeReport, beyond
 from privstats.schema import Bins, Categories, CountSchema, Variable
 from privstats.schema.public_values import Values
-from privstats.transforms.reading import Column, Listed, alike, read
+from privstats.transforms.reading import Listed, Readings, alike, read
 
 __all__ = ["CountMoments", "RealCountMoments", "counts_of_readable", "measured_counts"]
 
@@ -116,7 +116,7 @@ def counts_of_readable(
     return replace(counts, edge_report=_report(schema, columns)), int((~fine).sum())
 
 
-def _report(schema: CountSchema, columns: Mapping[str, Column]) -> EdgeReport:
+def _report(schema: CountSchema, columns: Mapping[str, Readings]) -> EdgeReport:
     return EdgeReport.of(schema, {name: column.numbers for name, column in columns.items()})
 
 
@@ -129,7 +129,7 @@ def _counted(schema: CountSchema, codes: Mapping[str, NDArray[np.intp]]) -> Coun
     return CountMoments(schema, out)
 
 
-def _columns(schema: CountSchema, X: Any, y: Any) -> dict[str, Column]:
+def _columns(schema: CountSchema, X: Any, y: Any) -> dict[str, Readings]:
     """The readings of every variable, of equal length."""
     if y is not None:
         raise DataError("count tables have no y; put every variable into X")
@@ -158,12 +158,12 @@ def _arrays(X: Any, names: list[str]) -> dict[str, NDArray[Any]]:
     return dict(zip(names, rows.T, strict=True))
 
 
-def _codes(schema: CountSchema, columns: Mapping[str, Column]) -> dict[str, NDArray[np.intp]]:
+def _codes(schema: CountSchema, columns: Mapping[str, Readings]) -> dict[str, NDArray[np.intp]]:
     """The cell of every value, by variable; -1 where it has none."""
     return {variable.name: _cells(variable, columns[variable.name]) for variable in schema.variables}
 
 
-def _cells(variable: Variable, column: Column) -> NDArray[np.intp]:
+def _cells(variable: Variable, column: Readings) -> NDArray[np.intp]:
     match variable:
         case Bins():
             cells = _bins(variable, column)
@@ -175,7 +175,7 @@ def _cells(variable: Variable, column: Column) -> NDArray[np.intp]:
     return cells
 
 
-def _bins(variable: Bins, column: Column) -> NDArray[np.intp]:
+def _bins(variable: Bins, column: Readings) -> NDArray[np.intp]:
     side: Literal["left", "right"] = "right" if variable.closed == "left" else "left"
     cuts = variable.edges[1:-1]
     cells = np.searchsorted(cuts, alike(column.numbers, cuts), side=side).astype(np.intp)
@@ -186,7 +186,7 @@ def _bins(variable: Bins, column: Column) -> NDArray[np.intp]:
     return cells
 
 
-def _require_cells(variable: Variable, column: Column, cells: NDArray[np.intp]) -> None:
+def _require_cells(variable: Variable, column: Readings, cells: NDArray[np.intp]) -> None:
     """Refuse values without a cell, by what their variable lacks."""
     if (cells >= 0).all():
         return

@@ -16,7 +16,6 @@ from scipy.sparse import csr_array, issparse
 
 from privstats.errors import DataError, RecordError, SchemaError
 from privstats.moments.arrays import (
-    decoded,
     densified,
     host_rows,
     is_bfloat16,
@@ -33,7 +32,7 @@ from privstats.moments.labels import check_labels
 from privstats.moments.sparse_grid import windows
 from privstats.schema import ClassSchema, RecordSchema, Schema
 from privstats.transforms import output_features
-from privstats.transforms.reading import read
+from privstats.transforms.reading import decoded, read
 
 __all__ = [
     "Rows",

@@ -46,14 +46,18 @@ KEYS = {  # of the other tables; "k?" may be missing, and "k?=v" is where it is 
     "privacy": "model unit adjacency epsilon delta shares? max_records_per_client? client_clip?",
     "aggregation": 'min_count=0 graph="auto" merge?={} protocol?="interactive" panel?=[] spare_bits?=0',
     "published": 'sha256 after?=""', "values": "name values other?=false missing?=false",
-    "edges": 'name edges closed?="left" missing?=false open?="both"'}
+    "edges": 'name edges closed?="left" missing?=false open?="both"', "numeric": 'name kind edges? gaps?=[] unit?=""',
+    "dates": "name kind edges? gaps?=[]", "truth": "name kind gaps?=[]",
+    "categories": "name kind values ordered?=false gaps?=[]"}
+DECLARED = ["numeric", "dates", "truth", "categories"]  # columns of a raw table
 PROJECTED = "seed inputs features"
 SECTIONS = ["cohort", "privacy", "aggregation", "published", "validity"]
 STEPS = {  # public maps of one row; transport is fitted on a client's own
     "gaussian-projection": PROJECTED, "orthogonal-projection": PROJECTED, "centre": "centre",
     "random-relu": f"{PROJECTED} keep_inputs=false", "random-fourier": f"{PROJECTED} bandwidth=1",
     "sparse-projection": f"{PROJECTED} sparsity=3", "scale": "per", "centre-rows": "", "unit-norm": "",
-    "constant-feature": "value", "transport": "features reference strength"}
+    "constant-feature": "value", "transport": "features reference strength",
+    "cells": "columns signs=7 ramp=false bits=12"}
 MOST, TINY = 1 << 53, Fraction("1e-30")
 WHOLE = {  # whole numbers, from and to
     "version": (1, 1), "features": (2, MOST), "classes": (2, MOST), "targets": (1, MOST), "folds": (1, 64),
@@ -401,6 +405,9 @@ def _parts(plan: Table) -> Iterator[tuple[Table, list[tuple[str, str, str]], str
     for step in schema["transform"]:
         require("kind" in step and step["kind"] in STEPS, "plan", "no such transform is known")
         yield part(step, f"kind {STEPS[step['kind']]}", "transform")
+        for column in step["columns"] if step["kind"] == "cells" else ():
+            require("kind" in column and column["kind"] in DECLARED, "plan", "no such column is known")
+            yield part(column, KEYS[column["kind"]], "transform")
     for variable in schema["variables"] if schema["task"] == "counts" else ():
         yield part(variable, KEYS["edges" if "edges" in variable else "values"], "variable")
 
@@ -469,9 +476,39 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
             fine = ("classes" in schema) != ("target_bound" in schema)
         case "score":
             fine = ("target_bound" in schema) == (schema["family"] == "poisson")
+    for step in (step for step in schema["transform"] if step["kind"] == "cells"):
+        fine &= step is schema["transform"][0] and _is_short(step)
+        fine &= len(schema["transform"]) > 1 or schema["features"] == _width(step) + (schema["task"] == "sites")
     for columns in (name for name in ("features", "targets") if name in schema):  # or rounding leaves no ball
         fine &= schema[columns] < 4 ** (schema["grid_bits"] + 1)
     require(fine, "plan", "what it says of a record does not go together")
+
+
+def _cuts(column: Table) -> int:
+    """How many signs tell a declared column; 0 where its values have a cell each."""
+    if "values" in column:
+        k = len(column["values"])
+        return k - 1 if k == 2 or (k and "ordered" in column) else 0
+    return 1 if column["kind"] == "truth" else len(column["edges"]) if "edges" in column else 0
+
+
+def _is_short(step: Table) -> bool:
+    """Whether no row of these cells is longer than 2**bits: in whole numbers, from J, K_j and f alone."""
+    J, full, square = len(step["columns"]), 4 ** step["bits"], 0
+    for column in step["columns"]:
+        K, ramp = max(_cuts(column), 1), step["ramp"] and column["kind"] in ("numeric", "dates")
+        q, up = math.isqrt(full // (J * K * (1 + ramp))), math.isqrt(full // (J * (1 + ramp)))
+        require(q >= 32, "plan", "the step of a column is too coarse")
+        square += max(K * q * q + ramp * up * up, math.isqrt(full // J) ** 2)  # a value, or a gap
+    return bool(square <= full)
+
+
+def _width(step: Table) -> int:
+    """Entries of a row: places, the ramp, and what is missing; of values a cell each, of others, and of gaps."""
+    numbers = [each for each in step["columns"] if each["kind"] in ("numeric", "dates")]
+    rest = [each for each in step["columns"] if each["kind"] not in ("numeric", "dates")]
+    places = sum(max(step["signs"], _cuts(each)) + step["ramp"] + 1 for each in numbers)
+    return int(places) + sum(_cuts(each) + 1 if _cuts(each) else len(each["values"]) + 2 for each in rest)
 
 
 def _letters(schema: Table) -> str:

@@ -7,72 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar, TypeAlias
 
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema, listed
-from privstats.schema.checks import check_told_apart, checked_names, settle
+from privstats.schema.checks import settle
 from privstats.schema.statistic import COUNT_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
+from privstats.transforms.columns import MISSING_CELL, Categories, require_switch
+from privstats.transforms.names import checked_names
 from privstats.transforms.reading import same
 
 __all__ = ["Bins", "Categories", "CountSchema", "Variable"]
 
 _MOST_CELLS = 1 << 16
-_MISSING, _OTHER = "missing", "other"
 _OPEN = ("both", "above", "below", "none")
-
-
-@dataclass(frozen=True)
-class Categories:
-    """A variable of public values.
-
-    A record's value is compared with them as :func:`privstats.transforms.reading.reading` reads both, whatever type its
-    column has: ``"007"``, ``7`` and ``7.0`` are one value, so are ``"True"``, ``True`` and ``1``.
-
-    Args:
-        name: of the column.
-        values: at least two different texts, or at least two different whole numbers; none that is read as missing
-            (``"None"``, ``"NA"``), and no two that are read alike.
-        other: every other value counts in a cell of its own; without it another value has none.
-        missing: what is missing (None, NaN, a blank, ``"NA"``) counts in a cell of its own; without it, it has none.
-
-    A record whose value has no cell is refused, or left out of every table: ``measure(..., unreadable=...)``.
-
-    Example:
-        >>> blood = ps.Categories("blood", ("0", "A", "B", "AB"), missing=True)
-        >>> blood.cells
-        ('0', 'A', 'B', 'AB', 'missing')
-    """
-
-    name: str
-    values: tuple[str, ...] | tuple[int, ...]
-    other: bool = False
-    missing: bool = False
-
-    def __post_init__(self) -> None:
-        (name,) = checked_names("a variable's name", (self.name,)) or ("",)
-        values: tuple[Any, ...] = tuple(self.values) if isinstance(self.values, tuple | list) else ()
-        if values and all(type(value) is int for value in values):
-            different = len(set(values)) == len(values)
-        elif all(isinstance(value, str) for value in values):
-            different = checked_names(f"values of {name}", values) is not None
-        else:
-            different = False
-        if len(values) < 2 or not different:
-            raise SchemaError(f"values of {name} must be at least two different texts, or whole numbers")
-        check_told_apart(f"values of {name}", values)
-        for switch in ("other", "missing"):
-            _require_switch(name, switch, getattr(self, switch))
-        object.__setattr__(self, "values", values)
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """Names of the cells, in order."""
-        extra = (_OTHER,) * self.other + (_MISSING,) * self.missing
-        return (*map(str, self.values), *extra)
 
 
 @dataclass(frozen=True)
@@ -113,14 +64,14 @@ class Bins:
             raise SchemaError(f"closed of {name} must be 'left' or 'right', got {self.closed!r}")
         if self.open not in _OPEN:
             raise SchemaError(f"open of {name} must be one of {', '.join(map(repr, _OPEN))}, got {self.open!r}")
-        _require_switch(name, "missing", self.missing)
+        require_switch(name, "missing", self.missing)
         object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
 
     @property
     def cells(self) -> tuple[str, ...]:
         """Names of the cells, in order: ``"low..high"``."""
         pairs = pairwise(self.edges)
-        return (*(f"{low:g}..{high:g}" for low, high in pairs), *((_MISSING,) * self.missing))
+        return (*(f"{low:g}..{high:g}" for low, high in pairs), *((MISSING_CELL,) * self.missing))
 
 
 Variable: TypeAlias = Categories | Bins
@@ -217,11 +168,6 @@ class CountSchema(Schema):
         }
 
 
-def _require_switch(name: str, field: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise SchemaError(f"{field} of {name} must be True or False, got {type(value).__name__}")
-
-
 def _listed(field: str, value: Any) -> tuple[Any, ...]:
     if not isinstance(value, tuple | list) or not value:
         raise SchemaError(f"{field} must be a tuple with at least one entry")
@@ -230,8 +176,10 @@ def _listed(field: str, value: Any) -> tuple[Any, ...]:
 
 def _variable(value: Any) -> Variable:
     """A variable, also from a plan file's table."""
-    if isinstance(value, Categories | Bins):
+    if isinstance(value, Bins):
         return value
+    if isinstance(value, Categories):
+        return _counted(value)
     if not isinstance(value, Mapping):
         raise SchemaError(f"variables must hold Categories and Bins, got {type(value).__name__}")
     kind = Bins if "edges" in value else Categories
@@ -243,8 +191,16 @@ def _variable(value: Any) -> Variable:
             f"a variable has name and values, or name and edges; got {', '.join(sorted(map(str, value)))}"
             + (f", of which {', '.join(map(repr, unknown))} is unknown" if unknown else "")
         )
-    built: Variable = kind(**value)
-    return built
+    return Bins(**value) if kind is Bins else _counted(Categories(**value))
+
+
+def _counted(variable: Categories) -> Categories:
+    """Categories as count tables have them: without a cell for other values or gaps, unless they say so."""
+    if len(variable.values) < 2:
+        raise SchemaError(f"values of {variable.name} must be at least two different texts, or whole numbers")
+    if variable.ordered or variable.gaps:
+        raise SchemaError(f"ordered and gaps of {variable.name} belong to Cells; a count table has no use for them")
+    return replace(variable, other=bool(variable.other), missing=bool(variable.missing))
 
 
 def _plain(variable: Variable) -> dict[str, Any]:
@@ -252,7 +208,7 @@ def _plain(variable: Variable) -> dict[str, Any]:
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in asdict(variable).items()
-        if value != defaults[name]
+        if value != defaults[name] and value is not False
     }
 
 

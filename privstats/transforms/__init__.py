@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from privstats.transforms.base import output_features as output_features
     from privstats.transforms.base import steps_of as steps_of
     from privstats.transforms.base import to_builtins as to_builtins
+    from privstats.transforms.cells import Cells as Cells
+    from privstats.transforms.columns import Categories as Categories
+    from privstats.transforms.columns import Column as Column
+    from privstats.transforms.columns import Dates as Dates
+    from privstats.transforms.columns import Numeric as Numeric
+    from privstats.transforms.columns import Truth as Truth
     from privstats.transforms.orthogonal import OrthogonalProjection as OrthogonalProjection
     from privstats.transforms.random_maps import GaussianProjection as GaussianProjection
     from privstats.transforms.random_maps import RandomFourier as RandomFourier

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +34,8 @@ class Transform(ABC):
         affine: whether it is x -> M x + m for a fixed M and m (but for rounding).
         local: whether it is fitted on the records of the client that applies it, so that one record moves all of them;
             a plan that promises a record refuses it.
+        unit: whether rows that come out have norm 1, so that no UnitNorm need follow.
+        reads_cells: whether codes of a table's values come in, with NaN for gaps, and not features (:class:`Cells`).
 
     Example:
         >>> unit = ps.transforms.UnitNorm()
@@ -44,6 +46,8 @@ class Transform(ABC):
     kind: ClassVar[str]
     affine: ClassVar[bool] = False
     local: ClassVar[bool] = False
+    unit: ClassVar[bool] = False
+    reads_cells: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -70,6 +74,10 @@ class Transform(ABC):
     def takes(self, outputs: int) -> int:
         """Features in for ``outputs`` features out: as many, unless a map says otherwise."""
         return outputs
+
+    def plain_table(self) -> dict[str, Any]:
+        """The fields as a plan file holds them, without the kind."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def kinds() -> Mapping[str, type[Transform]]:
@@ -141,7 +149,7 @@ def to_builtins(transform: Sequence[Transform]) -> list[dict[str, Any]]:
         >>> ps.transforms.to_builtins((ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0)))
         [{'kind': 'unit-norm'}, {'kind': 'constant-feature', 'value': 1.0}]
     """
-    return [{"kind": step.kind, **asdict(step)} for step in transform]
+    return [{"kind": step.kind, **step.plain_table()} for step in transform]
 
 
 def from_builtins(tables: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MISSING", "UNREADABLE", "Column", "Listed", "Reading", "alike", "read", "reading", "same"]
+__all__ = ["MISSING", "UNREADABLE", "Listed", "Reading", "Readings", "alike", "decoded", "read", "reading", "same"]
 
 Reading: TypeAlias = float | str | None
 """A finite number, a text, or None where nothing is given."""
@@ -46,7 +46,7 @@ _NEAR = 2.0**-45  # numbers of the same 15 digits are nearer than this part of t
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class Readings:
     """The readings of some values.
 
     Attributes:
@@ -88,19 +88,21 @@ def reading(value: Any) -> Reading:
         return UNREADABLE
 
 
-def read(values: Any) -> Column:
+def read(values: Any) -> Readings:
     """The reading of every value, as if each stood alone.
 
     Args:
-        values: ``(n,)``, of any type: an array, or a list.
+        values: ``(n,)``, of any type: an array, a list, or a column of a frame.
     """
+    if not isinstance(values, np.ndarray | list | tuple):
+        values = np.asarray(decoded(values)) if hasattr(values, "__array__") else list(values)
     array = values if isinstance(values, np.ndarray) else None
     if isinstance(array, np.ma.MaskedArray):
         return read(array.astype(object).tolist())  # None where it is masked
     if array is not None and array.dtype.kind in "biuf":
         with np.errstate(over="ignore"):
             numbers = array.astype(np.float64)
-        return Column(np.where(np.isfinite(numbers), numbers, np.nan), {})
+        return Readings(np.where(np.isfinite(numbers), numbers, np.nan), {})
     plain = values if array is None else list(array) if array.dtype.kind in "mM" else array.tolist()
     known: dict[Any, Reading] = {}
     numbers, texts = np.full(len(plain), np.nan), {}
@@ -117,7 +119,13 @@ def read(values: Any) -> Column:
             texts[place] = found
         elif found is not None:
             numbers[place] = found
-    return Column(numbers, texts)
+    return Readings(numbers, texts)
+
+
+def decoded(column: Any) -> Any:
+    """Arrow's dictionaries as their values: numpy is given the value of another record for a gap in them."""
+    kind: Any = getattr(column, "type", None)
+    return column.cast(kind.value_type) if hasattr(kind, "index_type") and hasattr(column, "cast") else column
 
 
 def same(value: float) -> float:
@@ -172,7 +180,7 @@ class Listed:
         texts = {value: place for place, value in enumerate(found) if isinstance(value, str)}
         return cls(np.array([n for n, _ in numbers], np.float64), np.array([p for _, p in numbers], np.intp), texts)
 
-    def places_of(self, column: Column) -> NDArray[np.intp]:
+    def places_of(self, column: Readings) -> NDArray[np.intp]:
         """The place of each value among the listed ones, ``(n,)``; -1 where it is none of them."""
         out = np.full(len(column.numbers), -1, np.intp)
         if len(self.numbers):

@@ -122,6 +122,7 @@ class UnitNorm(Transform):
     """
 
     kind: ClassVar[str] = "unit-norm"
+    unit: ClassVar[bool] = True
 
     def apply(self, rows: Rows) -> Rows:
         """Rows of norm 1 (or 0), same shape, for rows of any size: no overflow, no underflow."""

@@ -32,7 +32,7 @@ from privstats.moments.grid import Grid
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, secure
 from privstats.release import Release
-from privstats.transforms.reading import Column
+from privstats.transforms.reading import Readings
 
 flat, right_release, right_draw, right_outside = flatten, session.release, mechanisms._draw, Grid.outside
 right_share, right_share_sigma = dp.draw_share, Noise.share_sigma
@@ -262,13 +262,13 @@ def read_by_type(right: Any) -> Any:
     """One text among the values of a column makes texts of its numbers, and one gap floats of its whole numbers, which
     are other texts: as arrays of numpy have it."""
 
-    def read(values: Any) -> Column:
+    def read(values: Any) -> Readings:
         column = right(values)
         if not column.texts and not column.missing.any():
             return column  # type: ignore[no-any-return]
         told = np.flatnonzero(~column.missing).tolist()
         texts = {place: column.texts.get(place, f"{column.numbers[place]} ") for place in told}
-        return Column(np.full(len(column.numbers), np.nan), texts)
+        return Readings(np.full(len(column.numbers), np.nan), texts)
 
     return read
 

@@ -35,6 +35,20 @@ MAPS = (
     ps.transforms.ConstantFeature(1.0),
 )
 
+CELLS = ps.Cells(
+    (
+        ps.Numeric("age", (40, 65), gaps=(-9,), unit="years"),
+        ps.Numeric("dose"),
+        ps.Dates("seen", ("2020-01-01",), gaps=("1900-01-01",)),
+        ps.Truth("smoker", gaps=(9,)),
+        ps.Categories("stage", ("I", "II", "III"), ordered=True, gaps=("?",)),
+        ps.Categories("ward", (1, 2, 3)),
+        ps.Categories("sex", ("f", "m")),
+        ps.Categories("note", ()),
+    ),
+    ramp=True,
+)
+
 
 class Certified(NamedTuple):
     """A plan with its file, its tables and its certificate."""
@@ -74,6 +88,7 @@ def _others() -> dict[str, ps.Plan]:
         ),
         "shares": made.plan(ridge, COHORT, made.promise(shares=shares, adjacency="replace-one")),
         "maps": made.plan(replace(classes, features=5, transform=MAPS), COHORT, made.promise()),
+        "cells": made.plan(replace(classes, features=CELLS.width, transform=(CELLS,)), COHORT, made.promise()),
         "transport": made.plan(replace(classes, transform=(transport,)), COHORT, made.promise(**CLIPPED)),
         "client": made.plan(replace(classes, statistics="NABSD"), COHORT, made.promise("local", **by_sites)),
         "client of sites": made.plan(ps.SitesSchema(5, 1.0, groups=6), _many_sites(), made.promise(**by_sites)),

@@ -1,0 +1,313 @@
+"""A raw table to rows of norm 1 in whole numbers: each declared column is told by the cell that a value falls into.
+
+A row's norm holds whatever the columns hold, so no clip norm and no range is chosen; the width follows from the
+declaration alone, and not from the cut points. ``columns`` says what the code of a value is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any, ClassVar
+from unicodedata import normalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError, SchemaError
+from privstats.transforms.arrays import arrays_of
+from privstats.transforms.base import Transform
+from privstats.transforms.blocks import Block, Shape, block_of
+from privstats.transforms.columns import Categories, Column, Dates, Numeric, column_of, table_of
+from privstats.transforms.exact import Rows
+from privstats.transforms.reading import read
+
+__all__ = ["Cells", "Coded", "key_of"]
+
+_MOST_COLUMNS, _MOST_ENTRIES, _MOST_VALUES, _MOST_SIGNS = 500, 4096, 256, 64
+_LEAST_STEP = 32  # below, cutting it to a whole number would shorten rows by more than 3 %
+_BITS = (8, 20)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Coded:
+    """The codes of some records.
+
+    Attributes:
+        codes: float64 ``(n, J)``, a column per declared one; NaN where nothing is given.
+        unread: by column, how many values are something that it cannot read, and count as missing; only those above 0.
+    """
+
+    codes: NDArray[np.float64]
+    unread: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Cells(Transform):
+    """Rows of norm 1 from the declared columns of a table: texts, gaps and numbers of any size.
+
+    Column j of J has a block b_j of norm 1, and the row is (b_1, ..., b_J) / sqrt(J):
+
+    - a numeric column or dates of K cut points: K signs ``+-1/sqrt(K)``, + where the value has reached the cut, and 0
+      for "missing"; a gap is 0 there and 1 for "missing". K = 1 for a truth and a category of two values, and an
+      ordered category of k values has the k - 1 signs between neighbours; another value is missing in these.
+    - a category of k values: one 1 among k, "other" and "missing".
+    - with ``ramp``, half of a numeric block's square is (2i - 16)/16, i the number of 16 even edges from the first to
+      the last cut that the value has reached.
+
+    In whole numbers, 2**bits to the norm: a sign is q = floor(2**bits / sqrt(J K)), so that the square of a row is
+    sum_j K_j q_j^2 <= J 2**(2 bits) / J = 2**(2 bits), exactly, whatever the cells hold. No float enters behind the
+    comparison with the cuts, and nothing needs a clip norm or a range.
+
+    Every value has a cell, and it follows from that value and this declaration alone
+    (:mod:`privstats.transforms.reading`). Values that a column cannot read count as missing.
+
+    Args:
+        columns: the columns that are read, as public words: :class:`~privstats.Numeric`, :class:`~privstats.Dates`,
+            :class:`~privstats.Truth`, :class:`~privstats.Categories`. Others of a table are never read. At most 500.
+        signs: places for the cuts of a numeric column, 1 to 64: the width is public before any cut is known. A column
+            of more public edges has a place for each.
+        ramp: half of a numeric block goes to its even steps.
+        bits: f, between 8 and 20; a row is 2**bits grid steps long.
+
+    Raises:
+        SchemaError: a bound is passed (256 values or cuts a column, 4,096 entries a row), a column stands twice, or a
+            step would be below 32: use more bits, or fewer columns.
+
+    Example:
+        >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Categories("sex", ("f", "m"))), signs=2)
+        >>> cells.names
+        ('age >= 40', 'age >= 65', 'age: missing', 'sex: m', 'sex: missing')
+        >>> cells.whole(cells.codes({"age": [50, None], "sex": ["f", "m"]})).tolist()
+        [[2048, -2048, 0, -2896, 0], [0, 0, 2896, 2896, 0]]
+    """
+
+    kind: ClassVar[str] = "cells"
+    reads_cells: ClassVar[bool] = True
+    unit: ClassVar[bool] = True
+
+    columns: tuple[Column, ...]
+    signs: int = field(default=7, kw_only=True)
+    ramp: bool = field(default=False, kw_only=True)
+    bits: int = field(default=12, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.columns, tuple | list) or not self.columns:
+            raise SchemaError("columns must be a tuple of declared columns, for example (Numeric('age'),)")
+        object.__setattr__(self, "columns", tuple(_with_every_cell(column_of(each)) for each in self.columns))
+        _require_between("signs", self.signs, 1, _MOST_SIGNS)
+        _require_between("bits", self.bits, *_BITS)
+        if not isinstance(self.ramp, bool):
+            raise SchemaError(f"ramp must be True or False, got {type(self.ramp).__name__}")
+        _check_columns(self.columns)
+        if self.width > _MOST_ENTRIES:
+            raise SchemaError(
+                f"the columns make {self.width} entries and at most {_MOST_ENTRIES} are allowed; list the frequent "
+                "values, the rest is 'other'"
+            )
+        for block, column in zip(self._blocks, self.columns, strict=True):
+            if block.step < _LEAST_STEP:
+                raise SchemaError(
+                    f"a step of {column.name} is {block.step} of 2**{self.bits} and at least {_LEAST_STEP} are needed; "
+                    "use more bits, or fewer columns"
+                )
+
+    @property
+    def width(self) -> int:
+        """Entries of a row: public, for it follows from the declaration without any cut."""
+        return int(self.blocks[-1].stop)
+
+    @cached_property
+    def blocks(self) -> tuple[slice, ...]:
+        """The entries of each column."""
+        ends = accumulate((block.table.shape[1] for block in self._blocks), initial=0)
+        return tuple(slice(start, stop) for start, stop in pairwise(ends))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the entries: ``"age >= 61.5"``, ``"sex: missing"``."""
+        return tuple(name for block in self._blocks for name in block.names)
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """Names of the columns whose cuts are still to be found."""
+        return tuple(each.name for each in self.columns if isinstance(each, Numeric | Dates) and each.edges is None)
+
+    def with_edges(self, edges: Mapping[str, Sequence[float]]) -> Cells:
+        """The same with cuts for open columns; the width stays.
+
+        Raises:
+            SchemaError: a column that is not open, or more cuts than ``signs``.
+        """
+        for name, cuts in edges.items():
+            if name not in self.open:
+                raise SchemaError(f"{name!r} is no open column; open are {', '.join(self.open) or 'none'}")
+            if len(cuts) > self.signs:
+                raise SchemaError(f"{name} has {len(cuts)} cuts and places for {self.signs}")
+        return replace(self, columns=tuple(_closed(each, edges.get(each.name)) for each in self.columns))
+
+    def codes(self, table: Any) -> NDArray[np.float64]:
+        """The code of every value, float64 ``(n, J)``; see :meth:`read`."""
+        return self.read(table).codes
+
+    def read(self, table: Any) -> Coded:
+        """The codes of records, and how many values could not be read. No value of any kind raises.
+
+        Args:
+            table: a mapping from names to values, or a frame that gives a column by its name. Names are compared
+                normalised (NFC), stripped and in any case; other columns are not read.
+
+        Raises:
+            DataError: a declared column is missing or there twice, or columns have different lengths.
+        """
+        sources = self.sources(table)
+        found = [column.codes(read(table[source])) for column, source in zip(self.columns, sources, strict=True)]
+        if len({len(codes) for codes, _ in found}) > 1:
+            raise DataError("the columns of the table have different lengths; give one value per record in each")
+        unread = {column.name: count for column, (_, count) in zip(self.columns, found, strict=True) if count}
+        return Coded(np.column_stack([codes for codes, _ in found]), unread)
+
+    def sources(self, table: Any) -> tuple[Any, ...]:
+        """The table's own names of the declared columns, in their order.
+
+        Raises:
+            DataError: one is missing, or there twice.
+        """
+        known: dict[str, list[Any]] = {}
+        for name in table if isinstance(table, Mapping) else getattr(table, "column_names", None) or table.columns:
+            known.setdefault(key_of(name), []).append(name)
+        return tuple(_source(column.name, known.get(key_of(column.name), [])) for column in self.columns)
+
+    def indices(self, codes: Rows) -> NDArray[np.intp]:
+        """The cell of every code in its column's table, ``(n, J)``; the last one is that of a gap."""
+        out = np.empty(codes.shape, np.intp)
+        for j, block in enumerate(self._blocks):
+            out[:, j] = np.searchsorted(block.edges, codes[:, j], side="right")
+            out[np.isnan(codes[:, j]), j] = len(block.table) - 1
+        return out
+
+    @cached_property
+    def tables(self) -> tuple[NDArray[np.int64], ...]:
+        """Of each column the whole entries of its cells, ``(cells, entries)``: public; the last cell is a gap."""
+        return tuple(block.table for block in self._blocks)
+
+    def whole(self, codes: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Rows in grid steps, int64 ``(n, width)``, each of norm at most 2**bits.
+
+        Raises:
+            SchemaError: cuts of a column are still open.
+        """
+        self._require_closed()
+        places = self.indices(codes)
+        return np.hstack([table.take(places[:, j], axis=0) for j, table in enumerate(self.tables)])
+
+    def apply(self, rows: Rows) -> Rows:
+        """Rows of norm 1 at most from codes ``(n, J)``: numpy array, tensor, or a graph that is recorded.
+
+        Raises:
+            SchemaError: cuts of a column are still open.
+        """
+        self._require_closed()
+        if type(rows) is np.ndarray:
+            return self.whole(rows) * 2.0**-self.bits
+        parts = [self._part(block, rows[:, j : j + 1]) for j, block in enumerate(self._blocks)]
+        xp, whole = arrays_of(rows), parts[0]
+        for part in parts[1:]:
+            whole = xp.hstack(whole, part)
+        return whole
+
+    def _part(self, block: Block, codes: Any) -> Any:
+        """A block as its first cell and what each edge that is reached adds: exact, for all are whole numbers."""
+        xp, entries = arrays_of(codes), block.table * 2.0**-self.bits
+        given, reached = codes == codes, codes >= xp.like(block.edges[None], codes)
+        zero, one = xp.like(np.zeros(1), codes), xp.like(np.ones(1), codes)
+        reached = xp.where(reached, one, zero)
+        steps = reached @ xp.like(np.diff(entries[:-1], axis=0), codes) + xp.like(entries[:1], codes)
+        return xp.where(given, steps, xp.like(entries[-1:], codes))
+
+    def outputs(self, inputs: int | None) -> int:
+        """The width, of one code per declared column."""
+        if inputs not in (None, len(self.columns)):
+            raise SchemaError(
+                f"{len(self.columns)} columns are declared but {inputs} come in; give each once, in order"
+            )
+        return self.width
+
+    def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
+        """One code per declared column."""
+        return len(self.columns)
+
+    def plain_table(self) -> dict[str, Any]:
+        """The fields as a plan file holds them: columns as tables with their kind."""
+        return {**super().plain_table(), "columns": [table_of(column) for column in self.columns]}
+
+    @cached_property
+    def _blocks(self) -> tuple[Block, ...]:
+        shape = Shape(len(self.columns), self.signs, self.ramp, self.bits)
+        return tuple(block_of(column, shape) for column in self.columns)
+
+    def _require_closed(self) -> None:
+        if self.open:
+            raise SchemaError(
+                f"the cut points of {', '.join(self.open)} are open: run Binned, which finds them, or state their edges"
+            )
+
+
+def key_of(name: Any) -> str:
+    """What names of columns are compared by: normalised, stripped, in any case."""
+    return normalize("NFC", str(name)).strip().casefold()
+
+
+def _with_every_cell(column: Column) -> Column:
+    """Categories with a cell for any other value and for a gap: here every value has one."""
+    if not isinstance(column, Categories):
+        return column
+    for switch in ("other", "missing"):
+        if getattr(column, switch) is False:
+            raise SchemaError(
+                f"{switch} of {column.name} must not be False in Cells: every value has a cell there, for a refusal "
+                "would tell of the record that causes it"
+            )
+    return replace(column, other=True, missing=True)
+
+
+def _check_columns(columns: tuple[Column, ...]) -> None:
+    if len(columns) > _MOST_COLUMNS:
+        raise SchemaError(f"{len(columns)} columns are declared and at most {_MOST_COLUMNS} are allowed; declare fewer")
+    known: dict[str, str] = {}
+    for column in columns:
+        if (key := key_of(column.name)) in known:
+            raise SchemaError(f"columns has {known[key]!r} and {column.name!r}, one name in any case; keep one")
+        known[key] = column.name
+        what = "values" if isinstance(column, Categories) else "edges"
+        listed = getattr(column, what, None) or ()
+        if len(listed) > _MOST_VALUES:
+            raise SchemaError(
+                f"{column.name} has {len(listed)} {what} and at most {_MOST_VALUES} are allowed; list the frequent ones"
+            )
+
+
+def _closed(column: Column, edges: Sequence[float] | None) -> Column:
+    if edges is None or not isinstance(column, Numeric | Dates):
+        return column
+    return replace(column, edges=tuple(edges))
+
+
+def _source(name: str, found: list[Any]) -> Any:
+    """The one of the table's names that is this column's: the same text, or else the only one that is alike."""
+    if len(found) > 1:
+        exact = [each for each in found if each == name]
+        if len(exact) != 1:
+            raise DataError(f"the table has {name!r} twice; keep one")
+        return exact[0]
+    if not found:
+        raise DataError(f"the table lacks the column {name!r}; give every column of the plan")
+    return found[0]
+
+
+def _require_between(field_name: str, value: Any, least: int, most: int) -> None:
+    if type(value) is not int or not least <= value <= most:
+        raise SchemaError(f"{field_name} must be a whole number from {least} to {most}, got {value!r}")

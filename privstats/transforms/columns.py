@@ -1,0 +1,357 @@
+"""Declared columns of a table: what a column holds, as public words, and the code of each of its values.
+
+A code is a float64 that follows from one value and the declaration alone: the number itself, the place among the listed
+values, or NaN where nothing is given. ``cells`` maps codes to rows; ``reading`` says what a value is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import SchemaError
+from privstats.plain import plain, plain_fields
+from privstats.transforms.names import check_told_apart, checked_names, shown
+from privstats.transforms.reading import Listed, Readings, alike, reading, same
+
+__all__ = ["Categories", "Column", "Dates", "Numeric", "Truth", "column_of", "days_of", "table_of"]
+
+_DAY = 86_400_000_000  # microseconds
+_EPOCH = datetime(1970, 1, 1)
+_LONGEST_UNIT = 40
+MISSING_CELL, OTHER_CELL = "missing", "other"
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What all declared columns share: a name, and gap codes that count as missing."""
+
+    unread: ClassVar[str] = "no numbers"
+
+    def _settle_gaps(self, gaps: Any) -> None:
+        name = self.name  # type: ignore[attr-defined]
+        if not isinstance(gaps, tuple | list):
+            raise SchemaError(f"gaps of {name} must be a tuple of codes, for example (-9, 999), got {shown(gaps)}")
+        gaps = tuple(reading(gap) if isinstance(gap, date | np.datetime64) else gap for gap in gaps)
+        if not all(isinstance(gap, str | int | float) for gap in gaps):
+            raise SchemaError(f"gaps of {name} must be texts or numbers; a date is its ISO text")
+        check_told_apart(f"gaps of {name}", gaps)
+        object.__setattr__(self, "gaps", gaps)
+
+    @cached_property
+    def _gaps(self) -> Listed:
+        return Listed.of(self.gaps)  # type: ignore[attr-defined]
+
+    def codes(self, found: Readings) -> tuple[NDArray[np.float64], int]:
+        """The code of every value, float64 ``(n,)``; and how many values are something that this column cannot read."""
+        gone = found.missing
+        if len(self._gaps.numbers) or self._gaps.texts:
+            gone |= self._gaps.places_of(found) >= 0
+        codes = self._given(found)
+        unread = int((np.isnan(codes) & ~gone).sum())
+        codes[gone] = np.nan
+        return codes, unread
+
+    def _given(self, found: Readings) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Numeric(_Declared):
+    """A column of numbers, told by which of its cut points a value reaches.
+
+    Args:
+        name: of the column.
+        edges: cut points in increasing order, public; a value that equals one has reached it. None: open, to be found
+            by :class:`~privstats.Binned`.
+        gaps: codes that mean that nothing is given, for example ``(-9, 999)``.
+        unit: what the numbers count, for example ``"mg/dl"``; said to every party, checked by none.
+
+    Raises:
+        SchemaError: edges that are no finite numbers or do not increase in 15 digits; gap codes that are read alike.
+
+    Example:
+        >>> ps.Numeric("sodium", (135, 145), gaps=(-9,), unit="mmol/l").edges
+        (135.0, 145.0)
+    """
+
+    kind: ClassVar[str] = "numeric"
+
+    name: str
+    edges: tuple[float, ...] | None = None
+    gaps: tuple[Any, ...] = ()
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        plain_fields(self)
+        _settle_name(self)
+        object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, _number_of))
+        self._settle_gaps(self.gaps)
+        if not isinstance(self.unit, str) or not (self.unit + " ").isprintable() or len(self.unit) > _LONGEST_UNIT:
+            raise SchemaError(f"unit of {self.name} must be a text of at most {_LONGEST_UNIT} characters, like 'mg/dl'")
+
+    def said(self, edge: float) -> str:
+        """A cut point as people write it."""
+        return f"{edge:.15g}"
+
+    def _given(self, found: Readings) -> NDArray[np.float64]:
+        return _at_edges(found.numbers, self.edges)
+
+
+@dataclass(frozen=True)
+class Dates(_Declared):
+    """A column of dates, told by which of its cut points a date reaches.
+
+    Dates are ISO 8601 with hyphens, or of a type of dates; an offset goes to UTC. Their codes are days since
+    1970-01-01, with the part of a day. ``03/04/2020`` is no date, for it is two.
+
+    Args:
+        name: of the column.
+        edges: cut points in increasing order: ISO texts, dates, or days since 1970-01-01; None: open, as of
+            :class:`Numeric`.
+        gaps: codes that mean that nothing is given, for example ``("1900-01-01",)``.
+
+    Raises:
+        SchemaError: edges that are no dates or do not increase; gap codes that are read alike.
+
+    Example:
+        >>> ps.Dates("admitted", ("2020-01-01", "2021-01-01")).edges
+        (18262.0, 18628.0)
+    """
+
+    kind: ClassVar[str] = "dates"
+    unread: ClassVar[str] = "no dates"
+
+    name: str
+    edges: tuple[float, ...] | None = None
+    gaps: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        plain_fields(self)
+        _settle_name(self)
+        object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, _day_of))
+        self._settle_gaps(self.gaps)
+
+    def said(self, edge: float) -> str:
+        """A cut point as people write it."""
+        try:
+            at = _EPOCH + timedelta(days=edge)
+        except OverflowError:
+            return f"day {edge:.15g}"
+        return at.date().isoformat() if edge.is_integer() else at.isoformat()
+
+    def _given(self, found: Readings) -> NDArray[np.float64]:
+        days = np.full(len(found.numbers), np.nan)
+        known: dict[str, float] = {}
+        for place, text in found.texts.items():
+            if text not in known:
+                known[text] = days_of(text)
+            days[place] = known[text]
+        return _at_edges(days, self.edges)
+
+
+@dataclass(frozen=True)
+class Truth(_Declared):
+    """A column of yes and no: True or False, 1 or 0, ``"true"`` or ``"false"`` in any case.
+
+    Args:
+        name: of the column.
+        gaps: codes that mean that nothing is given, for example ``(9,)``.
+
+    Example:
+        >>> ps.Truth("smoker", gaps=(9,)).name
+        'smoker'
+    """
+
+    kind: ClassVar[str] = "truth"
+    unread: ClassVar[str] = "neither true nor false"
+
+    name: str
+    gaps: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        plain_fields(self)
+        _settle_name(self)
+        self._settle_gaps(self.gaps)
+
+    def _given(self, found: Readings) -> NDArray[np.float64]:
+        return np.where((found.numbers == 0) | (found.numbers == 1), found.numbers, np.nan)
+
+
+@dataclass(frozen=True)
+class Categories(_Declared):
+    """A variable of public values.
+
+    A record's value is compared with them as :func:`privstats.transforms.reading.reading` reads both, whatever type its
+    column has: ``"007"``, ``7`` and ``7.0`` are one value, so are ``"True"``, ``True`` and ``1``.
+
+    Args:
+        name: of the column.
+        values: at least two different texts, or at least two different whole numbers; none that is read as missing
+            (``"None"``, ``"NA"``), and no two that are read alike. In :class:`~privstats.Cells` it may also be empty:
+            then it is told whether a value is given.
+        other: every other value counts in a cell of its own; without it another value has none. None: what the plan
+            that reads it takes as usual, no such cell in a :class:`~privstats.CountSchema`, and always one in
+            :class:`~privstats.Cells`.
+        missing: what is missing (None, NaN, a blank, ``"NA"``) counts in a cell of its own; without it, it has none.
+            None: as of ``other``.
+        ordered: the values have an order, and a record is told by which of them it reaches. Of ``Cells`` alone.
+        gaps: codes that mean that nothing is given, for example ``(9,)``. Of ``Cells`` alone.
+
+    A record whose value has no cell is refused, or left out of every table: ``measure(..., unreadable=...)``.
+
+    Example:
+        >>> blood = ps.Categories("blood", ("0", "A", "B", "AB"), missing=True)
+        >>> blood.cells
+        ('0', 'A', 'B', 'AB', 'missing')
+    """
+
+    kind: ClassVar[str] = "categories"
+    unread: ClassVar[str] = "not among its listed values"
+
+    name: str
+    values: tuple[str, ...] | tuple[int, ...]
+    other: bool | None = None
+    missing: bool | None = None
+    ordered: bool = False
+    gaps: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        _settle_name(self)
+        values: tuple[Any, ...] = tuple(self.values) if isinstance(self.values, tuple | list) else (None,)
+        if values and all(type(value) is int for value in values):
+            different = len(set(values)) == len(values)
+        elif all(isinstance(value, str) for value in values):
+            different = checked_names(f"values of {self.name}", values) is not None
+        else:
+            different = False
+        if len(values) == 1 or not different:
+            raise SchemaError(f"values of {self.name} must be at least two different texts, or whole numbers")
+        for switch in ("other", "missing", "ordered"):
+            if (value := getattr(self, switch)) is not None or switch == "ordered":
+                require_switch(self.name, switch, value)
+        object.__setattr__(self, "values", values)
+        self._settle_gaps(self.gaps)
+        check_told_apart(f"values of {self.name}" + " and its gaps" * bool(self.gaps), (*values, *self.gaps))
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Names of the cells, in order."""
+        extra = (OTHER_CELL,) * bool(self.other) + (MISSING_CELL,) * bool(self.missing)
+        return (*map(str, self.values), *extra)
+
+    @property
+    def is_scale(self) -> bool:
+        """Whether it is told by signs between neighbours, so that another value has no place: of two, or ordered."""
+        return len(self.values) == 2 or (self.ordered and bool(self.values))
+
+    @cached_property
+    def listed(self) -> Listed:
+        """The values, as records are compared with them."""
+        return Listed.of(self.values)
+
+    def _given(self, found: Readings) -> NDArray[np.float64]:
+        places = self.listed.places_of(found).astype(np.float64)
+        places[places < 0] = np.nan if self.is_scale else len(self.values)
+        return places
+
+
+Column: TypeAlias = Numeric | Dates | Truth | Categories
+"""A declared column."""
+
+_KINDS: Mapping[str, type[Column]] = {kind.kind: kind for kind in (Numeric, Dates, Truth, Categories)}
+
+
+def table_of(column: Column) -> dict[str, Any]:
+    """A column as a plain table, for a plan file: its kind, its name, and what is not as usual."""
+    usual = {field.name: field.default for field in fields(column)}
+    found = {name: getattr(column, name) for name in usual if name not in ("other", "missing")}  # of Cells: always
+    kept = {name: value for name, value in found.items() if value != usual[name]}
+    return {"kind": column.kind, **{name: list(v) if isinstance(v, tuple) else v for name, v in kept.items()}}
+
+
+def column_of(table: Any) -> Column:
+    """Inverse of :func:`table_of`; a column is returned as it is.
+
+    Raises:
+        SchemaError: an unknown kind or key, or one that is missing.
+    """
+    if isinstance(table, Numeric | Dates | Truth | Categories):
+        return table
+    known = ", ".join(kind.__name__ for kind in _KINDS.values())
+    if not isinstance(table, Mapping):
+        raise SchemaError(f"columns must hold {known}, got {type(table).__name__}")
+    cls = _KINDS.get(kind) if isinstance(kind := table.get("kind"), str) else None
+    where = f"the column {shown(table['name'])}" if "name" in table else "a column"
+    if cls is None:
+        raise SchemaError(f"{where} has the kind {shown(kind)}; say what it holds: one of {', '.join(_KINDS)}")
+    names = {field.name for field in fields(cls)}
+    unknown = sorted(str(key) for key in set(table) - names - {"kind"})
+    if unknown:
+        raise SchemaError(f"{where} has unknown keys {unknown}; {kind} knows {sorted(names)}")
+    lacks = [field.name for field in fields(cls) if field.default is MISSING and field.name not in table]
+    if lacks:
+        raise SchemaError(f"{where} lacks {', '.join(lacks)}; add it to the column's table")
+    return cls(**{key: value for key, value in table.items() if key != "kind"})
+
+
+def days_of(text: str) -> float:
+    """Days from 1970-01-01 to a date as ``reading`` writes it; NaN where it is none."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return math.nan
+    if at.tzinfo is not None or not text[4:5] == text[7:8] == "-":
+        return math.nan
+    since = at - _EPOCH
+    return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) / _DAY
+
+
+def require_switch(name: str, field: str, value: object) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise SchemaError(f"{field} of {name} must be True or False, got {type(value).__name__}")
+
+
+def _settle_name(column: Any) -> None:
+    (name,) = checked_names("a variable's name", (column.name,)) or ("",)
+    object.__setattr__(column, "name", name)
+
+
+def _checked_edges(name: str, edges: Any, number: Callable[[Any], float]) -> tuple[float, ...] | None:
+    if edges is None:
+        return None
+    found = [number(edge) for edge in edges] if isinstance(edges, tuple | list) else []
+    if not found or not all(map(math.isfinite, found)):
+        raise SchemaError(
+            f"edges of {name} must be one or more finite numbers or, of a date, ISO dates such as '2020-01-31'; leave "
+            "them out to have them found"
+        )
+    if any(same(low) >= same(high) for low, high in pairwise(found)):
+        raise SchemaError(f"edges of {name} must increase, in 15 digits; sort them and name each once")
+    return tuple(each + 0.0 for each in found)
+
+
+def _number_of(edge: Any) -> float:
+    found = reading(edge) if isinstance(edge, int | float) and not isinstance(edge, bool) else None
+    return found if isinstance(found, float) else math.nan
+
+
+def _day_of(edge: Any) -> float:
+    if isinstance(edge, str | date | np.datetime64):
+        found = reading(plain(edge) if not isinstance(edge, np.datetime64) else edge)
+        return days_of(found) if isinstance(found, str) else math.nan
+    return _number_of(edge)
+
+
+def _at_edges(numbers: NDArray[np.float64], edges: tuple[float, ...] | None) -> NDArray[np.float64]:
+    """A fresh array: a number that is an edge in 15 digits is that edge, in count tables too."""
+    return numbers + 0.0 if edges is None else alike(numbers, edges) + 0.0
