@@ -129,12 +129,13 @@ def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
     """
     version, table, promise = _tables(read_text(path))
     kind = table.get("kind")
-    kinds = {row.name: row.type for row in KINDS.values() if row.promise is not None}
-    cls = kinds.get(kind) if isinstance(kind, str) else None
-    if cls is None:
+    kinds = {row.name: row for row in KINDS.values() if row.promise is not None}
+    row = kinds.get(kind) if isinstance(kind, str) else None
+    if row is None:
         raise PlanError(
             f"course.kind must be one of {', '.join(kinds)}, got {kind!r}; the course is of another privstats"
         )
+    cls = row.type
     known = _numbers(cls)
     wrong = sorted(set(table).difference(known, _OWN))
     missing = [name for name in _OWN if not isinstance(table.get(name), str)]

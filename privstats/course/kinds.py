@@ -1,7 +1,8 @@
 """One row per kind of course: the properties that engines, commands, pages and audits read beside its plans.
 
 Code that runs, charges, shows or audits a course reads its row and never tests its class, so that a new kind is one
-more row and no kind is mistaken for another.
+more row and no kind is mistaken for another. A row names its class's place and loads it on use: one course loads no
+other.
 """
 
 from __future__ import annotations
@@ -11,21 +12,20 @@ from dataclasses import dataclass
 from inspect import signature
 from itertools import chain
 from pathlib import Path
+from pkgutil import resolve_name
 from shlex import quote
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from privstats.course.alignment import Alignment
-from privstats.course.base import Course, Releases
-from privstats.course.centred import Centred
-from privstats.course.newton import Newton
-from privstats.course.party_rounds import PartyRounds
-from privstats.course.planned import Single
-from privstats.course.rounds import Rounds
-from privstats.course.stream import Stream
 from privstats.errors import PlanError
-from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
-from privstats.schema import Schema
+from privstats.tables import by_name
+
+if TYPE_CHECKING:
+    from privstats.course.base import Course, Releases
+    from privstats.course.centred import Centred
+    from privstats.course.stream import Stream
+    from privstats.moments.measurement import Unreadable
+    from privstats.schema import Schema
 
 __all__ = ["KINDS", "CourseKind", "admits_of", "course_kind", "kind_for", "register"]
 
@@ -56,7 +56,7 @@ class CourseKind:
     Attributes:
         name: the word for it, in files and in sentences; its class's ``label``.
         what: what it is, in the sentences of ``course init``.
-        type: its class, a :class:`~privstats.course.planned.Planned` dataclass whose first field is a plan.
+        place: where its class is, as ``"module:Class"``; or the class.
         charge: what is charged to a party's ledger: its one ``"plan"``; the ``"course"``, as a whole before its first
             round; or the course as a whole, and then every record by a ``"registry"``, which keeps rounds apart.
         part: what a party contributes to a round: all its ``"records"``, or the ``"changes"`` since it last sent any.
@@ -76,7 +76,7 @@ class CourseKind:
 
     name: str
     what: str
-    type: type[Any]
+    place: str | type[Any]
     charge: Literal["plan", "course", "registry"]
     part: Literal["records", "changes"]
     gives_back: bool
@@ -89,6 +89,12 @@ class CourseKind:
     labels: Callable[[Any], Sequence[str]] = _numbered
     ended: Callable[[Any, Releases, Path], str] = _rounds_ended
     admits: Callable[[Any, Any, Any, Unreadable], None] | None = None
+
+    @property
+    def type(self) -> type[Any]:
+        """Its class, a :class:`~privstats.course.planned.Planned` dataclass whose first field is a plan."""
+        found: type[Any] = resolve_name(self.place) if isinstance(self.place, str) else self.place
+        return found
 
     @property
     def single(self) -> bool:
@@ -128,7 +134,90 @@ def _epoch_ended(stream: Stream, releases: Releases, home: Path) -> str:
     return f"epoch {last} of {stream.epochs} ended{said}{ended}: privstats stream show {folder}"
 
 
-KINDS: dict[str, CourseKind] = {}
+def _reads_every_row(course: Centred, X: Any, y: Any, unreadable: Unreadable) -> None:
+    course.admits(X, y, unreadable)
+
+
+KINDS: dict[str, CourseKind] = by_name(
+    [
+        CourseKind(
+            "single",
+            "one plan",
+            "privstats.course.planned:Single",
+            charge="plan",
+            part="records",
+            gives_back=True,
+            promise=None,
+        ),
+        CourseKind(
+            "rounds",
+            "refinement rounds",
+            "privstats.course.rounds:Rounds",
+            charge="course",
+            part="records",
+            gives_back=False,
+            promise="own",
+        ),
+        CourseKind(
+            "alignment",
+            "an alignment",
+            "privstats.course.alignment:Alignment",
+            charge="course",
+            part="records",
+            gives_back=False,
+            promise="own",
+            task="gaussians",
+        ),
+        CourseKind(
+            "stream",
+            "a stream",
+            "privstats.course.stream:Stream",
+            charge="registry",
+            part="changes",
+            gives_back=True,
+            promise="plan",
+            asked="epochs",
+            follows=False,
+            pauses=_epoch_begins,
+            weighs=lambda stream: stream.row.correlated,
+            labels=lambda stream: [f"each of {stream.most}"],
+            ended=_epoch_ended,
+        ),
+        CourseKind(
+            "newton",
+            "rounds of a logistic or Poisson regression",
+            "privstats.course.newton:Newton",
+            charge="course",
+            part="records",
+            gives_back=False,
+            promise="own",
+            task="score",
+        ),
+        CourseKind(
+            "centred",
+            "a mean first",
+            "privstats.course.centred:Centred",
+            charge="course",
+            part="records",
+            gives_back=False,
+            promise="own",
+            asked="centred",
+            admits=_reads_every_row,
+        ),
+        CourseKind(
+            "parties",
+            "two rounds of whole parties",
+            "privstats.course.party_rounds:PartyRounds",
+            charge="course",
+            part="records",
+            gives_back=False,
+            promise="own",
+            task="party-softmax",
+        ),
+    ],
+    lambda kind: kind.name,
+    "course kind",
+)
 """The kinds by name."""
 
 
@@ -150,7 +239,7 @@ def course_kind(course: Course) -> CourseKind:
     Raises:
         PlanError: its class has none.
     """
-    found = next((kind for kind in KINDS.values() if type(course) is kind.type), None)
+    found = _row_of(course)
     if found is None:
         raise PlanError(
             f"{type(course).__name__} is no kind of course that is known here ({', '.join(KINDS)}): "
@@ -173,76 +262,12 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
 
 def admits_of(course: Course) -> Callable[[Any, Any, Any, Unreadable], None] | None:
     """What refuses records before the first round; None for a course of one's own, too."""
-    return next((kind.admits for kind in KINDS.values() if type(course) is kind.type), None)
+    found = _row_of(course)
+    return None if found is None else found.admits
 
 
-register(CourseKind("single", "one plan", Single, charge="plan", part="records", gives_back=True, promise=None))
-register(
-    CourseKind("rounds", "refinement rounds", Rounds, charge="course", part="records", gives_back=False, promise="own")
-)
-register(
-    CourseKind(
-        "alignment",
-        "an alignment",
-        Alignment,
-        charge="course",
-        part="records",
-        gives_back=False,
-        promise="own",
-        task="gaussians",
-    )
-)
-register(
-    CourseKind(
-        "stream",
-        "a stream",
-        Stream,
-        charge="registry",
-        part="changes",
-        gives_back=True,
-        promise="plan",
-        asked="epochs",
-        follows=False,
-        pauses=_epoch_begins,
-        weighs=lambda stream: stream.row.correlated,
-        labels=lambda stream: [f"each of {stream.most}"],
-        ended=_epoch_ended,
-    )
-)
-register(
-    CourseKind(
-        "newton",
-        "rounds of a logistic or Poisson regression",
-        Newton,
-        charge="course",
-        part="records",
-        gives_back=False,
-        promise="own",
-        task="score",
-    )
-)
-register(
-    CourseKind(
-        "centred",
-        "a mean first",
-        Centred,
-        charge="course",
-        part="records",
-        gives_back=False,
-        promise="own",
-        asked="centred",
-        admits=Centred.admits,
-    )
-)
-register(
-    CourseKind(
-        "parties",
-        "two rounds of whole parties",
-        PartyRounds,
-        charge="course",
-        part="records",
-        gives_back=False,
-        promise="own",
-        task="party-softmax",
-    )
-)
+def _row_of(course: Course) -> CourseKind | None:
+    """The row of its class and of no other, a subclass neither; the classes of other rows are not loaded for it."""
+    own = type(course)
+    places = (own, f"{own.__module__}:{own.__qualname__}")
+    return next((kind for kind in KINDS.values() if kind.place in places and kind.type is own), None)

@@ -12,6 +12,13 @@ from tests.cli.test_loading import RUN, loaded
 README = Path(__file__).parents[2] / "README.md"
 EXAMPLE = re.search(r"^## Use it\n\n```python\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
+ONE_COURSE = """
+import privstats as ps
+from privstats.course.kinds import course_kind
+schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 10)
+assert course_kind(ps.course.Single(ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy()))).name == "single"
+"""
+
 
 def ours(modules: set[str]) -> set[str]:
     return {name for name in modules if name.split(".")[0] in ("privstats", "threat_models")}
@@ -43,3 +50,10 @@ def test_a_check_of_a_plan_loads_no_records_no_course_and_no_head(tmp_path: Path
     for unused in ("course", "secagg.upload", "moments", "session", "engines", "heads.estimator", "dp.ledger"):
         assert not within(names, f"privstats.{unused}"), unused
     assert len(names) <= 125, sorted(names)
+
+
+@pytest.mark.ci
+def test_a_course_loads_no_other_course() -> None:
+    names = ours(loaded(ONE_COURSE))
+    assert "privstats.course.planned" in names
+    assert not names & {f"privstats.course.{other}" for other in ("rounds", "stream", "centred", "newton", "alignment")}
