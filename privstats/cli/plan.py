@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from privstats.plan import Difference
-    from privstats.workflows.unread import Unread
+    from privstats.workflows.readers import UnreadStatistics
 
 __all__ = ["app"]
 
@@ -121,10 +121,10 @@ def check(
 ) -> None:
     """Validate a plan and print its budget, what its masking needs, what dropouts change, and who reads what."""
     from privstats.cli.parts.heads import spelled, spelled_readers
-    from privstats.workflows.unread import unread
+    from privstats.workflows.readers import unread_statistics
 
     plan = ps.Plan.read(path)
-    found = unread(plan, (*spelled(head or ()), *spelled_readers(readers or ())))
+    found = unread_statistics(plan, (*spelled(head or ()), *spelled_readers(readers or ())))
     if as_json:
         typer.echo(json_text(_checked(plan, plan.budget(), found)))
         return
@@ -140,7 +140,7 @@ def check(
     say(f"{path} holds together{told}.")
 
 
-def _checked(plan: ps.Plan, budget: ps.Budget, found: Unread) -> dict[str, Any]:
+def _checked(plan: ps.Plan, budget: ps.Budget, found: UnreadStatistics) -> dict[str, Any]:
     """What ``check`` says, for scripts."""
     return {
         "digest": plan.digest,
@@ -157,7 +157,7 @@ def _checked(plan: ps.Plan, budget: ps.Budget, found: Unread) -> dict[str, Any]:
     }
 
 
-def _facts(plan: ps.Plan, found: Unread) -> list[str]:
+def _facts(plan: ps.Plan, found: UnreadStatistics) -> list[str]:
     from privstats.plan import facts
     from privstats.plan.grid_cost import grid_sentences
 

@@ -21,10 +21,9 @@ from privstats.plan.certificate import certificate_text
 from privstats.plan.cohort import reach_of
 from privstats.plan.review import difference
 from privstats.randomness import seeded
-from privstats.workflows.readers import possible, suggested
+from privstats.workflows.readers import possible, suggested, unread_statistics
 from privstats.workflows.report import Statement, explanations, registry_entry
 from privstats.workflows.report.privacy_report import page_of
-from privstats.workflows.unread import unread
 from tests import made
 
 PURE = {"delta": 0.0}
@@ -389,7 +388,9 @@ def test_tables_with_intervals_are_neither_offered_nor_given_shares_at_delta_zer
     for plan, reader in ((pure, "table-one"), (made.plan(TABLES, COHORT, made.promise(**PURE)), "km")):
         with pytest.raises(PlanError, match="proved for Gaussian noise, and delta = 0 has Laplace noise"):
             suggested(plan, reader)
-    assert not any("km" in line for line in unread(made.plan(TABLES, COHORT, made.promise(**PURE))).sentences())
+    assert not any(
+        "km" in line for line in unread_statistics(made.plan(TABLES, COHORT, made.promise(**PURE))).sentences()
+    )
 
 
 def test_suggested_shares_of_a_pure_plan_are_parts_of_epsilon():

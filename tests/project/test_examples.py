@@ -46,6 +46,7 @@ ROOMS = [
     "privstats.testing.transport",
     "privstats.transforms",
     "privstats.workflows.checkpoint",
+    "privstats.workflows.readers",
     "privstats.workflows.report",
     "privstats.workflows.rivals",
     "privstats.workflows.rivals.opacus",
@@ -53,7 +54,6 @@ ROOMS = [
     "privstats.workflows.simulate",
     "privstats.workflows.suggest",
     "privstats.workflows.sweep",
-    "privstats.workflows.unread",
     "threat_models.audits.accountants",
     "threat_models.audits.zcdp",
 ]

@@ -16,8 +16,7 @@ from privstats.encoding import layout_of
 from privstats.errors import PlanError
 from privstats.heads.registry import HEADS, able, named
 from privstats.randomness import seeded
-from privstats.workflows.readers import TABLES, suggested
-from privstats.workflows.unread import unread
+from privstats.workflows.readers import TABLES, suggested, unread_statistics
 from tests import made
 from tests.heads.conftest import quick
 
@@ -54,41 +53,43 @@ def moved(release: ps.Release, letter: str) -> ps.Release:
 
 
 def test_a_letter_that_the_chosen_heads_do_not_read_has_its_price() -> None:
-    found = unread(plan_of(), ["LDA"])
+    found = unread_statistics(plan_of(), ["LDA"])
     assert (found.letters, found.share) == (("D",), pytest.approx(0.065))
     assert found.gain == pytest.approx({"N": 1.0, "A": 1.0, "B": math.sqrt(0.5)})  # B gets what D had
     assert "LDA reads not D, which takes 6.5% of the budget" in found.sentences()[1]
     assert "noise on B 29% smaller" in found.sentences()[1]
-    assert unread(plan_of(), ["LDA", "NaiveBayes"]).letters == ()
-    assert unread(plan_of("NAB"), ["LDA"]).letters == ()
+    assert unread_statistics(plan_of(), ["LDA", "NaiveBayes"]).letters == ()
+    assert unread_statistics(plan_of("NAB"), ["LDA"]).letters == ()
 
 
 def test_written_shares_go_to_the_others_in_proportion() -> None:
-    found = unread(plan_of(shares={"N": 0.1, "A": 0.4, "B": 0.3, "D": 0.2}, adjacency="replace-one"), ["LDA"])
+    found = unread_statistics(
+        plan_of(shares={"N": 0.1, "A": 0.4, "B": 0.3, "D": 0.2}, adjacency="replace-one"), ["LDA"]
+    )
     assert found.share == pytest.approx(0.2)
     assert len({round(value, 6) for value in found.gain.values()}) == 1
     assert math.sqrt(0.7) < found.gain["B"] < 1
 
 
 def test_without_a_head_the_first_that_the_plan_can_build_is_taken() -> None:
-    found = unread(plan_of())
+    found = unread_statistics(plan_of())
     assert (found.chosen, found.assumed, found.letters) == (("LDA",), True, ("D",))
     assert "LDA (the first reader for this plan; choose with --for) reads not D" in found.sentences()[1]
-    assert unread(plan_of("NAD")).heads == ("NaiveBayes",)
+    assert unread_statistics(plan_of("NAD")).heads == ("NaiveBayes",)
     assert found.readers["D"] == ("NaiveBayes", "FisherMix", "ProtoHyper", "table-one")
 
 
 def test_without_noise_a_letter_is_still_released() -> None:
     plan = replace(plan_of(), privacy=ps.NoPrivacy())
-    assert "which is released all the same" in unread(plan).sentences()[1]
+    assert "which is released all the same" in unread_statistics(plan).sentences()[1]
 
 
 def test_a_regression_and_schemas_without_heads_leave_nothing_unread() -> None:
     ridge = replace(plan_of(), schema=ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0))
-    assert unread(ridge).letters == ()
-    assert unread(ridge).readers["G"] == (*named("ridge"), "ols")
+    assert unread_statistics(ridge).letters == ()
+    assert unread_statistics(ridge).readers["G"] == (*named("ridge"), "ols")
     bare = made.plan(ps.GaussianSchema(4, 9.0, shrinkage=0.1, rounds=1), ps.Cohort(20, 20, 900))
-    assert unread(bare).sentences() == []
+    assert unread_statistics(bare).sentences() == []
 
 
 def test_the_tables_are_those_of_the_command() -> None:
@@ -96,16 +97,16 @@ def test_the_tables_are_those_of_the_command() -> None:
 
 
 def test_a_table_is_asked_about_as_a_head_is() -> None:
-    found = unread(plan_of(), ["table-one"])
+    found = unread_statistics(plan_of(), ["table-one"])
     assert (found.letters, found.heads) == (("B",), ())
     assert "table-one reads not B, which takes 6.5% of the budget" in found.sentences()[1]
-    assert unread(plan_of(), ["table-one", "LDA"]).letters == ()
+    assert unread_statistics(plan_of(), ["table-one", "LDA"]).letters == ()
     with pytest.raises(PlanError, match="table-one reads a ClassSchema with statistics N, A, D, and the plan measures"):
-        unread(plan_of("NAB"), ["table-one"])
+        unread_statistics(plan_of("NAB"), ["table-one"])
     with pytest.raises(PlanError, match="km reads a CountSchema"):
-        unread(plan_of(), ["km"])
+        unread_statistics(plan_of(), ["km"])
     counts = ps.CountSchema((ps.Bins("t", (0, 1, 2)), ps.Categories("e", (0, 1))), (("t", "e"),))
-    of_counts = unread(replace(plan_of(), schema=counts))
+    of_counts = unread_statistics(replace(plan_of(), schema=counts))
     assert of_counts.sentences() == ["who reads what: T every reader"]
     assert of_counts.readers["T"] == ("km", "proportions")
 
