@@ -98,8 +98,8 @@ def possible(plan: Plan) -> tuple[str, ...]:
     Example:
         >>> from privstats.workflows.readers import possible
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAD", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> possible(plan)
-        ('NaiveBayes', 'table-one')
+        >>> "NaiveBayes" in possible(plan), "LDA" in possible(plan), possible(plan)[-1]
+        (True, False, 'table-one')
     """
     heads, schema = tuple[str, ...](), plan.schema
     if schema.optional:
