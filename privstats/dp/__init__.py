@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from privstats.dp.samplers import discrete_gaussian as discrete_gaussian
     from privstats.dp.samplers import discrete_laplace as discrete_laplace
     from privstats.dp.samplers import rounded_gaussian as rounded_gaussian
-    from privstats.dp.sensitivity import client_mu as client_mu
-    from privstats.dp.sensitivity import grid_sensitivity as grid_sensitivity
-    from privstats.dp.sensitivity import group_mu as group_mu
-    from privstats.dp.sensitivity import joint_mu as joint_mu
-    from privstats.dp.sensitivity import sensitivity as sensitivity
+    from privstats.dp.sensitivities import client_mu as client_mu
+    from privstats.dp.sensitivities import grid_sensitivity as grid_sensitivity
+    from privstats.dp.sensitivities import group_mu as group_mu
+    from privstats.dp.sensitivities import joint_mu as joint_mu
+    from privstats.dp.sensitivities import sensitivity as sensitivity
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

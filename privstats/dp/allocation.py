@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privstats.dp.arguments import check_number
 from privstats.dp.privacy import Adjacency
-from privstats.dp.sensitivity import client_mu, joint_mu, sensitivity
+from privstats.dp.sensitivities import client_mu, joint_mu, sensitivity
 from privstats.encoding import layout_of
 from privstats.errors import PlanError
 from privstats.schema import Schema, require_schema

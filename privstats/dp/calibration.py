@@ -18,7 +18,7 @@ from privstats.dp.models import MODELS, Model, TrustModel
 from privstats.dp.privacy import Privacy
 from privstats.dp.pure import laplace_mu, laplace_sigma, laplace_tail, scales_of, unit_l1
 from privstats.dp.samplers import MAX_SCALE, MAX_SIGMA
-from privstats.dp.sensitivity import client_mu, sensitivity
+from privstats.dp.sensitivities import client_mu, sensitivity
 from privstats.encoding import Segment, layout_of
 from privstats.errors import PlanError
 from privstats.schema import Schema

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privstats.dp.allocation import checked_shares
 from privstats.dp.privacy import Privacy
-from privstats.dp.sensitivity import sensitivity
+from privstats.dp.sensitivities import sensitivity
 from privstats.encoding import clip_vector, weighted_square_norm
 from privstats.schema import Schema
 

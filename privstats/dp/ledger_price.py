@@ -16,7 +16,7 @@ from privstats.dp.gaussian import compose
 from privstats.dp.ledger_records import Part
 from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy
 from privstats.dp.pure import joint_epsilon, laplace_mu
-from privstats.dp.sensitivity import client_mu, joint_mu, sensitivity
+from privstats.dp.sensitivities import client_mu, joint_mu, sensitivity
 from privstats.errors import LedgerError
 from privstats.schema import Schema
 

@@ -14,7 +14,7 @@ from scipy.special import erfinv, ndtri
 
 from privstats.dp.arguments import check_number
 from privstats.dp.privacy import Adjacency, Privacy
-from privstats.dp.sensitivity import grid_sensitivity
+from privstats.dp.sensitivities import grid_sensitivity
 from privstats.errors import PlanError
 from privstats.schema import COUNT_SCALE, ClassSchema, CountSchema, Schema, require_schema
 

@@ -16,7 +16,7 @@ from sklearn.ensemble import BaggingClassifier
 import privstats as ps
 from privstats import heads
 from privstats.dp import gaussian_epsilon, gaussian_mu
-from privstats.dp.sensitivity import group_mu
+from privstats.dp.sensitivities import group_mu
 from privstats.encoding import flatten
 from privstats.errors import HeadError, LedgerError
 from privstats.heads.provenance import Provenance

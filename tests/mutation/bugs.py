@@ -20,12 +20,12 @@ from privstats.dp.allocation import allocate
 from privstats.dp.calibration import Noise, calibrate
 from privstats.dp.gaussian import gaussian_mu
 from privstats.dp.models import TrustModel
-from privstats.dp.sensitivity import _calibration_square as right_calibration_square
-from privstats.dp.sensitivity import _class_square as right_class_square
-from privstats.dp.sensitivity import _gradient_square as right_gradient_square
-from privstats.dp.sensitivity import _mean_square as right_mean_square
-from privstats.dp.sensitivity import _party_square as right_party_square
-from privstats.dp.sensitivity import _ridge_square as right_ridge_square
+from privstats.dp.sensitivities import _calibration_square as right_calibration_square
+from privstats.dp.sensitivities import _class_square as right_class_square
+from privstats.dp.sensitivities import _gradient_square as right_gradient_square
+from privstats.dp.sensitivities import _mean_square as right_mean_square
+from privstats.dp.sensitivities import _party_square as right_party_square
+from privstats.dp.sensitivities import _ridge_square as right_ridge_square
 from privstats.encoding import flatten
 from privstats.moments.gradient_map import Mapped
 from privstats.moments.grid import Grid

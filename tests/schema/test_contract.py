@@ -102,7 +102,7 @@ class EitherSchema(metaclass=MeanOrStrange):
 @pytest.fixture
 def strange(monkeypatch: pytest.MonkeyPatch) -> StrangeSchema:
     row = Kind(summed, lambda *given: (summed(*given), 0), StrangeMoments.of_sums, lambda schema, arrays: arrays["a"])
-    proofs: Any = sys.modules["privstats.dp.sensitivity"]
+    proofs: Any = sys.modules["privstats.dp.sensitivities"]
     right = proofs._mean_square
     monkeypatch.setitem(KINDS, "strange", StrangeSchema)  # type: ignore[arg-type]
     monkeypatch.setitem(kinds._KINDS, StrangeSchema, row)  # type: ignore[arg-type]

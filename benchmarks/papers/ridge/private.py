@@ -20,7 +20,7 @@ from benchmarks.refinement import least_squares, regression
 from privstats import heads
 from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import Adjacency
-from privstats.dp.sensitivity import joint_mu
+from privstats.dp.sensitivities import joint_mu
 from privstats.randomness import seeded
 
 __all__ = [

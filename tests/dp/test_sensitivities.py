@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privstats import ClassSchema, MeanSchema, RidgeSchema
-from privstats.dp.sensitivity import client_mu, grid_sensitivity, joint_mu, sensitivity
+from privstats.dp.sensitivities import client_mu, grid_sensitivity, joint_mu, sensitivity
 from privstats.errors import PlanError
 from privstats.randomness import seeded
 from privstats.schema import CalibrationSchema, GradientSchema
