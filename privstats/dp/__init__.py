@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from privstats.dp.calibration import Noise as Noise
     from privstats.dp.calibration import NoiseRow as NoiseRow
     from privstats.dp.calibration import calibrate as calibrate
-    from privstats.dp.client_norm import client_norm as client_norm
-    from privstats.dp.client_norm import clip_client as clip_client
+    from privstats.dp.client_clip import client_norm as client_norm
+    from privstats.dp.client_clip import clip_client as clip_client
     from privstats.dp.gaussian import compose as compose
     from privstats.dp.gaussian import gaussian_delta as gaussian_delta
     from privstats.dp.gaussian import gaussian_epsilon as gaussian_epsilon
