@@ -14,7 +14,7 @@ import pytest
 
 import privstats as ps
 from privstats import session
-from privstats.course.alone import alone
+from privstats.course.alone import single_party_plan
 from privstats.errors import LedgerError
 from privstats.heads.registry import HEADS
 from privstats.randomness import seeded
@@ -53,17 +53,19 @@ def test_no_function_has_another_default_than_that_nobody_has_said_it():
 def client(**said: Any) -> Any:
     first, second, server = (Identity.generate(seeded(place).bytes) for place in range(3))
     roster = Roster((first.public, second.public), server=server.public)
-    plan = alone(SCHEMA, PRIVACY)
+    plan = single_party_plan(SCHEMA, PRIVACY)
     return session.client(plan, ps.measure(SCHEMA, X, Y), index=0, identity=first, roster=roster, **said)
 
 
 def release(**said: Any) -> Any:
-    plan = alone(SCHEMA, PRIVACY)
+    plan = single_party_plan(SCHEMA, PRIVACY)
     return session.release(plan, plan.ring.zeros(), (0, 1), **said)
 
 
 def private_releases(**said: Any) -> Any:
-    course = ps.Rounds.within(alone(replace(SCHEMA, clip_norm=1.0, transform=(ps.transforms.UnitNorm(),)), PRIVACY), 1)
+    course = ps.Rounds.within(
+        single_party_plan(replace(SCHEMA, clip_norm=1.0, transform=(ps.transforms.UnitNorm(),)), PRIVACY), 1
+    )
     return ps.private_releases(course, X, Y, **said)
 
 

@@ -24,7 +24,7 @@ from privstats.release import Release
 from privstats.schema import Schema, require_schema
 from privstats.session.accounting import Charge, RoundCharge
 
-__all__ = ["Paid", "alone", "charged_by_rows", "private_release", "private_releases"]
+__all__ = ["Paid", "charged_by_rows", "private_release", "private_releases", "single_party_plan"]
 
 Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
 """Where a release is recorded: a charge, a ledger (with the name of a data set in it), or ``"uncharged"``."""
@@ -98,7 +98,7 @@ def private_release(
         >>> round(release.budget.epsilon, 3), round(release.sigma["A"], 2)
         (1.0, 3.77)
     """
-    plan = alone(schema, privacy, max_records=max_records, min_count=min_count)
+    plan = single_party_plan(schema, privacy, max_records=max_records, min_count=min_count)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     charge = _charge(ledger, dataset)
     vector = _vector(plan, X, y, rng, progress=progress)
@@ -149,10 +149,10 @@ def private_releases(
         DataError, LedgerError, RandomnessError: as in :func:`private_release`.
 
     Example:
-        >>> from privstats.course.alone import alone
+        >>> from privstats.course.alone import single_party_plan
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
-        >>> course = ps.Rounds.within(alone(schema, privacy), rounds=2, expected_records=100)
+        >>> course = ps.Rounds.within(single_party_plan(schema, privacy), rounds=2, expected_records=100)
         >>> releases = ps.private_releases(course, [[0.5, 0.1], [0.2, 0.7]] * 50, [0, 1] * 50, ledger="uncharged")
         >>> len(releases), round(course.epsilon(1e-5), 3)
         (3, 3.0)
@@ -200,7 +200,7 @@ def private_releases(
     return courses.run(course, release)
 
 
-def alone(schema: Schema, privacy: Privacy, *, max_records: int | None = None, min_count: int = 0) -> Plan:
+def single_party_plan(schema: Schema, privacy: Privacy, *, max_records: int | None = None, min_count: int = 0) -> Plan:
     """The plan of one party alone; the two clients of its cohort are fictitious.
 
     Args:

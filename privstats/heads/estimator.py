@@ -292,10 +292,10 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
             self.release_ = numbered.released(schema, promise, max_records, ledger, dataset)
             return self.fit_release(self.release_, labels.names.tolist())._assuming(labels.assumed)
         from privstats.course import Centred
-        from privstats.course.alone import alone, private_releases
+        from privstats.course.alone import private_releases, single_party_plan
 
         rows = RowCount.of(records, expected_records, max_records, adjacency)
-        course = Centred.within(alone(schema, promise, max_records=max_records), expected_records=rows.n)
+        course = Centred.within(single_party_plan(schema, promise, max_records=max_records), expected_records=rows.n)
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
         self.fit_release(self.releases_, labels.names.tolist())  # refuses a second session without a sum
         *_, self.release_ = (each for each in self.releases_ if each is not None)

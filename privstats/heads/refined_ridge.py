@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases, Rounds
-from privstats.course.alone import Paid, alone, private_releases
+from privstats.course.alone import Paid, private_releases, single_party_plan
 from privstats.course.recipe_reading import recipe_of
 from privstats.course.recipes import RidgeRounds
 from privstats.dp.privacy import Adjacency
@@ -160,7 +160,7 @@ class RefinedRidge(LinearRegressor):
         check_parameters(self, self.bounds)
         records = arrays(X, y)
         schema = self._schema(records, transform, clip_norm, target_bound, grid_bits)
-        whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
+        whole = single_party_plan(schema, central(epsilon, delta, adjacency), max_records=max_records)
         rows = RowCount.of(records, expected_records, max_records, adjacency)
         course = Rounds.within(whole, self.rounds, expected_records=rows.n)
         self.releases_ = private_releases(course, records.X, records.y, ledger=ledger, dataset=dataset)

@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases, Rounds
-from privstats.course.alone import Paid, alone, private_releases
+from privstats.course.alone import Paid, private_releases, single_party_plan
 from privstats.course.recipe_reading import recipe_of
 from privstats.course.recipes import ClassRounds, ModuleRounds, public_draws
 from privstats.dp.privacy import Adjacency
@@ -218,7 +218,7 @@ class RefinedSoftmax(ClassHead):
         records, maps = arrays(X, y), (*steps_of(transform), UnitNorm())
         labels = Labels.of(records, classes)
         schema = labels.schema(records, "NAB", maps, clip_norm, grid_bits)
-        whole = alone(schema, central(epsilon, delta, adjacency), max_records=max_records)
+        whole = single_party_plan(schema, central(epsilon, delta, adjacency), max_records=max_records)
         rows = RowCount.of(records, expected_records, max_records, adjacency)
         course = Rounds.within(
             whole, self.rounds, expected_records=rows.n, calibrated=self.calibrated, module=self.module

@@ -11,7 +11,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import alone as module
-from privstats.course.alone import alone, private_release, private_releases
+from privstats.course.alone import private_release, private_releases, single_party_plan
 from privstats.encoding import flatten
 from privstats.errors import AggregationError, DataError, LedgerError, PlanError, RandomnessError, SchemaError
 from privstats.moments import measure
@@ -70,7 +70,7 @@ def test_records_come_as_they_come_to_measure(tmp_path):
 def test_the_public_bound_leaves_room_for_noise_on_every_grid(bits, epsilon):
     ridge = ps.RidgeSchema(4, clip_norm=4.0, target_bound=2.0, grid_bits=bits, folds=2)
     for schema in (ridge, replace(SCHEMA, grid_bits=bits)):
-        assert alone(schema, replace(PRIVACY, epsilon=epsilon)).cohort.max_records >= 1 << 19
+        assert single_party_plan(schema, replace(PRIVACY, epsilon=epsilon)).cohort.max_records >= 1 << 19
 
 
 def test_ridge_sums_are_released_too():
@@ -85,7 +85,7 @@ def test_rare_classes_are_dropped_by_their_noisy_count():
 
 def plan_with_the_count(schema, privacy, X):
     """A weaker library: the plan, which everybody reads, is sized by the records."""
-    return alone(schema, privacy, max_records=len(X))
+    return single_party_plan(schema, privacy, max_records=len(X))
 
 
 def test_attack_the_number_of_records_cannot_be_read_off_the_plan():
@@ -183,7 +183,7 @@ class Two:
         return ps.dp.gaussian_epsilon(self.mu, delta)
 
 
-COURSE = Two(alone(SCHEMA, PRIVACY), alone(replace(SCHEMA, statistics="NA"), PRIVACY))
+COURSE = Two(single_party_plan(SCHEMA, PRIVACY), single_party_plan(replace(SCHEMA, statistics="NA"), PRIVACY))
 
 
 def test_a_course_is_one_spend_and_every_node_a_release(tmp_path):
@@ -230,7 +230,7 @@ def test_a_node_that_aborts_is_none_and_the_course_goes_on(monkeypatch):
 def test_a_stream_is_not_released_over_the_same_records(mechanism, tmp_path):
     """Every epoch would hold all of them, at the price of one: eight times the mu that was charged over 64 epochs."""
     ledger = ledger_with(tmp_path / "spent.db", "ward")
-    stream = ps.Stream(alone(SCHEMA, PRIVACY, max_records=1000), 4, mechanism)
+    stream = ps.Stream(single_party_plan(SCHEMA, PRIVACY, max_records=1000), 4, mechanism)
     with pytest.raises(PlanError, match="every round of this course takes records of its own"):
         private_releases(stream, X, Y, ledger=ledger, dataset="ward")
     assert not ledger.account("ward").entries
@@ -240,7 +240,7 @@ def test_every_node_of_one_party_has_noise_of_its_own():
     """The correlation of two nodes' residuals, at 99.9 %, with the machine's own randomness as in a test's."""
     schema = ps.ClassSchema(3, 12, "NAB", 1.0, transform=(ps.transforms.UnitNorm(),))
     rows = np.random.default_rng(2).normal(size=(90, 12))
-    course = Again(alone(schema, PRIVACY), 3)
+    course = Again(single_party_plan(schema, PRIVACY), 3)
     exact = flatten(measure(schema, rows, Y))
     for how in ({}, {"rng": seeded(3), "allow_reproducible": True}):
         released = private_releases(course, rows, Y, ledger="uncharged", **how)

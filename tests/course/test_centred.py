@@ -12,7 +12,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import read, verify_next, write
-from privstats.course.alone import alone
+from privstats.course.alone import single_party_plan
 from privstats.course.centred import shrunk_mean
 from privstats.errors import DataError, HeadError, PlanError
 from privstats.randomness import seeded
@@ -205,7 +205,7 @@ def test_records_that_a_session_would_refuse_cost_nothing(label: int, entry: flo
     """The mean reads no labels, so the first session would be over before a wrong one is found."""
     X, y = (np.concatenate(each) for each in zip(*shards(), strict=True))
     X[7, 0], y[7] = entry, label
-    whole = alone(replace(NAB, transform=(UnitNorm(),)), promise(model="central"))
+    whole = single_party_plan(replace(NAB, transform=(UnitNorm(),)), promise(model="central"))
     ledger = made.ledger(tmp_path / "ledger.sqlite", epsilon=99.0)
     with pytest.raises(DataError, match=said):
         ps.private_releases(ps.Centred.within(whole), X, y, ledger=ledger)

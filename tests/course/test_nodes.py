@@ -273,9 +273,9 @@ def test_alone_a_node_is_no_charge(ledger: Ledger) -> None:
 
 
 def test_alone_a_course_is_one_spend(ledger: Ledger) -> None:
-    from privstats.course.alone import alone
+    from privstats.course.alone import single_party_plan
 
-    course = ps.Rounds.within(alone(SOFTMAX, plan_of().privacy), 2, expected_records=600)
+    course = ps.Rounds.within(single_party_plan(SOFTMAX, plan_of().privacy), 2, expected_records=600)
     X, y = shards(clients=1)[0]
     releases = ps.private_releases(course, X, y, ledger=ledger, run=b"may", rng=seeded(1), allow_reproducible=True)
     assert [release is None for release in releases] == [False] * 3

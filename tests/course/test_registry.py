@@ -15,7 +15,7 @@ import privstats as ps
 from privstats import session
 from privstats.course import Pending, RecordRegistry, Single, authorize, spend
 from privstats.course import alone as alone_module
-from privstats.course.alone import alone, private_releases
+from privstats.course.alone import private_releases, single_party_plan
 from privstats.dp import Ledger, Spend
 from privstats.dp.accounts import LedgerState
 from privstats.dp.ledger_price import Cost
@@ -36,7 +36,7 @@ AT = "2032-05-04T00:00:00.000+00:00"
 
 
 def one_party(mechanism: Any, epochs: int = EPOCHS) -> ps.Stream:
-    return ps.Stream(alone(SMALL, PROMISE, max_records=1000), epochs, mechanism)
+    return ps.Stream(single_party_plan(SMALL, PROMISE, max_records=1000), epochs, mechanism)
 
 
 def ledger_at(path: Path) -> Ledger:

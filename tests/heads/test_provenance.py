@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import privstats as ps
 from privstats import heads
-from privstats.course.alone import alone
+from privstats.course.alone import single_party_plan
 from privstats.errors import HeadError, MissingStatisticError, ReleaseError
 from privstats.files.envelope import Content
 from privstats.files.safetensors_header import safetensors_metadata
@@ -86,7 +86,7 @@ def test_part_of_a_course_is_said_to_cost_what_its_releases_cost(made):
 
 def course():
     schema = ps.ClassSchema(3, 4, "NAB", 1.0, transform=(ps.transforms.UnitNorm(),))
-    whole = alone(schema, ps.Privacy(model="central", unit="record", **PROMISE))
+    whole = single_party_plan(schema, ps.Privacy(model="central", unit="record", **PROMISE))
     return ps.private_releases(ps.Rounds.within(whole, 5, expected_records=60), X, Y, ledger="uncharged")
 
 
@@ -156,7 +156,7 @@ def test_attack_a_rule_that_a_refused_release_left_standing_has_no_promise_of_it
 
 
 def test_attack_an_exact_head_takes_no_promise_from_a_release_that_lacks_its_statistic(tmp_path):
-    plan = alone(ps.ClassSchema(3, 4, "NA", 2.0), ps.Privacy(model="central", unit="record", **PROMISE))
+    plan = single_party_plan(ps.ClassSchema(3, 4, "NA", 2.0), ps.Privacy(model="central", unit="record", **PROMISE))
     lacking = ps.private_release(plan.schema, plan.privacy, X, Y, ledger="uncharged")
     head = heads.LDA().fit(X, Y)
     with pytest.raises(MissingStatisticError):
