@@ -21,7 +21,7 @@ from privstats.moments.clip_report import ClipReport
 from privstats.schema import COUNT_SCALE, ClassSchema, WithinSchema
 from privstats.schema.public_values import Values
 
-__all__ = ["RealWithinMoments", "WithinMoments", "less", "measured_within", "within"]
+__all__ = ["RealWithinMoments", "WithinMoments", "less", "measured_within", "within_moments"]
 
 _SAME = 1e-9
 """Relative size below which an eigenvalue of L counts as 0: directions that a client's own offset explains."""
@@ -109,7 +109,7 @@ class WithinMoments(Moments):
         return RealWithinMoments.of_sums(self.schema, self.wire())
 
 
-def within(schema: WithinSchema, moments: ClassMoments) -> WithinMoments:
+def within_moments(schema: WithinSchema, moments: ClassMoments) -> WithinMoments:
     """``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` of one client's class moments, cut toward zero by entry.
 
     A client whose rows are all moved by one grid vector has the same Q for ``lambda = 0``, bit for bit. Python integers
@@ -140,7 +140,7 @@ def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values
     fields = {name: getattr(schema, name) for name in ("grid_bits", "nonnegative", "transform", "feature_names")}
     plain = ClassSchema(schema.classes, schema.features, "NAB", schema.clip_norm, class_names=schema.class_names)
     moments: Any = measured(replace(plain, **fields), X, y, progress)
-    return within(schema, moments)
+    return within_moments(schema, moments)
 
 
 def less(

@@ -18,7 +18,7 @@ from privstats.dp import Privacy
 from privstats.moments import exact_moments
 from privstats.moments.class_moments import ClassMoments
 from privstats.moments.sites import site_moments
-from privstats.moments.within import within
+from privstats.moments.within import within_moments
 from privstats.schema import (
     CalibrationSchema,
     ClassSchema,
@@ -288,7 +288,9 @@ def _of_client(schema: WithinSchema, records: Sequence[Record]) -> Sums:
     """What one client sends, also one without records."""
     inner = ClassSchema(2, 2, "NAB", schema.clip_norm, schema.grid_bits)
     counts, sums, second = (part.astype(np.int64) for part in _plain(records))
-    return _wire(within(replace(bare(schema), classes=2, features=2), ClassMoments(inner, counts, sums, second)))
+    return _wire(
+        within_moments(replace(bare(schema), classes=2, features=2), ClassMoments(inner, counts, sums, second))
+    )
 
 
 def _plain(records: Sequence[Record]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

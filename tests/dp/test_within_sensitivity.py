@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.dp import client_mu, joint_mu
 from privstats.moments import ClassMoments
-from privstats.moments.within import within
+from privstats.moments.within import within_moments
 
 C, D, R, BITS = 3, 4, 2.0, 12
 STEPS = 1 << BITS
@@ -39,7 +39,7 @@ def client(*groups):
 
 def distances(kind, one, other):
     """Squared distance of every statistic in real units, from the integers that would be sent."""
-    left, right = within(kind, one).real(), within(kind, other).real()
+    left, right = within_moments(kind, one).real(), within_moments(kind, other).real()
     return {name: float(np.square(getattr(left, name) - getattr(right, name)).sum()) for name in WEIGHTS}
 
 

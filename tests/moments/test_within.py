@@ -14,7 +14,7 @@ from privstats import heads
 from privstats.encoding import flatten, unflatten
 from privstats.errors import DataError, ReleaseError, SchemaError
 from privstats.moments import ClassMoments, WithinMoments
-from privstats.moments.within import within
+from privstats.moments.within import within_moments
 
 C, D = 3, 4
 
@@ -39,7 +39,7 @@ def records(count, seed=0, steps=1000):
 @pytest.mark.parametrize("count", [0, 1, 2, 60, 300])
 def test_the_sums_are_the_formula_less_a_cut_of_one_step(pull, count):
     rows, labels = records(count)
-    found = within(schema(pull), plain(rows, labels))
+    found = within_moments(schema(pull), plain(rows, labels))
     z = np.hstack([np.eye(C)[labels], rows])
     over = count + pull * max(1.0, count / 100)
     exact = z.T @ z - np.outer(z.sum(axis=0), z.sum(axis=0)) / (over or 1.0)
@@ -58,7 +58,7 @@ def test_a_free_offset_cancels_bit_for_bit(seed, count, far):
     rows, labels = records(count, seed)
     free = schema(0.0)
     shift = rng.integers(-far, far + 1, D) // max(1, count) // 2**12
-    assert within(free, plain(rows + shift, labels)) == within(free, plain(rows, labels))
+    assert within_moments(free, plain(rows + shift, labels)) == within_moments(free, plain(rows, labels))
 
 
 def test_products_beyond_64_bits_are_exact():
@@ -66,11 +66,11 @@ def test_products_beyond_64_bits_are_exact():
     moved = rows + 2**20
     total = int(np.abs(moved.sum(axis=0)).max())
     assert total * total > 2**63
-    assert within(schema(), plain(moved, labels, 20)) == within(schema(), plain(rows, labels, 20))
+    assert within_moments(schema(), plain(moved, labels, 20)) == within_moments(schema(), plain(rows, labels, 20))
 
 
 def test_one_record_alone_explains_itself_and_none_is_nothing():
-    one = within(schema(0.0), plain(*records(1)))
+    one = within_moments(schema(0.0), plain(*records(1)))
     assert not one.L.any()
     assert not one.A.any()
     assert not one.B.any()
@@ -81,7 +81,7 @@ def test_one_record_alone_explains_itself_and_none_is_nothing():
 
 def test_a_large_pull_gives_plain_moments():
     moments = plain(*records(50))
-    found = within(schema(1e9), moments)
+    found = within_moments(schema(1e9), moments)
     assert np.abs(found.A - moments.A).max() <= 1 + 1e-3
     assert np.abs(found.B - moments.B).max() <= 50 * 1e6 / 1e3
 
@@ -89,11 +89,11 @@ def test_a_large_pull_gives_plain_moments():
 def test_a_client_above_n_max_weighs_as_one_of_n_max():
     """Four copies of every record, with n_max a quarter of them: the same weight of the offset, four times the sums."""
     rows, labels = records(50)
-    small = within(schema(10.0, n_max=50), plain(rows, labels))
-    large = within(schema(10.0, n_max=50), plain(np.tile(rows, (4, 1)), np.tile(labels, 4)))
+    small = within_moments(schema(10.0, n_max=50), plain(rows, labels))
+    large = within_moments(schema(10.0, n_max=50), plain(np.tile(rows, (4, 1)), np.tile(labels, 4)))
     assert np.abs(large.B - 4 * small.B).max() <= 4
     assert np.abs(large.L - 4 * small.L).max() <= 4
-    uncapped = within(schema(10.0, n_max=200), plain(np.tile(rows, (4, 1)), np.tile(labels, 4)))
+    uncapped = within_moments(schema(10.0, n_max=200), plain(np.tile(rows, (4, 1)), np.tile(labels, 4)))
     assert np.abs(uncapped.B - 4 * small.B).max() > 4
 
 
@@ -193,13 +193,13 @@ def test_what_has_no_default_must_be_said():
 
 
 def test_moments_that_no_records_have_are_refused():
-    good = within(schema(), plain(*records(9)))
+    good = within_moments(schema(), plain(*records(9)))
     with pytest.raises(DataError, match="some are negative"):
         WithinMoments(good.schema, good.N - 100, good.L, good.A, good.B)
     with pytest.raises(DataError, match="L must have shape"):
         WithinMoments(good.schema, good.N, good.L[:1], good.A, good.B)
     with pytest.raises(DataError, match="different schemas"):
-        good + within(schema(1.0), plain(*records(9)))
+        good + within_moments(schema(1.0), plain(*records(9)))
     assert repr(good) == f"WithinMoments(classes={C}, features={D})"
     assert good != 3
     assert good.real() != 3
