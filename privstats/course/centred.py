@@ -32,8 +32,8 @@ from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.shrinkage import log_priors
 from privstats.moments import exact_moments
 from privstats.moments.measurement import Unreadable
-from privstats.plain import plain
 from privstats.plan import Plan
+from privstats.python_values import python_value
 from privstats.release import Release
 from privstats.schema import CalibrationSchema, ClassSchema, MeanSchema
 from privstats.schema.public_values import Published, Values
@@ -115,7 +115,7 @@ class Centred(Planned):
         record_mu(whole)  # refuses a plan without DP
         shares = getattr(whole.privacy, "shares", None)
         rest = replace(whole, privacy=part_of(whole, _rest(calibrated), shares))
-        return cls(rest, plain(expected_records), Promise.of(whole), calibrated)
+        return cls(rest, python_value(expected_records), Promise.of(whole), calibrated)
 
     @property
     def records(self) -> int:

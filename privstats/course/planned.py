@@ -28,8 +28,8 @@ from privstats.course.base import Course, Releases, mu_of
 from privstats.course.promise import Promise, epsilon_of, require_kept
 from privstats.errors import PlanError
 from privstats.notebook import html_facts, html_table
-from privstats.plain import plain_fields
 from privstats.plan import Plan
+from privstats.python_values import python_fields
 
 __all__ = ["Planned", "Single", "course_html", "require_plan"]
 
@@ -55,7 +55,7 @@ class Planned:
             """The owners' promise for all rounds together; None where they state none."""
 
     def __post_init__(self) -> None:
-        plain_fields(self)
+        python_fields(self)
         self._require()
         require_kept(self.promise, self.mu)
 

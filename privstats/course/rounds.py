@@ -26,8 +26,8 @@ from privstats.course.recipe_reading import whole_mu
 from privstats.course.recipes import Recipe, SoftmaxRounds, advised_rounds, recipe_for
 from privstats.dp import Privacy
 from privstats.errors import PlanError
-from privstats.plain import plain
 from privstats.plan import Plan
+from privstats.python_values import python_value
 from privstats.schema import Schema
 from privstats.schema.public_values import Published
 
@@ -130,8 +130,11 @@ class Rounds(Planned):
         Raises:
             PlanError: as for the class.
         """
-        mu, records = record_mu(whole), plain(expected_records) or whole.cohort.max_records
-        rounds, retries = advised_rounds(whole.schema, mu) if rounds is None else plain(rounds), plain(retries)
+        mu, records = record_mu(whole), python_value(expected_records) or whole.cohort.max_records
+        rounds, retries = (
+            advised_rounds(whole.schema, mu) if rounds is None else python_value(rounds),
+            python_value(retries),
+        )
         _check_number("rounds", rounds, 1)
         _check_number("retries", retries, 0)
         left = 1 - CALIBRATION_SHARE if calibrated else 1.0

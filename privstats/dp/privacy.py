@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, get_args
 
 from privstats.dp.models import MODELS, Model, TrustModel
 from privstats.errors import PlanError
-from privstats.plain import plain_fields
+from privstats.python_values import python_fields
 
 __all__ = ["Adjacency", "NoPrivacy", "Privacy", "Unit"]
 
@@ -95,7 +95,7 @@ class Privacy:
     client_clip: float | None = None
 
     def __post_init__(self) -> None:
-        plain_fields(self)
+        python_fields(self)
         _require_choice("model", self.model, tuple(MODELS))
         _require_choice("unit", self.unit, get_args(Unit))
         _require_choice("adjacency", self.adjacency, get_args(Adjacency))

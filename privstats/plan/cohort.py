@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from privstats.encoding import Layout, Ring, Segment
 from privstats.errors import PlanError
-from privstats.plain import plain_fields
+from privstats.python_values import python_fields
 from privstats.schema import COUNT_SCALE
 
 __all__ = ["WRAP_PROBABILITY", "Cohort", "Headroom", "Limits", "headroom", "limits", "reach_of", "ring_of", "tail_of"]
@@ -46,7 +46,7 @@ class Cohort:
     colluders: int = 0
 
     def __post_init__(self) -> None:
-        plain_fields(self)
+        python_fields(self)
         for field, least in (("clients", 2), ("min_survivors", 1), ("max_records", 1), ("colluders", 0)):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int):

@@ -17,7 +17,6 @@ from privstats.encoding import Layout, Segment, layout_of
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
 from privstats.notebook import html_facts
-from privstats.plain import plain_fields
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, reach_of, ring_of, tail_of
@@ -35,6 +34,7 @@ from privstats.plan.feasibility import (
     checked_panel,
 )
 from privstats.plan.validity import Validity
+from privstats.python_values import python_fields
 from privstats.schema import Schema
 from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg.machines import Masking
@@ -105,7 +105,7 @@ class Plan:
     validity: Validity | None = None
 
     def __post_init__(self) -> None:
-        plain_fields(self)
+        python_fields(self)
         check_kinds(self.schema, self.cohort, self.privacy, self.graph, self.spare_bits, self.validity)
         check_published(self.schema, self.privacy, self.published)
         object.__setattr__(self, "panel", checked_panel(self.protocol, self.panel))

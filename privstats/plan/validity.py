@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from privstats.errors import PlanError
-from privstats.plain import plain_fields
+from privstats.python_values import python_fields
 
 __all__ = ["Level", "Validity"]
 
@@ -39,7 +39,7 @@ class Validity:
     most_records: int
 
     def __post_init__(self) -> None:
-        plain_fields(self)
+        python_fields(self)
         if self.level not in get_args(Level):
             levels = " or ".join(map(repr, get_args(Level)))
             raise PlanError(f"validity.level must be {levels}, got {self.level!r}; leave validity out for no proof")

@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Any
 
 from privstats.errors import SchemaError
-from privstats.plain import plain_fields
+from privstats.python_values import python_fields
 from privstats.schema.base import Schema
 from privstats.transforms import Transform, output_features, steps_of
 from privstats.transforms.names import check_told_apart, checked_names, shown
@@ -37,7 +37,7 @@ def settle(schema: Schema, **values: object) -> None:
 
 def checked_vectors(schema: Schema) -> dict[str, object]:
     """Validate the fields on feature vectors that every schema has, and make all its fields plain Python values."""
-    plain_fields(schema)
+    python_fields(schema)
     features = whole("features", schema.features, 2, "one feature has no covariance: add another or a constant one")
     grid_bits = whole("grid_bits", schema.grid_bits, 2, "12 suits most data")
     if grid_bits > _MAX_GRID_BITS:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privstats.errors import SchemaError
-from privstats.plain import plain_fields
+from privstats.python_values import python_fields
 from privstats.tables import load_all, register
 from privstats.transforms.exact import Rows
 
@@ -57,7 +57,7 @@ class Transform(ABC):
             register(_KINDS, cls.kind, cls, "transform kind", SchemaError)
 
     def __post_init__(self) -> None:
-        plain_fields(self)
+        python_fields(self)
 
     @abstractmethod
     def apply(self, rows: Rows) -> Rows:

@@ -50,7 +50,8 @@ class TableReader:
 
     Example:
         >>> from privstats.workflows.readers import TABLES
-        >>> plan = ps.Plan(schema=ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> schema = ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> TABLES["ols"].takes(plan), TABLES["km"].takes(plan)
         (True, False)
     """

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["plain", "plain_fields"]
+__all__ = ["python_fields", "python_value"]
 
 
-def plain(value: Any) -> Any:
+def python_value(value: Any) -> Any:
     """A number, truth value or text of numpy as Python's, a flat array as a tuple of them; also inside tuples, lists
     and mappings. Anything else is returned as it is.
 
     Example:
-        >>> from privstats.plain import plain
-        >>> plain(np.int64(3)), plain(np.array([1.5, 2.0])), plain({"N": np.float32(0.5)})
+        >>> from privstats.python_values import python_value
+        >>> python_value(np.int64(3)), python_value(np.array([1.5, 2.0])), python_value({"N": np.float32(0.5)})
         (3, (1.5, 2.0), {'N': 0.5})
     """
     match value:
@@ -29,16 +29,16 @@ def plain(value: Any) -> Any:
         case np.ndarray() if value.ndim == 1 and value.dtype.kind != "O":
             return tuple(value.tolist())
         case tuple() if type(value) is tuple:
-            return tuple(map(plain, value))
+            return tuple(map(python_value, value))
         case list():
-            return [plain(each) for each in value]
+            return [python_value(each) for each in value]
         case Mapping():
-            return {name: plain(each) for name, each in value.items()}
+            return {name: python_value(each) for name, each in value.items()}
     return value
 
 
-def plain_fields(frozen: Any) -> None:
-    """Put :func:`plain` values into a frozen dataclass, first of all in its ``__post_init__``.
+def python_fields(frozen: Any) -> None:
+    """Put :func:`python_value` values into a frozen dataclass, first of all in its ``__post_init__``.
 
     Example:
         >>> cohort = ps.Cohort(clients=np.int64(3), min_survivors=2, max_records=100)  # which does it
@@ -46,4 +46,4 @@ def plain_fields(frozen: Any) -> None:
         <class 'int'>
     """
     for field in fields(frozen):
-        object.__setattr__(frozen, field.name, plain(getattr(frozen, field.name)))
+        object.__setattr__(frozen, field.name, python_value(getattr(frozen, field.name)))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats import heads, transforms
 from privstats.errors import SchemaError
-from privstats.plain import plain
+from privstats.python_values import python_value
 
 WHOLE, SINGLE, DOUBLE = np.int64, np.float32, np.float64
 PRIVACY = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 2.0**-17}
@@ -141,9 +141,9 @@ def test_truth_values_and_texts_are_still_no_numbers():
 
 @given(st.recursive(st.integers(-9, 9) | st.floats(-1, 1, width=32), lambda each: st.tuples(each, each)))
 def test_plain_values_stay_what_they_are_and_numpys_become_them(value):
-    assert plain(value) == value
-    assert plain(_of_numpy(value)) == value
-    assert type(plain(_of_numpy(value))) is type(value)
+    assert python_value(value) == value
+    assert python_value(_of_numpy(value)) == value
+    assert type(python_value(_of_numpy(value))) is type(value)
 
 
 def _of_numpy(value):
