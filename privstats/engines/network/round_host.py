@@ -29,7 +29,7 @@ from privstats.engines.network.driver import (
     drive,
     gather,
 )
-from privstats.engines.network.farewell import say_ended
+from privstats.engines.network.end_notices import send_end_notices
 from privstats.engines.network.folder import RELEASE, RoundFolder
 from privstats.engines.network.membership import NodeRegistry
 from privstats.engines.network.session_history import EndedSession, KeptStatements, NodeMap, SessionHistory
@@ -136,7 +136,7 @@ class RoundHost:
         )
         ended_session = SessionHistory(self.folder.home).of(self._session)
         if ended_session is not None:
-            say_ended(self.folder, context, ended_session)
+            send_end_notices(self.folder, context, ended_session)
             raise SessionEndedError(self._ended(ended_session))
         self._make_room(nodes)
         try:
@@ -273,7 +273,7 @@ class RoundHost:
         path = self.folder.home / RELEASE
         release.save(path, signer=self.folder.identity)
         ended_session = self._keep_end(server, EndedSession(self._session, today(), release.survivors, _digest(path)))
-        say_ended(self.folder, context, ended_session)
+        send_end_notices(self.folder, context, ended_session)
         return Ended((release,), ended_session.sentence(self._name))
 
     def _released(self, server: JournaledServer, context: SessionContext) -> Release:
@@ -305,7 +305,7 @@ class RoundHost:
         return EndedSession(self._session, today(), why=why)
 
     def _fail(self, server: JournaledServer, context: SessionContext, why: str) -> None:
-        say_ended(self.folder, context, self._keep_end(server, self._ended_session(why)))
+        send_end_notices(self.folder, context, self._keep_end(server, self._ended_session(why)))
 
     def _keep_end(self, server: JournaledServer, ended_session: EndedSession) -> EndedSession:
         """Keep signed statements while the journal holds them, then the session's end; only then remove the journal."""

@@ -15,13 +15,13 @@ from privstats.engines.network.retry import RequestQueue
 from privstats.engines.network.session_history import EndedSession, KeptStatements
 from privstats.engines.network.transport import OK
 
-__all__ = ["say_ended"]
+__all__ = ["send_end_notices"]
 
 _SECONDS = 20.0
 _NO_RELEASE = bytes(32)
 
 
-def say_ended(folder: RoundFolder, context: SessionContext, ended_session: EndedSession) -> None:
+def send_end_notices(folder: RoundFolder, context: SessionContext, ended_session: EndedSession) -> None:
     """Notify every online node that the session has ended, so that it deletes its last answer.
 
     A client that is in no sum receives the statements that prove it, so that its ledger can refund the spend. A node
