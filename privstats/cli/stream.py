@@ -77,7 +77,7 @@ def bring(
     changes: Annotated[Path, typer.Argument(help="ids, X, y, leave, as np.savez writes them.", metavar="FILE.npz")],
 ) -> None:
     """Queue records that enter and leave in a party's folder; they go with the next epoch that it takes part in."""
-    from privstats.engines.network.between import waiting
+    from privstats.engines.network.between_rounds import waiting
     from privstats.engines.network.parts import inbox_of
     from privstats.engines.network.party import Party
 

@@ -10,7 +10,7 @@ import pytest
 import privstats as ps
 from privstats.course import Alignment, DisjointRounds, Single, read, write
 from privstats.course.kinds import KINDS, CourseKind, course_kind, register
-from privstats.engines.network.between import BETWEEN
+from privstats.engines.network.between_rounds import BETWEEN_ROUNDS
 from privstats.engines.network.parts import PARTS
 from privstats.errors import PlanError
 from privstats.transforms import ConstantFeature
@@ -80,7 +80,7 @@ def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_
     labels = [str(line[0]) for line in explanations.course_table(course).rows]
     assert labels == list(row.labels(course))
     assert len(labels) == len(course.priced)
-    assert {row.part} <= set(_THROUGH) & set(PARTS) & set(BETWEEN)
+    assert {row.part} <= set(_THROUGH) & set(PARTS) & set(BETWEEN_ROUNDS)
     assert (row.charge == "registry") == isinstance(course, DisjointRounds) == (not row.follows)
     assert all(isinstance(row.pauses(course, place), bool) for place in range(1, course.most))
     assert not row.weighs(course)

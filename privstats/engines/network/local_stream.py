@@ -14,7 +14,7 @@ from pathlib import Path
 
 from privstats.course import Stream, document
 from privstats.dp import Ledger, Privacy
-from privstats.engines.network.between import waiting
+from privstats.engines.network.between_rounds import waiting
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.folder_checks import COURSE
 from privstats.engines.network.host import Host, Waiting

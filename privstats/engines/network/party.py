@@ -16,7 +16,7 @@ from pathlib import Path
 from privstats.course import Single, verify_next
 from privstats.engines.network import statements
 from privstats.engines.network.announcement import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
-from privstats.engines.network.between import BETWEEN
+from privstats.engines.network.between_rounds import BETWEEN_ROUNDS
 from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.folder_checks import check_course
 from privstats.engines.network.measuring import Records
@@ -173,7 +173,7 @@ class Party:
         for place, outcome in enumerate(announcement.outcomes):
             self._shown(place, outcome, signed.releases.get(place))
         kind = folder.kind
-        between = BETWEEN[kind.part]
+        between = BETWEEN_ROUNDS[kind.part]
         between.settle(folder, signed.ended, self.say)
         try:
             plan = self._plan(announcement, signed)

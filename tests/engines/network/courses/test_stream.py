@@ -15,7 +15,7 @@ import privstats as ps
 from privstats.course import RecordRegistry, Stream
 from privstats.dp import Ledger
 from privstats.engines.network.announcement import EndStatements, Envelope
-from privstats.engines.network.between import waiting
+from privstats.engines.network.between_rounds import waiting
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.session_history import KeptStatements

@@ -18,10 +18,10 @@ from privstats.engines.network.roles import require_role
 from privstats.engines.network.status_codes import Declined
 from privstats.errors import LedgerError, LocalProtocolError
 
-__all__ = ["BETWEEN", "Between", "Standing", "standing", "waiting"]
+__all__ = ["BETWEEN_ROUNDS", "BetweenRounds", "Standing", "standing", "waiting"]
 
 
-class Between(Protocol):
+class BetweenRounds(Protocol):
     """A party's work before it takes part in another round."""
 
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
@@ -83,7 +83,7 @@ class _Changes:
         return tuple(each for each in {*taken, *last} if each != place)
 
 
-BETWEEN: Mapping[str, Between] = {"records": _Records(), "changes": _Changes()}
+BETWEEN_ROUNDS: Mapping[str, BetweenRounds] = {"records": _Records(), "changes": _Changes()}
 """The work between rounds, by the ``part`` of the course's kind."""
 
 
