@@ -85,7 +85,7 @@ def table(
     Exit code 1 where noise hides all of it.
     """
     from privstats import inference
-    from privstats.cli.parts import found
+    from privstats.cli.parts import table_results
 
     rounds = [ps.Release.load(release) for release in releases]
     read = rounds[-1]
@@ -94,27 +94,27 @@ def table(
         raise ReleaseError(f"--reader {reader.value} takes one release, got {len(rounds)}; name one file")
     match reader:
         case Reader.LOGIT:
-            made = found.regression(inference.logit(rounds), alpha)
+            made = table_results.regression(inference.logit(rounds), alpha)
         case Reader.POISSON:
-            made = found.regression(inference.poisson(rounds), alpha)
+            made = table_results.regression(inference.poisson(rounds), alpha)
         case Reader.OLS:
             least_squares = inference.ols(read, columns=columns, target=target, records=records, unclipped=unclipped)
-            made = found.regression(least_squares, alpha)
+            made = table_results.regression(least_squares, alpha)
         case Reader.FIXED_EFFECTS:
-            made = found.regression(inference.fixed_effects(read, columns=columns), alpha)
+            made = table_results.regression(inference.fixed_effects(read, columns=columns), alpha)
         case Reader.MIXED:
-            made = found.regression(inference.mixed(read, columns=columns), alpha)
+            made = table_results.regression(inference.mixed(read, columns=columns), alpha)
         case Reader.KAPLAN_MEIER:
             if time is None or event is None:
                 raise ReleaseError("--reader km needs --time and --event: name the variables of the plan")
             survival = inference.kaplan_meier(read, time=time, event=event, by=by, times=times, alpha=alpha)
-            made = found.curves(survival, read, alpha)
+            made = table_results.curves(survival, read, alpha)
         case Reader.PROPORTIONS:
             if columns is None or len(columns) != 1:
                 raise ReleaseError("--reader proportions needs one --column: name a variable of the plan")
-            made = found.shares(inference.proportions(read, columns[0], alpha=alpha), read, alpha)
+            made = table_results.shares(inference.proportions(read, columns[0], alpha=alpha), read, alpha)
         case Reader.TABLE_ONE:
-            made = found.means(inference.table_one(read, alpha=alpha), read, alpha)
+            made = table_results.means(inference.table_one(read, alpha=alpha), read, alpha)
     if figure is not None:
         if reader is not Reader.KAPLAN_MEIER:
             raise ReleaseError(f"--figure draws survival curves, and --reader {reader.value} has none; leave it out")

@@ -11,10 +11,10 @@ from privstats.inference import GroupMeans, Interval, Regression, Summary, Survi
 from privstats.inference.summary import curve_summary, means_summary, proportions_summary
 from privstats.release import Release
 
-__all__ = ["Found", "curves", "means", "regression", "shares"]
+__all__ = ["TableResult", "curves", "means", "regression", "shares"]
 
 
-class Found(NamedTuple):
+class TableResult(NamedTuple):
     """A table to print, the same as rows of numbers, and whether noise leaves any of it readable."""
 
     summary: Summary
@@ -22,7 +22,7 @@ class Found(NamedTuple):
     told: bool
 
 
-def regression(table: Regression, alpha: float) -> Found:
+def regression(table: Regression, alpha: float) -> TableResult:
     """Coefficients by name; no estimate where one is not told."""
     told = table.errors.told(alpha)
     columns = {"coef": np.where(told, table.errors.estimate, np.nan), "std_err": table.bse}
@@ -32,10 +32,10 @@ def regression(table: Regression, alpha: float) -> Found:
         {"name": name, "told": bool(told[i]), **{key: float(values[i]) for key, values in columns.items()}}
         for i, name in enumerate(table.names)
     ]
-    return Found(table.summary(alpha), rows, bool(told.any()))
+    return TableResult(table.summary(alpha), rows, bool(told.any()))
 
 
-def curves(survival: SurvivalCurve | dict[str, SurvivalCurve], release: Release, alpha: float) -> Found:
+def curves(survival: SurvivalCurve | dict[str, SurvivalCurve], release: Release, alpha: float) -> TableResult:
     """Survival by group and time."""
     groups = survival if isinstance(survival, dict) else {"": survival}
     rows: list[dict[str, object]] = []
@@ -45,19 +45,19 @@ def curves(survival: SurvivalCurve | dict[str, SurvivalCurve], release: Release,
         rows += [
             {"group": group} | dict(zip(keys, map(float, values), strict=True)) for values in zip(*columns, strict=True)
         ]
-    return Found(curve_summary(groups, release, alpha), rows, bool(rows))
+    return TableResult(curve_summary(groups, release, alpha), rows, bool(rows))
 
 
-def shares(cells: dict[str, Interval], release: Release, alpha: float) -> Found:
+def shares(cells: dict[str, Interval], release: Release, alpha: float) -> TableResult:
     """Shares by cell."""
     rows = [
         {"cell": cell, **share._asdict(), "value": share.value if share.told else math.nan}
         for cell, share in cells.items()
     ]
-    return Found(proportions_summary(cells, release, alpha), rows, any(share.told for share in cells.values()))
+    return TableResult(proportions_summary(cells, release, alpha), rows, any(share.told for share in cells.values()))
 
 
-def means(groups: GroupMeans, release: Release, alpha: float) -> Found:
+def means(groups: GroupMeans, release: Release, alpha: float) -> TableResult:
     """Means and deviations by column and group."""
     rows = [
         {
@@ -72,4 +72,4 @@ def means(groups: GroupMeans, release: Release, alpha: float) -> Found:
         for j, column in enumerate(groups.columns)
         for i, group in enumerate(groups.groups)
     ]
-    return Found(means_summary(groups, release, alpha), rows, bool(groups.told.any()))
+    return TableResult(means_summary(groups, release, alpha), rows, bool(groups.told.any()))
