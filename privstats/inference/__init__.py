@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from privstats.inference.survival import SurvivalCurve as SurvivalCurve
     from privstats.inference.survival import kaplan_meier as kaplan_meier
     from privstats.inference.survival import logrank_test as logrank_test
-    from privstats.inference.table_one import GroupMeans as GroupMeans
-    from privstats.inference.table_one import table_one as table_one
+    from privstats.inference.group_means import GroupMeans as GroupMeans
+    from privstats.inference.group_means import table_one as table_one
     from privstats.inference.tables import Chi2 as Chi2
     from privstats.inference.tables import Confusion as Confusion
     from privstats.inference.tables import Histogram as Histogram

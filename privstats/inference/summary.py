@@ -20,9 +20,9 @@ from privstats.release import Release
 
 if TYPE_CHECKING:  # the results that are shown: a regression brings its own summary, so nothing of them is run here
     from privstats.inference.counts import Interval
+    from privstats.inference.group_means import GroupMeans
     from privstats.inference.regression import Regression
     from privstats.inference.survival import SurvivalCurve
-    from privstats.inference.table_one import GroupMeans
 
 __all__ = ["Summary", "curve_summary", "means_summary", "proportions_summary", "summarise"]
 
