@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from privstats.inference.clipping import Saturation as Saturation
     from privstats.inference.counts import Interval as Interval
     from privstats.inference.figure import plot_survival as plot_survival
+    from privstats.inference.group_means import GroupMeans as GroupMeans
+    from privstats.inference.group_means import table_one as table_one
     from privstats.inference.prediction import HalfWidth as HalfWidth
     from privstats.inference.prediction import predicted_half_width as predicted_half_width
     from privstats.inference.regression import ContrastTest as ContrastTest
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from privstats.inference.survival import SurvivalCurve as SurvivalCurve
     from privstats.inference.survival import kaplan_meier as kaplan_meier
     from privstats.inference.survival import logrank_test as logrank_test
-    from privstats.inference.group_means import GroupMeans as GroupMeans
-    from privstats.inference.group_means import table_one as table_one
     from privstats.inference.tables import Chi2 as Chi2
     from privstats.inference.tables import Confusion as Confusion
     from privstats.inference.tables import Histogram as Histogram
