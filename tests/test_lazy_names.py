@@ -76,8 +76,10 @@ def test_a_public_name_wins_over_the_module_of_its_name(name):
 
 
 def test_a_function_is_found_after_its_module_was_loaded():
-    run("import privstats.encoding.flatten, privstats as ps; assert callable(ps.encoding.flatten)")
-    run("import privstats as ps; assert callable(ps.encoding.flatten); import privstats.encoding.flatten as s; assert s")
+    run("import privstats.workflows.sweep.table, privstats as ps; assert callable(ps.workflows.sweep.table)")
+    run(
+        "import privstats as ps; assert callable(ps.workflows.sweep.table); import privstats.workflows.sweep.table as s; assert s"
+    )
 
 
 def test_a_star_import_brings_what_the_room_lists():

@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from privstats.encoding.client_clip import ClippedVector as ClippedVector
     from privstats.encoding.client_clip import clip_vector as clip_vector
     from privstats.encoding.client_clip import weighted_square_norm as weighted_square_norm
-    from privstats.encoding.flatten import flatten as flatten
-    from privstats.encoding.flatten import to_real as to_real
-    from privstats.encoding.flatten import unflatten as unflatten
     from privstats.encoding.layout import Layout as Layout
     from privstats.encoding.layout import Segment as Segment
+    from privstats.encoding.layout import flatten as flatten
     from privstats.encoding.layout import layout_of as layout_of
+    from privstats.encoding.layout import to_real as to_real
+    from privstats.encoding.layout import unflatten as unflatten
     from privstats.encoding.ring import Ring as Ring
     from privstats.encoding.ring import RingVector as RingVector
 else:

@@ -286,7 +286,7 @@ MUTANTS: dict[str, Mutant] = {
         "counts enter the flat vector at twice their scale",
         everywhere(encoding.flatten, bugs.doubled_counts),
         "central",
-        ("tests/encoding/test_flatten.py::test_flatten_and_unflatten_are_inverse",),
+        ("tests/encoding/test_layout.py::test_flatten_and_unflatten_are_inverse",),
         ("canary",),
     ),
     "rounding not paid": Mutant(
