@@ -75,13 +75,6 @@ def test_a_public_name_wins_over_the_module_of_its_name(name):
         assert getattr(module, both) is public
 
 
-def test_a_function_is_found_after_its_module_was_loaded():
-    run("import privstats.workflows.sweep.table, privstats as ps; assert callable(ps.workflows.sweep.table)")
-    run(
-        "import privstats as ps; assert callable(ps.workflows.sweep.table); import privstats.workflows.sweep.table as s; assert s"
-    )
-
-
 def test_a_star_import_brings_what_the_room_lists():
     names = run("from privstats.plan import *; print(*sorted(name for name in dir() if name[0] != '_'))")
     assert names.split() == ps.plan.__all__
