@@ -15,7 +15,7 @@ from privstats.engines.network.parts import PARTS
 from privstats.errors import PlanError
 from privstats.transforms import ConstantFeature
 from privstats.workflows.report import explanations
-from privstats.workflows.simulate.run import _THROUGH
+from privstats.workflows.simulate.simulation import _THROUGH
 from tests.alignment.cohort import first
 from tests.course.cases import parties_plan, plan_of, promise, rounds, shards
 from tests.course.streams import plan_of as stream_plan

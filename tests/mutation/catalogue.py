@@ -140,7 +140,7 @@ MUTANTS: dict[str, Mutant] = {
         "the session halves what the mechanism drew",
         name_in("privstats.dp", "draw_central", bugs.halved),
         "central",
-        ("tests/workflows/simulate/test_run.py::test_the_noise_in_the_release_is_as_wide_as_it_says",),
+        ("tests/workflows/simulate/test_simulation.py::test_the_noise_in_the_release_is_as_wide_as_it_says",),
         ("noise", "canary"),
     ),
     "off-diagonal noise missing": Mutant(
@@ -227,7 +227,7 @@ MUTANTS: dict[str, Mutant] = {
         "a client with more records than it may hold is accepted",
         name_in("privstats.session.machines", "require_moments", lambda right: lambda plan, moments: None),
         "client",
-        ("tests/workflows/simulate/test_run.py::test_a_client_with_more_records_than_it_may_hold_is_refused",),
+        ("tests/workflows/simulate/test_simulation.py::test_a_client_with_more_records_than_it_may_hold_is_refused",),
         ("canary",),
     ),
     "signed taken for non-negative": Mutant(

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.workflows.simulate.run import Run as Run
-    from privstats.workflows.simulate.run import run as run
-    from privstats.workflows.simulate.run import simulate as simulate
+    from privstats.workflows.simulate.simulation import Run as Run
+    from privstats.workflows.simulate.simulation import run as run
+    from privstats.workflows.simulate.simulation import simulate as simulate
     from privstats.workflows.simulate.summed import dirichlet_partition as dirichlet_partition
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)
