@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from privstats.workflows.sweep.grid import Sweep as Sweep
     from privstats.workflows.sweep.grid import over_epsilon as over_epsilon
     from privstats.workflows.sweep.grid import sweep as sweep
-    from privstats.workflows.sweep.table import cell as cell
-    from privstats.workflows.sweep.table import means as means
-    from privstats.workflows.sweep.table import table as table
+    from privstats.workflows.sweep.tables import cell as cell
+    from privstats.workflows.sweep.tables import means as means
+    from privstats.workflows.sweep.tables import table as table
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)
