@@ -335,10 +335,10 @@ def _facts(party: Party, records: Records | None) -> dict[str, Any]:
 
 def _stream_facts(folder: Folder) -> dict[str, Any]:
     """The facts on a stream for a party: its terms, its cost, and the records that go next."""
-    from privstats.engines.network import between
+    from privstats.engines.network import between_rounds
 
     stream: Any = folder.course
-    standing_here, delta = between.standing(folder), stream.first.budget().delta
+    standing_here, delta = between_rounds.standing(folder), stream.first.budget().delta
     account = next((each for each in folder.ledger.accounts() if each.dataset == standing_here.account), None)
     epochs = len({place.epoch for place in stream.nodes[: standing_here.begun]})
     repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""

@@ -154,8 +154,8 @@ def test_every_public_room_has_its_page():
 NOT_SHOWN = {
     "privstats",  # the names of the other rooms
     *(f"privstats.files.{room}" for room in ("atomic", "envelope", "jsonable", "signing")),
-    *(f"privstats.{room}" for room in ("notebook", "plain", "estimates.bures", "estimates.score")),
-    *(f"privstats.workflows.{room}" for room in ("checkpoint", "unread")),
+    *(f"privstats.{room}" for room in ("notebook", "python_values", "estimates.bures", "estimates.score")),
+    *(f"privstats.workflows.{room}" for room in ("checkpoint", "readers")),
     "privstats.testing.transport",  # its names are those of privstats.testing
 }
 
