@@ -61,7 +61,7 @@ def demo(
 
 def _write(found: Demo, out: Path) -> None:
     from privstats.workflows import report
-    from privstats.workflows.demo.show import findings, header, scores
+    from privstats.workflows.demo.output import findings, header, scores
     from privstats.workflows.score import WITHOUT_NOISE, heading
 
     chart = report.Chart(

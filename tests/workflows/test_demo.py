@@ -13,7 +13,7 @@ from privstats.dp import gaussian_mu
 from privstats.randomness import seeded
 from privstats.workflows.demo import TASKS
 from privstats.workflows.demo.gradient_descent import Descent, clipped_sum, descend, softmax
-from privstats.workflows.demo.picture import drawn
+from privstats.workflows.demo.output import drawn
 from privstats.workflows.score import EPSILONS, Point
 
 seeds = st.integers(0, 2**32 - 1)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from privstats.workflows.demo.experiment import Demo as Demo
     from privstats.workflows.demo.experiment import run_demo as run_demo
     from privstats.workflows.demo.experiment import ticks as ticks
-    from privstats.workflows.demo.show import show as show
+    from privstats.workflows.demo.output import show as show
     from privstats.workflows.demo.tasks import TASKS as TASKS
     from privstats.workflows.demo.tasks import Settings as Settings
 else:

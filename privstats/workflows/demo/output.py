@@ -1,22 +1,26 @@
-"""The demo's numbers for people: tables on the terminal.
+"""The demo's numbers for people: tables and a picture on the terminal, in plain ASCII.
 
 Only presentation; the numbers come from ``experiment``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from privstats.workflows.demo.experiment import DESCENT, Demo
-from privstats.workflows.demo.picture import drawn
 from privstats.workflows.demo.tasks import DELTA
 from privstats.workflows.score import WITHOUT_NOISE, Point, heading, shown
 
-__all__ = ["findings", "header", "scores", "show"]
+__all__ = ["drawn", "findings", "header", "scores", "show"]
 
-
+_MARKS = "oRx*"
+_LINES = 10
+_WIDTH = 13  # characters of an epsilon's column
+_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _OF_DESCENT = (
     "DP-GD: full-batch private gradient descent of a linear softmax. One trusted holder sees all records, those of the "
     "vanished too; its recipe is what a search on held-out digits found best, at no charge to its epsilon"
@@ -109,3 +113,33 @@ def _stage_table(demo: Demo) -> Table:
 
 def _score(demo: Demo, value: float) -> str:
     return shown(demo.task.schema, value)
+
+
+def drawn(curves: Mapping[str, Sequence[Point]]) -> list[str]:
+    """One line of text per row of the picture, epsilon growing to the right, and a legend.
+
+    Args:
+        curves: by name, points over the same epsilons, at least one; at most four curves. Points that share a row
+            stand beside each other and hide none.
+    """
+    by_epsilon = {point.epsilon: place for place, point in enumerate(_by_epsilon(next(iter(curves.values()))))}
+    means = [point.mean for points in curves.values() for point in points]
+    step = next((step for step in _STEPS if (max(means) - min(means)) / step <= _LINES), _STEPS[-1])
+    top, bottom = round(max(means) / step), round(min(means) / step)
+    rows = {level: [" "] * (_WIDTH * len(by_epsilon)) for level in range(top, bottom - 1, -1)}
+    for place, points in enumerate(curves.values()):
+        for point in points:
+            column = _WIDTH * by_epsilon[point.epsilon] + _WIDTH // 2 - len(curves) + 2 * place
+            rows[round(point.mean / step)][column] = _MARKS[place]
+    ticks = "".join(f"{epsilon:g}".center(_WIDTH) for epsilon in by_epsilon)
+    legend = "   ".join(f"{mark} {name}" for mark, name in zip(_MARKS, curves, strict=False))
+    return [
+        *(f"{level * step:6.2f} |{''.join(cells)}".rstrip() for level, cells in rows.items()),
+        f"       +{'-' * (_WIDTH * len(by_epsilon))}",
+        f"epsilon {ticks}".rstrip(),
+        f"        {legend}",
+    ]
+
+
+def _by_epsilon(points: Sequence[Point]) -> list[Point]:
+    return sorted(points, key=lambda point: point.epsilon)
