@@ -33,7 +33,7 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
     """The ``__getattr__``, ``__dir__`` and ``__all__`` of a module, from the imports under its first ``TYPE_CHECKING``.
 
     Names of further such blocks load alike, and no star import loads them. A submodule loads when it is asked for as an
-    attribute; a public name wins over a submodule of the same name.
+    attribute. No public name may be a submodule's: the import system binds each to its package by its name.
 
     Args:
         room: the module's ``__name__``, while it is imported.
@@ -48,8 +48,6 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
     """
     module = sys.modules[room]
     sources, starred = _listed(module)
-    shadowed = {name for name, source in sources.items() if source != room}
-    module.__class__ = type("Room", (_Room,), {"shadowed": frozenset(shadowed)})
 
     def load(name: str) -> Any:
         source = sources.get(name, room)
@@ -63,16 +61,6 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
         return value
 
     return load, lambda: sorted({*vars(module), *sources}), starred
-
-
-class _Room(ModuleType):
-    """A module that keeps a name of its own where the import system would bind the submodule of that name."""
-
-    shadowed: frozenset[str]
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name not in self.shadowed or value is not sys.modules.get(f"{self.__name__}.{name}"):
-            super().__setattr__(name, value)
 
 
 def _listed(module: ModuleType) -> tuple[dict[str, str], list[str]]:
