@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.plain import plain, plain_fields
+from privstats.python_values import python_fields, python_value
 from privstats.transforms.names import check_told_apart, checked_names, shown
 from privstats.transforms.reading import Listed, Readings, alike, reading, same
 
@@ -91,7 +91,7 @@ class Numeric(_Declared):
     unit: str = ""
 
     def __post_init__(self) -> None:
-        plain_fields(self)
+        python_fields(self)
         _settle_name(self)
         object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, _number_of))
         self._settle_gaps(self.gaps)
@@ -135,7 +135,7 @@ class Dates(_Declared):
     gaps: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        plain_fields(self)
+        python_fields(self)
         _settle_name(self)
         object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, _day_of))
         self._settle_gaps(self.gaps)
@@ -178,7 +178,7 @@ class Truth(_Declared):
     gaps: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        plain_fields(self)
+        python_fields(self)
         _settle_name(self)
         self._settle_gaps(self.gaps)
 
@@ -347,7 +347,7 @@ def _number_of(edge: Any) -> float:
 
 def _day_of(edge: Any) -> float:
     if isinstance(edge, str | date | np.datetime64):
-        found = reading(plain(edge) if not isinstance(edge, np.datetime64) else edge)
+        found = reading(python_value(edge) if not isinstance(edge, np.datetime64) else edge)
         return days_of(found) if isinstance(found, str) else math.nan
     return _number_of(edge)
 

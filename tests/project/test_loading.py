@@ -37,7 +37,11 @@ def test_the_example_of_the_readme_loads_what_it_uses() -> None:
     """Its plan has one schema, one protocol and no proof; no course follows and one head is fitted."""
     assert EXAMPLE is not None
     names = ours(loaded(EXAMPLE[1]))
-    assert {"privstats.workflows.simulate.simulation", "privstats.heads.lda", "privstats.secagg.interactive.server"} <= names
+    assert {
+        "privstats.workflows.simulate.simulation",
+        "privstats.heads.lda",
+        "privstats.secagg.interactive.server",
+    } <= names
     for unused in ("course", "secagg.upload", "moments.counts", "dp.ledger", "heads.ridge", "plan.claims", "cli"):
         assert not within(names, f"privstats.{unused}"), unused
     assert len(names) <= 185, sorted(names)
