@@ -73,7 +73,7 @@ def test_a_party_that_does_not_work_the_plan_out_would_take_part_at_any_weight(
     study = course_study(tmp_path)
     lying(monkeypatch, another_weight)
     monkeypatch.setattr("privstats.engines.network.party.verify_next", lambda *_: None)
-    monkeypatch.setattr("privstats.engines.network.host.nodes", two_nodes)
+    monkeypatch.setattr("privstats.engines.network.host.iter_rounds", two_nodes)
     found = FolderNet(study).ended()
     assert all(release is not None for release in found.releases)
     assert all(study.account(peer).entries[0].begun == (0, 1) for peer in range(CLIENTS))
