@@ -23,7 +23,7 @@ from privstats.errors import DataError
 from privstats.plan import Plan
 from privstats.plug_ins import announced, brought_by, loaded
 from privstats.randomness import Generator
-from privstats.schema import RecordSchema
+from privstats.schema import RecordSchema, Schema
 from privstats.tables import by_name, register
 from threat_models.adversary import Adversary, View
 from threat_models.report import Row
@@ -49,6 +49,7 @@ class Listed(ABC):  # the two kinds below have the abstract methods
         title: one plain sentence for people.
         needs: the adversary it is written for.
         reads: statistics of which it needs at least one.
+        kinds: of schema that it is written for; empty for any.
         effort: share of a run's trials that it plays: below 1 where a trial is expensive, above 1 where it is
             uninformative.
     """
@@ -59,6 +60,7 @@ class Listed(ABC):  # the two kinds below have the abstract methods
     title: ClassVar[str]
     needs: ClassVar[Adversary] = Adversary()
     reads: ClassVar[str] = ""
+    kinds: ClassVar[tuple[type[Schema], ...]] = ()
     effort: ClassVar[float] = 1.0
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -73,6 +75,9 @@ class Listed(ABC):  # the two kinds below have the abstract methods
 
     def refusal(self, plan: Plan) -> str | None:
         """Why the attack does not apply to a plan, in one sentence; None where it does."""
+        if self.kinds and type(plan.schema) not in self.kinds:
+            written = " or ".join(kind.__name__ for kind in self.kinds)
+            return f"is written for a {written}, and the plan measures a {type(plan.schema).__name__}"
         there = plan.schema.statistics + plan.schema.derived
         if self.reads and not set(self.reads) & set(there):
             return f"needs one of the statistics {', '.join(self.reads)}, and the plan sends {plan.schema.statistics}"

@@ -25,7 +25,7 @@ from privstats.estimates.bures import Step, next_reference, transport
 from privstats.moments.gaussians import client_gaussian
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import GaussianSchema
+from privstats.schema import GaussianSchema, narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Transport
 
@@ -107,8 +107,7 @@ class Alignment(Planned):
     @property
     def schema(self) -> GaussianSchema:
         """The schema of the first sum."""
-        schema: Any = self.first.schema
-        return schema  # type: ignore[no-any-return]
+        return _require_first(self.first)
 
     @cached_property
     def template(self) -> Plan:
@@ -188,11 +187,13 @@ class Alignment(Planned):
 
 
 def _require_first(plan: object) -> GaussianSchema:
-    if not isinstance(plan, Plan) or not isinstance(plan.schema, GaussianSchema):
-        raise PlanError("first must be a Plan of a GaussianSchema; build one with Plan(schema=GaussianSchema(...))")
-    if plan.schema.reference:
+    refusal = PlanError("first must be a Plan of a GaussianSchema; build one with Plan(schema=GaussianSchema(...))")
+    if not isinstance(plan, Plan):
+        raise refusal
+    schema = narrowed(plan.schema, GaussianSchema, refusal)
+    if schema.reference:
         raise PlanError("first must be the plan of the first sum; leave reference out of its schema")
-    return plan.schema
+    return schema
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
 from privstats.python_values import python_value
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, ClassSchema, MeanSchema
+from privstats.schema import CalibrationSchema, ClassSchema, MeanSchema, narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Centre, UnitNorm
 
@@ -317,9 +317,9 @@ def require_centrable(plan: Plan) -> None:
     Raises:
         PlanError: naming what the plan has instead, and the remedy.
     """
-    schema = plan.schema
-    if not isinstance(schema, ClassSchema):
-        raise PlanError(f"a mean is taken out of class sums: give a plan of a ClassSchema, got {type(schema).__name__}")
+    given = type(plan.schema).__name__
+    refusal = PlanError(f"a mean is taken out of class sums: give a plan of a ClassSchema, got {given}")
+    schema = narrowed(plan.schema, ClassSchema, refusal)
     if schema.clip_norm != 1.0:
         raise PlanError(
             "centred rows have norm 1: give clip_norm=1.0 and, where rows do not have that norm already, a transform "

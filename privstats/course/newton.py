@@ -21,7 +21,7 @@ from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step, start
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
-from privstats.schema import ScoreSchema
+from privstats.schema import ScoreSchema, narrowed
 from privstats.schema.public_values import Published, Values
 
 __all__ = ["Newton", "weights_after"]
@@ -121,8 +121,7 @@ class Newton(Planned):
     @property
     def schema(self) -> ScoreSchema:
         """The schema of every round."""
-        assert isinstance(self.first.schema, ScoreSchema)  # noqa: S101  __post_init__ has refused others
-        return self.first.schema
+        return _require_scores(self.first)
 
     @property
     def priced(self) -> tuple[Plan, ...]:
@@ -146,9 +145,10 @@ class Newton(Planned):
 
 
 def _require_scores(plan: object) -> ScoreSchema:
-    if not isinstance(plan, Plan) or not isinstance(plan.schema, ScoreSchema):
-        raise PlanError("first must be a Plan of a ScoreSchema; build the course with Newton.start(schema, ...)")
-    return plan.schema
+    refusal = PlanError("first must be a Plan of a ScoreSchema; build the course with Newton.start(schema, ...)")
+    if not isinstance(plan, Plan):
+        raise refusal
+    return narrowed(plan.schema, ScoreSchema, refusal)
 
 
 def _check_numbers(rounds: object, retries: object) -> None:

@@ -85,9 +85,8 @@ class PartyRounds(Planned):
     @cached_property
     def update(self) -> Plan:
         """The plan of the second round, at placeholder weights."""
-        schema = self.first.schema
-        assert isinstance(schema, PartySchema)  # noqa: S101  __post_init__ has refused others
-        return replace(self.first, schema=PartyUpdateSchema.of(schema), published=PLACEHOLDER)
+        schema = PartyUpdateSchema.of(_require_parties(self.first))
+        return replace(self.first, schema=schema, published=PLACEHOLDER)
 
     @property
     def priced(self) -> tuple[Plan, ...]:
@@ -113,13 +112,14 @@ class PartyRounds(Planned):
         return replace(self.update, published=Published.of({"W": _start(first)}, history(releases)))
 
 
-def _require_parties(plan: object) -> None:
-    """Refuse another plan than one of directions of parties under a promise."""
+def _require_parties(plan: object) -> PartySchema:
+    """The schema; refuse another plan than one of directions of parties under a promise."""
     if not isinstance(plan, Plan) or type(plan.schema) is not PartySchema:
         raise PlanError(
             "two rounds of parties need a Plan of a PartySchema; use Rounds for a ClassSchema or RidgeSchema"
         )
     record_mu(plan)  # refuses a plan without DP
+    return plan.schema
 
 
 def _start(first: Release) -> Values:

@@ -7,8 +7,9 @@ It mirrors ``sensitivity`` in the norm in which Laplace noise is measured. Proof
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import Any
 
 from scipy.special import erfinv, ndtri
 
@@ -16,11 +17,9 @@ from privstats.dp.arguments import check_number
 from privstats.dp.privacy import Adjacency, Privacy
 from privstats.dp.sensitivities import grid_sensitivity
 from privstats.errors import PlanError
-from privstats.schema import COUNT_SCALE, ClassSchema, CountSchema, Schema, require_schema
+from privstats.schema import COUNT_SCALE, Schema, require_schema
 
 __all__ = ["joint_epsilon", "l1_sensitivity", "laplace_mu", "laplace_sigma", "laplace_tail", "pure_mu", "scales_of"]
-
-_STATISTICS = "NAD"
 
 
 def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
@@ -48,17 +47,13 @@ def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
 
 
 def _moved(schema: Schema, statistic: str) -> int:
-    if isinstance(schema, CountSchema) and statistic == "T":
-        return COUNT_SCALE * len(schema.tables)
-    if not isinstance(schema, ClassSchema) or statistic not in tuple(_STATISTICS):
+    moved = _MOVED.get((schema.task, statistic))
+    if moved is None:
         raise PlanError(
             "delta = 0 is offered for the class statistics N, A and D, which NaiveBayes reads, and for count tables; a "
             f"{type(schema).__name__} sends {statistic}: leave it out, or give a delta above 0"
         )
-    if statistic == "N":
-        return COUNT_SCALE
-    square = schema.steps**2
-    return _longest(square, schema.features) if statistic == "A" else square
+    return moved(schema)
 
 
 def _longest(square: int, entries: int) -> int:
@@ -69,6 +64,15 @@ def _longest(square: int, entries: int) -> int:
     """
     each = math.isqrt(square // entries)
     return entries * each + (square - entries * each * each) // (2 * each + 1)
+
+
+_MOVED: Mapping[tuple[str, str], Callable[[Any], int]] = {
+    ("classes", "N"): lambda _: COUNT_SCALE,
+    ("classes", "A"): lambda schema: _longest(schema.steps**2, schema.features),
+    ("classes", "D"): lambda schema: schema.steps**2,
+    ("counts", "T"): lambda schema: COUNT_SCALE * len(schema.tables),
+}
+"""By the schema's task and the statistic; what has no row has no pure epsilon."""
 
 
 def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency) -> float:

@@ -7,10 +7,11 @@ pairs: docs/sensitivity.md. ``allocation`` and ``calibration`` choose the noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from privstats.dp.privacy import Adjacency
-from privstats.errors import PlanError
+from privstats.errors import PlanError, SchemaError
 from privstats.schema import (
     COUNT_SCALE,
     CalibrationSchema,
@@ -26,6 +27,7 @@ from privstats.schema import (
     SitesSchema,
     WithinSchema,
     require_schema,
+    row_of,
 )
 
 __all__ = ["client_mu", "grid_sensitivity", "group_mu", "joint_mu", "sensitivity"]
@@ -67,32 +69,12 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
     weights = _weights(schema, sigmas)
     if adjacency not in ("add-remove", "replace-one"):
         raise PlanError(f"adjacency must be 'add-remove' or 'replace-one', got {adjacency!r}: choose one")
-    match schema:
-        case ClassSchema():
-            square = _class_square(schema, weights, adjacency)
-        case RidgeSchema():
-            square = _ridge_square(schema, weights, adjacency)
-        case CountSchema():
-            square = _count_square(schema, weights, adjacency)
-        case SitesSchema():
-            square = _site_square(schema, weights, adjacency)
-        case GaussianSchema():
-            square = _gaussian_square(schema, weights, adjacency)
-        case ScoreSchema():
-            square = _score_square(schema, weights, adjacency)
-        case WithinSchema():
-            square = _within_square(schema, weights, adjacency)
-        case GradientSchema():
-            square = _gradient_square(schema, weights, adjacency)
-        case CalibrationSchema():
-            square = _calibration_square(schema, weights, adjacency)
-        case MeanSchema():
-            square = _mean_square(schema, weights, adjacency)
-        case PartySchema():
-            square = _party_square(weights, adjacency)
-        case _:
-            raise PlanError(f"no sensitivity is proved for a {type(schema).__name__}; measure a schema of another kind")
-    return math.sqrt(square)
+    try:
+        square = row_of(_SQUARES, schema, "sensitivity")
+    except SchemaError:
+        said = f"no sensitivity is proved for a {type(schema).__name__}; measure a schema of another kind"
+        raise PlanError(said) from None
+    return math.sqrt(square(schema, weights, adjacency))
 
 
 def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
@@ -107,9 +89,10 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
         >>> round(ps.dp.client_mu(schema, {"N": 10.0, "A": 10.0}, "add-remove", records=5), 3)
         0.707
     """
-    if isinstance(schema, SitesSchema):
-        return math.sqrt(_site_client_square(schema, _weights(schema, sigmas), adjacency, records))
-    return group_mu(schema, sigmas, adjacency, records)
+    of_client = _CLIENT_SQUARES.get(schema.task)
+    if of_client is None:
+        return group_mu(schema, sigmas, adjacency, records)
+    return math.sqrt(of_client(schema, _weights(schema, sigmas), adjacency, records))
 
 
 def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
@@ -358,8 +341,30 @@ def _mean_square(schema: MeanSchema, weights: Mapping[str, float], adjacency: Ad
     return square * (1 if adjacency == "add-remove" else 2 if schema.nonnegative else 4)
 
 
-def _party_square(weights: Mapping[str, float], adjacency: Adjacency) -> float:
+def _party_square(_: PartySchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """The record of a party schema is a party: a vector of norm at most 1, so 1, and 4 for two that are opposed. Both
     are attained."""
     _require_formula(weights, "P")
     return (1 if adjacency == "add-remove" else 4) * weights.get("P", 0.0)
+
+
+_SQUARES: Mapping[str, Callable[[Any, Mapping[str, float], Adjacency], float]] = {
+    "classes": _class_square,
+    "ridge": _ridge_square,
+    "counts": _count_square,
+    "sites": _site_square,
+    "score": _score_square,
+    "gradients": _gradient_square,
+    "calibration": _calibration_square,
+    "mean": _mean_square,
+    "within": _within_square,
+    "gaussians": _gaussian_square,
+    "party-softmax": _party_square,
+    "party-update": _party_square,
+}
+"""The square of mu of one record by the schema's task, from the schema, the weights and the adjacency."""
+
+_CLIENT_SQUARES: Mapping[str, Callable[[Any, Mapping[str, float], Adjacency, float], float]] = {
+    "sites": _site_client_square
+}
+"""That of one client of so many records, where it is less than :func:`group_mu` says."""

@@ -18,7 +18,7 @@ from privstats.estimates.spectrum import Array
 from privstats.inference.evidence import require_gaussian, require_records
 from privstats.inference.inversion import quantile as t_quantile
 from privstats.release import Release
-from privstats.schema import CountSchema, Variable
+from privstats.schema import CountSchema, Variable, narrowed
 
 __all__ = ["CountTable", "Interval", "count_table", "gradients", "ratio", "require_level", "spread", "z_of"]
 
@@ -82,11 +82,9 @@ def count_table(release: Release, *names: str) -> CountTable:
     Raises:
         ReleaseError: not a release of count tables, or no table holds all names.
     """
-    schema = require_records(release).plan.schema
-    if not isinstance(schema, CountSchema):
-        raise ReleaseError(
-            f"this reader takes count tables, and the release measures a {type(schema).__name__}; measure a CountSchema"
-        )
+    given = type(require_records(release).plan.schema).__name__
+    refusal = f"this reader takes count tables, and the release measures a {given}; measure a CountSchema"
+    schema = narrowed(release.plan.schema, CountSchema, ReleaseError(refusal))
     require_gaussian(release)
     holding = [table for table in schema.tables if set(names) <= set(table)]
     if not names or len(set(names)) < len(names) or not holding:

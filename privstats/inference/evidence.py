@@ -17,7 +17,7 @@ from privstats.estimates.spectrum import Array
 from privstats.heads.evidence import FoldSums, GramEvidence, release_gram
 from privstats.inference.inversion import NormalEquations
 from privstats.release import Release
-from privstats.schema import RidgeSchema, Schema
+from privstats.schema import RidgeSchema, Schema, narrowed
 from privstats.transforms import Centre, ConstantFeature, Scale, Transform
 
 __all__ = [
@@ -113,7 +113,7 @@ def linear_sums(
     Raises:
         ReleaseError: another kind of release, or one without these sums; with the remedy.
     """
-    schema = _ridge_schema(release)
+    schema = ridge_schema(release)
     evidence = release_gram(release, records)
     target = _target(schema, target)
     raw = schema.features - (evidence.constant is not None)
@@ -161,15 +161,18 @@ def _equations(evidence: GramEvidence, kept: list[int], target: int, degrees: fl
     )
 
 
-def _ridge_schema(release: Release) -> RidgeSchema:
-    """The schema, if its sums are least-squares sums of whole records."""
+def ridge_schema(release: Release) -> RidgeSchema:
+    """The schema, if its sums are least-squares sums of whole records.
+
+    Raises:
+        ReleaseError: of another kind, or as for :func:`require_records`.
+    """
     schema = require_records(release).plan.schema
-    if not isinstance(schema, RidgeSchema):
-        raise ReleaseError(
-            f"this reader takes the sums of a RidgeSchema, and the release measures {schema.statistics!r} of a "
-            f"{type(schema).__name__}; measure a RidgeSchema"
-        )
-    return schema
+    refusal = ReleaseError(
+        f"this reader takes the sums of a RidgeSchema, and the release measures {schema.statistics!r} of a "
+        f"{type(schema).__name__}; measure a RidgeSchema"
+    )
+    return narrowed(schema, RidgeSchema, refusal)
 
 
 def require_records(release: object) -> Release:

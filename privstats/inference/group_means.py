@@ -16,7 +16,7 @@ from privstats.estimates.spectrum import Array
 from privstats.inference.counts import require_level
 from privstats.inference.evidence import map_columns, require_gaussian, require_records
 from privstats.release import Release
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, narrowed
 
 __all__ = ["GroupMeans", "table_one"]
 
@@ -114,9 +114,8 @@ def table_one(release: Release, *, alpha: float = 0.05) -> GroupMeans:
 
 def _class_schema(release: Release) -> ClassSchema:
     schema = require_records(release).plan.schema
-    if not isinstance(schema, ClassSchema):
-        raise ReleaseError(f"table_one takes class moments, and the release measures a {type(schema).__name__}")
-    return schema
+    refusal = ReleaseError(f"table_one takes class moments, and the release measures a {type(schema).__name__}")
+    return narrowed(schema, ClassSchema, refusal)
 
 
 def _degrees(sampling: Array, noise: Array, left: Array) -> Array:

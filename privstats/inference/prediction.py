@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from privstats.errors import PlanError
 from privstats.inference.inversion import quantile
 from privstats.plan import Plan
-from privstats.schema import RidgeSchema
+from privstats.schema import RidgeSchema, narrowed
 
 __all__ = ["HalfWidth", "predicted_half_width"]
 
@@ -61,9 +61,9 @@ def predicted_half_width(
         >>> [round(width.noisy, 2) for width in widths]
         [0.45, 0.08]
     """
-    schema = plan.schema
-    if not isinstance(schema, RidgeSchema):
-        raise PlanError("half widths are of a regression: give a plan of a RidgeSchema")
+    schema = narrowed(
+        plan.schema, RidgeSchema, PlanError("half widths are of a regression: give a plan of a RidgeSchema")
+    )
     deviation = schema.target_bound / 2 if residual is None else residual
     for name, value in (("records", records), ("variance", variance), ("residual", deviation)):
         if not (value > 0 and math.isfinite(value)):

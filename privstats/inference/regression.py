@@ -17,7 +17,7 @@ from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.clipping import Hidden, Saturation, clip_note, hides, saturation_of
-from privstats.inference.evidence import LinearSums, linear_sums
+from privstats.inference.evidence import LinearSums, linear_sums, ridge_schema
 from privstats.inference.inversion import Errors, Inversion, holm
 from privstats.inference.parts import FEWEST_PARTS, PartErrors, uneven
 from privstats.inference.summary import Summary, summarise
@@ -298,8 +298,7 @@ def _no_folds(sums: LinearSums) -> str:
 def _regression(
     release: Release, sums: LinearSums, errors: Errors, cov_type: str, reason: str, unclipped: bool
 ) -> Regression:
-    schema, equations = release.plan.schema, sums.equations
-    assert isinstance(schema, RidgeSchema)  # noqa: S101  linear_sums has refused others
+    schema, equations = ridge_schema(release), sums.equations
     smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
     saturation = saturation_of(schema, release, sums)
     if hides(saturation, unclipped):

@@ -18,7 +18,7 @@ from privstats.inference.inversion import Inversion, NormalEquations
 from privstats.inference.last_step import LOOK_BACK, Earlier, LastStep, remainder
 from privstats.inference.regression import Regression
 from privstats.release import Release
-from privstats.schema import ScoreSchema
+from privstats.schema import ScoreSchema, narrowed
 
 __all__ = ["logit", "poisson"]
 
@@ -78,8 +78,7 @@ def poisson(releases: Sequence[Release | None]) -> Regression:
 
 def _regression(releases: Sequence[Release | None], family: str) -> Regression:
     present = _present(releases, family)
-    last, schema = present[-1], present[-1].plan.schema
-    assert isinstance(schema, ScoreSchema)  # noqa: S101  _present has refused others
+    last, schema = present[-1], _schema(present[-1], family)
     weights = [each.real for each in weights_after(schema, present)[: len(present)]]
     w = weights[-1]
     raw = schema.features - (schema.constant is not None)
@@ -146,11 +145,15 @@ def _present(releases: Sequence[Release | None], family: str) -> list[Release]:
     if not present:
         raise ReleaseError("no round has a release, so there is nothing to read; run the course again")
     for release in present:
-        schema = release.plan.schema
-        if not isinstance(schema, ScoreSchema) or schema.family != family:
-            raise ReleaseError(
-                f"this reader takes rounds of a {family} regression, and the release measures a "
-                f"{type(schema).__name__}"
-                + (f" of family {schema.family!r}" if isinstance(schema, ScoreSchema) else "")
-            )
+        _schema(release, family)
     return present
+
+
+def _schema(release: Release, family: str) -> ScoreSchema:
+    """The schema of a round, if it is one of this family."""
+    schema = release.plan.schema
+    said = f"this reader takes rounds of a {family} regression, and the release measures a {type(schema).__name__}"
+    score = narrowed(schema, ScoreSchema, ReleaseError(said))
+    if score.family != family:
+        raise ReleaseError(f"{said} of family {score.family!r}")
+    return score

@@ -30,7 +30,7 @@ from privstats.inference.parts import PartErrors
 from privstats.inference.regression import Regression, design_notes, explained
 from privstats.inference.restricted_likelihood import LEVELS, MixedErrors, Reml, pull_weights
 from privstats.release import Release
-from privstats.schema import SitesSchema
+from privstats.schema import SitesSchema, narrowed
 from privstats.transforms import ConstantFeature
 
 __all__ = ["MixedRegression", "fixed_effects", "mixed", "sites_schema"]
@@ -248,12 +248,11 @@ def sites_schema(release: object) -> SitesSchema:
         ReleaseError: another kind of release, or clients that were clipped as a whole.
     """
     schema = require_records(release).plan.schema
-    if not isinstance(schema, SitesSchema):
-        raise ReleaseError(
-            f"this reader takes sums within sites, and the release measures a {type(schema).__name__}; measure a "
-            "SitesSchema"
-        )
-    return schema
+    refusal = ReleaseError(
+        f"this reader takes sums within sites, and the release measures a {type(schema).__name__}; measure a "
+        "SitesSchema"
+    )
+    return narrowed(schema, SitesSchema, refusal)
 
 
 def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> MixedErrors:

@@ -27,7 +27,6 @@ from privstats.schema import (
     GradientSchema,
     MeanSchema,
     PartySchema,
-    PartyUpdateSchema,
     RidgeSchema,
     Schema,
     ScoreSchema,
@@ -349,18 +348,18 @@ class _Row:
     halves: bool = False
 
 
-_ROWS: Mapping[type[Schema], _Row] = {
-    ClassSchema: _Row(_vectors, _added(_of_classes)),
-    RidgeSchema: _Row(_with_targets, _added(_of_targets)),
-    CountSchema: _Row(_cells, _added(_of_values)),
-    SitesSchema: _Row(_vectors, _of_sites, _crowd_of_site, lambda schema: [_crowd_of_site(schema)], halves=True),
-    ScoreSchema: _Row(_scores, _added(_of_score)),
-    GradientSchema: _Row(_residuals, _added(_of_gradient)),
-    CalibrationSchema: _Row(_sure, _added(_of_confidence)),
-    MeanSchema: _Row(_vectors, _added(_of_rows)),
-    WithinSchema: _Row(_vectors, _of_client, _crowd_of_client, lambda schema: [(), _crowd_of_client(schema)]),
-    GaussianSchema: _Row(_no_records, _nothing),
-    PartySchema: _Row(_directions, _added(_of_direction)),
-    PartyUpdateSchema: _Row(_directions, _added(_of_direction)),
+_ROWS: Mapping[str, _Row] = {
+    "classes": _Row(_vectors, _added(_of_classes)),
+    "ridge": _Row(_with_targets, _added(_of_targets)),
+    "counts": _Row(_cells, _added(_of_values)),
+    "sites": _Row(_vectors, _of_sites, _crowd_of_site, lambda schema: [_crowd_of_site(schema)], halves=True),
+    "score": _Row(_scores, _added(_of_score)),
+    "gradients": _Row(_residuals, _added(_of_gradient)),
+    "calibration": _Row(_sure, _added(_of_confidence)),
+    "mean": _Row(_vectors, _added(_of_rows)),
+    "within": _Row(_vectors, _of_client, _crowd_of_client, lambda schema: [(), _crowd_of_client(schema)]),
+    "gaussians": _Row(_no_records, _nothing),
+    "party-softmax": _Row(_directions, _added(_of_direction)),
+    "party-update": _Row(_directions, _added(_of_direction)),
 }
 """A kind without a row is refused by its name: nothing that is written for one kind stands for another."""

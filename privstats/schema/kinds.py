@@ -25,7 +25,7 @@ from privstats.schema.sites import SitesSchema
 from privstats.schema.within import WithinSchema
 from privstats.tables import by_name
 
-__all__ = ["KINDS", "USUAL", "RecordSchema", "bare", "of_records", "predicted", "require_schema", "row_of"]
+__all__ = ["KINDS", "USUAL", "RecordSchema", "bare", "narrowed", "of_records", "predicted", "require_schema", "row_of"]
 
 RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds of plain sums over records: no published map before them, no function of one party's sums after."""
@@ -104,11 +104,11 @@ def predicted(schema: Schema) -> Predicted:
     return schema.predicts
 
 
-def row_of(rows: Mapping[type[Schema], _Row], schema: Schema, what: str) -> _Row:
+def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
     """The row of a schema's kind in a table by kind; one kind never stands for another, a subclass neither.
 
     Args:
-        rows: by kind.
+        rows: by the kind's task.
         schema: of any kind.
         what: what the row holds, for the message.
 
@@ -117,17 +117,34 @@ def row_of(rows: Mapping[type[Schema], _Row], schema: Schema, what: str) -> _Row
 
     Example:
         >>> from privstats.schema import row_of
-        >>> row_of({ps.MeanSchema: "a mean"}, ps.PartySchema(2, 2), "sum of rows")
+        >>> row_of({"mean": "a mean"}, ps.PartySchema(2, 2), "sum of rows")
         Traceback (most recent call last):
             ...
         privstats.errors.SchemaError: no sum of rows is written for a PartySchema; give a MeanSchema
     """
-    found = rows.get(type(schema))
-    if found is None:
-        *several, last = [kind.__name__ for kind in rows]
-        known = f"{', '.join(several)} or {last}" if several else last
-        raise SchemaError(f"no {what} is written for a {type(schema).__name__}; give a {known}")
-    return found
+    if schema.task in rows and type(schema) is KINDS.get(schema.task):
+        return rows[schema.task]
+    *several, last = [KINDS[task].__name__ for task in rows]
+    known = f"{', '.join(several)} or {last}" if several else last
+    raise SchemaError(f"no {what} is written for a {type(schema).__name__}; give a {known}")
+
+
+def narrowed(schema: Schema, kind: type[_Any], refusal: Exception) -> _Any:
+    """The schema, where it is of the one kind that its reader is written for.
+
+    Args:
+        schema: of any kind.
+        kind: the reader's.
+        refusal: what is raised for another kind; it names the kind.
+
+    Example:
+        >>> from privstats.schema import narrowed
+        >>> narrowed(ps.MeanSchema(4, 1.0), ps.MeanSchema, ps.errors.SchemaError("give a MeanSchema")).task
+        'mean'
+    """
+    if isinstance(schema, kind):
+        return schema
+    raise refusal
 
 
 def require_schema(schema: object, call: str | None = None) -> None:

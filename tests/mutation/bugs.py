@@ -204,7 +204,7 @@ def rows_mixed(right: Any) -> Any:
 
 def parties_as_added(_: Any) -> Any:
     """The exchange of two parties is priced as if one had come."""
-    return lambda weights, adjacency: right_party_square(weights, "add-remove")
+    return lambda schema, weights, adjacency: right_party_square(schema, weights, "add-remove")
 
 
 def directions_not_shortened(_: Any) -> Any:

@@ -20,7 +20,7 @@ from tests.mutation.ledger_catalogue import LEDGER_MUTANTS
 from tests.mutation.machines import MACHINES
 from tests.mutation.mutant import Mutant
 from tests.mutation.panel_catalogue import PANEL_MUTANTS
-from tests.mutation.planting import both, everywhere, everywhere_new, member, name_in
+from tests.mutation.planting import both, everywhere, everywhere_new, member, name_in, row_in
 from tests.mutation.proof_catalogue import PROOF_MUTANTS
 from tests.mutation.readers import READERS
 from tests.mutation.stream_catalogue import STREAM_MUTANTS
@@ -152,7 +152,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "sensitivity of B": Mutant(
         "B's sensitivity is too small by sqrt 2",
-        name_in("privstats.dp.sensitivities", "_class_square", lambda right: bugs.half_of_b),
+        row_in("privstats.dp.sensitivities", "_SQUARES", "classes", lambda right: bugs.half_of_b),
         "shares",
         (_SENSITIVITY + "test_the_single_sensitivities_are_the_tables",),
         _SEARCH,
@@ -232,14 +232,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "signed taken for non-negative": Mutant(
         "signed features are priced as non-negative ones",
-        name_in("privstats.dp.sensitivities", "_class_square", lambda right: bugs.as_if_nonnegative),
+        row_in("privstats.dp.sensitivities", "_SQUARES", "classes", lambda right: bugs.as_if_nonnegative),
         "swap",
         (_SENSITIVITY + "test_the_single_sensitivities_are_the_tables",),
         _SEARCH,
     ),
     "folds forgotten": Mutant(
         "a record that changes fold is priced as one that stays",
-        name_in("privstats.dp.sensitivities", "_ridge_square", lambda right: bugs.as_if_one_fold),
+        row_in("privstats.dp.sensitivities", "_SQUARES", "ridge", lambda right: bugs.as_if_one_fold),
         "ridge swap",
         (_SENSITIVITY + "test_a_record_that_changes_fold_moves_q_in_two_places",),
         _SEARCH,
@@ -322,7 +322,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "gradients replaced as if added": Mutant(
         "a round is calibrated as if no two records could oppose each other",
-        name_in("privstats.dp.sensitivities", "_gradient_square", lambda right: bugs.gradients_as_added),
+        row_in("privstats.dp.sensitivities", "_SQUARES", "gradients", lambda right: bugs.gradients_as_added),
         "shares",
         (_GRADIENTS + "test_the_claim_is_nearly_attained_and_never_beaten",),
         (),
@@ -346,14 +346,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "calibration replaced as if added": Mutant(
         "a calibration is calibrated as if two records were no further apart than one is from none",
-        name_in("privstats.dp.sensitivities", "_calibration_square", lambda right: bugs.calibration_as_added),
+        row_in("privstats.dp.sensitivities", "_SQUARES", "calibration", lambda right: bugs.calibration_as_added),
         "shares",
         (_TEMPERATURE + "test_two_records_are_further_apart_than_one_is_from_none",),
         (),
     ),
     "confidence of one half": Mutant(
         "a calibration of any number of classes is calibrated as if no model could be less sure than of one in two",
-        name_in("privstats.dp.sensitivities", "_calibration_square", lambda right: bugs.confidence_of_one_half),
+        row_in("privstats.dp.sensitivities", "_SQUARES", "calibration", lambda right: bugs.confidence_of_one_half),
         "shares",
         ("tests/dp/test_sensitivities.py::test_no_shape_of_a_calibration_is_further_away",),
         (),
@@ -367,7 +367,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "parties replaced as if added": Mutant(
         "the exchange of two parties is calibrated as if one had come",
-        name_in("privstats.dp.sensitivities", "_party_square", bugs.parties_as_added),
+        row_in("privstats.dp.sensitivities", "_SQUARES", "party-softmax", bugs.parties_as_added),
         "parties",
         (_PARTIES + "test_the_noise_is_one_over_mu_for_a_party_that_comes_and_twice_that_for_an_exchange",),
         (*_SEARCH, "canary"),
@@ -381,7 +381,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "mean replaced as if added": Mutant(
         "a mean is calibrated as if two rows could not oppose each other",
-        name_in("privstats.dp.sensitivities", "_mean_square", lambda right: bugs.mean_as_added),
+        row_in("privstats.dp.sensitivities", "_SQUARES", "mean", lambda right: bugs.mean_as_added),
         "shares",
         (_MEAN + "test_some_two_records_are_as_far_apart_as_it_says",),
         (),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Edit", "both", "everywhere", "everywhere_new", "member", "name_in", "planted"]
+__all__ = ["Edit", "both", "everywhere", "everywhere_new", "member", "name_in", "planted", "row_in"]
 
 _MODULES = (
     "privstats.cli",
@@ -52,6 +52,11 @@ def name_in(module: str, name: str, bug: Callable[[Any], Any]) -> Callable[[], l
         return [(owner, name, bug(getattr(owner, name)))]
 
     return edits
+
+
+def row_in(module: str, table: str, row: Any, bug: Callable[[Any], Any]) -> Callable[[], list[Edit]]:
+    """One row of one module's table; ``bug`` makes the wrong value out of the right one."""
+    return name_in(module, table, lambda right: {**right, row: bug(right[row])})
 
 
 def both(*several: Callable[[], list[Edit]]) -> Callable[[], list[Edit]]:

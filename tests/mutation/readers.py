@@ -15,7 +15,7 @@ from scipy.special import ndtr
 from privstats.inference.inversion import Inversion, quantile
 from privstats.schema import ClassSchema
 from tests.mutation.mutant import Mutant
-from tests.mutation.planting import member, name_in
+from tests.mutation.planting import member, name_in, row_in
 
 __all__ = ["READERS"]
 
@@ -57,7 +57,7 @@ READERS: dict[str, Mutant] = {
     ),
     "count tables priced as one": Mutant(
         "a record is priced for one table, however many it counts in",
-        name_in("privstats.dp.sensitivities", "_count_square", lambda right: lambda schema, weights, _: weights["T"]),
+        row_in("privstats.dp.sensitivities", "_SQUARES", "counts", lambda right: lambda schema, weights, _: weights["T"]),
         "",
         (_COUNTS + "test_two_records_that_differ_everywhere_are_the_sensitivity",),
         (),

@@ -90,15 +90,6 @@ def summed(schema: StrangeSchema, X: Any, y: Any, values: Any, progress: bool) -
     return StrangeMoments(schema, np.trunc(short * schema.scale).astype(np.int64).sum(axis=0), len(rows))
 
 
-class MeanOrStrange(type):
-    def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, ps.MeanSchema | StrangeSchema)
-
-
-class EitherSchema(metaclass=MeanOrStrange):
-    """Stands for the case of a mean in the sensitivities, which a new kind would write for itself."""
-
-
 @pytest.fixture
 def strange(monkeypatch: pytest.MonkeyPatch) -> StrangeSchema:
     row = Kind(summed, lambda *given: (summed(*given), 0), StrangeMoments.of_sums, lambda schema, arrays: arrays["a"])
@@ -106,11 +97,10 @@ def strange(monkeypatch: pytest.MonkeyPatch) -> StrangeSchema:
     right = proofs._mean_square
     monkeypatch.setitem(KINDS, "strange", StrangeSchema)  # type: ignore[arg-type]
     monkeypatch.setitem(kinds._KINDS, StrangeSchema, row)  # type: ignore[arg-type]
-    monkeypatch.setattr(proofs, "MeanSchema", EitherSchema)
-    monkeypatch.setattr(
-        proofs,
-        "_mean_square",
-        lambda schema, weights, adjacency: right(schema, {"x": weights.get("a", weights.get("x", 0.0))}, adjacency),
+    monkeypatch.setitem(
+        proofs._SQUARES,
+        "strange",
+        lambda schema, weights, adjacency: right(schema, {"x": weights["a"]}, adjacency),
     )
     return StrangeSchema()
 

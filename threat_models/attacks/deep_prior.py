@@ -35,13 +35,8 @@ class DeepPrior(Examination):
     title = "somebody without pictures draws the record of a class of one by a deep image prior"
     needs = Adversary(knows="none", encoder=True)
     reads = "BS"
+    kinds = (ClassSchema,)
     effort = 0.1
-
-    def refusal(self, plan: Plan) -> str | None:
-        """Needs class sums."""
-        if not isinstance(plan.schema, ClassSchema):
-            return "is written for class sums, and this is a ridge plan"
-        return super().refusal(plan)
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row."""

@@ -43,13 +43,8 @@ class FourSamples(Examination):
     title = "somebody with public pictures decodes four samples of a class from what clients upload"
     needs = Adversary(sees="cohort", knows="public", encoder=True)
     reads = "BS"
+    kinds = (ClassSchema,)
     effort = 0.2
-
-    def refusal(self, plan: Plan) -> str | None:
-        """Needs class sums."""
-        if not isinstance(plan.schema, ClassSchema):
-            return "is written for class sums, and this is a ridge plan"
-        return super().refusal(plan)
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row for each of off, partly off, and on."""

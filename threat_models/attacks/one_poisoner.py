@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, narrowed
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.poisoning import Lie, Moments, accuracy, check_total, poisoned
@@ -36,19 +36,13 @@ class OnePoisoner(Examination):
     title = "somebody who is a client sends sums that no records have, to spoil the model"
     needs = Adversary(active=True, knows="none")
     reads = "S"
+    kinds = (ClassSchema,)
     effort = 0.05
-
-    def refusal(self, plan: Plan) -> str | None:
-        """Needs class sums."""
-        if not isinstance(plan.schema, ClassSchema):
-            return "is written for class sums, and this is a ridge plan"
-        return super().refusal(plan)
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row: the share of lies that no check of the noisy total sees; the note has the price in accuracy."""
-        schema, sigma = plan.schema, _noise(plan)
-        if not isinstance(schema, ClassSchema):
-            raise DataError("the attack is written for class sums")
+        schema = narrowed(plan.schema, ClassSchema, DataError("the attack is written for class sums"))
+        sigma = _noise(plan)
         unseen, honest, spoilt = [], [], []
         for _ in range(max(2, trials // len(_LIES))):
             pool = made_up(plan, rng)

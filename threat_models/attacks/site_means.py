@@ -18,10 +18,11 @@ from scipy.optimize import least_squares
 
 from privstats import session
 from privstats.dp import NoPrivacy
+from privstats.errors import PlanError
 from privstats.moments import Moments, SiteMoments, exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import SitesSchema
+from privstats.schema import SitesSchema, narrowed
 from privstats.transforms import ConstantFeature
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
@@ -51,12 +52,16 @@ class SiteMeans(Examination):
     needs = Adversary(knows="none")
     reads = "Q"
     effort = 0.05
+    kinds = (SitesSchema,)
 
     def refusal(self, plan: Plan) -> str | None:
         """Needs exact sums of several pulls."""
-        if not isinstance(plan.schema, SitesSchema) or not isinstance(plan.privacy, NoPrivacy):
+        if (other := super().refusal(plan)) is not None:
+            return other
+        if not isinstance(plan.privacy, NoPrivacy):
             return "needs exact sums within sites"
-        return None if len(plan.schema.pulls) > 1 else "needs several pulls, and the plan has one"
+        schema = _schema(plan)
+        return None if len(schema.pulls) > 1 else "needs several pulls, and the plan has one"
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row: the share of sites whose means come out, against guessing the mean of all for each."""
@@ -226,8 +231,7 @@ def _left_slope(n: Array, pull: float) -> Array:
 
 
 def _schema(plan: Plan) -> SitesSchema:
-    assert isinstance(plan.schema, SitesSchema)  # noqa: S101  refusal has let no other pass
-    return plan.schema
+    return narrowed(plan.schema, SitesSchema, PlanError("this attack is on sums within sites"))
 
 
 def _constant(schema: SitesSchema) -> tuple[int, float] | None:

@@ -36,13 +36,8 @@ class UnshrunkModel(Examination):
     title = "somebody who has a discriminant model undoes its shrinkage and has the second moment"
     needs = Adversary(sees="heads", knows="public")
     reads = "BS"
+    kinds = (ClassSchema,)
     effort = 0.2
-
-    def refusal(self, plan: Plan) -> str | None:
-        """Needs class sums."""
-        if not isinstance(plan.schema, ClassSchema):
-            return "is written for class sums, and this is a ridge plan"
-        return super().refusal(plan)
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row: how often the second moment comes out within 5 % of the records' own."""

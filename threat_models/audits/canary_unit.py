@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, PartySchema, RidgeSchema, Schema, bare, row_of
+from privstats.schema import ClassSchema, RidgeSchema, bare, row_of
 from threat_models.audits.gradients import worst_attempt
 from threat_models.audits.records import copies_of, known_records
 from threat_models.audits.sensitivity import WorstPair, worst_pair
@@ -68,12 +68,10 @@ def _worlds_of_parties(target: Target, _: Mapping[str, float], rng: Generator) -
         yield _whole_client(target, one, rng), other[0] if other else target.empty
 
 
-_WORLDS: Mapping[
-    type[Schema], Callable[[Target, Mapping[str, float], Generator], Iterator[tuple[Moments, Moments]]]
-] = {
-    ClassSchema: _worlds_of_records,
-    RidgeSchema: _worlds_of_records,
-    PartySchema: _worlds_of_parties,
+_WORLDS: Mapping[str, Callable[[Target, Mapping[str, float], Generator], Iterator[tuple[Moments, Moments]]]] = {
+    "classes": _worlds_of_records,
+    "ridge": _worlds_of_records,
+    "party-softmax": _worlds_of_parties,
 }
 """One client's moments with a unit and without it, by kind; a kind without a row has no canary yet."""
 

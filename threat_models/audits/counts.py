@@ -22,7 +22,7 @@ from privstats.encoding import flatten
 from privstats.errors import PlanError, UnreadableRecordsWarning
 from privstats.moments import exact_moments
 from privstats.randomness import Generator
-from privstats.schema import Bins, CountSchema, Variable
+from privstats.schema import Bins, CountSchema, Variable, narrowed
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
@@ -43,9 +43,8 @@ def audit_counts(target: Target, rng: Generator, *, starts: int = 12) -> Report:
     Raises:
         PlanError: not a plan of count tables.
     """
-    schema = target.schema
-    if not isinstance(schema, CountSchema):
-        raise PlanError("this search is for count tables: give such a plan, or use `audit sensitivity`")
+    refusal = PlanError("this search is for count tables: give such a plan, or use `audit sensitivity`")
+    schema = narrowed(target.schema, CountSchema, refusal)
     most = longest(schema, rng, starts)
     found = [
         Finding(name, adjacency, joint_mu(schema, {"T": sigma}, adjacency), most[adjacency] / sigma)

@@ -22,7 +22,7 @@ from privstats.plan import Plan
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import RidgeSchema
+from privstats.schema import RidgeSchema, narrowed
 from privstats.transforms import ConstantFeature
 from threat_models.audits.verdict import Report
 
@@ -64,9 +64,7 @@ def audit_inference(plan: Plan, rng: Generator, *, runs: int = 500) -> Report:
     Raises:
         PlanError: not a plan of a regression with a constant, or one whose columns are mapped by more than ranges.
     """
-    schema = plan.schema
-    if not isinstance(schema, RidgeSchema) or not isinstance((schema.transform or (None,))[-1], ConstantFeature):
-        raise PlanError("audit inference takes a plan of a RidgeSchema whose transform ends in ConstantFeature")
+    _regression(plan)
     most = min(plan.cohort.max_records, _MOST_RECORDS)
     tallies = {n: tally(plan, n, rng, runs) for n in (most, most // 3)}
     tests = sum(len(each.names) for each in tallies.values())
@@ -83,10 +81,18 @@ def audit_inference(plan: Plan, rng: Generator, *, runs: int = 500) -> Report:
     return Report("inference", _COLUMNS, tuple(rows), tuple(notes), any(row[-1] == "violates" for row in rows))
 
 
+def _regression(plan: Plan) -> RidgeSchema:
+    """The schema, if it is that of a regression with a constant."""
+    refusal = PlanError("audit inference takes a plan of a RidgeSchema whose transform ends in ConstantFeature")
+    schema = narrowed(plan.schema, RidgeSchema, refusal)
+    if not isinstance((schema.transform or (None,))[-1], ConstantFeature):
+        raise refusal
+    return schema
+
+
 def tally(plan: Plan, records: int, rng: Generator, runs: int) -> Tally:
     """Play ``runs`` worlds of this many records under the plan, and hold every interval against the truth."""
-    schema = plan.schema
-    assert isinstance(schema, RidgeSchema)  # noqa: S101  the audit has refused others
+    schema = _regression(plan)
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
     unread, names, told, missed = 0, tuple[str, ...](), np.zeros(1), np.zeros(1)
     for _ in track("releasing", range(runs)):

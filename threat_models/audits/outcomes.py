@@ -13,18 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.schema import (
-    CalibrationSchema,
-    ClassSchema,
-    GaussianSchema,
     GradientSchema,
-    MeanSchema,
-    PartySchema,
-    PartyUpdateSchema,
-    RidgeSchema,
     Schema,
     ScoreSchema,
-    SitesSchema,
-    WithinSchema,
     row_of,
 )
 from privstats.transforms import input_features
@@ -95,16 +86,16 @@ def _by_classes(schema: GradientSchema) -> Outcome:
     return Outcome() if schema.classes is None else _labelled(schema)
 
 
-_ROWS: Mapping[type[Schema], Callable[[Any], Outcome]] = {
-    ClassSchema: _labelled,
-    RidgeSchema: lambda schema: Outcome(targets=schema.targets),
-    SitesSchema: lambda _: Outcome(),
-    ScoreSchema: _scored,
-    GradientSchema: _by_classes,
-    CalibrationSchema: _labelled,
-    MeanSchema: _unread,
-    WithinSchema: _labelled,
-    GaussianSchema: _unread,
-    PartySchema: _labelled,
-    PartyUpdateSchema: _labelled,
+_ROWS: Mapping[str, Callable[[Any], Outcome]] = {
+    "classes": _labelled,
+    "ridge": lambda schema: Outcome(targets=schema.targets),
+    "sites": lambda _: Outcome(),
+    "score": _scored,
+    "gradients": _by_classes,
+    "calibration": _labelled,
+    "mean": _unread,
+    "within": _labelled,
+    "gaussians": _unread,
+    "party-softmax": _labelled,
+    "party-update": _labelled,
 }

@@ -7,18 +7,7 @@ from typing import Any
 
 from privstats.randomness import Generator
 from privstats.schema import (
-    CalibrationSchema,
-    ClassSchema,
-    CountSchema,
-    GradientSchema,
-    MeanSchema,
-    PartySchema,
-    PartyUpdateSchema,
-    RidgeSchema,
     Schema,
-    ScoreSchema,
-    SitesSchema,
-    WithinSchema,
     bare,
     row_of,
 )
@@ -34,18 +23,18 @@ __all__ = ["broken_promise", "declared_mu", "search_of"]
 
 _STEPS = 20
 
-_SEARCHES: Mapping[type[Schema], Callable[..., Report]] = {
-    ClassSchema: audit_sensitivity,
-    RidgeSchema: audit_sensitivity,
-    GradientSchema: audit_gradients,
-    CalibrationSchema: audit_gradients,
-    MeanSchema: audit_sensitivity,
-    PartySchema: audit_gradients,
-    PartyUpdateSchema: audit_gradients,
-    WithinSchema: audit_within,
-    CountSchema: audit_counts,
-    SitesSchema: audit_sites,
-    ScoreSchema: audit_gradients,
+_SEARCHES: Mapping[str, Callable[..., Report]] = {
+    "classes": audit_sensitivity,
+    "ridge": audit_sensitivity,
+    "gradients": audit_gradients,
+    "calibration": audit_gradients,
+    "mean": audit_sensitivity,
+    "party-softmax": audit_gradients,
+    "party-update": audit_gradients,
+    "within": audit_within,
+    "counts": audit_counts,
+    "sites": audit_sites,
+    "score": audit_gradients,
 }
 
 
@@ -79,13 +68,13 @@ def _of_parties(target: Target, rng: Generator, starts: int) -> float:
     return max(worst_attempt(plain, target.sigma, adjacency, rng, _STEPS)[0] for _ in range(starts))
 
 
-_DECLARED: Mapping[type[Schema], Callable[[Target, Generator, int], float]] = {
-    ClassSchema: worst_mu,
-    RidgeSchema: worst_mu,
-    MeanSchema: worst_mu,
-    CountSchema: _of_tables,
-    PartySchema: _of_parties,
-    PartyUpdateSchema: _of_parties,
+_DECLARED: Mapping[str, Callable[[Target, Generator, int], float]] = {
+    "classes": worst_mu,
+    "ridge": worst_mu,
+    "mean": worst_mu,
+    "counts": _of_tables,
+    "party-softmax": _of_parties,
+    "party-update": _of_parties,
 }
 
 

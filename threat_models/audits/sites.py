@@ -19,7 +19,7 @@ from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.randomness import Generator
-from privstats.schema import SitesSchema
+from privstats.schema import SitesSchema, narrowed
 from threat_models.audits.climb import climb
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
@@ -55,9 +55,8 @@ def audit_sites(target: Target, rng: Generator, *, steps: int = 400, starts: int
     Raises:
         PlanError: not a plan of sums within sites.
     """
-    schema = target.schema
-    if not isinstance(schema, SitesSchema):
-        raise PlanError("this search is for sums within sites: give such a plan, or use `audit sensitivity`")
+    refusal = PlanError("this search is for sums within sites: give such a plan, or use `audit sensitivity`")
+    schema = narrowed(target.schema, SitesSchema, refusal)
     found = [
         Finding(name, adjacency, joint_mu(schema, noise, adjacency), best)
         for name, noise in {"Q": {"Q": 1.0}, "joint": dict(target.sigma)}.items()

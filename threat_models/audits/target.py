@@ -24,13 +24,7 @@ from privstats.progress import track
 from privstats.randomness import SEED_BYTES, Generator, secure, seeded
 from privstats.release import Release
 from privstats.schema import (
-    CalibrationSchema,
-    ClassSchema,
     CountSchema,
-    GradientSchema,
-    MeanSchema,
-    PartySchema,
-    PartyUpdateSchema,
     RidgeSchema,
     Schema,
     bare,
@@ -318,18 +312,18 @@ def _of_goals(schema: RidgeSchema, steps: float, feature: float) -> Mapping[str,
     return {"G": feature * feature, "h": feature * goal, "q": goal * goal}
 
 
-_STEPS: Mapping[type[Schema], Callable[[Any, float, float], Mapping[str, float]]] = {
-    ClassSchema: lambda _, __, feature: {
+_STEPS: Mapping[str, Callable[[Any, float, float], Mapping[str, float]]] = {
+    "classes": lambda _, __, feature: {
         "N": _COUNT_STEPS,
         "A": feature,
         **dict.fromkeys("BSD", feature * feature),
     },
-    RidgeSchema: _of_goals,
-    CountSchema: lambda *_: {"T": _COUNT_STEPS},
-    GradientSchema: lambda schema, steps, _: {"g": steps * steps / schema.residual_norm, "k": steps},
-    CalibrationSchema: lambda _, steps, __: {"t": steps},
-    MeanSchema: lambda _, __, feature: {"x": feature},
-    PartySchema: lambda _, steps, __: {"P": steps},
-    PartyUpdateSchema: lambda _, steps, __: {"P": steps},
+    "ridge": _of_goals,
+    "counts": lambda *_: {"T": _COUNT_STEPS},
+    "gradients": lambda schema, steps, _: {"g": steps * steps / schema.residual_norm, "k": steps},
+    "calibration": lambda _, steps, __: {"t": steps},
+    "mean": lambda _, __, feature: {"x": feature},
+    "party-softmax": lambda _, steps, __: {"P": steps},
+    "party-update": lambda _, steps, __: {"P": steps},
 }
 """From the schema, the steps in 1 and in a feature's unit: steps per real unit of each letter."""

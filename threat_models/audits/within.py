@@ -17,7 +17,7 @@ from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.randomness import Generator
-from privstats.schema import WithinSchema
+from privstats.schema import WithinSchema, narrowed
 from threat_models.audits.climb import Search
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
@@ -56,9 +56,8 @@ def audit_within(target: Target, rng: Generator, *, steps: int = 400, starts: in
     Raises:
         PlanError: not a plan of within-client moments.
     """
-    schema = target.schema
-    if not isinstance(schema, WithinSchema):
-        raise PlanError("this search is for within-client moments: give such a plan, or use `audit sensitivity`")
+    refusal = PlanError("this search is for within-client moments: give such a plan, or use `audit sensitivity`")
+    schema = narrowed(target.schema, WithinSchema, refusal)
     levels = {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}
     found = [
         Finding(name, adjacency, joint_mu(schema, noise, adjacency), best)

@@ -13,7 +13,7 @@ from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import NoisyGram
 from privstats.heads.evidence.classes import Array, require_finite
 from privstats.heads.evidence.released import GramSums, Released, gram_sums, require_release
-from privstats.schema import RidgeSchema
+from privstats.schema import RidgeSchema, narrowed
 from privstats.transforms import ConstantFeature
 
 __all__ = ["FoldSums", "GramEvidence", "records_gram", "release_gram"]
@@ -60,9 +60,9 @@ def release_gram(release: Released, records: int | None) -> GramEvidence:
     Raises:
         ReleaseError: class moments, or values that are not finite.
     """
-    moments, schema = gram_sums(require_release(release)), release.plan.schema
-    if not isinstance(schema, RidgeSchema):
-        raise ReleaseError("release.plan measures classes; use heads.RidgeClassifier, or release a RidgeSchema")
+    moments = gram_sums(require_release(release))
+    refusal = ReleaseError("release.plan measures classes; use heads.RidgeClassifier, or release a RidgeSchema")
+    schema = narrowed(release.plan.schema, RidgeSchema, refusal)
     d, T, F = schema.features, schema.targets, schema.folds
     G, h, q = (require_finite(name, getattr(moments, name)) for name in "Ghq")
     last = schema.transform[-1] if schema.transform else None

@@ -163,6 +163,6 @@ def test_a_ridge_plan_has_no_class_sums_to_poison():
     from ..conftest import ridge_plan
 
     attack = attacks_named(["one-poisoner"])[0]
-    assert "ridge plan" in attack.refusal(ridge_plan())
+    assert "measures a RidgeSchema" in attack.refusal(ridge_plan())
     with pytest.raises(DataError, match="class sums"):
         attack.examine(ridge_plan(), seeded(0), trials=8, confidence=0.9)

@@ -115,7 +115,7 @@ def test_local_noise_hides_each_sample_from_a_server_that_does_not_mask():
 
 @pytest.mark.parametrize("name", ["four-samples", "deep-prior", "unshrunk-model"])
 def test_pictures_and_discriminants_need_class_sums(name):
-    assert "ridge plan" in played(name, RIDGE)[0].note
+    assert "measures a RidgeSchema" in played(name, RIDGE)[0].note
     assert "needs one of the statistics" in played(name, plan_of(statistics="NA"))[0].note
 
 
