@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any, NoReturn
 
 from privstats.dp import NoPrivacy, Privacy
 from privstats.encoding import Layout, Segment, layout_of
 from privstats.errors import PlanError
 from privstats.plan.cohort import Cohort, Headroom
-from privstats.plan.validity import Validity
-from privstats.schema import COUNT_SCALE, ClassSchema, CountSchema, GradientSchema, RidgeSchema, Schema
+from privstats.plan.validity import Level, Validity
+from privstats.schema import COUNT_SCALE, ClassSchema, CountSchema, RidgeSchema, Schema
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.secagg.statements import Claim, Prime, statement_of
 
@@ -43,16 +44,8 @@ def claim_of(
     _check_length(layout_of(schema))
     _check_records(validity, cohort, privacy)
     clipped = isinstance(privacy, Privacy) and privacy.client_clip is not None
-    if isinstance(schema, CountSchema):
-        claim = _tables(schema, validity, clipped)
-    else:
-        if schema.grid_bits < _LEAST_GRID_BITS:
-            raise PlanError(
-                f"validity needs schema.grid_bits of at least {_LEAST_GRID_BITS}, got {schema.grid_bits}: a count has "
-                "a whole number of wire steps only from there on; raise it"
-            )
-        claim = (_moments if validity.level == "moments" else _norms)(schema, validity, clipped)
-    return _with_room(claim, schema)
+    statement = _STATEMENTS.get((schema.task, validity.level)) or _NONE[validity.level]
+    return _with_room(statement(schema, validity, clipped), schema)
 
 
 def _check_setting(privacy: Privacy | NoPrivacy, protocol: str, spare_bits: int) -> None:
@@ -96,40 +89,61 @@ def _check_records(validity: Validity, cohort: Cohort, privacy: Privacy | NoPriv
         )
 
 
-def _moments(schema: Schema, validity: Validity, clipped: bool) -> Claim:
+def _check_grid(schema: Schema) -> None:
+    if schema.grid_bits < _LEAST_GRID_BITS:
+        raise PlanError(
+            f"validity needs schema.grid_bits of at least {_LEAST_GRID_BITS}, got {schema.grid_bits}: a count has "
+            "a whole number of wire steps only from there on; raise it"
+        )
+
+
+def _classes(schema: ClassSchema, validity: Validity, clipped: bool) -> Claim:
+    _check_grid(schema)
     letters, numbers = schema.statistics, (4**schema.grid_bits, validity.most_records, schema.grid_bits)
-    if isinstance(schema, ClassSchema) and letters == "NAB":
+    if letters == "NAB":
         return Claim("classes", (schema.classes, schema.features), *numbers, clipped=clipped)
-    exact = not clipped
-    if isinstance(schema, ClassSchema) and letters == "NA" and exact and schema.features <= _MOST_HIDDEN:
+    if letters == "NA" and not clipped and schema.features <= _MOST_HIDDEN:
         return Claim("class means", (schema.classes, schema.features), *numbers)
-    if isinstance(schema, ClassSchema) and letters == "NAS" and exact:
+    if letters == "NAS" and not clipped:
         return Claim("classes apart", (schema.classes, schema.features), *numbers)
-    if isinstance(schema, RidgeSchema) and exact:
-        return Claim("folds", (schema.features, schema.targets, schema.folds), *numbers)
+    return _no_moments(schema, validity, clipped)
+
+
+def _folds(schema: RidgeSchema, validity: Validity, clipped: bool) -> Claim:
+    _check_grid(schema)
+    if clipped:
+        return _no_moments(schema, validity, clipped)
+    sizes = (schema.features, schema.targets, schema.folds)
+    return Claim("folds", sizes, 4**schema.grid_bits, validity.most_records, schema.grid_bits)
+
+
+def _no_moments(schema: Schema, _: Validity, clipped: bool) -> NoReturn:
+    _check_grid(schema)
     clip = " under privacy.client_clip" if clipped else ""
     raise PlanError(
-        f"validity.level='moments' has no statement about task={schema.task!r} with statistics {letters!r}{clip}: it "
-        f"reads classes with 'NAB' (also under client_clip), 'NAS', or 'NA' of at most {_MOST_HIDDEN} features, ridge, "
-        "and counts; change the schema, or choose level='norm'"
+        f"validity.level='moments' has no statement about task={schema.task!r} with statistics {schema.statistics!r}"
+        f"{clip}: it reads classes with 'NAB' (also under client_clip), 'NAS', or 'NA' of at most {_MOST_HIDDEN} "
+        "features, ridge, and counts; change the schema, or choose level='norm'"
     )
 
 
 def _norms(schema: Schema, validity: Validity, clipped: bool) -> Claim:  # noqa: ARG001  a clip lowers every norm
-    if not isinstance(schema, ClassSchema | RidgeSchema | GradientSchema):
-        raise PlanError(f"validity.level='norm' has no statement about task={schema.task!r}: leave validity out")
+    _check_grid(schema)
     unread = " and ".join(row.letter for row in schema.sent if row.degree > 2)
     if unread:
         raise PlanError(f"validity.level='norm' has no statement about {unread}: leave validity out")
     sizes = {row.letter: row.blocks(schema.sizes) * row.entries(schema.sizes) for row in schema.sent}
-    kappa = (sizes["g"],) if isinstance(schema, GradientSchema) else ()
+    kappa = (sizes["g"],) if "g" in sizes else ()
     unit = 4**schema.grid_bits
     return Claim("norms", tuple(sizes.values()), unit, validity.most_records, schema.grid_bits, kappa)
 
 
+def _no_norms(schema: Schema, _: Validity, __: bool) -> NoReturn:
+    _check_grid(schema)
+    raise PlanError(f"validity.level='norm' has no statement about task={schema.task!r}: leave validity out")
+
+
 def _tables(schema: CountSchema, validity: Validity, clipped: bool) -> Claim:
-    if validity.level != "moments":
-        raise PlanError("counts are proved cell by cell: choose validity.level='moments'")
     cells = tuple(math.prod(schema.shape(table)) for table in schema.tables)
     if sum(cells) > _MOST_CELLS:
         raise PlanError(
@@ -138,6 +152,23 @@ def _tables(schema: CountSchema, validity: Validity, clipped: bool) -> Claim:
         )
     unit, most = (1, COUNT_SCALE * validity.most_records) if clipped else (COUNT_SCALE, validity.most_records)
     return Claim("tables", cells, unit, most, clipped=clipped)
+
+
+def _no_table_norms(_: CountSchema, __: Validity, ___: bool) -> NoReturn:
+    raise PlanError("counts are proved cell by cell: choose validity.level='moments'")
+
+
+_STATEMENTS: Mapping[tuple[str, Level], Callable[[Any, Validity, bool], Claim]] = {
+    ("classes", "moments"): _classes,
+    ("ridge", "moments"): _folds,
+    ("counts", "moments"): _tables,
+    ("classes", "norm"): _norms,
+    ("ridge", "norm"): _norms,
+    ("gradients", "norm"): _norms,
+    ("counts", "norm"): _no_table_norms,
+}
+"""By the schema's task and the level; what has no row is refused."""
+_NONE: Mapping[Level, Callable[[Schema, Validity, bool], NoReturn]] = {"moments": _no_moments, "norm": _no_norms}
 
 
 def _with_room(claim: Claim, schema: Schema) -> Claim:
