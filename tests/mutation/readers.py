@@ -57,7 +57,7 @@ READERS: dict[str, Mutant] = {
     ),
     "count tables priced as one": Mutant(
         "a record is priced for one table, however many it counts in",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "counts", lambda right: lambda schema, weights, _: weights["T"]),
+        row_in("privstats.dp.sensitivities", "_SQUARES", "counts", lambda right: lambda _, weights, __: weights["T"]),
         "",
         (_COUNTS + "test_two_records_that_differ_everywhere_are_the_sensitivity",),
         (),
