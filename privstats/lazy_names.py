@@ -52,13 +52,10 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
     def load(name: str) -> Any:
         source = sources.get(name, room)
         if source != room:
-            value = getattr(import_module(source), name)
-        elif name in sources or _is_submodule(module, name):
-            value = import_module(f"{room}.{name}")
-        else:
-            raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        setattr(module, name, value)
-        return value
+            return getattr(import_module(source), name)  # not kept: what replaces it there is what the room offers
+        if name in sources or _is_submodule(module, name):
+            return import_module(f"{room}.{name}")
+        raise AttributeError(f"module {room!r} has no attribute {name!r}")
 
     return load, lambda: sorted({*vars(module), *sources}), starred
 

@@ -103,3 +103,11 @@ def test_a_module_without_its_text_is_refused(tmp_path):
     source.unlink()
     program = "\ntry:\n    import bare\nexcept ImportError as error:\n    print(error)"
     assert "install privstats with its sources" in run(program, cwd=tmp_path)
+
+
+def test_a_room_offers_what_a_module_holds_now(monkeypatch):
+    right = ps.plan.Cohort
+    monkeypatch.setattr("privstats.plan.cohort.Cohort", int)
+    assert ps.plan.Cohort is int
+    monkeypatch.undo()
+    assert ps.plan.Cohort is right

@@ -336,7 +336,7 @@ def test_a_release_under_a_spend_that_is_withdrawn_meanwhile_tells_nothing_of_it
         if aborts:
             raise ps.AggregationError("unmask", "implausible", "an entry is larger than the plan allows for")
 
-    monkeypatch.setattr("privstats.session.check_plausible", meanwhile)
+    monkeypatch.setattr("privstats.session.unmasked.check_plausible", meanwhile)
     charge = session.Charge(ledger, "ward 7")
     with pytest.raises(LedgerError, match="was withdrawn") as refused:
         session.release(plan, plan.ring.zeros(), (0, 1, 2), charge=charge, run=b"run")

@@ -167,8 +167,8 @@ MUTANTS: dict[str, Mutant] = {
     "lift before noise": Mutant(
         "the exact sum is lifted out of the ring before it meets the noise, and nothing is refused",
         both(
-            name_in("privstats.session", "_with_central_noise", lambda right: bugs.LiftedFirst),
-            name_in("privstats.session", "check_plausible", lambda right: bugs.unchecked),
+            name_in("privstats.session.unmasked", "_with_central_noise", lambda right: bugs.LiftedFirst),
+            name_in("privstats.session.unmasked", "check_plausible", lambda right: bugs.unchecked),
         ),
         "central",
         (_WRAPPING + "test_an_entry_just_below_the_wrap_tells_nothing_about_the_victim",),
@@ -299,8 +299,8 @@ MUTANTS: dict[str, Mutant] = {
     "plausibility on the exact sum": Mutant(
         "whether a sum is plausible is decided before the noise: an oracle",
         both(
-            name_in("privstats.session", "_with_central_noise", bugs.checked_before_noise),
-            name_in("privstats.session", "check_plausible", lambda right: bugs.unchecked),
+            name_in("privstats.session.unmasked", "_with_central_noise", bugs.checked_before_noise),
+            name_in("privstats.session.unmasked", "check_plausible", lambda right: bugs.unchecked),
         ),
         "central",
         (_WRAPPING + "test_an_abort_for_an_implausible_entry_tells_no_more_than_the_release",),
@@ -308,7 +308,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "plausibility check missing": Mutant(
         "a sum that no honest cohort has is released",
-        name_in("privstats.session", "check_plausible", lambda right: bugs.unchecked),
+        name_in("privstats.session.unmasked", "check_plausible", lambda right: bugs.unchecked),
         "central",
         (_WRAPPING + "test_without_noise_a_sum_beyond_what_honest_clients_can_hold_is_refused",),
         (),
@@ -409,7 +409,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "survivors counted after the charge": Mutant(
         "a release with too few survivors is charged and its noise drawn before it is refused",
-        name_in("privstats.session", "require_survivors", lambda right: bugs.unrequired),
+        name_in("privstats.session.unmasked", "require_survivors", lambda right: bugs.unrequired),
         "central",
         (_SESSION + "test_too_few_survivors_cost_nothing_and_no_noise_is_drawn",),
         (),

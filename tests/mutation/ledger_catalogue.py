@@ -100,7 +100,7 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
         "sessions and releases never ask the ledger that they are given",
         both(
             name_in("privstats.session.machines", "register_run", lambda right: lambda plan, account, roster: None),
-            name_in("privstats.session", "charged", lambda right: bugs.never_charged),
+            name_in("privstats.session.unmasked", "charged", lambda right: bugs.never_charged),
         ),
         "shares",
         (

@@ -16,7 +16,7 @@ from privstats.encoding import flatten
 from privstats.engines import loopback
 from privstats.randomness import seeded
 from privstats.secagg import Identity, Roster
-from privstats.session import Charge, accounting
+from privstats.session import Charge, accounting, unmasked
 from tests import made
 from tests.faults import interrupted
 from tests.forks import in_a_fork
@@ -396,7 +396,7 @@ def test_releases_of_one_run_that_race_are_drawn_for_one_spend_and_only_one_of_t
 ):
     """All of them find the spend unfinished, and each draws its own noise: one may be given out, or one abort."""
     subject, barrier, seen = plan(), threading.Barrier(4), []
-    draw = ps.session._with_central_noise
+    draw = unmasked._with_central_noise
     total = total_of(subject)
     if aborts:
         total = subject.ring.encode(np.full(subject.layout.size, subject.headroom[0].largest, np.int64))
@@ -413,7 +413,7 @@ def test_releases_of_one_run_that_race_are_drawn_for_one_spend_and_only_one_of_t
         except ps.LedgerError as refusal:
             seen.append(refusal)
 
-    monkeypatch.setattr(ps.session, "_with_central_noise", drawn)
+    monkeypatch.setattr(unmasked, "_with_central_noise", drawn)
     threads = [threading.Thread(target=race) for _ in range(4)]
     for thread in threads:
         thread.start()

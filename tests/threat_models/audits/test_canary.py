@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from privstats import ClassSchema, Cohort, PartySchema, RidgeSchema, session
+from privstats import ClassSchema, Cohort, PartySchema, RidgeSchema
 from privstats.dp import gaussian_epsilon, gaussian_mu, joint_mu
 from privstats.dp.models import MODELS
 from privstats.encoding import flatten
@@ -15,6 +15,7 @@ from privstats.errors import AggregationError, PlanError
 from privstats.plan import check_plausible
 from privstats.plan.plan import calibrate
 from privstats.randomness import seeded
+from privstats.session import unmasked
 from tests import made
 from tests.threat_models.audits.plans import DELTA, DIGITS, SMALL, target
 from threat_models.audits import target as target_module
@@ -140,13 +141,13 @@ def test_an_abort_that_hangs_on_a_record_is_flagged(monkeypatch):
 
 def test_a_check_of_what_is_plausible_before_the_noise_is_an_oracle(monkeypatch):
     """A malicious client holds an entry at the bound: an abort in one world only is a release of the record."""
-    right = session._with_central_noise
+    right = unmasked._with_central_noise
 
     def noisy(plan, total, rng):
         check_plausible(plan, total.lift())
         return right(plan, total, rng)
 
-    monkeypatch.setattr(session, "_with_central_noise", noisy)
+    monkeypatch.setattr(unmasked, "_with_central_noise", noisy)
     report = audit_canary(target(), seeded(1), trials=400)
     verdicts = column(report, "verdict")
     assert [name for name, verdict in verdicts.items() if verdict == "violates"] == ["plausible"]
@@ -155,15 +156,15 @@ def test_a_check_of_what_is_plausible_before_the_noise_is_an_oracle(monkeypatch)
 @pytest.mark.ci
 def test_a_wrap_before_the_noise_is_flagged_where_nothing_is_refused(monkeypatch):
     """What is refused hides the wrap in both worlds; the noise in the ring does so without it."""
-    monkeypatch.setattr(session, "check_plausible", lambda plan, vector: None)
+    monkeypatch.setattr(unmasked, "check_plausible", lambda plan, vector: None)
     assert column(audit_canary(target(), seeded(1), trials=400), "verdict")["wrap"] == "no evidence"
 
     def lifted(plan, total, rng):
         noise = right(plan, plan.ring.zeros(), rng).lift()
         return SimpleNamespace(lift=lambda: total.lift() + noise)
 
-    right = session._with_central_noise
-    monkeypatch.setattr(session, "_with_central_noise", lifted)
+    right = unmasked._with_central_noise
+    monkeypatch.setattr(unmasked, "_with_central_noise", lifted)
     assert column(audit_canary(target(), seeded(1), trials=400), "verdict")["wrap"] == "violates"
 
 

@@ -74,7 +74,7 @@ def test_clients_that_may_hold_one_record_or_none_are_audited_too():
 
 def test_a_session_that_goes_on_with_too_few_is_a_violation(monkeypatch):
     private = target(model="distributed", cohort=COHORT)
-    monkeypatch.setattr("privstats.session.require_survivors", lambda plan, survivors: None)
+    monkeypatch.setattr("privstats.session.unmasked.require_survivors", lambda plan, survivors: None)
     monkeypatch.setattr("privstats.release.require_survivors", lambda plan, survivors: None)
     report = audit_noise(private, seeded(1), trials=2)
     assert report.violated

@@ -285,7 +285,7 @@ def test_a_sum_that_is_not_released_is_a_round_without_one(tmp_path: Path, monke
             raise AggregationError("unmask", "implausible", "an entry is beyond what honest clients can give")
         real(plan, vector)
 
-    monkeypatch.setattr("privstats.session.check_plausible", implausible)
+    monkeypatch.setattr("privstats.session.unmasked.check_plausible", implausible)
     found = FolderNet(study).ended()
     assert exact(study, found.releases) == [EVERYBODY, None, EVERYBODY]
 
