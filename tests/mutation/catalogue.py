@@ -138,7 +138,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "half the central noise": Mutant(
         "the session halves what the mechanism drew",
-        name_in("privstats.dp", "draw_central", bugs.halved),
+        name_in("privstats.dp.mechanisms", "draw_central", bugs.halved),
         "central",
         ("tests/workflows/simulate/test_simulation.py::test_the_noise_in_the_release_is_as_wide_as_it_says",),
         ("noise", "canary"),

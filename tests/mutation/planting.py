@@ -11,15 +11,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from privstats.tables import load_all
+
 __all__ = ["Edit", "both", "everywhere", "everywhere_new", "member", "name_in", "planted", "row_in"]
 
-_MODULES = (
+_ROOMS = (
     "privstats.cli",
+    "privstats.course",
+    "privstats.dp",
+    "privstats.encoding",
+    "privstats.estimates",
+    "privstats.heads",
+    "privstats.heads.rules",
+    "privstats.moments",
+    "privstats.plan",
+    "privstats.secagg.interactive",
+    "privstats.secagg.upload",
+    "privstats.session",
     "privstats.testing",
+    "privstats.transforms",
     "privstats.workflows.simulate",
     "privstats.workflows.sweep",
-    "threat_models.cli",
 )
+"""Loaded whole before a bug is planted: a module that was loaded beside it would keep it."""
 
 Edit = tuple[Any, str, Any]
 """An owner (module or class), a name in it, and what the name shall mean."""
@@ -76,8 +90,9 @@ def planted(edits: Callable[[], list[Edit]]) -> Iterator[None]:
     Raises:
         LookupError: nothing in the library has that name any more, so that the bug would not be one.
     """
-    for module in _MODULES:
-        importlib.import_module(module)
+    for room in _ROOMS:
+        load_all(room)
+    importlib.import_module("threat_models.cli")
     todo = edits()
     if not todo:
         raise LookupError("the bug has nothing to be planted in: follow the library's names")

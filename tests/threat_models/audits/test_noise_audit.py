@@ -252,7 +252,7 @@ def test_a_generator_of_the_system_that_starts_from_zero_is_seen(monkeypatch):
 
 
 def test_a_session_that_takes_a_generator_that_others_know_is_a_violation(monkeypatch):
-    for module in ("privstats.session", "privstats.session.machines"):
+    for module in ("privstats.session.unmasked", "privstats.session.machines"):
         monkeypatch.setattr(f"{module}.checked", lambda rng, **_: rng or seeded(0))
     report = audit_noise(target(cohort=COHORT), seeded(1), trials=2)
     assert report.violated
