@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from privstats.cli import main
+from tests.brought import bring_modules
 from tests.drawing import named
 from tests.lacking import absent, skipped_where_lacking
 
@@ -43,6 +44,11 @@ class Finished:
     returncode: int
     stdout: str
     stderr: str
+
+
+def pytest_configure():
+    """The package that brings modules of rounds is at hand, for the tests of whatever reads a plan of one."""
+    bring_modules()
 
 
 def pytest_collection_modifyitems(items):

@@ -188,7 +188,12 @@ ROWS: list[Row] = [
     (
         "a module without a width",
         lambda: heads.RefinedSoftmax(module="mlp").fit(X, Y),
-        "module must be None or such as 'mlp/64' or 'adapter/64', got 'mlp'",
+        "module must be None or a module's KIND/SIZE, such as 'mlp/64', got 'mlp'",
+    ),
+    (
+        "a module that nobody brings",
+        lambda: heads.RefinedSoftmax(module="perceptron/4").fit(X, Y),
+        "no package here brings the module 'perceptron/4': install the one that announces 'perceptron'",
     ),
     (
         "a calibration of a module",

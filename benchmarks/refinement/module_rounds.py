@@ -1,5 +1,6 @@
 """Rounds of a torch module beside those of a linear softmax: what a hidden layer is worth, and what it costs.
 
+    pip install tests/brought/hidden
     python -m benchmarks.refinement.module_rounds --save
 
 Whole courses of the library at one promise: its integers, its noise, Opacus's gradients of single records. Central,

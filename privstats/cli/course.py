@@ -59,7 +59,7 @@ def init(
     ] = False,
     module: Annotated[
         str | None,
-        typer.Option(help="mlp/WIDTH or adapter/WIDTH: rounds of a small torch module. Default: a linear softmax."),
+        typer.Option(help="KIND/SIZE: rounds of a module that another package brings. Default: a linear softmax."),
     ] = None,
     centred: Annotated[
         bool,

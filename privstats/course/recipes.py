@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privstats.errors import PlanError
-from privstats.estimates import calibration, hidden_layer, regression, softmax
+from privstats.estimates import calibration, regression, softmax
 from privstats.estimates.filter_bank import Filter
 from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.ridge_recipe import RidgeRecipe
@@ -25,10 +24,9 @@ from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, RidgeSchema, Schema
 from privstats.schema.calibration import FACTORS
-from privstats.schema.modules import Module
+from privstats.schema.modules import Module, module_of
 from privstats.schema.public_values import Values
 from privstats.transforms import UnitNorm
-from privstats.transforms.expand import GAUSSIAN_SCALE, gaussian_matrix
 
 __all__ = [
     "AnyRecipe",
@@ -38,7 +36,6 @@ __all__ = [
     "RidgeRounds",
     "SoftmaxRounds",
     "advised_rounds",
-    "public_draws",
     "recipe_for",
 ]
 
@@ -46,7 +43,6 @@ _RidgeState: TypeAlias = regression.RidgeState | regression.DescentState
 _After: TypeAlias = tuple[Release, regression.RidgeWhitening, _RidgeState]
 AnyRecipe: TypeAlias = "SoftmaxRounds | ModuleRounds | RidgeRounds"
 _RIDGE_ROUNDS = 4
-_LEAST_DRAWS = 1_000
 
 
 @dataclass(frozen=True)
@@ -185,42 +181,43 @@ class SoftmaxRounds(ClassRounds):
 
 @dataclass(frozen=True)
 class ModuleRounds(ClassRounds):
-    """Rounds of a module with a hidden layer.
+    """Rounds of a module that another package brings.
 
     Attributes:
-        module: its word, as :class:`~privstats.schema.modules.Module` reads it.
+        module: its word.
     """
 
     module: str
 
     @property
+    def network(self) -> Module:
+        """The module that the word names."""
+        return module_of(self.module)
+
+    @property
+    def revision(self) -> int:
+        """The module's own."""
+        return self.network.revision
+
+    @property
     def schema(self) -> GradientSchema:
         """The schema of a round."""
-        return replace(super().schema, residual_norm=hidden_layer.CLIP, module=self.module)
+        return replace(super().schema, residual_norm=self.network.norm, module=self.module)
 
-    def states(self, releases: Sequence[Release]) -> list[hidden_layer.HiddenState]:
-        """What is known of the weights after the first release and after every round."""
-        sums, network = self.sums(releases[0]), Module.of(self.module)
-        start, normals = public_draws(network.width, self.first.features)
-        found = [hidden_layer.started(self.constants, sums, start, normals, adapter=network.kind == "adapter")]
+    def states(self, releases: Sequence[Release]) -> tuple[softmax.SoftmaxWhitening, list[Any]]:
+        """The map, and what is known of the weights after the first release and after every round."""
+        sums, network = self.sums(releases[0]), self.network
+        whitening = softmax.SoftmaxWhitening.of(sums)
+        found = [network.started(self.constants, sums, whitening)]
         for release in releases[1:]:
             real, sigma = release.moments, release.sigma["g"]
-            found.append(hidden_layer.refined(self.constants, sums, found[-1], real.g[0], real.k, sigma))
-        return found
+            found.append(network.refined(self.constants, sums, found[-1], real.g[0], real.k, sigma))
+        return whitening, found
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
-        """M and w of the next round: V, then W."""
-        state = self.states(releases)[-1]
-        weights = np.concatenate([part.ravel() for part in state.published()])
-        return {"M": Values.rounded(state.whitening.matrix), "w": Values.rounded(weights)}
-
-
-def public_draws(width: int, features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """V of a module before any round, ``(H, d + 1)``, and normal numbers ``(n, d)``: the same on every machine."""
-    start = gaussian_matrix(0, "hidden-layer", width, features + 1) / (GAUSSIAN_SCALE * hidden_layer.GAIN)
-    start[:, -1] /= softmax.INTERCEPT  # u's constant then shifts an entry of h as much as all the rest of u
-    rows = max(_LEAST_DRAWS, 4 * (width + features))
-    return start, gaussian_matrix(0, "hidden-layer rows", rows, features) / GAUSSIAN_SCALE
+        """M and w of the next round."""
+        whitening, found = self.states(releases)
+        return {"M": Values.rounded(whitening.matrix), "w": Values.rounded(self.network.published(found[-1]))}
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,8 @@ class Rounds(Planned):
         release_share: f, the first release's part of the mu^2 that a calibration leaves; None: the recipe's.
         calibrated: whether a masked sum of eleven numbers follows the last round, from which the temperature of the
             head's probabilities follows (``RefinedSoftmax.temperature_``). It takes 1 % of the course's mu^2.
-        module: ``"mlp/WIDTH"`` or ``"adapter/WIDTH"``: rounds of a small torch module instead of a linear softmax
-            (:class:`~privstats.schema.modules.Module`). Parties need the ``torch`` extra to measure them; plans,
-            prices, heads and the server do not.
+        module: rounds of a :class:`~privstats.schema.modules.Module` that another package brings, by its word, instead
+            of a linear softmax.
         promise: the owners' promise for all rounds together, for files and audits; the price follows from the plans
             alone, so comparing two courses ignores it. :meth:`within` writes the divided plan's.
 

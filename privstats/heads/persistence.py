@@ -159,6 +159,8 @@ def head_of(content: Content, path: PathLike) -> Any:
         )
         _check_fit(manifest, rule)
         _check_known(manifest, known)
+    except HeadError:
+        raise
     except (RecursionError, SchemaError, KeyError, TypeError, ValueError):
         raise _damaged(path) from None
     _restore(head, manifest, rule, preprocessing)

@@ -1,7 +1,7 @@
-"""A softmax refined by a few noisy gradients, or one with a hidden layer (docs/refinement.md).
+"""A softmax refined by a few noisy gradients, or a module that another package brings (docs/refinement.md).
 
-From the releases of a course (``Rounds``) to a classifier; ``estimates.softmax`` and ``estimates.hidden_layer`` have
-the recipes between rounds. Any prefix of the rounds gives a head.
+From the releases of a course (``Rounds``) to a classifier; ``estimates.softmax`` has the
+recipe between rounds. Any prefix of the rounds gives a head.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from sklearn.utils.validation import validate_data
 from privstats.course import Releases, Rounds
 from privstats.course.alone import Paid, private_releases, single_party_plan
 from privstats.course.recipe_reading import recipe_of
-from privstats.course.recipes import ClassRounds, ModuleRounds, public_draws
+from privstats.course.recipes import ClassRounds, ModuleRounds
 from privstats.dp.privacy import Adjacency
 from privstats.errors import HeadError, ReleaseError
-from privstats.estimates import denoise, hidden_layer, softmax
+from privstats.estimates import denoise, softmax
 from privstats.estimates.calibration import temperature
 from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.shrinkage import Priors, log_priors
@@ -37,10 +37,10 @@ from privstats.heads.private import Labels, RowCount, arrays, central, owners_te
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import present
-from privstats.heads.rules import HiddenRule, Preprocessing, Rule, WhitenedRule, as_numpy, take_columns
+from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy, take_columns
 from privstats.progress import progress_bar
 from privstats.schema.calibration import FACTORS
-from privstats.schema.modules import Module
+from privstats.schema.modules import Module, module_of
 from privstats.transforms import Transform, UnitNorm, steps_of
 
 __all__ = ["RefinedSoftmax"]
@@ -52,8 +52,7 @@ class RefinedSoftmax(ClassHead):
 
     ``u(x) = (sqrt(1 - a^2) Mx / |Mx|, a)``, scores ``W u(x)``; M from the release's B, W by a diagonal Kalman filter
     over the rounds, then moved by .15 to linear discriminant analysis of the release, which is where public records
-    come in. Of rounds over a module, scores ``W z`` with a hidden layer in z
-    (:class:`~privstats.schema.modules.Module`).
+    come in. Of rounds of a module, the module's own scores (:class:`~privstats.schema.modules.Module`).
 
     Args:
         rounds: T, of :meth:`fit` and :meth:`fit_private`; None chooses 4 or 6 by the budget (``Rounds.within``). A
@@ -62,11 +61,11 @@ class RefinedSoftmax(ClassHead):
             probabilities.
         calibrated: whether :meth:`fit_private` ends its course in a calibration (``Rounds``), and :meth:`fit` chooses
             the temperature on its records. A course has its own.
-        module: ``"mlp/WIDTH"`` or ``"adapter/WIDTH"``, of :meth:`fit` and :meth:`fit_private`: a hidden layer of so
-            many entries, in place of the linear scores or beside them. A course has its own.
+        module: of :meth:`fit` and :meth:`fit_private`, the word of a module that another package brings, in place of
+            linear scores. A course has its own.
 
     Attributes:
-        weights_: W before ``priors``, ``(C, d + 1)``, for rows ``u``; of a module V, then W, ``(P,)``.
+        weights_: W before ``priors``, ``(C, d + 1)``, for rows ``u``; of a module all its weights, ``(P,)``.
         rounds_: gradient rounds used.
         temperature_: what all scores are divided by, so that confidence is the share of hits; 1 without a calibration.
             It is that of ``priors="counts"`` and changes no prediction.
@@ -100,6 +99,7 @@ class RefinedSoftmax(ClassHead):
 
         Raises:
             HeadError: a parameter out of its bounds, or both ``calibrated`` and ``module``.
+            SchemaError: no package here brings ``module``.
 
         Warns:
             FewRecordsWarning: fewer records than features; RDA and LDA do better there.
@@ -154,8 +154,8 @@ class RefinedSoftmax(ClassHead):
         _warn(float(counts.sum()), schema.features)
         if isinstance(recipe, ModuleRounds):
             self.temperature_ = 1.0
-            layers = recipe.states(have)
-            self._settle_module(layers[-1], counts, len(layers) - 1)
+            whitening, states = recipe.states(have)
+            self._settle_module(recipe.network, whitening, states[-1], counts, len(states) - 1)
         else:
             self.temperature_ = recipe.temperature(have)
             whitening, states = recipe.states(have)
@@ -246,7 +246,7 @@ class RefinedSoftmax(ClassHead):
         U = whitening.rows(X)
         _warn(n, d)
         if self.module is not None:
-            return self._fit_module(recipe, sums, U, index)
+            return self._fit_module(recipe, sums, whitening, U, index)
         state = softmax.started(recipe, sums, whitening)
         with progress_bar("rounds", rounds) as advance:
             for _ in range(rounds if C > 1 else 0):
@@ -262,32 +262,29 @@ class RefinedSoftmax(ClassHead):
         self,
         recipe: softmax.SoftmaxRecipe,
         sums: NoisyClassSums,
+        whitening: softmax.SoftmaxWhitening,
         U: Array,
         index: NDArray[np.intp],
     ) -> Self:
         """The same for a module, of rows u."""
         if self.calibrated:
             raise HeadError("calibrated reads the scores of a linear softmax: leave calibrated out, or module")
-        network = Module.of(self.module)
-        draws = public_draws(network.width, recipe.features)
-        state = hidden_layer.started(recipe, sums, *draws, adapter=network.kind == "adapter")
+        network = module_of(self.module)
+        state = network.started(recipe, sums, whitening)
         with progress_bar("rounds", recipe.rounds) as advance:
             for _ in range(recipe.rounds if recipe.classes > 1 else 0):
-                g, kappa = hidden_layer.gradient(U, index, *state.published())
-                state = hidden_layer.refined(recipe, sums, state, g, kappa, 0.0)
+                g, kappa = network.exact(U, index, state)
+                state = network.refined(recipe, sums, state, g, kappa, 0.0)
                 advance(1)
         self.temperature_ = 1.0
-        return self._settle_module(state, sums.N, recipe.rounds)
+        return self._settle_module(network, whitening, state, sums.N, recipe.rounds)
 
-    def _settle_module(self, state: hidden_layer.HiddenState, counts: Array, rounds: int) -> Self:
+    def _settle_module(
+        self, network: Module, whitening: softmax.SoftmaxWhitening, state: Any, counts: Array, rounds: int
+    ) -> Self:
         """The priors, and the rule."""
-        V, W = state.published()
-        self.weights_ = np.concatenate([V.ravel(), W.ravel()])
-        of_h, of_u = np.split(W, [len(V)], axis=1)
-        linear = np.zeros((len(W), V.shape[1]))
-        linear[:, -of_u.shape[1] :] = of_u
-        hidden = (hidden_layer.GAIN * V, of_h / math.sqrt(len(V)))
-        return self._rule(state.whitening, linear, counts, rounds, hidden)
+        self.weights_ = network.published(state)
+        return self._ruled(network.rule(whitening, state, self._shift(counts)), rounds)
 
     def _settle(
         self, whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any, counts: Array, rounds: int
@@ -295,23 +292,17 @@ class RefinedSoftmax(ClassHead):
         """The average with the discriminant, the priors, and the rule."""
         weights = softmax.averaged(whitening, weights, discriminant.rule_.coef, discriminant.rule_.intercept)
         self.weights_ = whitening.published(weights)
-        return self._rule(whitening, self.weights_, counts, rounds)
+        (coef, intercept), shift = _split(self.weights_), self._shift(counts)
+        rule = WhitenedRule(whitening.matrix, coef / self.temperature_, (intercept + shift) / self.temperature_)
+        return self._ruled(rule, rounds)
 
-    def _rule(
-        self,
-        whitening: softmax.SoftmaxWhitening,
-        linear: Array,
-        counts: Array,
-        rounds: int,
-        hidden: tuple[Array, Array] | None = None,
-    ) -> Self:
-        """The priors, and the rule of the scores ``linear u``, and beside them of a hidden layer's two matrices."""
+    def _shift(self, counts: Array) -> Array:
+        """What ``priors`` add to the scores of each class."""
+        return log_priors(self.priors, counts) - log_priors("counts", counts)
+
+    def _ruled(self, rule: Rule, rounds: int) -> Self:
+        """Fitted to this rule after so many rounds."""
         self.rounds_ = rounds
-        shift = log_priors(self.priors, counts) - log_priors("counts", counts)
-        (coef, intercept), matrix = _split(linear), whitening.matrix
-        rule = WhitenedRule(matrix, coef / self.temperature_, (intercept + shift) / self.temperature_)
-        if hidden is not None:
-            rule = HiddenRule(matrix, rule.coef, rule.intercept, *_split(hidden[0]), hidden[1])
         if not all(np.isfinite(array).all() for array in rule.arrays().values()):
             raise ReleaseError("RefinedSoftmax found no finite weights; the releases are damaged, fetch them again")
         self._adopt(rule)

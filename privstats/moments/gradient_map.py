@@ -2,7 +2,8 @@
 
 The same bits in any batch, order and BLAS: products are of whole numbers below 2**53, and every other operation is a
 single IEEE one per entry. For every record and all admitted values it gives integers within their norms, and it never
-raises on account of either. ``gradients`` calls it within one ``measure``.
+raises on account of either. ``gradients`` calls it within one ``measure``. Of a module that another package brings the
+norms are held here, and the same bits in any batch are the module's to keep (``schema.modules``).
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.errors import SchemaError
 from privstats.schema import Schema
 from privstats.schema.gradients import ROW_BITS, GradientSchema
+from privstats.schema.modules import Module
 from privstats.schema.public_values import Values
 from privstats.transforms.exact import limb_bits
 
@@ -23,6 +26,7 @@ __all__ = [
     "SHY",
     "Mapped",
     "exponentials",
+    "module_map",
     "probabilities",
     "residual_map",
     "residuals_of",
@@ -130,6 +134,38 @@ def residual_map(schema: GradientSchema, rows: Whole, targets: Whole, values: tu
     return _within(schema, unit, r[:, None], np.where(np.abs(share) <= 1.0, float(schema.steps), 0.0))
 
 
+def module_map(
+    schema: GradientSchema, network: Module, rows: Whole, labels: NDArray[np.intp], M: Values, w: Values
+) -> Mapped:
+    """The round of a module; the gradient of a record is its row, and its residual 1.
+
+    Args:
+        schema, rows, labels: as for :func:`softmax_map`.
+        network: the module.
+        M, w: published, as the schema admits them.
+
+    Guarantee:
+        Whatever the module gives: the row is at most 4**f long and kappa lies in 0..2**f, in whole numbers. That they
+        are functions of the record and the values alone is the module's promise.
+
+    Raises:
+        SchemaError: the module gives arrays of another shape.
+        MissingExtraError: a package with which it measures is not installed.
+    """
+    gradients, kappa = network.gradients(
+        unit_rows(schema, rows, M),
+        labels,
+        w,
+        classes=schema.classes or 1,
+        norm=schema.residual_norm,
+        grid_bits=schema.grid_bits,
+    )
+    shapes = (len(rows), schema.sizes["feature"]), (len(rows),)
+    if (np.shape(gradients), np.shape(kappa)) != shapes:
+        raise SchemaError(f"module {schema.module!r} gives sums of another shape than it says; mend its package")
+    return _module_within(schema, np.asarray(gradients, np.float64), np.asarray(kappa, np.float64))
+
+
 def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whole, NDArray[np.float64]]:
     """Vectors ``rows * step * 2**-exponent``, shortened to norm 1, in ``steps`` per 1 and cut toward zero.
 
@@ -187,6 +223,15 @@ def exponentials(logits: Whole, exponent: int) -> Whole:
         value *= power
         value += coefficient
     return np.asarray(np.floor(np.ldexp(value, whole.astype(np.intc) + _NUMERATOR_BITS)))
+
+
+def _module_within(schema: GradientSchema, gradients: Whole, kappa: Whole) -> Mapped:
+    """Zero where a row of a module is longer than its norm or not whole; NaN fails every comparison."""
+    fine = (np.vecdot(gradients, gradients) <= float(schema.steps) ** 4) & (kappa >= 0) & (kappa <= schema.steps)
+    fine &= (gradients == np.trunc(gradients)).all(axis=1) & (kappa == np.trunc(kappa))
+    if not fine.all():
+        gradients, kappa = np.where(fine[:, None], gradients, 0.0), np.where(fine, kappa, 0.0)
+    return Mapped(gradients, np.ones((len(kappa), 1)), kappa)
 
 
 def _within(schema: GradientSchema, unit: Whole, residuals: Whole, kappa: Whole) -> Mapped:

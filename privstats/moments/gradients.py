@@ -1,7 +1,7 @@
 """The sums of one round of refinement, and how records become them: read, put on a grid, mapped, added up.
 
-``gradient_map`` has the map itself, and ``module_map`` that of a torch module. A record is counted, or counts as zero:
-no answer, and no refusal, depends on a record and the published values together.
+``gradient_map`` has the map itself. A record is counted, or counts as zero: no answer, and no refusal, depends on a
+record and the published values together.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.exact_sum import ExactSum, require_known
-from privstats.moments.gradient_map import Mapped, residual_map, softmax_map
+from privstats.moments.gradient_map import Mapped, module_map, residual_map, softmax_map
 from privstats.moments.grid import feature_grid, target_grid
 from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
-from privstats.moments.module_map import module_map
 from privstats.optional_dependencies import require
 from privstats.progress import progress_bar
 from privstats.schema import ClassSchema, GradientSchema, RecordSchema, RidgeSchema, Schema
@@ -91,13 +90,13 @@ def measured_gradients(
     Raises:
         DataError: arrays that are no records of this schema: a wrong shape, an unknown label. The class or ridge
             release before refuses the same ones.
-        MissingExtraError: a module, and torch or Opacus is not installed; no record is read then.
+        MissingExtraError: a module, and what it measures with is not installed; no record is read then.
     """
     read = schema.rows
     sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
     require_known(sums, "gk")
     records = 0
-    require(*schema.packages, by="measuring a round of a torch module")
+    require(*schema.packages, by=f"measuring a round of {schema.module}")
     most = _ROWS if schema.network is None else max(1, min(_ROWS, _ENTRIES // schema.sizes["feature"]))
     for rows, targets in pieces(read, X, y, progress, most):
         mapped = _map(schema, read, rows, targets, values)

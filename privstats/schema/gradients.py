@@ -1,7 +1,7 @@
 """The schema of one round of refinement: what a record adds to a gradient at published weights.
 
 Bounds and shapes only; the map from records to integers is in ``moments.gradients``. For classes the gradient of a
-softmax, or of a small torch module, without classes that of a least-squares regression of one target.
+softmax, or of a module that another package brings, without classes that of a least-squares regression of one target.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import checked_class_names, checked_vectors, settle, size, whole
 from privstats.schema.classes import ClassSchema
-from privstats.schema.modules import Module
+from privstats.schema.modules import Module, module_of
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.statistic import GRADIENT_TABLE, Statistic, by_letter, letters_of
@@ -58,8 +58,8 @@ class GradientSchema(Schema):
     Args:
         features: dimension d of the rows (after ``transform``), at least 2.
         classes: C, at least 2; None for a regression.
-        module: ``"mlp/WIDTH"`` or ``"adapter/WIDTH"`` (:class:`~privstats.schema.modules.Module`): the gradient is
-            that of the module instead of a linear softmax. Who measures it needs the ``torch`` extra.
+        module: the word of a :class:`~privstats.schema.modules.Module` that another package brings: the gradient is
+            that of the module instead of a linear softmax.
         residual_norm: the norm that r, or a module's whole gradient, is shortened to: c for classes. A regression
             publishes its c, and r is in units of it: 1.
         expected_records: n, stated by the owners of the course and never counted from the records; the server's
@@ -116,13 +116,13 @@ class GradientSchema(Schema):
     def sizes(self) -> dict[str, int]:
         """Length of every axis: rows of g, and entries of u; of a module one row of all P weights."""
         if self.network is not None:
-            return {"target": 1, "feature": self.network.size(self.features, self.classes or 1)}
+            return {"target": 1, "feature": self.network.weights(self.features, self.classes or 1)}
         return {"target": self.classes or 1, "feature": self.features + (self.classes is not None)}
 
     @property
     def network(self) -> Module | None:
         """The module that ``module`` names."""
-        return None if self.module is None else Module.of(self.module)
+        return None if self.module is None else module_of(self.module)
 
     @property
     def rows(self) -> ClassSchema | RidgeSchema:
@@ -161,8 +161,8 @@ class GradientSchema(Schema):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Of a module torch, and Opacus, whose hooks give the gradients of single records."""
-        return () if self.module is None else ("torch", "opacus")
+        """Those with which a module measures; none for a linear model."""
+        return () if self.network is None else self.network.packages
 
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
@@ -184,14 +184,14 @@ class GradientSchema(Schema):
 def _check_module(schema: GradientSchema) -> None:
     if schema.module is None:
         return
-    module = Module.of(schema.module)
+    module = module_of(schema.module)
     if schema.classes is None:
         raise SchemaError("a module's scores tell classes apart: give classes, or leave module out")
     if schema.grid_bits > _MOST_MODULE_BITS:
         raise SchemaError(
             f"grid_bits of a module must be at most {_MOST_MODULE_BITS}, got {schema.grid_bits}; lower it"
         )
-    weights = module.size(schema.features, schema.classes)
+    weights = module.weights(schema.features, schema.classes)
     if weights > _MOST_WEIGHTS:
         raise SchemaError(f"module has {weights:,} weights, and a round takes at most {_MOST_WEIGHTS:,}: narrow it")
 

@@ -1,66 +1,161 @@
-"""The torch modules whose gradients a round may sum: a closed list, which plans name by a word.
+"""Models of rounds that other packages bring: the seam, and how a word such as ``"mlp/64"`` finds its package.
 
-Only shapes, which need no torch; ``moments.module_map`` builds the module. No layer of the list mixes rows, so the
-gradient of one record is a function of that record.
+Rounds of a course sum the gradients of a linear softmax. A :class:`Module` is another model of classes, whose gradient
+by all its weights is summed in its place: the plan names it by a word, KIND/SIZE, and the package that announces KIND
+under the entry points ``privstats.modules`` gives its shape, its gradients, its recipe and its rule. Whoever reads such
+a plan needs the package; only who measures needs what it imports (``packages``).
+
+What must hold of a module, since the bound of a round rests on it: what a record adds is a function of that record and
+the published values alone, to the last bit, whatever else is in the batch. That excludes layers that mix rows, and sums
+of products in floats whose order follows from the batch. The library cannot see it; ``testing.check_module`` tries to
+break it. The rest of the bound it holds by itself: a row that is not whole, or longer than the norm, counts as zero.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from functools import cache
+from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
+from privstats.plug_ins import announced, brought_by, loaded
+from privstats.schema.public_values import Values
+from privstats.tables import by_name
 
-__all__ = ["MODULES", "Module"]
+if TYPE_CHECKING:
+    from privstats.estimates.noisy_sums import NoisyClassSums
+    from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
 
-MODULES = ("mlp", "adapter")
-_MOST_WIDTH = 1 << 12
-_WIDTH = re.compile("[1-9][0-9]{0,3}")  # one word for one module
+__all__ = ["GROUP", "Module", "is_word", "module_of"]
+
+GROUP = "privstats.modules"
+
+_WORD = re.compile("([a-z][a-z0-9-]{0,31})/([A-Za-z0-9._-]{1,32})", re.ASCII)
+Whole: TypeAlias = NDArray[np.float64]
+"""Whole numbers in float64."""
 
 
-@dataclass(frozen=True)
-class Module:
-    """A hidden layer ``h = tanh(8 V u) / sqrt(H)``, and scores ``W z``: z = (h, a) for mlp, z = (h, u) for adapter.
+class Module(ABC):
+    """A model of classes whose gradients a round sums: scores of the rows u of a softmax's rounds, ``(d + 1,)``.
 
-    ``u`` is the mapped row of a round, ``(d + 1,)``, whose last entry is the constant ``a``; so there are no further
-    intercepts, and an adapter stands beside a linear softmax. h is no longer than u: both are at most 1.
+    u is the whitened row at norm ``sqrt(1 - a^2)``, and the constant a; so its norm is 1. A module has no
+    hyperparameter but its size, and makes the same numbers on every machine.
 
     Attributes:
-        kind: one of :data:`MODULES`.
-        width: H, entries of h.
+        packages: what measuring imports and no plan needs, refused by name before any record is read.
+        norm: c, which a record's whole gradient is shortened to.
+        revision: of the recipe; one more whenever it computes other weights from the same releases.
 
     Example:
-        >>> from privstats.schema.modules import Module
-        >>> Module.of("adapter/64").shapes(features=10, classes=3)  # V, then W
-        ((64, 11), (3, 75))
+        >>> from privstats.schema.modules import module_of
+        >>> module_of("perceptron/64")
+        Traceback (most recent call last):
+        ...
+        privstats.errors.SchemaError: no package here brings the module 'perceptron/64': ...
     """
 
-    kind: str
-    width: int
+    packages: ClassVar[tuple[str, ...]] = ()
+    norm: ClassVar[float] = 1.0
+    revision: ClassVar[int] = 1
 
-    @classmethod
-    def of(cls, word: object) -> Module:
-        """The module that a word such as ``"mlp/64"`` names.
+    @abstractmethod
+    def weights(self, features: int, classes: int) -> int:
+        """P, how many weights there are, of rows of ``features`` numbers before the constant."""
 
-        Raises:
-            SchemaError: it names none.
+    @abstractmethod
+    def gradients(
+        self, units: Whole, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
+    ) -> tuple[Whole, Whole]:
+        """What each record adds to a round: its gradient, shortened, and kappa.
+
+        The gradient g is of the cross entropy by all weights, and ``q = min(1, norm / |g|)``.
+
+        Args:
+            units: whole rows u in steps of 2**-f, ``(n, d + 1)``, at most 2**f long.
+            labels: ``(n,)``, 0..classes-1.
+            weights: published, ``(P,)``.
+            classes: C.
+            norm: what g is shortened to.
+            grid_bits: f.
+
+        Returns:
+            ``q g`` in units of norm and steps of 2**-2f, ``(n, P)``, and ``q (1 - |p|^2)`` of the probabilities p in
+            steps of 2**-f, ``(n,)``: whole numbers of float64, cut toward zero.
         """
-        kind, _, width = word.partition("/") if isinstance(word, str) else ("", "", "")
-        if kind not in MODULES or not _WIDTH.fullmatch(width) or int(width) > _MOST_WIDTH:
-            raise SchemaError(
-                f"module must be {' or '.join(f'{each}/WIDTH' for each in MODULES)} with a WIDTH from 1 to "
-                f"{_MOST_WIDTH}, such as 'adapter/64', got {word!r:.80}; leave it out for a linear softmax"
-            )
-        return cls(kind, int(width))
 
-    def through(self, features: int) -> int:
-        """How many of the last entries of u the scores read beside h."""
-        return features + 1 if self.kind == "adapter" else 1
+    @abstractmethod
+    def started(self, recipe: SoftmaxRecipe, sums: NoisyClassSums, whitening: SoftmaxWhitening) -> Any:
+        """What is known of the weights after the class release, in any form: the state of the recipe."""
 
-    def shapes(self, features: int, classes: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Shapes of V and W; the published ``w`` holds V, then W, row by row."""
-        return (self.width, features + 1), (classes, self.width + self.through(features))
+    @abstractmethod
+    def refined(
+        self, recipe: SoftmaxRecipe, sums: NoisyClassSums, state: Any, gradient: Whole, kappa: float, sigma: float
+    ) -> Any:
+        """The state after one round, from its released sums ``(P,)`` and kappa, and the noise of the gradient."""
 
-    def size(self, features: int, classes: int) -> int:
-        """P: how many numbers V and W are."""
-        return sum(rows * columns for rows, columns in self.shapes(features, classes))
+    @abstractmethod
+    def published(self, state: Any) -> NDArray[np.float64]:
+        """The weights at which the next round is measured, ``(P,)``."""
+
+    @abstractmethod
+    def exact(self, U: NDArray[np.float64], labels: NDArray[np.intp], state: Any) -> tuple[NDArray[np.float64], float]:
+        """The sums of a round at a state, of exact rows u, in real numbers: what a fit without noise goes by."""
+
+    @abstractmethod
+    def rule(self, whitening: SoftmaxWhitening, state: Any, shift: NDArray[np.float64]) -> Any:
+        """The decision rule of a state, of rows of norm 1: a ``privstats.heads.rules.Rule`` whose scores of class k are
+        raised by ``shift[k]``. Its class is announced under ``privstats.rules`` by its ``kind``, for files of heads."""
+
+
+def is_word(word: object) -> bool:
+    """Whether a value has the form of a module's word, KIND/SIZE; whether a package brings it is not asked.
+
+    Example:
+        >>> from privstats.schema.modules import is_word
+        >>> is_word("mlp/64"), is_word("mlp")
+        (True, False)
+    """
+    return isinstance(word, str) and _WORD.fullmatch(word) is not None
+
+
+def module_of(word: object) -> Module:
+    """The module that a word names, from the package that brings it.
+
+    Raises:
+        SchemaError: no such word; no installed package announces its kind, or the one that does makes no module.
+
+    Example:
+        >>> from privstats.schema.modules import module_of
+        >>> module_of("mlp")
+        Traceback (most recent call last):
+        ...
+        privstats.errors.SchemaError: module must be KIND/SIZE, such as 'mlp/64', got 'mlp'; leave it out for ...
+    """
+    if not is_word(word):
+        raise SchemaError(
+            f"module must be KIND/SIZE, such as 'mlp/64', got {word!r:.80}; leave it out for a linear softmax"
+        )
+    kind, _, size = str(word).partition("/")
+    entries = by_name(announced(GROUP), lambda entry: entry.name, "module")
+    if kind not in entries:
+        raise SchemaError(
+            f"no package here brings the module {word!r}: install the one that announces {kind!r} under the entry "
+            f"points {GROUP}, wherever this plan is read; or leave module out for a linear softmax"
+        )
+    return _made(entries[kind], size)
+
+
+@cache
+def _made(entry: EntryPoint, size: str) -> Module:
+    made = loaded(entry, "module", SchemaError)(size)
+    if not isinstance(made, Module):
+        raise SchemaError(
+            f"{brought_by(entry)} announces the module {entry.name!r} as {entry.value!r}, which makes no Module from a "
+            "size; mend or uninstall that package"
+        )
+    return made

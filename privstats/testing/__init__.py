@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.testing.modules import check_module as check_module
     from privstats.testing.strategies import chunkings as chunkings
     from privstats.testing.strategies import class_schemas as class_schemas
     from privstats.testing.strategies import cohorts as cohorts

@@ -56,8 +56,8 @@ def test_init_divides_a_promise_and_check_says_what_each_node_costs(run: Any, tm
     assert read(tmp_path / "study.toml").most == 8  # epsilon 4 is worth six rounds
     run("init", "study.toml", "--plan", "whole.toml", "--force", "--module", "adapter/4")
     assert read(tmp_path / "study.toml") == ps.Rounds.within(plan_of(epsilon=4.0), module="adapter/4")
-    said = run("init", "other.toml", "--plan", "whole.toml", "--module", "cnn", code=2).stderr
-    assert "mlp/WIDTH or adapter/WIDTH" in said.replace("\n", " ")
+    said = run("init", "other.toml", "--plan", "whole.toml", "--module", "cnn/4", code=2).stderr
+    assert "no package here brings the module 'cnn/4'" in said.replace("\n", " ")
 
 
 def test_check_contradicts_a_promise_that_the_nodes_do_not_keep(run: Any, tmp_path: Path) -> None:

@@ -105,11 +105,17 @@ def test_a_manifest_under_a_fitting_checksum_must_hold_together(stored, manifest
         heads.load(path)
 
 
+def test_a_rule_that_nobody_here_brings_is_refused_by_what_to_install(stored):
+    path, tensors, manifest = stored
+    FORMAT.write(path, Content(json.dumps({**json.loads(manifest), "rule": "exec"}).encode(), tensors))
+    with pytest.raises(HeadError, match="no package here brings a rule of kind 'exec': install the one that announces"):
+        heads.load(path)
+
+
 @pytest.mark.parametrize(
     "change",
     [
         {"head": "os.system"},
-        {"rule": "exec"},
         {"features": 7},
         {"features": 4},
         {"features": 1 << 60},

@@ -195,9 +195,8 @@ def gradients_not_checked(_: Any, gradients: Any, kappa: Any) -> Any:
 def rows_mixed(right: Any) -> Any:
     """A module's first layer takes the mean of the batch out of its rows, as a normalisation of batches does."""
 
-    def mixed(schema: Any, rows: Any, M: Any) -> Any:
-        units = right(schema, rows, M)
-        return units - np.trunc(units.mean(axis=0) / 2)
+    def mixed(shape: Any, units: Any, *rest: Any) -> Any:
+        return right(shape, units - np.trunc(units.mean(axis=0) / 2), *rest)
 
     return mixed
 

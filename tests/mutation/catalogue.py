@@ -15,6 +15,7 @@ from privstats.plan import Plan
 from privstats.randomness import Generator, checked, secure
 from privstats.secagg.exclusive import Exclusive
 from privstats.session.vector import Contribution
+from tests.brought import bring_modules
 from tests.mutation import bugs
 from tests.mutation.ledger_catalogue import LEDGER_MUTANTS
 from tests.mutation.machines import MACHINES
@@ -27,6 +28,8 @@ from tests.mutation.stream_catalogue import STREAM_MUTANTS
 
 __all__ = ["MUTANTS", "Mutant"]
 
+bring_modules()  # bugs are planted in it
+
 
 _PATH = "tests/test_release_path.py::"
 _CALIBRATION = "tests/dp/test_calibration.py::"
@@ -37,7 +40,8 @@ _SESSION = "tests/session/test_session.py::"
 _ALONE = "tests/secagg/interactive/test_one_at_a_time.py::"
 _TEMPERATURE = "tests/moments/test_calibration.py::"
 _PARTIES = "tests/moments/test_parties.py::"
-_MODULE = "tests/moments/test_module.py::"
+_MODULE = "tests/modules/test_gradients.py::"
+_SEAM = "tests/modules/test_seam.py::"
 _GRADIENTS = "tests/threat_models/audits/test_gradients.py::"
 _MEAN = "tests/moments/test_mean.py::"
 _CENTRED = "tests/course/test_centred.py::"
@@ -330,16 +334,23 @@ MUTANTS: dict[str, Mutant] = {
     "module gradients not shortened": Mutant(
         "the gradient of a module is twice as long as the bound, and nothing checks its whole numbers",
         both(
-            name_in("privstats.moments.module_map", "shortened", bugs.gradients_not_shortened),
-            name_in("privstats.moments.module_map", "_within", lambda right: bugs.gradients_not_checked),
+            name_in("hidden_layer.gradients", "shortened", bugs.gradients_not_shortened),
+            name_in("privstats.moments.gradient_map", "_module_within", lambda right: bugs.gradients_not_checked),
         ),
         "shares",
         (_MODULE + "test_no_record_and_no_weights_break_the_bound",),
         (),
     ),
+    "module rows not held to their norm": Mutant(
+        "what a module of another package gives is summed as it comes",
+        name_in("privstats.moments.gradient_map", "_module_within", lambda right: bugs.gradients_not_checked),
+        "shares",
+        (_SEAM + "test_a_row_longer_than_the_norm_counts_as_zero",),
+        (),
+    ),
     "module mixes rows": Mutant(
         "a module takes the mean of the batch out of its rows, as a normalisation of batches does",
-        name_in("privstats.moments.module_map", "unit_rows", bugs.rows_mixed),
+        name_in("hidden_layer", "measured", bugs.rows_mixed),
         "shares",
         (_MODULE + "test_a_record_adds_the_same_integers_whatever_the_batch_holds_beside_it",),
         (),

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from privstats.errors import HeadError, SchemaError
-from privstats.schema.modules import Module
+from privstats.errors import HeadError
+from privstats.schema.modules import is_word
 
 __all__ = [
     "DEVICE",
@@ -158,14 +158,11 @@ class ModuleWord(Constraint):
     """A module of refinement rounds by its word."""
 
     def admits(self, value: Any) -> bool:
-        """What ``schema.modules`` reads."""
-        try:
-            return bool(Module.of(value))
-        except SchemaError:
-            return False
+        """KIND/SIZE; whether a package brings it is asked where it is used."""
+        return is_word(value)
 
     def __str__(self) -> str:
-        return "such as 'mlp/64' or 'adapter/64'"
+        return "a module's KIND/SIZE, such as 'mlp/64'"
 
 
 class Device(Constraint):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.heads.rules.hidden import HiddenRule as HiddenRule
     from privstats.heads.rules.linear import LinearRule as LinearRule
     from privstats.heads.rules.linear import WhitenedRule as WhitenedRule
     from privstats.heads.rules.low_rank import DiagonalRule as DiagonalRule

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from privstats.errors import HeadError
 from privstats.heads.evidence import Array
-from privstats.tables import load_all, register
+from privstats.plug_ins import announced, brought_by, loaded
+from privstats.tables import by_name, load_all, register
 from privstats.transforms.arrays import arrays_of
 
 __all__ = ["TILE", "Rule", "kinds", "rule_of", "tail", "tail_in_graph"]
 
 _ROOM = "privstats.heads.rules"
+_GROUP = "privstats.rules"
 _RULES: dict[str, type[Rule]] = {}
 _WINDOW = 64
 TILE = 1024  # rows per tile: a tile of X and its products stay in the second-level cache
@@ -82,14 +84,32 @@ def rule_of(kind: str, arrays: Mapping[str, Array]) -> Rule:
     """The rule that :meth:`Rule.arrays` described; the arrays must be finite float64 with exactly its names.
 
     Raises:
-        ValueError: an unknown kind, wrong names, or arrays that are not finite float64.
+        HeadError: no package here brings this kind.
+        ValueError: wrong names, or arrays that are not finite float64.
     """
-    cls = _RULES.get(kind) or kinds().get(kind)
-    if cls is None or set(arrays) != {field.name for field in fields(cls)}:
+    cls = _RULES.get(kind) or kinds().get(kind) or _announced(kind)
+    if set(arrays) != {field.name for field in fields(cls)}:
         raise ValueError(f"no rule of kind {kind!r} has these arrays")
     if not all(array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values()):
         raise ValueError("a rule's arrays must be finite float64")
     return cls(**arrays)
+
+
+def _announced(kind: str) -> type[Rule]:
+    """The class of a rule that another package brings."""
+    entries = by_name(announced(_GROUP), lambda entry: entry.name, "rule")
+    if kind not in entries:
+        raise HeadError(
+            f"no package here brings a rule of kind {kind!r:.80}: install the one that announces it under the entry "
+            f"points {_GROUP}, as the maker of this head had it"
+        )
+    cls: type[Rule] = loaded(entries[kind], "rule", HeadError)
+    if _RULES.get(kind) is not cls:
+        raise HeadError(
+            f"{brought_by(entries[kind])} announces the rule {kind!r} as {entries[kind].value!r}, which is no Rule of "
+            "that kind; mend or uninstall that package"
+        )
+    return cls
 
 
 def tail(distance: Array, degrees: float, d: int) -> Array:

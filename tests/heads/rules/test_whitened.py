@@ -1,11 +1,11 @@
-"""The rules behind a whitening: the map, the length, the weights, and a hidden layer."""
+"""The rule behind a whitening: the map, the length, the weights."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from privstats.heads.rules import HiddenRule, WhitenedRule, rule_of
+from privstats.heads.rules import WhitenedRule, rule_of
 
 
 @pytest.fixture
@@ -21,43 +21,25 @@ def test_scores_are_of_rows_of_one_length(rule):
     np.testing.assert_allclose(rule.scores(X), unit @ rule.coef.T + rule.intercept)
 
 
-@pytest.fixture
-def hidden(rule) -> HiddenRule:
-    rng = np.random.default_rng(4)
-    more = rng.normal(size=(7, 3)), rng.normal(size=7), rng.normal(size=(5, 7))
-    return HiddenRule(rule.matrix, rule.coef, rule.intercept, *more)
-
-
-def test_a_hidden_layer_adds_to_the_scores(rule, hidden):
-    X = np.vstack([np.random.default_rng(1).normal(size=(6, 4)), np.zeros((1, 4))])
-    mapped = X @ rule.matrix
-    unit = mapped / np.maximum(np.linalg.norm(mapped, axis=1, keepdims=True), 1e-300)
-    added = np.tanh(unit @ hidden.first.T + hidden.offset) @ hidden.last.T
-    np.testing.assert_allclose(hidden.scores(X), rule.scores(X) + added, atol=1e-12)
-
-
-def test_a_lifted_rule_is_of_the_same_kind(hidden):
+def test_a_lifted_rule_is_of_the_same_kind(rule):
     basis, X = np.linalg.qr(np.random.default_rng(5).normal(size=(6, 4)))[0], np.ones((2, 6))
-    lifted = hidden.lifted(basis)
-    assert type(lifted) is HiddenRule
-    np.testing.assert_allclose(lifted.scores(X), hidden.scores(X @ basis), atol=1e-12)
+    lifted = rule.lifted(basis)
+    assert type(lifted) is WhitenedRule
+    np.testing.assert_allclose(lifted.scores(X), rule.scores(X @ basis), atol=1e-12)
 
 
 def test_a_row_that_the_map_sends_to_zero_scores_the_intercept(rule):
     np.testing.assert_array_equal(rule.scores(np.zeros((1, 4)))[0], rule.intercept)
 
 
-@pytest.mark.parametrize("kind", ["whitened", "hidden"])
-def test_it_comes_back_from_its_arrays(rule, hidden, kind):
-    X, own = np.random.default_rng(2).normal(size=(3, 4)), {"whitened": rule, "hidden": hidden}[kind]
-    np.testing.assert_array_equal(rule_of(kind, own.arrays()).scores(X), own.scores(X))
+def test_it_comes_back_from_its_arrays(rule):
+    X = np.random.default_rng(2).normal(size=(3, 4))
+    np.testing.assert_array_equal(rule_of("whitened", rule.arrays()).scores(X), rule.scores(X))
 
 
-@pytest.mark.parametrize("kind", ["whitened", "hidden"])
-def test_torch_gives_the_same_scores_zero_rows_included(rule, hidden, kind):
+def test_torch_gives_the_same_scores_zero_rows_included(rule):
     torch = pytest.importorskip("torch")
-    own = {"whitened": rule, "hidden": hidden}[kind]
     X = np.vstack([np.random.default_rng(3).normal(size=(3, 4)), np.zeros((1, 4))])
 
-    buffers = SimpleNamespace(**{name: torch.tensor(array) for name, array in own.arrays().items()})
-    np.testing.assert_allclose(own.in_graph(buffers, torch.tensor(X)).numpy(), own.scores(X), atol=1e-12)
+    buffers = SimpleNamespace(**{name: torch.tensor(array) for name, array in rule.arrays().items()})
+    np.testing.assert_allclose(rule.in_graph(buffers, torch.tensor(X)).numpy(), rule.scores(X), atol=1e-12)

@@ -10,7 +10,7 @@ import pytest
 import privstats as ps
 from privstats.errors import PlanError
 from privstats.moments import calibration as calibration_moments
-from privstats.moments import gradient_map, module_map, parties
+from privstats.moments import gradient_map, parties
 from privstats.randomness import seeded
 from privstats.schema import GradientSchema
 from privstats.schema.public_values import beside
@@ -49,9 +49,10 @@ def test_the_claim_of_a_module_is_nearly_attained_and_never_beaten() -> None:
 @pytest.mark.nightly
 def test_a_module_whose_gradients_are_not_shortened_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("opacus")
-    right = module_map.shortened
-    monkeypatch.setattr(module_map, "shortened", bugs.gradients_not_shortened(right))
-    monkeypatch.setattr(module_map, "_within", bugs.gradients_not_checked)
+    from hidden_layer import gradients
+
+    monkeypatch.setattr(gradients, "shortened", bugs.gradients_not_shortened(gradients.shortened))
+    monkeypatch.setattr(gradient_map, "_module_within", bugs.gradients_not_checked)
     assert found(rounds(module="mlp/3"))["g", "add-remove"][1]
 
 

@@ -1,4 +1,4 @@
-"""The map of a round of a torch module: Opacus's gradients of single records, exact and bounded for every record."""
+"""What a record adds to a round of the module: Opacus's gradients of single records, exact and bounded for each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hidden_layer import recipe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,9 +15,7 @@ import privstats as ps
 from privstats import optional_dependencies
 from privstats.encoding import flatten, layout_of, to_real, unflatten
 from privstats.errors import MissingExtraError, SchemaError
-from privstats.estimates import hidden_layer
 from privstats.moments.gradient_map import shortened, unit_rows
-from privstats.schema.modules import Module
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import UnitNorm
 from tests.moments.test_gradients import HOSTILE, C, D, in_ball, records, values_of
@@ -47,14 +46,14 @@ def in_torch(schema: ps.GradientSchema, X: np.ndarray, y: np.ndarray, said: Publ
     import torch
 
     M, w = (torch.tensor(said.read()[name].real) for name in "Mw")
-    network, total, kappa = Module.of(schema.module), 0.0, 0.0
-    (h, d), (c, z) = network.shapes(D, C)
+    network, total, kappa = schema.network, 0.0, 0.0
+    (h, d), (c, z) = network.shape(D, C).parts
     V, W = w[: h * d].reshape(h, d).requires_grad_(), w[h * d :].reshape(c, z).requires_grad_()
     for row, label in zip(torch.tensor(X), y, strict=True):
         mapped = row / row.norm() @ M
         u = torch.cat([0.99**0.5 * mapped / mapped.norm(), torch.tensor([0.1], dtype=torch.float64)])
         hidden = torch.tanh(8 * V @ u) / h**0.5
-        scores = W @ torch.cat([hidden, u if network.kind == "adapter" else u[-1:]])
+        scores = W @ torch.cat([hidden, u if network.adapter else u[-1:]])
         loss = torch.nn.functional.cross_entropy(scores[None], torch.tensor([label]))
         gradient = torch.cat([part.flatten() for part in torch.autograd.grad(loss, (V, W))]).numpy()
         q = min(1.0, schema.residual_norm / np.linalg.norm(gradient))
@@ -76,12 +75,12 @@ def test_the_sums_are_those_of_the_definition_up_to_the_grids(schema: ps.Gradien
 @pytest.mark.parametrize("schema", [SCHEMA, MLP])
 def test_what_a_head_is_fitted_by_without_noise_is_what_a_round_sums(schema: ps.GradientSchema) -> None:
     X, y = records(60)
-    schema, said = replace(schema, residual_norm=hidden_layer.CLIP), published(schema)
-    first, last = Module.of(schema.module).shapes(D, C)
+    schema, said = replace(schema, residual_norm=recipe.CLIP), published(schema)
+    first, last = schema.network.shape(D, C).parts
     V, W = np.split(said.read()["w"].real, [first[0] * first[1]])
     mapped = X / np.linalg.norm(X, axis=1, keepdims=True) @ said.read()["M"].real
     U = np.hstack([np.sqrt(0.99) * mapped / np.linalg.norm(mapped, axis=1, keepdims=True), np.full((60, 1), 0.1)])
-    found = hidden_layer.gradient(U, y, V.reshape(first), W.reshape(last))
+    found = recipe.gradient(U, y, V.reshape(first), W.reshape(last))
     expected = in_torch(schema, X, y, said)
     np.testing.assert_allclose(found[0], expected[0], atol=1e-12)
     assert found[1] == pytest.approx(expected[1])
@@ -178,7 +177,7 @@ def test_a_script_that_turns_gradients_off_changes_nothing() -> None:
 
 
 @pytest.mark.usefixtures("opacus")
-@pytest.mark.parametrize("norm", [0.3, hidden_layer.CLIP])
+@pytest.mark.parametrize("norm", [0.3, recipe.CLIP])
 def test_two_records_at_full_length_oppose_each_other(norm: float) -> None:
     """V = 0 and long opposed rows of W: the gradients of two labels are opposite, and as long as W makes them."""
     schema = replace(MLP, classes=2, residual_norm=norm)
@@ -214,23 +213,21 @@ def test_without_torch_plans_stand_and_no_record_is_read(monkeypatch: pytest.Mon
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
     plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(4, 3, 100), privacy=privacy, published=published(SCHEMA))
     assert ps.Plan.from_toml(plan.to_toml()).digest == plan.digest
-    with pytest.raises(
-        MissingExtraError, match=r"measuring a round of a torch module needs torch; .*privstats\[torch\]"
-    ):
+    with pytest.raises(MissingExtraError, match=r"measuring a round of adapter/4 needs torch; .*privstats\[torch\]"):
         ps.measure(SCHEMA, untouched(), published=plan.published)
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"module": "mlp"}, "module must be mlp/WIDTH or adapter/WIDTH .* got 'mlp'"),
-        ({"module": "cnn/64"}, "got 'cnn/64'"),
-        ({"module": "mlp/0"}, "got 'mlp/0'"),
-        ({"module": "mlp/5000"}, "from 1 to 4096"),
-        ({"module": "mlp/064"}, "got 'mlp/064'"),
-        ({"module": "mlp/00000000199999"}, "got 'mlp/00000000199999'"),
-        ({"module": "mlp/1" + "9" * 5000}, "got 'mlp/1999"),
-        ({"module": "mlp/-4"}, "got 'mlp/-4'"),
+        ({"module": "mlp"}, "module must be KIND/SIZE, such as 'mlp/64', got 'mlp'"),
+        ({"module": "cnn/64"}, "no package here brings the module 'cnn/64': install the one that announces 'cnn'"),
+        ({"module": "mlp/0"}, "mlp/WIDTH takes a WIDTH from 1 to 4096, got '0'"),
+        ({"module": "mlp/5000"}, "from 1 to 4096, got '5000'"),
+        ({"module": "mlp/064"}, "got '064'"),
+        ({"module": "mlp/00000000199999"}, "got '00000000199999'"),
+        ({"module": "mlp/1" + "9" * 5000}, "must be KIND/SIZE, .* got 'mlp/1999"),
+        ({"module": "mlp/-4"}, "got '-4'"),
         ({"module": "mlp/²"}, "got 'mlp/²'"),
         ({"module": 64}, "got 64"),
         ({"module": "mlp/4096", "features": 2000}, "takes at most 4,194,304: narrow it"),

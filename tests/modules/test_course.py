@@ -1,4 +1,4 @@
-"""Rounds of a torch module: the same promise, another model, and a head that needs no torch."""
+"""Rounds of a module: the same promise, another model, and a head that needs no torch."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_course_without_a_module_has_the_digest_and_the_file_that_it_had(tmp_p
     [
         (lambda: rounds(RIDGE, module=WORD), PlanError, "leave module out"),
         (lambda: rounds(calibrated=True, module=WORD), PlanError, "leave calibrated out, or module"),
-        (lambda: ps.Rounds(plan_of(), module="resnet"), SchemaError, "module must be mlp/WIDTH or adapter/WIDTH"),
+        (lambda: ps.Rounds(plan_of(), module="resnet"), SchemaError, "module must be KIND/SIZE"),
     ],
 )
 def test_what_has_no_module_is_refused(wrong: Any, error: Any, said: str) -> None:

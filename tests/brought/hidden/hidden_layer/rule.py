@@ -1,4 +1,4 @@
-"""The decision rule of a module that rounds refined: a linear rule and a hidden layer, behind a public whitening."""
+"""The decision rule of the module: a linear rule and a hidden layer, behind a public whitening."""
 
 from __future__ import annotations
 

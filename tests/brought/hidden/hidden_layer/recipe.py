@@ -1,4 +1,4 @@
-"""Refinement of a softmax with a hidden layer: from (N, A, B) and a few noisy gradients to the weights of a module.
+"""The recipe: from (N, A, B) and a few noisy gradients to the weights of a softmax with a hidden layer.
 
 ``h = tanh(8 V u) / sqrt(H)``, scores ``W z`` of ``z = (h, u)`` or ``(h, a)``, of the rows u of a softmax's rounds
 (``estimates.softmax``, whose whitening, recipe and filter these are). W moves in coordinates in which the second
@@ -17,11 +17,12 @@ from scipy.special import softmax as probabilities
 
 from privstats.estimates.filter_bank import Filter, advanced
 from privstats.estimates.noisy_sums import NoisyClassSums
-from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
+from privstats.estimates.softmax import INTERCEPT, SoftmaxRecipe, SoftmaxWhitening
 from privstats.estimates.softmax import started as softmax_started
 from privstats.estimates.spectrum import Array
+from privstats.transforms.expand import GAUSSIAN_SCALE, gaussian_matrix
 
-__all__ = ["CLIP", "GAIN", "HiddenState", "gradient", "hidden", "refined", "started"]
+__all__ = ["CLIP", "GAIN", "HiddenState", "gradient", "hidden", "public_draws", "refined", "started"]
 
 CLIP = 1.0
 """c: a record's whole gradient is shortened to this norm."""
@@ -32,6 +33,7 @@ _CAUTION, _MOMENTUM = 0.5, 0.3
 _SLOPE = 0.46  # mean of (1 - tanh^2)^2 at a standard normal
 _LEAST_SCALE = 0.05  # of the curvature that no shortening and even probabilities would give
 _LEAST_CURVATURE = 0.3  # of the mean of all coordinates
+_LEAST_DRAWS = 1_000
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,13 @@ class HiddenState:
         last: of W, ``(C, m)``; m is H + d + 1 for an adapter and H + 1 for an mlp.
 
     Example:
-        >>> from privstats.estimates.hidden_layer import started
+        >>> from hidden_layer.recipe import started
         >>> from privstats.estimates.noisy_sums import NoisyClassSums
-        >>> from privstats.estimates.softmax import SoftmaxRecipe
+        >>> from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, normals = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), np.eye(9)[:, :2]
-        >>> state = started(recipe, sums, np.ones((4, 3)) / 8, normals, adapter=True)
+        >>> state = started(recipe, sums, SoftmaxWhitening.of(sums), np.ones((4, 3)) / 8, normals, adapter=True)
         >>> [part.shape for part in state.published()]
         [(4, 3), (2, 7)]
     """
@@ -68,28 +70,45 @@ class HiddenState:
         return self.whitening.published(self.first.weights), self.last.weights @ self.vectors.T
 
 
-def started(recipe: SoftmaxRecipe, sums: NoisyClassSums, start: Array, normals: Array, *, adapter: bool) -> HiddenState:
+def public_draws(width: int, features: int) -> tuple[Array, Array]:
+    """V before any round, ``(H, d + 1)``, and normal numbers ``(n, d)``: the same on every machine."""
+    start = gaussian_matrix(0, "hidden-layer", width, features + 1) / (GAUSSIAN_SCALE * GAIN)
+    start[:, -1] /= INTERCEPT  # u's constant then shifts an entry of h as much as all the rest of u
+    rows = max(_LEAST_DRAWS, 4 * (width + features))
+    return start, gaussian_matrix(0, "hidden-layer rows", rows, features) / GAUSSIAN_SCALE
+
+
+def started(
+    recipe: SoftmaxRecipe,
+    sums: NoisyClassSums,
+    whitening: SoftmaxWhitening,
+    start: Array,
+    normals: Array,
+    *,
+    adapter: bool,
+) -> HiddenState:
     """The state after a class release: V as given, W that of the softmax beside the hidden layer, and 0 of h.
 
     Args:
-        recipe, sums: as for a softmax.
+        recipe, sums, whitening: as for a softmax.
         start: V, public and random, in the coordinates of the published map, ``(H, d + 1)``.
         normals: public standard normal numbers, ``(n, d)``: as rows of the release's second moments they say how h and
             u vary together.
         adapter: whether the scores read u beside h; else only its constant.
 
     Example:
-        >>> from privstats.estimates.hidden_layer import started
+        >>> from hidden_layer.recipe import started
         >>> from privstats.estimates.noisy_sums import NoisyClassSums
-        >>> from privstats.estimates.softmax import SoftmaxRecipe
+        >>> from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, normals = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), np.eye(9)[:, :2]
-        >>> V, W = started(recipe, sums, np.ones((4, 3)) / 8, normals, adapter=False).published()
+        >>> whitening, start = SoftmaxWhitening.of(sums), np.ones((4, 3)) / 8
+        >>> V, W = started(recipe, sums, whitening, start, normals, adapter=False).published()
         >>> bool(W.any()), V.round(3).tolist()[0]  # an mlp begins at W = 0
         (False, [0.125, 0.125, 0.125])
     """
-    whitening, H = SoftmaxWhitening.of(sums), len(start)
+    H = len(start)
     softmax = whitening.published(softmax_started(recipe, sums, whitening).weights)
     W = np.hstack([np.zeros((recipe.classes, H)), softmax if adapter else np.zeros((recipe.classes, 1))])
     z = hidden(whitening.rows(normals * np.sqrt(whitening.values) @ whitening.vectors.T), start, W)
@@ -115,13 +134,13 @@ def refined(
         sigma: noise standard deviation of the gradient's entries.
 
     Example:
-        >>> from privstats.estimates.hidden_layer import gradient, refined, started
+        >>> from hidden_layer.recipe import gradient, refined, started
         >>> from privstats.estimates.noisy_sums import NoisyClassSums
-        >>> from privstats.estimates.softmax import SoftmaxRecipe
+        >>> from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, normals = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), np.eye(9)[:, :2]
-        >>> state = started(recipe, sums, np.ones((4, 3)) / 8, normals, adapter=True)
+        >>> state = started(recipe, sums, SoftmaxWhitening.of(sums), np.ones((4, 3)) / 8, normals, adapter=True)
         >>> after = refined(recipe, sums, state, np.zeros(4 * 3 + 2 * 7), kappa=20.0, sigma=0.1)
         >>> bool((after.last.variance < state.last.variance).all())  # every round makes the weights better known
         True
@@ -154,7 +173,7 @@ def hidden(U: Array, V: Array, W: Array) -> Array:
     """z, ``(n, H + d + 1)`` or ``(n, H + 1)``, of rows u.
 
     Example:
-        >>> from privstats.estimates.hidden_layer import hidden
+        >>> from hidden_layer.recipe import hidden
         >>> U, V, W = np.array([[0.6, 0.1]]), np.array([[0.1, 0.0]]), np.zeros((2, 2))
         >>> hidden(U, V, W).round(3).tolist()  # tanh(8 * .1 * .6), and the constant
         [[0.446, 0.1]]
@@ -172,7 +191,7 @@ def gradient(U: Array, index: NDArray[np.intp], V: Array, W: Array) -> tuple[Arr
         V, W: in the published coordinates.
 
     Example:
-        >>> from privstats.estimates.hidden_layer import gradient
+        >>> from hidden_layer.recipe import gradient
         >>> U, V, W = np.array([[0.6, 0.1]]), np.array([[0.1, 0.0]]), np.zeros((2, 2))
         >>> found, kappa = gradient(U, np.array([1]), V, W)
         >>> found.round(3).tolist(), kappa  # none by V at W = 0

@@ -1,4 +1,4 @@
-"""The map of one round of a torch module: Opacus's gradients of single records, in whole numbers.
+"""What a record adds to a round of the module: Opacus's gradients of single records, in whole numbers.
 
 Opacus's ``GradSampleModule`` keeps the gradient of every record of a batch. Here it sees whole numbers in float64
 alone: rows, weights, residuals and activations are cut to grids, so every sum of products stays below 2**53 and is
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,35 +19,46 @@ from numpy.typing import NDArray
 from privstats.moments.gradient_map import (
     PROBABILITY_BITS,
     SHY,
-    Mapped,
     Whole,
     exponentials,
     residuals_of,
     shortened,
-    unit_rows,
 )
 from privstats.optional_dependencies import load
-from privstats.schema import GradientSchema
-from privstats.schema.modules import Module
 from privstats.schema.public_values import Values
 
-__all__ = ["module_map"]
+__all__ = ["Shape", "gradients"]
 
-_BY = "measuring a round of a torch module"
+_BY = "measuring a round of this module"
 _GAIN_BITS = 3  # the 8 in tanh(8 V u)
 
 
-def module_map(
-    schema: GradientSchema, network: Module, rows: Whole, labels: NDArray[np.intp], M: Values, w: Values
-) -> Mapped:
-    """The round of a module; the gradient of a record is its row, and its residual 1.
+@dataclass(frozen=True)
+class Shape:
+    """Where the module's numbers stand.
 
-    Args:
-        schema: of the module.
-        network: the module.
-        rows: grid vectors ``(n, d)`` of norm at most 2**16.
-        labels: ``(n,)``, 0..C-1.
-        M, w: published, as the schema admits them.
+    Attributes:
+        width: H.
+        through: how many of the last entries of u the scores read beside h.
+        classes: C.
+        columns: d + 1.
+    """
+
+    width: int
+    through: int
+    classes: int
+    columns: int
+
+    @property
+    def parts(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Shapes of V and W; the published ``w`` holds V, then W, row by row."""
+        return (self.width, self.columns), (self.classes, self.width + self.through)
+
+
+def gradients(
+    shape: Shape, units: Whole, labels: NDArray[np.intp], w: Values, norm: float, bits: int
+) -> tuple[Whole, Whole]:
+    """The gradients of records, shortened, and kappa, as ``Module.gradients`` wants them.
 
     Guarantee:
         For all admitted values and any record, whatever else is in the batch: the row is at most 4**f long and kappa
@@ -55,32 +67,30 @@ def module_map(
     Raises:
         MissingExtraError: torch or Opacus is not installed.
     """
-    torch, units = load("torch", by=_BY), unit_rows(schema, rows, M)
+    torch = load("torch", by=_BY)
     with torch.inference_mode(False), torch.enable_grad():  # whatever the party's own script has turned off
-        model = _model(torch, schema, network, w)
+        model = _model(torch, shape, bits, w)
         scores = model(torch.from_numpy(units))
-        r, square = residuals_of(scores.detach().numpy(), w.exponent + schema.grid_bits, labels)
+        r, square = residuals_of(scores.detach().numpy(), w.exponent + bits, labels)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Opacus's own, about torch's hooks
             scores.backward(torch.from_numpy(r))
     found = torch.cat([weights.grad_sample.flatten(1) for weights in model.parameters()], dim=1).numpy()
-    unit = PROBABILITY_BITS + schema.grid_bits
-    gradients, shorter = shortened(found, 1 / schema.residual_norm, unit, schema.steps**2)
+    rows, shorter = shortened(found, 1 / norm, PROBABILITY_BITS + bits, 4**bits)
     left = 1 - np.minimum(np.ldexp(square, -2 * PROBABILITY_BITS), 1.0)
-    return _within(schema, gradients, np.floor(left * shorter * (schema.steps * SHY)))
+    return rows, np.floor(left * shorter * ((1 << bits) * SHY))
 
 
-def _model(torch: Any, schema: GradientSchema, network: Module, w: Values) -> Any:
+def _model(torch: Any, shape: Shape, bits: int, w: Values) -> Any:
     """The module behind Opacus's hooks: from whole rows u ``(n, d + 1)`` to whole scores ``(n, C)``."""
-    shapes = network.shapes(schema.features, schema.classes or 1)
-    through, tanh = network.through(schema.features), _tanh(torch, network, schema.grid_bits, w.exponent)
+    through, tanh = shape.through, _tanh(torch, shape.width, bits, w.exponent)
 
     class Hidden(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.first, self.last = (
                 torch.nn.Linear(columns, rows, bias=False, device="cpu", dtype=torch.float64)
-                for rows, columns in shapes
+                for rows, columns in shape.parts
             )
 
         def forward(self, units: Any) -> Any:
@@ -92,9 +102,9 @@ def _model(torch: Any, schema: GradientSchema, network: Module, w: Values) -> An
     return samples(model, loss_reduction="sum")
 
 
-def _tanh(torch: Any, network: Module, bits: int, exponent: int) -> Any:
+def _tanh(torch: Any, width: int, bits: int, exponent: int) -> Any:
     """``tanh(8 a) / sqrt(H)`` and its derivative, of whole numbers to whole numbers, as a function of torch."""
-    steps, share = 1 << bits, 1 / math.sqrt(network.width)
+    steps, share = 1 << bits, 1 / math.sqrt(width)
 
     class Tanh(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
@@ -112,11 +122,3 @@ def _tanh(torch: Any, network: Module, bits: int, exponent: int) -> Any:
             return torch.from_numpy(np.trunc(np.ldexp(above.numpy() * slope, _GAIN_BITS - exponent)))
 
     return Tanh
-
-
-def _within(schema: GradientSchema, gradients: Whole, kappa: Whole) -> Mapped:
-    """Zero where a norm would be exceeded; the arithmetic excludes that, and whole numbers check it again."""
-    fine = (np.vecdot(gradients, gradients) <= float(schema.steps) ** 4) & (kappa >= 0) & (kappa <= schema.steps)
-    if not fine.all():
-        gradients, kappa = np.where(fine[:, None], gradients, 0.0), np.where(fine, kappa, 0.0)
-    return Mapped(gradients, np.ones((len(kappa), 1)), kappa)
