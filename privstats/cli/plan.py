@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +22,8 @@ from privstats.files.jsonable import json_text
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from privstats.cli.parts.declaring import Declaration
+    from privstats.moments import RecordFile
     from privstats.plan import Difference
     from privstats.workflows.readers import UnreadStatistics
 
@@ -38,8 +41,17 @@ def init(
     example: Annotated[bool, typer.Option("--example", help="Write the commented example and ask nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing; refuse where an answer is missing.")] = False,
     table: Annotated[
-        Path | None, typer.Option("--from", help="Columns and classes of this CSV or Parquet file.", metavar="FILE")
+        Path | None,
+        typer.Option(
+            "--from", help="A CSV or Parquet file, of which the names of the columns are read.", metavar="FILE"
+        ),
     ] = None,
+    public: Annotated[
+        Path | None, typer.Option(help="What the columns hold: columns.toml, filled in.", metavar="COLUMNS.TOML")
+    ] = None,
+    public_file: Annotated[
+        bool, typer.Option("--public-file", help="The file of --from is public as a whole: read kinds and classes too.")
+    ] = False,
     target: Target = None,
     drop: Annotated[
         list[str] | None,
@@ -67,9 +79,11 @@ def init(
 ) -> None:
     """Ask for a plan and write it; where nothing is given and nobody can be asked, write a commented example.
 
-    Each question has one line of explanation, and no choice of privacy has a default. Options answer beforehand.
+    Each question has one line of explanation, and no choice of privacy has a default. Options answer beforehand. With
+    --from alone it writes columns.toml, the names with a question mark for each kind: nobody's records answer these.
     """
     from privstats.cli.parts.asking import can_ask, plan_from
+    from privstats.moments import RecordFile
 
     writable([path], force)
     answers = {
@@ -90,20 +104,53 @@ def init(
         "max_records_per_client": max_records_per_client,
     }
     given = {name: value for name, value in answers.items() if value is not None}
+    told = example or any((table, public, target, drop, public_file))
     for option, named in (("--target", target), ("--drop", drop)):
-        if named and table is None:
-            raise PlanError(f"{option} names a column of a table: give the table with --from")
-    if example or not (yes or given or table or target or drop or can_ask()):
+        if named and table is None and public is None:
+            raise PlanError(f"{option} names a column: give the table with --from, or its columns with --public")
+    file = None
+    if table is not None:
+        file = RecordFile(table, target, encoding=encoding, separator=separator, decimal=decimal)
+    if example or not (yes or given or told or can_ask()):
         atomic_write(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
+    elif file is not None and public is None and not public_file:
+        _write_columns(path, file, drop or (), ask=not yes and can_ask(), force=force)
+        return
     else:
-        from privstats.moments import RecordFile
-
-        file = None
-        if table is not None:
-            file = RecordFile(table, target, encoding=encoding, separator=separator, decimal=decimal)
-        text = plan_from(path, given, file, drop or (), ask=not yes and can_ask())
+        columns = _declared(file, public, public_file, target, drop or ())
+        text = plan_from(path, given, columns, ask=not yes and can_ask())
         atomic_write(path, text.encode(), shared=True)
     say(f"wrote {path}; edit it, then run: privstats plan check {path}")
+
+
+def _declared(
+    file: RecordFile | None, public: Path | None, public_file: bool, target: str | None, drop: Sequence[str]
+) -> Declaration | None:
+    """What the columns hold, as it was said where it stands."""
+    from privstats.cli.parts import declaring
+
+    if public_file:
+        if file is None or public is not None:
+            raise PlanError("--public-file says that the table of --from is public: give that, and leave out --public")
+        return declaring.of_public_file(file, drop)
+    if public is None:
+        return None
+    found = declaring.declaration(public, target, drop)
+    if file is not None:
+        declaring.check_header(found, file)
+    return found
+
+
+def _write_columns(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool, force: bool) -> None:
+    from privstats.cli.parts.asking import columns_file
+
+    place = path.with_name("columns.toml")
+    writable([place], force)
+    atomic_write(place, columns_file(place, file, drop, ask=ask).encode(), shared=True)
+    say(
+        f"wrote {place}: say there what each column holds, from the data dictionary, then run: privstats plan init "
+        f"{path} --from {file.path} --public {place} --target COLUMN"
+    )
 
 
 @app.command()

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privstats.errors import DataError, RecordError
+from privstats.transforms.cells import key_of
 from privstats.transforms.reading import UNREADABLE, reading
 
 __all__ = ["Dialect", "Lines", "csv_header", "csv_lines", "like_a_record", "place_of"]
@@ -164,13 +165,13 @@ def place_of(name: str, names: Sequence[str]) -> int | None:
         >>> place_of("Age", ["sex", "AGE"]), place_of("Age", ["AGE", "Age"]), place_of("Age", ["sex"])
         (1, 1, None)
     """
-    known = [_plain(each) for each in names]
-    if (exact := _plain(name)) in known:
-        return known.index(exact)
-    alike = [place for place, each in enumerate(known) if each.casefold() == exact.casefold()]
-    if len(alike) > 1:
+    alike = [place for place, each in enumerate(names) if key_of(each) == key_of(name)]
+    if len(alike) < 2:
+        return alike[0] if alike else None
+    exact = [place for place in alike if _plain(names[place]) == _plain(name)]
+    if len(exact) != 1:
         raise DataError(f"the table has the column {name!r} twice, in other letters; keep one")
-    return alike[0] if alike else None
+    return exact[0]
 
 
 def like_a_record(names: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ before. For commands and for the parties of a session; beside ``measure``, which
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError
 from privstats.moments.arrays import listed
-from privstats.moments.csv_lines import Dialect, csv_header, csv_lines, like_a_record, place_of
-from privstats.optional_dependencies import load, require
+from privstats.moments.csv_lines import Dialect, like_a_record, place_of
+from privstats.moments.table_files import Table, require_file, table_file
 from privstats.transforms.reading import read, reading
 
-__all__ = ["RecordFile", "Records", "as_labels", "read_archive"]
+__all__ = ["RecordFile", "Records", "as_labels", "held_out", "read_archive"]
 
 _TABLES = (".csv", ".parquet")
-_NUMBERS = ("float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,7 +77,7 @@ class Records:
             raise DataError(f"X has {len(self.X)} rows but y has {len(self.y)}; give one label or target per row")
         if not 0 < share < 1:
             raise _empty(share, len(self.X))
-        return np.asarray(_uniform_keys(self.X, seed) < share)
+        return held_out(self.X, share, seed)
 
     def _where(self, chosen: NDArray[np.bool_]) -> Records:
         return Records(self.X[chosen], self.y[chosen], self.names)
@@ -142,7 +141,21 @@ class RecordFile:
             DataError: it is no table with names.
             MissingExtraError: a Parquet file, and pyarrow is not installed.
         """
-        return tuple(_table(self).names)
+        return tuple(table_file(Path(self.path), self.dialect).names)
+
+    def table(self, names: Sequence[str] | None = None) -> Table:
+        """Columns of a table as they stand, for who reads each value by a declaration of its own.
+
+        Args:
+            names: columns in any case; the others are not looked at. None: all.
+
+        Raises:
+            DataError: the file cannot be read, or lacks a column.
+            MissingExtraError: a Parquet file, and pyarrow is not installed.
+        """
+        table = table_file(Path(self.path), self.dialect)
+        found = table.names if names is None else _present(self, table.names, names)
+        return table.whole(list(dict.fromkeys(found)))
 
     def read(
         self, names: tuple[str, ...] | None = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
@@ -193,6 +206,11 @@ def _empty(share: float, records: int) -> DataError:
     )
 
 
+def held_out(X: NDArray[Any], share: float, seed: int) -> NDArray[np.bool_]:
+    """Which rows a split holds out, ``(n,)``: each by its own entries and the seed."""
+    return np.asarray(_uniform_keys(X, seed) < share)
+
+
 def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
     """A number in [0, 1) for each row, from the bits of its entries and the seed."""
     if not len(X):
@@ -221,7 +239,7 @@ def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDA
     Raises:
         DataError: missing, empty, no npz file, or no set is whole in it.
     """
-    _require_file(Path(path))
+    require_file(Path(path))
     sets = " or ".join(", ".join(names.split()) for names in wanted)
     try:
         archive = np.load(path, allow_pickle=False)
@@ -239,17 +257,9 @@ def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDA
         raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
 
 
-def _require_file(path: Path) -> None:
-    """Refuse what is missing or empty, by its full path: it may have been meant from another folder."""
-    if not path.exists():
-        raise DataError(f"no such file {path.absolute()}: a path is read from the folder where you stand")
-    if path.is_file() and path.stat().st_size == 0:
-        raise DataError(f"{path.absolute()} is empty; give a file with records")
-
-
 def _of_table(file: RecordFile, names: tuple[str, ...] | None, *, gaps: bool) -> Records:
     """The target's column and the features, each value read by itself; no other column is looked at."""
-    table = _table(file)
+    table = table_file(Path(file.path), file.dialect)
     target = _target(file, table.names)
     features = [name for name in table.names if name != target] if names is None else list(names)
     found = _found(file, table.names, features, target)
@@ -276,11 +286,6 @@ def _of_table(file: RecordFile, names: tuple[str, ...] | None, *, gaps: bool) ->
     return Records(X, as_labels(goals), tuple(features))
 
 
-def _table(file: RecordFile) -> _Csv | _Parquet:
-    path = Path(file.path)
-    return _Parquet.of(path) if path.suffix.lower() == ".parquet" else _Csv.of(path, file.dialect)
-
-
 def _target(file: RecordFile, names: list[str]) -> str:
     place = None if file.target is None else place_of(file.target, names)
     if place is None:
@@ -294,11 +299,17 @@ def _target(file: RecordFile, names: list[str]) -> str:
 
 def _found(file: RecordFile, names: list[str], features: list[str], target: str) -> list[str]:
     """The features, as the table's header has them."""
-    places = [place_of(name, names) for name in features]
-    lacking = [name for name, at in zip(features, places, strict=True) if at is None or names[at] == target]
-    if lacking:
-        raise DataError(f"{file.path} lacks {listed(lacking)} of the plan's feature_names; name its columns like these")
-    return [names[at] for at in places if at is not None]
+    if target in (found := _present(file, names, features)):
+        raise DataError(f"{file.path} lacks {target!r} of the plan's columns beside the target; name another one")
+    return found
+
+
+def _present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """Columns of the plan, as the table's header has them."""
+    places = [place_of(name, names) for name in wanted]
+    if lacking := [name for name, place in zip(wanted, places, strict=True) if place is None]:
+        raise DataError(f"{file.path} lacks {listed(lacking)} of the plan's columns; name its columns like these")
+    return [names[place] for place in places if place is not None]
 
 
 def as_labels(values: Sequence[Any]) -> NDArray[Any]:
@@ -318,65 +329,3 @@ def _object(values: Sequence[Any]) -> NDArray[Any]:
     out = np.empty(len(values), object)
     out[:] = values
     return out
-
-
-@dataclass(frozen=True)
-class _Csv:
-    path: Path
-    names: list[str]
-    dialect: Dialect
-
-    @classmethod
-    def of(cls, path: Path, dialect: Dialect) -> _Csv:
-        _require_file(path)
-        return cls(path, csv_header(path, dialect), dialect)
-
-    def parts(self, wanted: list[str], *, gaps: bool) -> Iterator[Mapping[str, list[Any]]]:
-        return csv_lines(self.path, wanted, gaps=gaps, dialect=self.dialect)
-
-
-@dataclass(frozen=True)
-class _Parquet:
-    path: Path
-    dataset: Any
-
-    @classmethod
-    def of(cls, path: Path) -> _Parquet:
-        require("pyarrow", by="a .parquet file")
-        parquet = load("pyarrow.parquet", by="a .parquet file")
-        _require_file(path)
-        try:
-            found = cls(path, parquet.ParquetDataset(path))
-        except (OSError, ValueError):
-            raise _no_table(path) from None
-        if len(set(found.names)) < len(found.names):
-            raise _no_table(path)
-        return found
-
-    @property
-    def names(self) -> list[str]:
-        index = (self.dataset.schema.pandas_metadata or {}).get("index_columns", [])
-        return [name for name in self.dataset.schema.names if name not in index]
-
-    def parts(self, wanted: list[str], *, gaps: bool) -> Iterator[Mapping[str, Any]]:
-        del gaps  # every record of a Parquet file has every column
-        try:
-            table = self.dataset.read(columns=list(dict.fromkeys(wanted)))
-        except (OSError, ValueError):
-            raise _no_table(self.path) from None
-        yield {name: _each(table.column(name)) for name in wanted}
-
-
-def _each(column: Any) -> Any:
-    """The values of Arrow's column; those that Python cannot hold, as a year 10,000 or broken UTF-8, stay Arrow's."""
-    numbers = np.asarray(column) if str(column.type) in _NUMBERS and not column.null_count else None
-    if numbers is not None:
-        return numbers
-    try:
-        return column.to_pylist()
-    except (ValueError, OverflowError):
-        return list(column)
-
-
-def _no_table(path: Path) -> DataError:
-    return DataError(f"cannot read {path} as a table with a column per feature")

@@ -128,6 +128,10 @@ stream bring
 stream bring nowhere right.npz
 stream bring folder right.npz
 stream show folder
+look nowhere.csv --plan plan.toml
+look table.csv --plan nowhere.toml
+look table.csv --plan plan.toml
+look table.csv --plan plan.toml --separator 1
 plan suggest
 plan suggest --public nowhere.npy
 plan suggest --public plan.toml

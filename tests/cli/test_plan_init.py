@@ -12,7 +12,7 @@ import privstats as ps
 from privstats.cli.main import app
 from privstats.cli.parts import asking
 from privstats.cli.parts.questions import QUESTIONS
-from privstats.moments import RecordFile
+from privstats.plan.columns import declared, read_columns
 
 GIVEN = {
     "task": "classes", "classes": 3, "features": 4, "clip-norm": 2.5, "clients": 8, "vanish": 2, "colluders": 1,
@@ -138,7 +138,6 @@ def test_yes_takes_what_is_given(init):
         (options(unit="patient"), "unit must be 'record' or 'client', got 'patient': record: one record"),
         (options(task="trees"), "task must be 'classes' or 'ridge', got 'trees'"),
         (options(unit="client", max_records_per_client=9), "'replace-one' is not offered with unit='client'"),
-        (["--target", "y"], "give the table with --from"),
     ],
 )
 def test_what_is_missing_or_wrong_is_one_sentence_and_no_file(init, words, told):
@@ -149,61 +148,146 @@ def test_what_is_missing_or_wrong_is_one_sentence_and_no_file(init, words, told)
     assert not Path("plan.toml").exists()
 
 
-def test_a_table_gives_columns_and_classes_and_never_a_clip(init, tmp_path):
-    (tmp_path / "ward.csv").write_text("age,bmi,ill\n51,20.5,no\n42,31,yes\n63,25,no\n")
-    words = options(classes=None, features=None, task=None)
-    done = init("--yes", "--from", "ward.csv", "--target", "ill", *words)
+WARD = "patient,age,bmi,stage,ill\nanna-77,51,20.5,II,no\nbert-88,42,31,I,yes\ncarl-99,63,25,II,no\n"
+OPEN = options(task=None, classes=None, features=None, clip_norm=None)
+COLUMNS = """
+[[columns]]
+name = "Age"
+kind = "numeric"
+edges = [40, 60]
+
+[[columns]]
+name = "stage"
+kind = "categories"
+values = ["I", "II", "III"]
+
+[[columns]]
+name = "ill"
+kind = "categories"
+values = ["no", "yes"]
+"""
+
+
+def test_of_a_private_table_the_names_are_read_and_nothing_else(init, tmp_path):
+    (tmp_path / "ward.csv").write_text(WARD)
+    done = init("--from", "ward.csv", "--drop", "patient")
     assert done.exit_code == 0, done.output
+    assert "columns of ward.csv, of which nothing else was read: age, bmi, stage, ill" in done.output
+    text = Path("columns.toml").read_text()
+    assert [f'name = "{name}"\nkind = "?"' in text for name in ("age", "bmi", "stage", "ill")] == [True] * 4
+    assert not Path("plan.toml").exists()
+    values = [value for line in WARD.splitlines()[1:] for value in line.split(",") if len(value) > 2]
+    assert not [value for value in values if value in done.output + text]
+    told = "columns.toml does not say what age, bmi, stage, ill hold: give each a kind"
+    assert told in str(init("--yes", "--public", "columns.toml", "--target", "ill", *OPEN).exception)
+    assert "columns.toml exists" in str(init("--from", "ward.csv").exception)
+
+
+def test_a_person_sees_the_names_before_they_are_written(init, terminal, tmp_path):
+    (tmp_path / "ward.csv").write_text(WARD)
+    done = init("--from", "ward.csv", input="n\n")
+    assert "which nothing else was read: patient, age" in done.output
+    assert (done.exit_code, Path("columns.toml").exists()) == (1, False)
+    assert init("--from", "ward.csv", input="y\n").exit_code == 0
+    assert Path("columns.toml").exists()
+
+
+def test_declared_columns_make_a_plan_without_a_clip_norm_to_choose(init, tmp_path):
+    (tmp_path / "ward.csv").write_text(WARD)
+    (tmp_path / "c.toml").write_text(COLUMNS)
+    done = init("--yes", "--from", "ward.csv", "--public", "c.toml", "--target", "ILL", *OPEN)
+    assert done.exit_code == 0, done.output
+    cells = ps.Cells((ps.Numeric("Age", (40, 60)), ps.Categories("stage", ("I", "II", "III"))))
     schema = ps.Plan.read("plan.toml").schema
-    assert (schema.feature_names, schema.class_names) == (("age", "bmi"), ("no", "yes"))
-    assert "a leak outside the budget" in done.stderr
-    refused = init("--yes", "--force", "--from", "ward.csv", "--target", "ill", *options(classes=None, clip_norm=None))
-    assert "--clip-norm" in str(refused.exception)
-
-
-def test_a_table_of_numbers_is_a_regression(init, tmp_path):
-    (tmp_path / "ward.csv").write_text("age,bmi,days\n51,20.5,2.5\n42,31,3\n63,25,1\n")
-    words = options(classes=None, features=None, task=None, target_bound=30)
-    assert init("--yes", "--from", "ward.csv", "--target", "days", *words).exit_code == 0
+    assert schema == ps.ClassSchema(2, cells.width, "NAB", 1.0, class_names=("no", "yes"), transform=(cells,))
+    refused = init("--yes", "--force", "--public", "c.toml", "--target", "ill", *OPEN, "--clip-norm", "2")
+    assert "the declared columns answer --clip-norm: leave these options out" in str(refused.exception)
+    refused = init("--yes", "--force", "--public", "c.toml", "--target", "ill", *options(**dict.fromkeys(GIVEN)))
+    assert "nothing says --clients, " in str(refused.exception), "no choice of privacy follows from columns"
+    numeric = COLUMNS.replace('kind = "numeric"\nedges = [40, 60]', 'kind = "truth"').replace(
+        'kind = "categories"\nvalues = ["no", "yes"]', 'kind = "numeric"'
+    )
+    (tmp_path / "c.toml").write_text(numeric)
+    words = ("--yes", "--force", "--public", "c.toml", "--target", "ill", *OPEN, "--target-bound", "9")
+    assert init(*words).exit_code == 0
     schema = ps.Plan.read("plan.toml").schema
-    assert (schema.task, schema.features, schema.target_bound) == ("ridge", 2, 30)
+    assert (schema.task, schema.target_bound, schema.transform[1:]) == (
+        "ridge", 9, (ps.transforms.ConstantFeature(1.0),)
+    )  # fmt: skip
 
 
-WARD = "patient,age,ill\nanna,51,no\nbert,42,yes\n"
-
-
-def test_a_csv_needs_no_pandas_and_ids_are_left_out(init, tmp_path, monkeypatch):
+def test_a_public_file_is_read_as_a_whole(init, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    (tmp_path / "ward.csv").write_text(WARD.replace("age", "age,crp").replace("51", "51,3").replace("42", "42,2.5"))
-    words = ("--yes", "--from", "ward.csv", "--target", "ill", *options(classes=None, features=None, task=None))
-    assert "holds no numbers in patient; encode these columns, or leave them out" in str(init(*words).exception)
-    done = init(*words, "--drop", "patient")
+    (tmp_path / "ward.csv").write_text(WARD)
+    done = init("--yes", "--from", "ward.csv", "--public-file", "--target", "ill", "--drop", "patient", *OPEN)
     assert done.exit_code == 0, done.output
-    assert ps.Plan.read("plan.toml").schema.feature_names == ("age", "crp")
+    plan = ps.Plan.read("plan.toml")
+    assert [each.name for each in plan.schema.transform[0].columns] == ["age", "bmi", "stage"]
+    assert (plan.schema.class_names, plan.cohort.max_records) == (("no", "yes"), 900)
 
 
 @pytest.mark.parametrize(
     ("text", "words", "told"),
     [
-        (WARD, ["--target", "ill", "--drop", "name"], "has no column name to leave out with --drop"),
-        (WARD, ["--target", "ill", "--drop", "ill"], "--drop leaves out 'ill', which --target predicts"),
-        (WARD, ["--target", "sick"], "has no column 'sick': say with --target"),
-        (WARD.replace("51", ""), ["--target", "ill"], "has missing values in age"),
-        (WARD + "carl,3\n", ["--target", "ill"], "cannot read ward.csv as a table"),
-        ("", ["--target", "ill"], "ward.csv is empty"),
-        ("age,ill\n", ["--target", "ill"], "ward.csv holds no record"),
+        (WARD, ["--from", "ward.csv", "--drop", "name"], "has no column name to leave out with --drop"),
+        (WARD, ["--from", "ward.csv", "--public-file"], "say with --target which column of ward.csv is predicted"),
+        (WARD, ["--from", "ward.csv", "--public-file", "--target", "ill", "--drop", "ill"], "say with --target"),
+        (
+            WARD,
+            ["--public-file", "--target", "ill", "--public", "c.toml"],
+            "--public-file says that the table",
+        ),
+        (
+            WARD,
+            ["--public", "c.toml", "--target", "sick"],
+            "in c.toml is predicted: Age, stage, ill",
+        ),
+        (WARD, ["--public", "c.toml", "--target", "ill", "--drop", "ill"], "--drop names columns of c.toml beside"),
+        (
+            WARD.replace("stage", "grade"),
+            ["--from", "ward.csv", "--public", "c.toml", "--target", "ill"],
+            "lacks 'stage'",
+        ),
+        ("", ["--from", "ward.csv"], "ward.csv is empty"),
+        (WARD.partition("\n")[2], ["--from", "ward.csv"], "has a number, a date or a gap where a name belongs"),
+        (WARD, ["--drop", "patient"], "--drop names a column: give the table"),
+        (WARD, ["--target", "ill"], "--target names a column: give the table"),
     ],
 )
-def test_a_csv_that_gives_no_plan_is_one_sentence(init, tmp_path, text, words, told):
+def test_a_table_that_gives_no_plan_is_one_sentence(init, tmp_path, text, words, told):
     (tmp_path / "ward.csv").write_text(text)
-    assert told in str(init("--yes", "--from", "ward.csv", *words).exception)
-    assert "--drop names a column of a table" in str(init("--yes", "--drop", "id").exception)
+    (tmp_path / "c.toml").write_text(COLUMNS)
+    said = str(init("--yes", *words, *OPEN).exception)
+    assert told in said
+    assert not [value for value in ("bert", "51", "anna", "20.5") if value in said]
+    assert not Path("plan.toml").exists()
+    assert not Path("columns.toml").exists()
 
 
-def test_labels_have_the_kind_that_fits_all_of_them(tmp_path):
-    read = {}
-    for name, labels in {"whole": "0 2", "number": "0 2.5", "truth": "True false", "text": "0 b"}.items():
-        first, second = labels.split()
-        (tmp_path / "t.csv").write_text(f"x,y\n1,{first}\n2,{second}\n")
-        read[name] = RecordFile(tmp_path / "t.csv", "y").whole().y.dtype.kind
-    assert read == {"whole": "i", "number": "f", "truth": "b", "text": "U"}
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("columns = 3", "must hold tables [[columns]] and nothing else"),
+        ("[[columns]]\nname = 'age'", "the column 'age'"),
+        ("[[columns]]\nname = 'age'\nkind = 'number'", "the column 'age' has the kind 'number'; say what it holds"),
+        ("[[columns]]\nname = 'age'\nkind = 'truth'\nedges = [1]", "unknown keys ['edges']"),
+        ("[[columns]]\nname = 'age'\nkind = '?'\n[plan]\na = 1", "nothing else"),
+        ("[columns", "is no TOML"),
+    ],
+)
+def test_a_file_that_declares_nothing_is_one_sentence(init, tmp_path, text, told):
+    (tmp_path / "c.toml").write_text(text)
+    done = init("--yes", "--public", "c.toml", "--target", "age", *OPEN)
+    assert isinstance(done.exception, ps.errors.PrivstatsError), done.output
+    assert told in str(done.exception)
+
+
+def test_a_declaration_is_read_as_it_was_written(tmp_path):
+    columns = (
+        ps.Numeric("age", (40, 60), gaps=(-9, "u"), unit="years"),
+        ps.Dates("seen", ("2020-01-31",)),
+        ps.Truth("smokes"),
+        ps.Categories("stage", ("I", "II"), ordered=True),
+    )
+    (tmp_path / "c.toml").write_text(declared(columns))
+    assert read_columns(tmp_path / "c.toml") == columns

@@ -52,7 +52,7 @@ def test_what_is_written_is_read(kind, y, tmp_path):
         ("a,b,y\n1,2,0\n", "z", None, r"has no column 'z'"),
         ("a,b,y\n1,,0\n", "y", None, r"missing values in b; leave out or impute"),
         ("a,b,y\n1,x,0\n", "y", None, r"holds no numbers in b; encode"),
-        ("a,b,y\n1,2,0\n", "y", ("a", "c"), r"t.csv lacks 'c' of the plan's feature_names; name its columns"),
+        ("a,b,y\n1,2,0\n", "y", ("a", "c"), r"t.csv lacks 'c' of the plan's columns; name its columns"),
         ("a,b,y\n1,2,\n", "y", ("a",), r"missing values in y"),
         ("a,b,y\n1,2,0\n", "a", ("a", "b"), r"lacks 'a'"),
         ("", "y", None, r"/t.csv is empty; give a file with records"),

@@ -1,4 +1,4 @@
-"""Ask the questions of ``plan init`` on a terminal, and say what a table gave and must not give."""
+"""Ask the questions of ``plan init`` on a terminal, and show the names that are about to be written."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 import typer
 
-from privstats.cli.parts.questions import QUESTIONS, Answers, Question, answered, check_answer, plan_text, table_facts
-from privstats.errors import PrivstatsError
+from privstats.cli.parts.questions import QUESTIONS, Answers, Question, answered, check_answer, plan_text
+from privstats.cli.parts.terminal import say
+from privstats.errors import PlanError, PrivstatsError
 from privstats.printable import printable
 
 if TYPE_CHECKING:
+    from privstats.cli.parts.declaring import Declaration
     from privstats.moments import RecordFile
 
-__all__ = ["can_ask", "plan_from"]
+__all__ = ["can_ask", "columns_file", "plan_from"]
 
 
 def can_ask() -> bool:
@@ -26,27 +28,21 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def plan_from(
-    path: Path,
-    given: Mapping[str, Any],
-    table: RecordFile | None,
-    drop: Sequence[str] = (),
-    *,
-    ask: bool,
-) -> str:
+def plan_from(path: Path, given: Mapping[str, Any], declared: Declaration | None, *, ask: bool) -> str:
     """The text of the plan that the answers make.
 
     Args:
         path: where it will lie, for the command that repeats the answers.
         given: answers by option.
-        table: a file whose columns and classes answer, too.
-        drop: its columns that are left out.
+        declared: columns, which answer some of them.
         ask: whether a person answers the rest.
 
     Raises:
-        PrivstatsError: an answer is missing, the table cannot be read, or the answers make no plan.
+        PrivstatsError: an answer is missing, or given twice, or the answers make no plan.
     """
-    read, fields = _read(table, drop, given) if table is not None else ({}, {})
+    read, fields = ({}, {}) if declared is None else (declared.answers, declared.fields)
+    if twice := [question.option for question in QUESTIONS if question.name in read and question.name in given]:
+        raise PlanError(f"the declared columns answer {', '.join(twice)}: leave these options out")
     answers = answered({**read, **given}, _ask if ask else None)
     try:
         return plan_text(answers, fields)
@@ -56,20 +52,21 @@ def plan_from(
         raise
 
 
-def _read(table: RecordFile, drop: Sequence[str], given: Mapping[str, Any]) -> tuple[Answers, Answers]:
-    answers, fields, rows = table_facts(table, drop, given)
-    beside = f"{answers['features']} columns beside {table.target}"
-    classes = f", {answers['classes']} classes" if "classes" in answers else ""
-    typer.echo(
-        f"{table.path}: {rows:,} rows, {beside}{classes}. Their names stand in the "
-        "plan, which all parties read: take out what is not public.\n"
-        "Columns in different units need a transform in the plan, by ranges that are public, before a clip_norm fits "
-        "them (docs/alone.md).\n"
-        "Not read from it: clip_norm, the largest target, the number of records, epsilon. Chosen by looking at private "
-        "records they are a leak outside the budget, which no epsilon counts.",
-        err=True,
-    )
-    return answers, fields
+def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool) -> str:
+    """The text of a declaration that nobody has filled in; the names are shown before they are written.
+
+    Raises:
+        DataError: the file has no row of names.
+        Abort: a person does not want them written.
+    """
+    from privstats.cli.parts.declaring import names_of
+    from privstats.plan.columns import undeclared
+
+    names = names_of(file, drop)
+    say(f"columns of {file.path}, of which nothing else was read: {', '.join(names)}")
+    if ask:
+        typer.confirm(f"\nEvery party will read these names. Write them to {path}?", abort=True)
+    return undeclared(names)
 
 
 def _ask(question: Question, found: Answers) -> Any:

@@ -1,24 +1,21 @@
 """What ``plan init`` asks: the choices behind a plan, one question each, and the plan file that they make.
 
-Of a table it takes the columns, their names and the classes, which then stand in a plan for all to see. No choice of
-privacy has a default, and neither clip norm, target bound nor number of records is taken from data.
+A declaration of columns (``declaring``) answers what it says. No choice of privacy has a default, and neither clip
+norm, target bound nor number of records is taken from data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import tomli_w
 
 import privstats as ps
-from privstats.errors import DataError, PlanError
+from privstats.errors import PlanError
 
-if TYPE_CHECKING:
-    from privstats.moments import RecordFile, Records
-
-__all__ = ["QUESTIONS", "Answers", "Question", "answered", "check_answer", "plan_text", "table_facts"]
+__all__ = ["QUESTIONS", "Answers", "Question", "answered", "check_answer", "plan_text"]
 
 Answers: TypeAlias = dict[str, Any]
 
@@ -190,51 +187,6 @@ def check_answer(question: Question, value: Any, found: Answers) -> None:
         check({**_INNOCENT, **found, question.name: value})
 
 
-def table_facts(file: RecordFile, drop: Sequence[str], given: Mapping[str, Any]) -> tuple[Answers, Answers, int]:
-    """What a table says of a plan: answers, further fields of the schema, and how many rows it has.
-
-    Raises:
-        DataError: the table cannot be read, or holds no numbers beside the target and what is left out.
-        MissingExtraError: a Parquet file, and pyarrow is not installed.
-    """
-    records = file.whole(_left(file, drop))
-    if not len(records.y):
-        raise DataError(f"{file.path} holds no record, so no plan can be made of it; give a file with some")
-    task = given.get("task") or ("ridge" if records.y.dtype.kind == "f" else "classes")
-    answers: Answers = {"task": task, "features": records.X.shape[1]}
-    fields: Answers = {"feature_names": records.names}
-    if task == "classes":
-        labels = _labels(records)
-        answers["classes"] = labels if isinstance(labels, int) else len(labels)
-        if not isinstance(labels, int):
-            fields["class_names"] = labels
-    return answers, fields, len(records.y)
-
-
-def _left(file: RecordFile, drop: Sequence[str]) -> tuple[str, ...] | None:
-    """The columns beside the target and what is left out; all, where nothing is."""
-    if not drop or file.target is None:
-        return None
-    from privstats.moments.csv_lines import place_of
-
-    columns = file.columns
-    gone = {name: place_of(name, columns) for name in (file.target, *drop)}
-    if unknown := [name for name in drop if gone[name] is None]:
-        raise DataError(f"{file.path} has no column {', '.join(unknown)} to leave out with --drop")
-    if gone[file.target] in [gone[name] for name in drop]:
-        raise DataError(
-            f"--drop leaves out {file.target!r}, which --target predicts: name another column in one of them"
-        )
-    return tuple(name for place, name in enumerate(columns) if place not in gone.values())
-
-
-def _labels(records: Records) -> int | tuple[str, ...]:
-    """Names of the classes; their number where the labels are whole numbers from 0 on."""
-    if records.y.dtype.kind in "biu":
-        return int(records.y.max()) + 1
-    return tuple(sorted({str(label) for label in records.y}))
-
-
 def plan_text(answers: Answers, fields: Mapping[str, Any]) -> str:
     """The plan file, a comment at every key that was asked for.
 
@@ -242,18 +194,24 @@ def plan_text(answers: Answers, fields: Mapping[str, Any]) -> str:
         PrivstatsError: the answers make no plan.
     """
     plan = ps.Plan(schema=_schema(answers, fields), cohort=_cohort(answers), privacy=_privacy(answers))
-    asked = {question.name: question for question in QUESTIONS}
+    told = ("features", "clip_norm") if "transform" in fields else ()  # by the columns, which say it better
+    asked = {question.name: question for question in QUESTIONS if question.name not in told}
     lines = ["# The plan of one aggregation, as `privstats plan init` was answered; every party reads it beforehand."]
     for section, table in plan.tables.items():
         if not isinstance(table, dict):
             lines.append(tomli_w.dumps({section: table}).strip())
             continue
         lines += ["", f"[{section}]"]
-        for key, value in table.items():
+        for key, value in sorted(table.items(), key=lambda item: _is_tables(item[1])):
             question = asked.get(key)
-            lines += [f"# {question.asks} {question.why}"] if question else []
-            lines.append(tomli_w.dumps({key: value}).strip())
+            lines += [f"# {question.asks} {question.why}"] if question else [""] if _is_tables(value) else []
+            lines.append(tomli_w.dumps({section: {key: value}} if _is_tables(value) else {key: value}).strip())
     return "\n".join(lines) + "\n"
+
+
+def _is_tables(value: Any) -> bool:
+    """Whether it is written as tables of their own, which come after all other keys."""
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
 
 
 def _schema(answers: Answers, fields: Mapping[str, Any]) -> ps.schema.Schema:

@@ -104,7 +104,7 @@ def test_naming_a_corrected_file_forgets_the_sums_of_the_one_before(tmp_path: Pa
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"age": "years"}, r"patients.csv lacks 'age' of the plan's feature_names; name its columns like these"),
+        ({"age": "years"}, r"patients.csv lacks 'age' of the plan's columns; name its columns like these"),
         ({"outcome": "state"}, r"has no column 'outcome'.* which column is predicted; it has state, mass, name"),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_file_that_changed_its_columns_later_is_the_same_sentence_at_the_party
     path = csv_of(study, 0, study.home(0) / "patients.csv")
     named(study, 0, RecordFile(path, "outcome"))
     pandas.read_csv(path).drop(columns="dose").to_csv(path, index=False)
-    with pytest.raises(DataError, match=r"^patients.csv lacks 'dose' of the plan's feature_names"):
+    with pytest.raises(DataError, match=r"^patients.csv lacks 'dose' of the plan's columns"):
         Party.open(study.home(0)).prepare()
 
 

@@ -1,0 +1,155 @@
+"""What a table's columns hold, for ``plan init``: as a public file declares it, and never read off private records.
+
+Of a file that is not public the header line is read and nothing else: the names of its columns are shown, and stand in
+``columns.toml`` with a question mark for each kind. Kinds, values and classes come from that file once a person has
+filled it in, or from a table that is public as a whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privstats.errors import DataError, PlanError
+from privstats.transforms import Categories, Cells, Column, ConstantFeature, Numeric, Truth
+
+if TYPE_CHECKING:
+    from privstats.moments import RecordFile
+
+__all__ = ["Declaration", "check_header", "declaration", "names_of", "of_public_file"]
+
+_CONSTANT = 1.0
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """Columns and the one of them that is predicted.
+
+    Attributes:
+        columns: beside the target.
+        target: the declaration of the target.
+    """
+
+    columns: tuple[Column, ...]
+    target: Column
+
+    @property
+    def task(self) -> str:
+        """What kind of model it means."""
+        return "ridge" if isinstance(self.target, Numeric) else "classes"
+
+    @property
+    def answers(self) -> dict[str, Any]:
+        """The questions that it answers."""
+        width = Cells(self.columns).width
+        if self.task == "ridge":  # norm 1, and a constant of length 1 beside it
+            return {"task": self.task, "features": width + 1, "clip_norm": math.sqrt(1 + _CONSTANT**2)}
+        return {"task": self.task, "classes": self._classes, "features": width, "clip_norm": 1.0}
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The schema's fields that no question is about."""
+        cells = Cells(self.columns)
+        if self.task == "ridge":
+            return {"transform": (cells, ConstantFeature(_CONSTANT))}
+        names = tuple(map(str, self.target.values)) if isinstance(self.target, Categories) else None
+        return {"transform": (cells,), "class_names": names}
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """Columns whose cut points are to be found."""
+        return Cells(self.columns).open
+
+    @property
+    def _classes(self) -> int:
+        if isinstance(self.target, Truth):
+            return 2
+        if isinstance(self.target, Categories) and self.target.values:
+            return len(self.target.values)
+        raise PlanError(
+            f"the target {self.target.name!r} must be declared as truth, as categories with its values, or as numeric"
+        )
+
+
+def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declaration:
+    """What a file of columns declares.
+
+    Raises:
+        SchemaError: it is no declaration, or a column is not declared yet.
+        PlanError: it has no such target, or column to leave out.
+    """
+    from privstats.moments.csv_lines import place_of
+    from privstats.plan.columns import read_columns
+
+    columns = read_columns(public)
+    names = [each.name for each in columns]
+    predicted = None if target is None else place_of(target, names)
+    if predicted is None:
+        raise PlanError(f"say with --target which of the columns in {public} is predicted: {', '.join(names)}")
+    gone = {place_of(name, names) for name in drop}
+    if None in gone or predicted in gone:
+        raise PlanError(f"--drop names columns of {public} beside the target: {', '.join(names)}")
+    kept = tuple(each for place, each in enumerate(columns) if place != predicted and place not in gone)
+    return Declaration(kept, columns[predicted])
+
+
+def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
+    """What a table holds that is public as a whole: all of it is read.
+
+    Raises:
+        DataError: it cannot be read, or lacks the target.
+    """
+    from privstats.moments.csv_lines import place_of
+    from privstats.transforms.reading import read
+    from privstats.workflows.rehearsal.assumed import kinds_of
+
+    names = names_of(file, drop)
+    table = file.table(names)
+    predicted = None if file.target is None else place_of(file.target, names)
+    if predicted is None:
+        raise DataError(f"say with --target which column of {file.path} is predicted: {', '.join(names)}")
+    kinds = kinds_of({name: read(table.values(name)) for name in names})
+    target = kinds.pop(names[predicted])
+    if isinstance(target, str):
+        raise DataError(f"the target {names[predicted]!r} cannot be predicted: {target}; name another one")
+    return Declaration(tuple(each for each in kinds.values() if not isinstance(each, str)), target)
+
+
+def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:
+    """The names of a table's columns, of which no record is read.
+
+    Raises:
+        DataError: the file cannot be read, its first line may be a record (which is not told), or a column to leave out
+            is not there.
+    """
+    from privstats.moments.csv_lines import like_a_record, place_of
+
+    names = file.columns
+    if like_a_record(names):
+        raise DataError(
+            f"the first line of {file.path} has a number, a date or a gap where a name belongs: has the file a row of "
+            "names?"
+        )
+    gone = {name: place_of(name, names) for name in drop}
+    if unknown := [name for name, place in gone.items() if place is None]:
+        raise DataError(f"{file.path} has no column {', '.join(unknown)} to leave out with --drop")
+    return [name for place, name in enumerate(names) if place not in gone.values()]
+
+
+def check_header(columns: Declaration, file: RecordFile) -> None:
+    """Refuse a table without one of the columns that are declared.
+
+    Raises:
+        DataError: it lacks one.
+    """
+    from privstats.moments.csv_lines import place_of
+
+    names = names_of(file)
+    wanted: Mapping[str, Any] = {each.name: place_of(each.name, names) for each in (*columns.columns, columns.target)}
+    if lacking := [name for name, place in wanted.items() if place is None]:
+        raise DataError(
+            f"{file.path} lacks {', '.join(map(repr, lacking))}, which are declared: name its columns like these"
+        )

@@ -1,0 +1,188 @@
+"""What a hospital's own file holds beside the declaration of its columns, for the person who sits before it.
+
+Exact facts of private records: they belong on that person's screen and nowhere else. What is found goes into the plan
+by word, as a gap code, a unit or another promise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.transforms import Categories, Column, Dates, Numeric
+from privstats.transforms.reading import Listed, Readings, read, reading
+
+__all__ = ["Keys", "Looked", "keys_of", "looked"]
+
+_FEW = 0.01
+_CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))
+_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+_WITH_UNIT = re.compile(r"[<>≤≥~]\s*[+-]?[0-9.,]+.*|[+-]?[0-9]+[.,]?[0-9]*\s*[^0-9\s].*")
+_OTHER_DATE = re.compile(r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}.*|[0-9]{8}")
+_SHOWN = 3
+
+
+@dataclass(frozen=True, repr=False)
+class Looked:
+    """One column.
+
+    Attributes:
+        name: of it, and its declared kind and unit.
+        told: quartiles of numbers and dates, the share of each value of others.
+        records: how many.
+        missing: of them without a value, gap codes included.
+        unreadable: with a value that the declaration cannot read.
+        other: with a value that is not among the listed ones.
+        outermost: below the first or from the last cut point on; None where there is none.
+        remarks: what the person may want to ask.
+    """
+
+    name: str
+    kind: str
+    unit: str
+    told: str
+    records: int
+    missing: int
+    unreadable: int
+    other: int
+    outermost: int | None
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Keys:
+    """How often the values of a key occur.
+
+    Attributes:
+        keys: different ones.
+        records: with a key.
+        most: records of one key.
+    """
+
+    keys: int
+    records: int
+    most: int
+
+    @property
+    def repeated(self) -> bool:
+        """Whether a key has several records."""
+        return self.most > 1
+
+
+def looked(column: Column, values: Any) -> Looked:
+    """What one column holds.
+
+    Args:
+        column: its declaration.
+        values: ``(n,)``, as they stand in the file.
+    """
+    found = read(values)
+    codes, unread = column.codes(found)
+    gone = _missing(column, found)
+    other = int((codes == len(column.values)).sum()) if isinstance(column, Categories) and not column.is_scale else 0
+    known = codes[~np.isnan(codes)]
+    return Looked(
+        name=column.name,
+        kind=column.kind,
+        unit=getattr(column, "unit", ""),
+        told=_quartiles(column, known) if isinstance(column, Numeric | Dates) else _shares(column, codes),
+        records=len(codes),
+        missing=int(gone.sum()),
+        unreadable=unread,
+        other=other,
+        outermost=_outermost(column, known),
+        remarks=tuple(_remarks(column, found, codes, unread, other)),
+    )
+
+
+def keys_of(values: Any) -> Keys:
+    """How many records each value of a key column has; a missing key is none."""
+    found = read(values)
+    numbers = Counter(found.numbers[~np.isnan(found.numbers)].tolist())
+    counts = [*numbers.values(), *Counter(found.texts.values()).values()]
+    return Keys(len(counts), sum(counts), max(counts, default=0))
+
+
+def _missing(column: Column, found: Readings) -> NDArray[np.bool_]:
+    gone = found.missing
+    return gone | (Listed.of(column.gaps).places_of(found) >= 0) if column.gaps else gone
+
+
+def _quartiles(column: Numeric | Dates, known: NDArray[np.float64]) -> str:
+    """As people write them."""
+    if not len(known):
+        return "none"
+    places = np.quantile(known, [0.25, 0.5, 0.75], method="inverted_cdf")
+    if isinstance(column, Dates):
+        places = np.floor(places)
+    return " | ".join(column.said(float(each)) for each in places)
+
+
+def _shares(column: Column, codes: NDArray[np.float64]) -> str:
+    values = [str(each) for each in column.values] if isinstance(column, Categories) else ["false", "true"]
+    counts = [(int((codes == place).sum()), value) for place, value in enumerate(values)]
+    whole = max(len(codes), 1)
+    return ", ".join(f"{value} {count / whole:.0%}" for count, value in counts) or "any text"
+
+
+def _outermost(column: Column, known: NDArray[np.float64]) -> int | None:
+    edges = getattr(column, "edges", None)
+    return None if not edges else int(((known < edges[0]) | (known >= edges[-1])).sum())
+
+
+def _remarks(column: Column, found: Readings, codes: NDArray[np.float64], unread: int, other: int) -> Iterator[str]:
+    if unread:
+        yield from _of_unreadable(column, list(found.texts.values()), unread)
+    if isinstance(column, Numeric):
+        yield from _of_codes(codes[~np.isnan(codes)], len(codes))
+    if isinstance(column, Categories) and (other or unread) and column.values:
+        yield _of_others(column, found, other or unread)
+
+
+def _of_unreadable(column: Column, texts: Sequence[str], unread: int) -> Iterator[str]:
+    for guess, fits in _GUESSES.get(type(column), {}).items():
+        if sum(map(fits, texts)) > unread / 2:
+            yield f"{unread:,} unreadable: {guess}"
+            return
+    if not isinstance(column, Categories):
+        yield f"{unread:,} are {column.unread}: mend the file, or they count as missing"
+
+
+def _of_codes(known: NDArray[np.float64], records: int) -> Iterator[str]:
+    values, counts = np.unique(known, return_counts=True)
+    ends = {0, len(values) - 1}
+    for place, (value, count) in enumerate(zip(values.tolist(), counts.tolist(), strict=True)):
+        beyond = place in ends and value in _CODES and len(values) > 2
+        if beyond and count >= _FEW * records:
+            yield f"{value:g} is in {count / records:.1%}: a gap code?"
+
+
+def _of_others(column: Categories, found: Readings, count: int) -> str:
+    """The most frequent values that are not listed."""
+    places = column.listed.places_of(found)
+    gone = _missing(column, found)
+    rest = Counter(
+        found.texts.get(place, f"{found.numbers[place]:.15g}")
+        for place in np.flatnonzero((places < 0) & ~gone).tolist()
+    )
+    frequent = ", ".join(value for value, _ in rest.most_common(_SHOWN))
+    return f"{count:,} are not listed, such as {frequent}: another spelling?"
+
+
+def _reads_as_number(text: str) -> bool:
+    return isinstance(reading(text.replace(",", ".")), float)
+
+
+_GUESSES: Mapping[type, Mapping[str, Callable[[str], bool]]] = {
+    Numeric: {
+        "decimal comma?": lambda text: _COMMA.fullmatch(text) is not None and _reads_as_number(text),
+        "units or signs in the cells?": lambda text: _WITH_UNIT.fullmatch(text) is not None,
+    },
+    Dates: {"dates not written as 2020-01-31?": lambda text: _OTHER_DATE.fullmatch(text) is not None},
+}

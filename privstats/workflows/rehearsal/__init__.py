@@ -1,0 +1,1 @@
+"""A rehearsal of a study on files that one may look at."""

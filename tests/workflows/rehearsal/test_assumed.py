@@ -1,0 +1,86 @@
+"""What a rehearsal takes for public is a guess at a data dictionary, and every part of it is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.errors import DataError
+from privstats.transforms.reading import read
+from privstats.workflows.rehearsal.assumed import assumed_of
+
+RNG = np.random.default_rng(0)
+N = 60
+TARGET = ["no", "yes"] * (N // 2)
+
+
+def kind(values, name="x"):
+    """The declaration of one column, or why it is left out."""
+    found = assumed_of({name: read(values), "y": read(TARGET), "z": read(RNG.normal(size=N))}, "y", N)
+    return found.left_out.get(name) or next(each for each in found.columns if each.name == name)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (RNG.normal(size=N), ps.Numeric("x")),
+        ([*map(str, RNG.normal(size=N - 2)), "", "<0.5"], ps.Numeric("x")),
+        ([0, 1] * (N // 2), ps.Truth("x")),
+        (["true", "False"] * (N // 2), ps.Truth("x")),
+        ([1, 2, 3] * (N // 3), ps.Categories("x", (1, 2, 3), other=True, missing=True)),
+        ([0.5, 1.5] * (N // 2), ps.Numeric("x")),
+        (list(range(N)), "a running number"),
+        (RNG.permutation(N), ps.Numeric("x")),
+        ([f"2024-01-{1 + place % 28:02d}" for place in range(N)], ps.Dates("x")),
+        (["2024-01-01"] * N, "one value alone"),
+        (["a", "b"] * (N // 2), ps.Categories("x", ("a", "b"), other=True, missing=True)),
+        (["a", ""] * (N // 2), ps.Categories("x", (), other=True, missing=True)),
+        ([f"patient {place}" for place in range(N)], "names, ids or free text"),
+        ([3.0] * N, "one value alone"),
+        (["same"] * N, "one value alone"),
+        (["", None] * (N // 2), "empty"),
+        (["a\u0000b\u2028c", "d"] * (N // 2), ps.Categories("x", (), other=True, missing=True)),
+    ],
+)
+def test_a_column_is_taken_for_what_most_of_it_is(values, said):
+    found = kind(values)
+    if isinstance(found, ps.Categories):
+        found = ps.Categories(found.name, found.values, other=True, missing=True)
+    assert found == said
+
+
+def test_of_many_texts_the_twelve_most_frequent_are_listed():
+    values = [f"ward {place % 13}" for place in range(N - 2)] + ["ward 12"] * 2
+    assert len(kind(values).values) == 12
+    assert "ward 12" in kind(values).values
+
+
+def test_classes_are_in_one_order_whatever_the_file_has():
+    table = {"x": read(RNG.normal(size=4))}
+    for labels, classes in (
+        (["yes", "no"] * 2, ("no", "yes")),
+        ([1, 0, 1, None], ("0", "1")),
+        ([True, False] * 2, ("0", "1")),
+    ):
+        assert assumed_of({**table, "y": read(labels)}, "y", 4).classes == classes
+    for labels, told in ((["yes"] * 4, "one value"), (list(map(str, range(40))), "more than 20 different values")):
+        with pytest.raises(DataError, match=f"y has {told}, and a rehearsal predicts one of a few classes"):
+            assumed_of({"x": read(RNG.normal(size=len(labels))), "y": read(labels)}, "y", 4)
+    with pytest.raises(DataError, match="no column beside the target"):
+        assumed_of({"x": read([1] * 4), "y": read(["no", "yes"] * 2)}, "y", 4)
+
+
+def test_all_that_is_taken_for_public_is_said():
+    table = {"age": read(RNG.normal(size=N)), "sex": read(["f", "m"] * (N // 2)), "id": read(list(range(N)))}
+    found = assumed_of({**table, "ill": read(TARGET)}, "ill", 1234)
+    said = {each.what: each.taken for each in found.sentences}
+    assert said == {
+        "columns": "age, sex",
+        "their kinds": "numbers: age; categories: sex",
+        "values of sex": "f, m",
+        "classes of ill": "no, yes",
+        "number of records": "1,234",
+        "not read": "id: a running number",
+    }
+    assert all(each.elsewhere for each in found.sentences)

@@ -1,0 +1,68 @@
+"""What a hospital sees of its own file before it joins: the likely mistakes, by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.workflows.look import keys_of, looked
+
+AGES = [*range(20, 80)] * 3
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        (ps.Numeric("x"), [f"{age},5" for age in AGES], "180 unreadable: decimal comma?"),
+        (ps.Numeric("x"), [f"{age} mg" for age in AGES], "180 unreadable: units or signs in the cells?"),
+        (ps.Numeric("x"), [*AGES, "<0.5"], "1 unreadable: units or signs in the cells?"),
+        (ps.Numeric("x"), [*AGES, "soon"], "1 are no numbers: mend the file, or they count as missing"),
+        (ps.Numeric("x"), [*AGES, *[999] * 10], "999 is in 5.3%: a gap code?"),
+        (ps.Numeric("x"), [*AGES, *[-9] * 10], "-9 is in 5.3%: a gap code?"),
+        (ps.Dates("x"), ["03/04/2020"] * 4, "4 unreadable: dates not written as 2020-01-31?"),
+        (ps.Dates("x"), ["20200102"] * 4, "4 are no dates: mend the file, or they count as missing"),
+        (ps.Truth("x"), ["ja", "nein"] * 4, "8 are neither true nor false: mend the file, or they count as missing"),
+        (ps.Categories("x", ("f", "m", "d")), ["F", "m", "f", "F"], "2 are not listed, such as F: another spelling?"),
+        (ps.Categories("x", ("f", "m")), ["F", "m", "f", "F"], "2 are not listed, such as F: another spelling?"),
+    ],
+)
+def test_a_likely_mistake_is_named(column, values, said):
+    assert looked(column, values).remarks == (said,)
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        (ps.Numeric("x", gaps=(999,)), [*AGES, *[999] * 10]),
+        (ps.Numeric("x"), [*AGES, 99]),
+        (ps.Numeric("x"), [8, 9] * 9),
+        (ps.Categories("x", ("f", "m", "d"), gaps=("u",)), ["f", "m", "u", ""]),
+        (ps.Categories("x", ()), ["anything", None]),
+    ],
+)
+def test_what_is_as_declared_is_not_remarked(column, values):
+    assert looked(column, values).remarks == ()
+
+
+def test_quartiles_gaps_and_ends_are_counted():
+    found = looked(ps.Numeric("age", (30, 70), gaps=(-1,), unit="years"), [*map(str, AGES), "", "NA", -1, "old"])
+    assert (found.told, found.unit) == ("34 | 49 | 64", "years")
+    assert (found.records, found.missing, found.unreadable, found.other, found.outermost) == (184, 3, 1, 0, 60)
+    days = looked(ps.Dates("seen"), ["2024-01-01T12:00", "2024-01-03", None])
+    assert days.told == "2024-01-01 | 2024-01-01 | 2024-01-03"
+    assert looked(ps.Dates("seen"), [None]).told == "none"
+    shares = looked(ps.Categories("sex", ("f", "m", "d")), ["f", "f", "m", "x"])
+    assert (shares.told, shares.other, shares.outermost) == ("f 50%, m 25%, d 0%", 1, None)
+    assert looked(ps.Truth("smokes"), [True, "false", 1, 0]).told == "false 50%, true 50%"
+
+
+def test_rows_of_a_key_are_counted_however_it_is_written():
+    found = keys_of(["7", "007", 7.0, "anna", "anna ", "", None])
+    assert (found.keys, found.records, found.most, found.repeated) == (2, 5, 3, True)
+    assert not keys_of(np.arange(9)).repeated
+
+
+def test_nothing_of_it_is_shown_by_accident():
+    for found in (looked(ps.Numeric("age"), AGES), keys_of([1, 1, 1])):
+        assert repr(found).startswith(f"<{type(found).__module__}.{type(found).__name__} object at ")
