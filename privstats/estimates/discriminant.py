@@ -13,10 +13,9 @@ from typing import Literal
 
 import numpy as np
 
-from privstats.estimates import calibration, denoise
+from privstats.estimates import denoise
 from privstats.estimates.noisy_sums import NoisySums
 from privstats.estimates.shrinkage import Shrinkage, conditioned, shrink_values
-from privstats.estimates.softmax import INTERCEPT
 from privstats.estimates.spectrum import Array, denoise_spectrum
 
 __all__ = ["Discriminant", "published_weights", "temperature"]
@@ -92,6 +91,8 @@ def published_weights(coef: Array, intercept: Array) -> Array:
         coef: ``(C, d)``.
         intercept: ``(C,)``.
     """
+    from privstats.estimates.softmax import INTERCEPT
+
     weights = np.column_stack([coef / math.sqrt(1 - INTERCEPT**2), intercept / INTERCEPT])
     return np.asarray(_PART * (weights - weights.mean(axis=0)))
 
@@ -109,4 +110,6 @@ def temperature(sums: Array, sigma: float, factors: Sequence[float]) -> float:
         >>> round(temperature(np.array([0.0, 5.0]), 0.0, (1.0, 2.0)), 1)  # hits meet the confidence at a quarter
         4.0
     """
+    from privstats.estimates import calibration
+
     return calibration.temperature(sums, sigma, [_PART * factor for factor in factors], _SPREAD)

@@ -17,7 +17,6 @@ from privstats.errors import HeadError
 from privstats.files.atomic import atomic_write
 from privstats.files.envelope import PathLike
 from privstats.heads.evidence import Array, Released
-from privstats.heads.onnx_graph import Graph, Precision, Symbol
 from privstats.heads.provenance import UNKNOWN, Provenance
 from privstats.heads.rules import LinearRule, Preprocessing, Rule
 from privstats.transforms import apply, input_features
@@ -26,6 +25,8 @@ from privstats.version import __version__
 
 if TYPE_CHECKING:
     import torch
+
+    from privstats.heads.onnx_graph import Graph, Precision
 
 __all__ = ["Exported", "to_linear", "to_module", "to_onnx"]
 
@@ -153,6 +154,8 @@ def to_onnx(head: object, path: PathLike, *, precision: Precision = "float64") -
         ['elm']
     """
     onnx = optional_dependencies.load("onnx", by="to_onnx")
+    from privstats.heads.onnx_graph import Graph, Symbol
+
     fitted = _fitted(head, "to_onnx")
     preprocessing, graph = fitted.preprocessing_, Graph(onnx, _checked(precision))
     inputs = input_features(preprocessing.transform, preprocessing.features)
@@ -227,6 +230,8 @@ def _properties(head: Any) -> dict[str, str]:
 
 
 def _checked(precision: Precision) -> Precision:
+    from privstats.heads.onnx_graph import Precision
+
     if precision not in get_args(Precision):
         raise HeadError(f"precision must be one of {', '.join(map(repr, get_args(Precision)))}, got {precision!r:.40}")
     return precision

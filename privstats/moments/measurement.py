@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 from privstats.errors import ClippedWarning, DataError, RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.moments.arrays import is_list
 from privstats.moments.base import Moments
-from privstats.moments.class_moments import ClassMoments
 from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import check_features, dense
 from privstats.moments.kinds import Kind, kind_of
-from privstats.moments.ridge_moments import RidgeMoments
-from privstats.moments.within import WithinMoments
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, WithinSchema, require_schema
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import apply
+
+if TYPE_CHECKING:
+    from privstats.moments.class_moments import ClassMoments
+    from privstats.moments.ridge_moments import RidgeMoments
+    from privstats.moments.within import WithinMoments
 
 __all__ = ["Unreadable", "exact_moments", "measure", "quantize", "remarks_on", "warn_if_clipped", "warn_if_empty"]
 
