@@ -8,6 +8,8 @@ of records have modules of their own. One ``measure`` call owns each accumulator
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from privstats.moments.input_validation import count_of, tiles, tiles_of_batches
 from privstats.moments.ridge_moments import RidgeMoments, RidgeSums, fold_of_key, key_weights
 from privstats.moments.sparse_grid import quantized
 from privstats.progress import progress_bar
-from privstats.schema import ClassSchema, RecordSchema, RidgeSchema
+from privstats.schema import RecordSchema, RidgeSchema, row_of
 from privstats.transforms import apply
 
 __all__ = ["CpuAccumulator", "DeviceAccumulator", "SparseAccumulator", "chunk_rows", "measured"]
@@ -50,11 +52,10 @@ class CpuAccumulator:
         size = chunk_rows(schema)
         self._schema = schema
         self._grid = feature_grid(schema)
-        self._sums: Any = ClassSums(schema) if isinstance(schema, ClassSchema) else RidgeSums(schema)
+        self._kind = row_of(_KINDS, schema, "sum over records")
+        self._sums: Any = self._kind.sums(schema)
         self._rows = np.empty((size, schema.features))
-        self._targets: NDArray[Any] = (
-            np.empty(size, np.intp) if isinstance(schema, ClassSchema) else np.empty((size, schema.targets))
-        )
+        self._targets = self._kind.empty(schema, size)
         self._chunk = GridChunk(self._grid, self._rows)
         self._filled = 0
         self._clipped = self._targets_clipped = self._energy = 0
@@ -104,10 +105,8 @@ class CpuAccumulator:
         self._clipped += done.clipped
         self._energy += done.energy
         self._norm_counts += norm_histogram(done.norms, self._schema.steps)
-        targets = self._targets[: self._filled]
-        if not isinstance(self._schema, ClassSchema):
-            raw, targets = targets, np.empty_like(targets)
-            self._targets_clipped += target_grid(self._schema).quantize(raw, targets).clipped
+        targets, beside = self._kind.whole(self._schema, self._targets[: self._filled])
+        self._targets_clipped += beside
         if self._filled:
             self._sums.add(self._rows[: self._filled], targets)
         self._filled = 0
@@ -118,7 +117,8 @@ class SparseAccumulator:
 
     def __init__(self, schema: RecordSchema) -> None:
         self._schema = schema
-        self._sums: Any = ClassSums(schema) if isinstance(schema, ClassSchema) else RidgeSums(schema)
+        self._kind = row_of(_KINDS, schema, "sum over records")
+        self._sums: Any = self._kind.sums(schema)
         self._report = no_records(schema.features)
 
     def add(self, rows: csr_array, targets: NDArray[Any]) -> None:
@@ -127,11 +127,9 @@ class SparseAccumulator:
         Raises:
             DataError: an entry is NaN or infinite.
         """
-        schema, beside = self._schema, 0
+        schema = self._schema
         whole, found = quantized(feature_grid(schema), rows)
-        if not isinstance(schema, ClassSchema):
-            raw, targets = targets, np.empty((len(targets), schema.targets))
-            beside = target_grid(schema).quantize(raw[:, None] if raw.ndim == 1 else raw, targets).clipped
+        targets, beside = self._kind.whole(schema, targets)
         counts = tuple(norm_histogram(found.norms, schema.steps).tolist())
         self._report += ClipReport(len(targets), found.clipped, beside, counts, found.energy, schema.features)
         self._sums.add(whole, targets)
@@ -148,6 +146,7 @@ class DeviceAccumulator:
     def __init__(self, schema: RecordSchema) -> None:
         self._started = False
         self._schema = schema
+        self._kind = row_of(_KINDS, schema, "sum over records")
         self._grid = feature_grid(schema)
         self._records = self._clipped = self._targets_clipped = self._energy = 0
 
@@ -178,15 +177,13 @@ class DeviceAccumulator:
             features=self._schema.features,
         )
         totals = {name: total.cpu().numpy() for name, total in self._totals.items()}
-        if isinstance(self._schema, ClassSchema):
-            return ClassMoments(self._schema, **totals, clip_report=report)
-        return RidgeMoments(self._schema, totals["G"], totals["h"], totals["q"], report)
+        return self._kind.moments(self._schema, totals, report)
 
     def _start(self, torch: Any, device: Any) -> None:
         if device.type == "mps":
             raise DataError("X is on a device without 64-bit floats; move it to the host with X.cpu()")
         sent = self._schema.sent
-        require_known([row.letter for row in sent], "NABSDTF" if isinstance(self._schema, ClassSchema) else "Ghq")
+        require_known([row.letter for row in sent], self._kind.letters)
         shapes = {row.letter: row.shape(self._schema.sizes) for row in sent}
         self._totals = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name, shape in shapes.items()}
         self._edges = torch.as_tensor(NORM_EDGES, device=device)
@@ -205,13 +202,11 @@ class DeviceAccumulator:
         self._energy += int(torch.linalg.vecdot(grid, grid).to(torch.int64).sum())
         bins = torch.bucketize(norms / self._schema.steps, self._edges, right=False)
         self._norm_counts += torch.bincount(bins, minlength=len(self._norm_counts))
-        if isinstance(self._schema, ClassSchema):
-            self._add_classes(torch, grid, targets.to(torch.int64))
-        else:
-            self._add_folds(torch, self._schema, grid, targets)
+        self._kind.on_device(self, torch, grid, targets)
 
-    def _add_classes(self, torch: Any, grid: Any, labels: Any) -> None:
-        totals = self._totals
+    def add_classes(self, torch: Any, grid: Any, targets: Any) -> None:
+        """Add grid vectors of classes."""
+        totals, labels = self._totals, targets.to(torch.int64)
         totals["N"] += torch.bincount(labels, minlength=len(totals["N"]))
         whole = grid.to(torch.int64)
         for letter, power in _POWERS.items():
@@ -225,7 +220,9 @@ class DeviceAccumulator:
             for label, members in zip(present.tolist(), order.split(counts.tolist()), strict=True):
                 totals["S"][label] += gram(torch, grid[members], limbs=self._limbs)
 
-    def _add_folds(self, torch: Any, schema: RidgeSchema, grid: Any, targets: Any) -> None:
+    def add_folds(self, torch: Any, grid: Any, targets: Any) -> None:
+        """Add grid vectors and their targets, fold by fold."""
+        schema: Any = self._schema
         wide = targets.to(torch.float64)
         b, _, clipped = quantize_tensor(torch, target_grid(schema), wide[:, None] if wide.ndim == 1 else wide)
         self._targets_clipped += clipped
@@ -236,6 +233,54 @@ class DeviceAccumulator:
             self._totals["G"][fold] += gram(torch, rows, limbs=self._limbs)
             self._totals["h"][fold] += (rows.T @ values).to(torch.int64)
             self._totals["q"][fold] += values.square().sum().to(torch.int64)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of plain sums over records.
+
+    Attributes:
+        sums: on the host, of a schema.
+        empty: room for so many labels or targets.
+        whole: labels as they are, or targets on their grid, and how many were clipped.
+        moments: from the schema, sums by letter and the report.
+        letters: statistics that a device sums.
+        on_device: adds grid vectors and what stands beside them to an accumulator there.
+    """
+
+    sums: Callable[[Any], Any]
+    empty: Callable[[Any, int], NDArray[Any]]
+    whole: Callable[[Any, NDArray[Any]], tuple[NDArray[Any], int]]
+    moments: Callable[[Any, dict[str, NDArray[np.int64]], ClipReport], ClassMoments | RidgeMoments]
+    letters: str
+    on_device: Callable[[DeviceAccumulator, Any, Any, Any], None]
+
+
+def _on_grid(schema: RidgeSchema, targets: NDArray[Any]) -> tuple[NDArray[np.float64], int]:
+    raw = targets[:, None] if targets.ndim == 1 else targets
+    whole = np.empty(raw.shape)
+    return whole, target_grid(schema).quantize(raw, whole).clipped
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "classes": _Kind(
+        ClassSums,
+        lambda _, size: np.empty(size, np.intp),
+        lambda _, labels: (labels, 0),
+        lambda schema, sums, report: ClassMoments(schema, **sums, clip_report=report),
+        "NABSDTF",
+        DeviceAccumulator.add_classes,
+    ),
+    "ridge": _Kind(
+        RidgeSums,
+        lambda schema, size: np.empty((size, schema.targets)),
+        _on_grid,
+        lambda schema, sums, report: RidgeMoments(schema, sums["G"], sums["h"], sums["q"], report),
+        "Ghq",
+        DeviceAccumulator.add_folds,
+    ),
+}
+"""By the schema's task."""
 
 
 def _folds_of(torch: Any, schema: RidgeSchema, grid: Any, targets: Any) -> Any:
@@ -268,7 +313,7 @@ def _require_finite(torch: Any, grid: Grid, rows: Any) -> None:
         raise grid.not_finite()
 
 
-def measured(schema: ClassSchema | RidgeSchema, X: Any, y: Any, progress: bool = False) -> ClassMoments | RidgeMoments:
+def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> ClassMoments | RidgeMoments:
     """The exact moments of records, as ``measure`` describes them.
 
     Raises:
