@@ -28,7 +28,7 @@ from privstats.randomness import seeded
 from privstats.secagg import Identity
 from privstats.secagg.upload.proof import field, gadgets, transcript
 from privstats.secagg.upload.proof.gadgets import Bits
-from privstats.secagg.upload.proof.wire_layouts import of_classes
+from privstats.secagg.upload.proof.moments import of_classes
 
 CLASSES = ((10, 64, 68), (10, 128, 1_000), (10, 256, 1_000), (77, 384, 100))
 NORMS = ((10, 128, 68), (10, 430, 68), (10, 1_403, 68))

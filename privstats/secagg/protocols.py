@@ -124,9 +124,9 @@ class MaskingProtocol:
 
 def _interactive() -> MaskingProtocol:
     from privstats.secagg.interactive import messages
+    from privstats.secagg.interactive.checks import check_opening
     from privstats.secagg.interactive.client import Client
     from privstats.secagg.interactive.non_inclusion import prove_excluded
-    from privstats.secagg.interactive.opening import check_opening
     from privstats.secagg.interactive.parameters import Parameters
     from privstats.secagg.interactive.server import Server
 

@@ -3,6 +3,9 @@
 Pure functions of the message and of the checking machine's state; they return nothing or raise ``Refusal``.
 A client then ends; the server continues without the culprit. The tables in ``docs/protocol.md`` give the purpose of
 each check, and each has a test in which an attacker tries that lie.
+
+``check_opening`` is for engines, before a client exists: no budget is spent and no noise drawn for bytes that any
+sender could make. The client verifies them again when it receives them.
 """
 
 from __future__ import annotations
@@ -11,10 +14,12 @@ from collections.abc import Callable, Collection
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from privstats.errors import RemoteProtocolError
 from privstats.secagg import wire
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.dealing import part
 from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.signed_statements import (
     advert_statement,
     context_of,
@@ -23,6 +28,7 @@ from privstats.secagg.interactive.signed_statements import (
 )
 from privstats.secagg.interactive.state import ClientState
 from privstats.secagg.keys import agree, verify
+from privstats.secagg.roster import Roster
 from privstats.secagg.scalars import fits, scalar_of
 from privstats.secagg.wire import Refusal, members
 
@@ -36,12 +42,12 @@ __all__ = [
     "check_deliver",
     "check_mask",
     "check_open",
+    "check_opening",
     "check_proven",
     "check_share",
+    "check_survivors",
     "check_unmask",
 ]
-
-__all__ += ["check_survivors"]
 
 
 def check_open(message: messages.Open, graph: Graph) -> None:
@@ -242,3 +248,31 @@ def _is_key(key: bytes, public: bytes) -> bool:
 def _check_owners(listed: tuple[int, ...], owners: Collection[int]) -> None:
     if tuple(sorted(set(listed))) != listed or not set(listed) <= set(owners):
         raise Refusal("strangers")
+
+
+_ANY = X25519PrivateKey.from_private_bytes(bytes(range(32)))
+"""An arbitrary private key: a point of low order gives a zero secret with every private key."""
+
+
+def check_opening(parameters: Parameters, opening: bytes, *, roster: Roster) -> None:
+    """Refuse an opening that the roster's server did not sign for this plan and this roster.
+
+    Raises:
+        RemoteProtocolError: that, or the bytes are no opening, or its key is a point of low order.
+        LocalProtocolError: roster and parameters do not fit together.
+    """
+    graph, view = Graph(parameters, roster), wire.view_of(opening)
+    try:
+        messages.check_header(view, messages.Open, parameters)
+        message = messages.decode(view, messages.Open)
+        check_open(message, graph)
+        _check_key(message.server_key)
+    except Refusal as refusal:
+        raise RemoteProtocolError("server", "advertise", refusal.code, refusal.detail, proven=False) from None
+
+
+def _check_key(public: bytes) -> None:
+    try:
+        agree(_ANY, public)
+    except ValueError:
+        raise Refusal("bad_key", "a public key is a point of low order") from None

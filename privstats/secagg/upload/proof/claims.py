@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from privstats.secagg.upload.proof.counts import of_counts
+from privstats.secagg.upload.proof.moments import of_classes, of_folds, of_separate_classes
 from privstats.secagg.upload.proof.norm import of_norms
 from privstats.secagg.upload.proof.statement import Statement
-from privstats.secagg.upload.proof.wire_layouts import of_classes, of_folds, of_separate_classes
 
 __all__ = ["Claim", "Sums", "statement_of"]
 

@@ -14,10 +14,10 @@ from privstats.encoding import flatten
 from privstats.errors import DataError, PlanError
 from privstats.secagg.upload.proof.counts import of_counts
 from privstats.secagg.upload.proof.field import elements, lift
+from privstats.secagg.upload.proof.moments import of_classes, of_folds, of_separate_classes
 from privstats.secagg.upload.proof.norm import of_norms
 from privstats.secagg.upload.proof.prover import Attempt, prove
 from privstats.secagg.upload.proof.verifier import answer_size, bad_parts
-from privstats.secagg.upload.proof.wire_layouts import of_classes, of_folds, of_separate_classes
 from tests.secagg.upload.proof.cases import (
     BITS,
     CASES,
