@@ -1,23 +1,31 @@
 """The outputs of a journaled session: its exact sum, or one release of it, and the record in the ledger.
 
 Each output is a decision in the journal before it is returned. The server's journal, which holds the lock, calls this.
+
+The noise of a release comes from the journal's seed, bound to the sum that it hides: a copy of a journal that ends in
+another sum draws other noise, so the difference of the two releases is not the difference of the sums.
+``course.weighing`` binds the correlated noise of a stream.
 """
 
 from __future__ import annotations
 
 from hashlib import sha256
 
+import msgspec
+
 from privstats import session
 from privstats.encoding import RingVector
-from privstats.engines.journal.noise import noise_of
 from privstats.engines.journal.server_files import HANDED_OUT, RELEASED, RELEASED_BY_SEED, SETTLED, ServerFiles
 from privstats.errors import AggregationError, LocalProtocolError
 from privstats.plan import Plan
+from privstats.randomness import Generator, bound_to
 from privstats.release import Release
 from privstats.secagg.machines import Aggregator
 from privstats.session.accounting import CHARGED_BEFORE, Charging, charge_of, on_upload, spend
 
-__all__ = ["Releasing"]
+__all__ = ["Releasing", "noise_of"]
+
+_LABEL = b"privstats/journal/noise/2"  # /1 was the seed itself, not bound to the sum
 
 
 class Releasing:
@@ -102,3 +110,8 @@ class Releasing:
     def _run(self) -> bytes:
         """The run's name; for a run without one, a name of this journal's own."""
         return self._server.roster.run or sha256(b"privstats/journal/run" + self._files.seed).digest()
+
+
+def noise_of(seed: bytes, plan: Plan, run: bytes, total: RingVector, survivors: tuple[int, ...]) -> Generator:
+    """The generator of one release: the same for the same sum, run and clients, and unrelated for any others."""
+    return bound_to(seed, _LABEL, msgspec.msgpack.encode((plan.digest, run, survivors)), total.pack())
