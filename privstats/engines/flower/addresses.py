@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from privstats.engines.flower.connection_limits import ConnectionLimiter, Limits
 from privstats.engines.network import operator_log
-from privstats.engines.network.connection_status import keep_connections
+from privstats.engines.network.status_file import keep_connections
 from privstats.errors import PrivstatsError
 from privstats.system import raise_open_files
 

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from privstats.engines.network.connection_status import ConnectionStatus
 from privstats.engines.network.operator_log import HOST
+from privstats.engines.network.status_file import ConnectionStatus
 
 __all__ = ["BYTES_A_SECOND", "PATIENCE_SECONDS", "AdmittedConnection", "ConnectionLimiter", "Limits", "Why"]
 

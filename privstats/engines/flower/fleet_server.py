@@ -23,7 +23,7 @@ from privstats.engines.flower.connection_limits import (
     ConnectionLimiter,
 )
 from privstats.engines.flower.node_authentication import CONNECTION
-from privstats.engines.network.connection_status import ConnectionStatus
+from privstats.engines.network.status_file import ConnectionStatus
 
 __all__ = ["FleetServer"]
 

@@ -27,8 +27,8 @@ from privstats.engines.flower.certificate_checks import SOON, check_authority, c
 from privstats.engines.flower.certificates import check_node_key
 from privstats.engines.flower.polling import IDLE, IDLE_SECONDS, WAKE_UP_PIPE, WakeUpPipe
 from privstats.engines.flower.replaced_names import check_version
-from privstats.engines.network.connection_status import connections_forgotten
 from privstats.engines.network.metrics import metrics_served
+from privstats.engines.network.status_file import connections_forgotten
 from privstats.engines.network.supervision import supervised
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write

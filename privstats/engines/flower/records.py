@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
-from privstats.engines.network.folder_checks import UPLOAD_LIMIT
+from privstats.engines.network.folder_documents import UPLOAD_LIMIT
 from privstats.errors import RemoteProtocolError
 
 __all__ = ["MESSAGE_TYPE", "MOST_BYTES", "pack", "unpack"]

@@ -1,7 +1,7 @@
 """Contents of a party's folder and of the server's: a course, its run, and the files of every round's session.
 
 Files and names only. A plan alone is a course of one round, whose session lies in the folder itself; of every other
-course ``nodes/2`` is the folder of round 2. ``folder_checks`` checks a folder as it is opened; hosts and parties use
+course ``nodes/2`` is the folder of round 2. ``folder_documents`` checks a folder as it is opened; hosts and parties use
 it.
 """
 
@@ -23,8 +23,7 @@ from privstats.course import Releases, Stream, spend
 from privstats.course.kinds import CourseKind
 from privstats.dp import Ledger, NoPrivacy, Spend
 from privstats.engines.network import survivor_lists as lists
-from privstats.engines.network.folder_checks import private_files
-from privstats.engines.network.folder_documents import PLAN, FolderDocuments, session_name
+from privstats.engines.network.folder_documents import PLAN, FolderDocuments, private_files, session_name
 from privstats.engines.network.statements import Header
 from privstats.engines.network.streams import Totals
 from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError

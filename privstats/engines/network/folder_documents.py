@@ -1,6 +1,8 @@
-"""What a folder says of itself without its secrets: the course, the roster, and whose folder it is; it writes nothing.
+"""A folder as it is opened: what it says of itself, who else could read or change it, and its keys and ledger.
 
-``folder`` adds the keys and the ledger, ``folder_status`` reads no more than this.
+``FolderDocuments`` is the course, the roster, and whose folder it is, without secrets; reading them writes nothing, and
+``folder_status`` reads no more. ``folder`` adds keys and ledger, which are made where they are missing. A folder that
+other accounts could read or change is refused, and a course that this engine does not carry.
 """
 
 from __future__ import annotations
@@ -9,14 +11,29 @@ import os
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 
 from privstats.course import Course, Single, document, run_of_round
 from privstats.course.kinds import CourseKind, course_kind
-from privstats.engines.network.folder_checks import COURSE, check_course, check_modes
+from privstats.dp import Ledger
+from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
+from privstats.files.atomic import read_whole, write_new
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
+from privstats.system import others_can_read, others_can_write
 
-__all__ = ["NODES", "PLAN", "FolderDocuments", "read_documents", "session_name"]
+__all__ = [
+    "COURSE",
+    "NODES",
+    "PLAN",
+    "UPLOAD_LIMIT",
+    "FolderDocuments",
+    "check_course",
+    "check_modes",
+    "private_files",
+    "read_documents",
+    "session_name",
+]
 
 NODES, PLAN = "nodes", "plan.toml"
 
@@ -110,3 +127,119 @@ def read_documents(home: Path) -> tuple[Course, Roster]:
 def session_name(plan: Plan, roster: Roster) -> str:
     """32 hexadecimal digits that name a session: parameters and roster, so a roster is used once."""
     return sha256(plan.masking.digest + roster.digest).hexdigest()[:32]
+
+
+UPLOAD_LIMIT = 512 << 20
+"""The largest upload that this engine carries, in bytes: a server holds about four times as much of each message."""
+
+COURSE = "course.toml"
+"""The file that makes a folder that of a course."""
+
+_KEY_BYTES = 32
+_OWNER_ONLY = 0o600
+_SECRET = ("identity.pem", "journal.key", "moments")
+_PLAN, _ROSTER = "plan.toml", "roster.toml"
+_BELIEVED = (_PLAN, "plan.values", COURSE, "course.first.toml", "course.plan.toml", _ROSTER, "records.py")
+
+
+def check_modes(home: Path) -> None:
+    """Refuse a folder that other accounts can list, or whose files they can read or change.
+
+    Its documents are looked for first: a remedy for the access rights of another folder, such as ``/``, does harm.
+
+    Raises:
+        LocalProtocolError: such access rights; or there is no such folder, or it is another one.
+    """
+    try:
+        _require_documents(home)
+        if others_can_read(home):
+            raise LocalProtocolError(f"others can look into {home.name}: let only its owner, chmod 700 {_named(home)}")
+        for name in (*_SECRET, *_BELIEVED):
+            path, secret = home / name, name in _SECRET
+            if path.exists() and (others_can_read(path) if secret else others_can_write(path)):
+                what = "read" if secret else "change"
+                raise LocalProtocolError(f"others can {what} {name}: let only its owner, chmod 600 {_named(path)}")
+    except OSError as error:
+        raise LocalProtocolError(f"{home} is no folder of a party or a server ({error.strerror})") from None
+
+
+def _require_documents(home: Path) -> None:
+    """Refuse what is no folder of a party or a server; raises OSError where it cannot be looked into."""
+    names = {path.name for path in home.iterdir()}
+    lacking = _ROSTER if _ROSTER not in names else f"{_PLAN} or {COURSE}" if not names & {_PLAN, COURSE} else ""
+    if lacking:
+        raise LocalProtocolError(
+            f"{home} is no folder of a party or a server (it has no {lacking}): name the one that `privstats flower "
+            "new` wrote"
+        )
+
+
+def _named(path: Path) -> str:
+    """A path as an argument for a shell: not another path, where it has a space."""
+    return quote(str(path))
+
+
+def private_files(home: Path) -> tuple[bytes, Ledger]:
+    """The journal key of a folder and its ledger, created where missing.
+
+    Raises:
+        PrivstatsError: one of them cannot be read or created, or is invalid.
+    """
+    return _key_of(home / "journal.key"), _ledger_of(home / "ledger")
+
+
+def _key_of(path: Path) -> bytes:
+    if not path.exists():
+        try:
+            write_new(path, os.urandom(_KEY_BYTES))
+        except PrivstatsError:
+            if not path.exists():  # else another process was quicker, and its key counts
+                raise
+    key = read_whole(path, LocalProtocolError, "privstats flower check")
+    if len(key) != _KEY_BYTES:
+        raise LocalProtocolError(f"{path.name} must hold {_KEY_BYTES} bytes, and has {len(key)}: it was damaged")
+    return key
+
+
+def _ledger_of(path: Path) -> Ledger:
+    """The ledger; created where there is none, or only what a process killed while creating one has left."""
+    try:
+        ledger = Ledger.open(path)
+    except LedgerError as refusal:
+        try:
+            ledger = Ledger.create(path)
+        except LedgerError as lost:
+            found = refusal if path.exists() else lost
+            raise found from found.__cause__  # which says whether it passes
+    path.chmod(_OWNER_ONLY)
+    return ledger
+
+
+def check_course(course: Course, roster: Roster) -> None:
+    """Refuse a course that this engine cannot carry, or cannot carry for these parties.
+
+    Raises:
+        LocalProtocolError: the roster has another length, its server is not the plan's leader, or a course of several
+            rounds has no run name.
+        DataError: an upload is larger than this engine carries.
+    """
+    for plan in course.priced:
+        _check_fits(plan, roster)
+    if not roster.run and not course_kind(course).single:
+        raise LocalProtocolError("a course needs a roster with a run name: make one with `privstats roster make`")
+
+
+def _check_fits(plan: Plan, roster: Roster) -> None:
+    if len(roster) != plan.cohort.clients:
+        raise LocalProtocolError(
+            f"the roster has {len(roster)} clients and the plan cohort.clients={plan.cohort.clients}: make one fit "
+            "the other"
+        )
+    if plan.panel and roster.server.hex() != plan.panel[0]:
+        raise LocalProtocolError("the roster's server is not the leader that the plan's panel names: make one fit")
+    size = plan.masking.upload_bytes
+    if size > UPLOAD_LIMIT:
+        raise DataError(
+            f"an upload has {-(-size >> 20)} MiB, this engine carries {UPLOAD_LIMIT >> 20}: fewer features, or "
+            "statistics without S or B"
+        )

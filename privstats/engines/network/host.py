@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from privstats.course import Releases, Round, iter_rounds, verify_next
-from privstats.engines.network.announcement import NO_SUM, RoundAnnouncement, digest_of
 from privstats.engines.network.driver import Clock, Say, Sleep
 from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.operator_log import log_line
 from privstats.engines.network.round_host import Carrying, Ended, RoundHost, Waiting, today
 from privstats.engines.network.round_transport import OutgoingAnnouncement, RoundTransport
 from privstats.engines.network.session_history import EndedSession, KeptStatements, SessionHistory
+from privstats.engines.network.statements import NO_SUM, RoundAnnouncement, digest_of
 from privstats.engines.network.transport import Deadlines, Transport
 from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
 from privstats.release import Release

@@ -16,7 +16,7 @@ from privstats.course import Stream, document
 from privstats.dp import Ledger, Privacy
 from privstats.engines.network.between_rounds import waiting
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.folder_checks import COURSE
+from privstats.engines.network.folder_documents import COURSE
 from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.local import LocalTransport
 from privstats.engines.network.parts import registry_of

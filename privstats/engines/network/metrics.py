@@ -15,9 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from privstats.engines.network.connection_status import ConnectionStatus, read_connections
 from privstats.engines.network.folder_status import HomeStatus, HostStatus, status_of
-from privstats.engines.network.status_file import PartyStatus, ServerStatus
+from privstats.engines.network.status_file import ConnectionStatus, PartyStatus, ServerStatus, read_connections
 from privstats.engines.network.supervision import Supervision
 from privstats.errors import PrivstatsError
 

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from privstats.course import Single, verify_next
 from privstats.engines.network import statements
-from privstats.engines.network.announcement import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
 from privstats.engines.network.between_rounds import BETWEEN_ROUNDS
 from privstats.engines.network.folder import Folder, RoundFolder
-from privstats.engines.network.folder_checks import check_course
+from privstats.engines.network.folder_documents import check_course
 from privstats.engines.network.measuring import Records
 from privstats.engines.network.operator_log import PARTY, reason_of
 from privstats.engines.network.roles import ClientRole
@@ -29,6 +28,7 @@ from privstats.engines.network.round_party import (
     passing_code,
 )
 from privstats.engines.network.round_transport import BEHIND
+from privstats.engines.network.statements import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
 from privstats.engines.network.status_codes import FAILED, VERSION, Declined
 from privstats.engines.network.status_file import PartyStatus, noted
 from privstats.engines.network.transport import Answer

@@ -16,8 +16,7 @@ from pathlib import Path
 from shlex import quote
 
 from privstats.engines.journal.client_file import ClientFile
-from privstats.engines.network.folder_checks import check_modes
-from privstats.engines.network.folder_documents import FolderDocuments, read_documents, session_name
+from privstats.engines.network.folder_documents import FolderDocuments, check_modes, read_documents, session_name
 from privstats.engines.network.folder_status import HostStatus, status_of
 from privstats.engines.network.measuring import SCRIPT
 from privstats.errors import InUseError, LocalProtocolError, NothingToResumeError, PrivstatsError

@@ -11,8 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from privstats.engines.network.announcement import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement
-from privstats.engines.network.statements import read_signed_reply
+from privstats.engines.network.statements import (
+    ANNOUNCED,
+    Envelope,
+    RoundAnnouncement,
+    SignedAnnouncement,
+    read_signed_reply,
+)
 from privstats.engines.network.status_codes import FAILED, VERSION
 from privstats.engines.network.transport import OK, MessageKind, Reply, Transport, pulled
 from privstats.secagg import Identity

@@ -2,6 +2,9 @@
 
 Signed bytes and their checks; no state. The machines of ``secagg`` authenticate themselves, so these decide only which
 node is asked, and when a party deletes its last answer. The loop and both folders use them.
+
+The server's announcement of a round, its plan and the releases before it, is signed too. It travels with the first
+message that a round's session has for a party, so that it costs no round trip of its own.
 """
 
 from __future__ import annotations
@@ -9,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Annotated, Final
 
 import msgspec
 
+from privstats.engines.network.transport import MessageKind
 from privstats.errors import LocalProtocolError
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
@@ -19,10 +24,16 @@ from privstats.secagg.keys import verify
 from privstats.secagg.protocols import protocol_of
 
 __all__ = [
+    "ANNOUNCED",
     "HEADER_BYTES",
+    "NO_SUM",
     "EndStatements",
+    "Envelope",
     "Header",
+    "RoundAnnouncement",
+    "SignedAnnouncement",
     "SignedReply",
+    "digest_of",
     "most_bytes",
     "read_session_ended",
     "read_signed_reply",
@@ -36,6 +47,17 @@ HEADER_BYTES = 64
 _PLACE_BYTES, _SIGNATURE_BYTES, _DIGEST_BYTES = 4, 64, 32
 _FIRST = _PLACE_BYTES + _SIGNATURE_BYTES
 _REPLY, _ENDED = b"privstats/flower/1/word\0", b"privstats/flower/1/over\0"
+
+NO_SUM: Final = b""
+"""In place of the digest of a release, for a round that ended without a sum."""
+
+ANNOUNCED: Final[tuple[MessageKind, ...]] = ("hello", "open", "helper")
+"""The kinds of messages that may be a party's first of a session: each carries the announcement, or is refused."""
+
+_ANNOUNCEMENT = b"privstats/flower/2/brief\0"
+_Digest = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+_MaybeDigest = Annotated[bytes, msgspec.Meta(max_length=32)]
+_Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 16)]
 
 
 @dataclass(frozen=True)
@@ -170,3 +192,111 @@ def split_helped(data: bytes) -> tuple[bytes, bytes]:
     """Split into opening and message; truncated bytes give two parts that no machine accepts."""
     end = 4 + int.from_bytes(data[:4], "big")
     return data[4:end], data[end:]
+
+
+class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One round of a course.
+
+    Attributes:
+        course: digest of the course, or of a plan alone.
+        roster: digest of the course's roster.
+        place: the round's number.
+        plan: its plan, as TOML; empty for a plan alone, whose digest is in ``course``.
+        values: SHA-256 of each of its published values by name (``Values.digest``), so that a value that is the same in
+            several rounds, like the map of a refinement, is sent once; empty where there are none.
+        outcomes: SHA-256 of the release file of every round before it; :data:`NO_SUM` for one without.
+    """
+
+    course: _Digest
+    roster: _Digest
+    place: _Place
+    plan: str
+    values: Mapping[str, _Digest]
+    outcomes: tuple[_MaybeDigest, ...]
+
+
+class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """An announcement with the server's signature, and what it names: values in a file, and releases by round.
+
+    ``ended`` are signed statements about rounds that have ended, by round: one :class:`EndStatements` each, verified on
+    its own.
+    """
+
+    announcement: bytes
+    signature: bytes
+    values: bytes
+    releases: Mapping[int, bytes]
+    ended: Mapping[int, bytes] = {}
+
+    @classmethod
+    def of(
+        cls,
+        announcement: RoundAnnouncement,
+        identity: Identity,
+        values: bytes,
+        releases: Mapping[int, bytes],
+        ended: Mapping[int, bytes] | None = None,
+    ) -> SignedAnnouncement:
+        """Sign an announcement, and the file of values that travels with it."""
+        said = msgspec.msgpack.encode(announcement)
+        return cls(
+            said, identity.sign(_announcement_statement(said, values)), values, dict(releases), dict(ended or {})
+        )
+
+    def opened(self, server: bytes) -> RoundAnnouncement:
+        """Verify the server's signature of the announcement and of the file of values, which is not parsed before.
+
+        Raises:
+            LocalProtocolError: a wrong signature, or bytes that are no announcement.
+        """
+        if not verify(server, self.signature, _announcement_statement(self.announcement, self.values)):
+            raise LocalProtocolError(
+                "the server on the roster did not sign this announcement of a round with these values"
+            )
+        try:
+            return msgspec.msgpack.decode(self.announcement, type=RoundAnnouncement)
+        except (msgspec.DecodeError, RecursionError):
+            raise LocalProtocolError(
+                "what the server signed is no round of a course: it runs another version"
+            ) from None
+
+
+class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A message of one round's session, with the round's announcement where it may be a party's first message.
+
+    Attributes:
+        place: the round's number.
+        kind: of the message in its session.
+        data: the message.
+        signed: the round's announcement.
+    """
+
+    place: _Place
+    kind: MessageKind
+    data: bytes
+    signed: SignedAnnouncement | None = None
+
+    def encode(self) -> bytes:
+        """The bytes that travel."""
+        return msgspec.msgpack.encode(self)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Envelope:
+        """Decode an envelope.
+
+        Raises:
+            LocalProtocolError: the bytes are no envelope.
+        """
+        try:
+            return msgspec.msgpack.decode(data, type=cls)
+        except (msgspec.DecodeError, RecursionError):
+            raise LocalProtocolError("a message of a course was damaged on its way") from None
+
+
+def digest_of(file: bytes | None) -> bytes:
+    """SHA-256 of a file; empty where there is none."""
+    return sha256(file).digest() if file else b""
+
+
+def _announcement_statement(announcement: bytes, values: bytes) -> bytes:
+    return _ANNOUNCEMENT + sha256(announcement).digest() + sha256(values).digest()

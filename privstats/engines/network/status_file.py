@@ -2,15 +2,16 @@
 
 It names places, steps, codes, times and sizes, and no content of a message. It is replaced whole and read without a
 lock; where it cannot be written, the session continues without it. ``host`` and ``party`` write it, ``folder_status``
-reads it; what a session resumes from is in the journals.
+reads it; what a session resumes from is in the journals. How many connections are open at the address for parties, and
+how many were turned away, is a file beside ``.served``: the carrier's server writes it, ``metrics`` reads it.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -28,12 +29,16 @@ __all__ = [
     "OFFLINE",
     "UNSEEN",
     "ClosedStep",
+    "ConnectionStatus",
     "MissingPeer",
     "PartyStatus",
     "ServerStatus",
     "StepProgress",
     "Watch",
+    "connections_forgotten",
+    "keep_connections",
     "noted",
+    "read_connections",
     "read_status",
 ]
 
@@ -236,3 +241,45 @@ def _write(home: Path, status: msgspec.Struct, warn: Callable[[str], None]) -> N
         atomic_write(home / STATUS, msgspec.json.format(msgspec.json.encode(status)), durable=False)
     except PrivstatsError as error:
         warn(f"{error}; the session continues, and {STATUS} stays as it was")
+
+
+_NAME = ".connections"
+
+
+class ConnectionStatus(msgspec.Struct, frozen=True):
+    """What the address for parties carries, and what it turned away, since the server started.
+
+    Attributes:
+        nodes: open connections on which a registered node has signed.
+        strangers: all other open connections.
+        closed: how many were closed, or requests refused, by the reason.
+    """
+
+    nodes: int = 0
+    strangers: int = 0
+    closed: Mapping[str, int] = {}
+
+
+def keep_connections(home: Path, status: ConnectionStatus) -> None:
+    """Replace the file; where it cannot be written, the server continues without it."""
+    with suppress(PrivstatsError):
+        atomic_write(home / _NAME, msgspec.json.encode(status), durable=False)
+
+
+def read_connections(home: Path) -> ConnectionStatus | None:
+    """What was kept last; None where nothing was, or something else lies there."""
+    with suppress(LocalProtocolError, msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(
+            read_whole(home / _NAME, LocalProtocolError, "privstats flower"), type=ConnectionStatus
+        )
+    return None
+
+
+@contextmanager
+def connections_forgotten(home: Path) -> Iterator[None]:
+    """The file is removed after this block; what a killed server left is replaced by the next one."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            (home / _NAME).unlink(missing_ok=True)

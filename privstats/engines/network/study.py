@@ -12,7 +12,7 @@ from pathlib import Path
 
 from privstats.course import Course, Single, document
 from privstats.course.kinds import course_kind
-from privstats.engines.network.folder_checks import COURSE, check_course
+from privstats.engines.network.folder_documents import COURSE, check_course
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.atomic import read_whole, write_new
 from privstats.plan import Plan

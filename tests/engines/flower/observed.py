@@ -59,7 +59,7 @@ def observe_party() -> None:
     """Mark, for each message of a session, that it was asked and that it was answered, and at its end the processor
     seconds of the program that answered; keep what is summed."""
     from privstats.engines.network import party
-    from privstats.engines.network.announcement import Envelope
+    from privstats.engines.network.statements import Envelope
     from privstats.session import machines
 
     answer, in_ring = party.answer, machines.in_ring

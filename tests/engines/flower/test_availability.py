@@ -15,7 +15,7 @@ from flwr.proto.fleet_pb2 import ActivateNodeRequest
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
 from privstats.engines.flower.certificates import write_certificates, write_node_key
-from privstats.engines.network.connection_status import read_connections
+from privstats.engines.network.status_file import read_connections
 from tests.engines.flower.federation import Federation
 from tests.engines.flower.signing import signed
 from tests.engines.network.fake import study_of

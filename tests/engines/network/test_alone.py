@@ -10,10 +10,10 @@ import pytest
 
 from privstats.course import Single
 from privstats.dp import Ledger
-from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
+from privstats.engines.network.statements import Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.engines.network.status_codes import CODES
 from privstats.secagg import Identity
 from tests import made

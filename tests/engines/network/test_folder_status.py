@@ -16,10 +16,15 @@ import pytest
 
 from privstats.cli.ledger import history
 from privstats.engines.network import metrics
-from privstats.engines.network.connection_status import ConnectionStatus, keep_connections
 from privstats.engines.network.folder_status import status_of
 from privstats.engines.network.metrics import exposition, metrics_served
-from privstats.engines.network.status_file import PartyStatus, ServerStatus, read_status
+from privstats.engines.network.status_file import (
+    ConnectionStatus,
+    PartyStatus,
+    ServerStatus,
+    keep_connections,
+    read_status,
+)
 from privstats.engines.network.supervision import Task, supervised
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.jsonable import json_text

@@ -405,7 +405,7 @@ def test_nobody_else_can_be_the_server(tmp_path: Path) -> None:
 
 def test_an_upload_that_is_too_large_is_refused_before_anything_is_sent(tmp_path: Path, monkeypatch) -> None:
     study = study_of(tmp_path)
-    monkeypatch.setattr("privstats.engines.network.folder_checks.UPLOAD_LIMIT", 16)
+    monkeypatch.setattr("privstats.engines.network.folder_documents.UPLOAD_LIMIT", 16)
     with pytest.raises(DataError, match="an upload has 1 MiB, this engine carries 0: fewer features, or statistics"):
         Host.open(study.host)
 

@@ -12,10 +12,10 @@ import privstats as ps
 from privstats.cli.main import app
 from privstats.dp import Ledger
 from privstats.engines.network import statements
-from privstats.engines.network.announcement import Envelope
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Ended, Host
 from privstats.engines.network.party import Party
+from privstats.engines.network.statements import Envelope
 from privstats.errors import LedgerError, RestoredError
 from tests.engines.network.courses.study import course_study
 from tests.engines.network.fake import FolderNet, Study, study_of

@@ -85,8 +85,10 @@ def test_attack_whoever_holds_the_ledger_for_a_while_costs_the_party_no_run(
     """Said to have failed, or to have no budget, it would not be asked again before the step is closed without it."""
     study = study_of(tmp_path)
     party_of(study)[0].answer("hello", opening_of(study))
-    monkeypatch.setattr("privstats.engines.network.folder_checks.Ledger.open", partial(Ledger.open, timeout=0.01))
-    monkeypatch.setattr("privstats.engines.network.folder_checks.Ledger.create", partial(Ledger.create, timeout=0.01))
+    monkeypatch.setattr("privstats.engines.network.folder_documents.Ledger.open", partial(Ledger.open, timeout=0.01))
+    monkeypatch.setattr(
+        "privstats.engines.network.folder_documents.Ledger.create", partial(Ledger.create, timeout=0.01)
+    )
     holder = sqlite3.connect(study.home(0) / "ledger", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
     assert answer(study.home(0), "round", b"not looked at").code == "busy"
@@ -523,7 +525,7 @@ class TestTheFolder:
             Party.open(study.home(0))
 
     def test_two_processes_that_start_at_once_share_one_key(self, tmp_path: Path, monkeypatch) -> None:
-        from privstats.engines.network import folder_checks as module
+        from privstats.engines.network import folder_documents as module
 
         study, plain = study_of(tmp_path), module.write_new
 
@@ -538,7 +540,7 @@ class TestTheFolder:
         def full(*_: object) -> None:
             raise ps.errors.PrivstatsError("cannot write journal.key: No space left on device; nothing was written")
 
-        monkeypatch.setattr("privstats.engines.network.folder_checks.write_new", full)
+        monkeypatch.setattr("privstats.engines.network.folder_documents.write_new", full)
         with pytest.raises(ps.errors.PrivstatsError, match="No space left"):
             Folder.open(study_of(tmp_path).home(0))
 

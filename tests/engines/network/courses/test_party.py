@@ -17,12 +17,12 @@ import pytest
 import privstats as ps
 from privstats.course import iter_rounds
 from privstats.dp import Ledger
-from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Ended, Host, Waiting
 from privstats.engines.network.party import Party, answer
 from privstats.engines.network.round_party import KEPT_SECONDS
 from privstats.engines.network.round_transport import OutgoingAnnouncement
+from privstats.engines.network.statements import Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.engines.network.transport import OK
 from privstats.errors import LedgerError
 from privstats.schema.public_values import Published, Values, beside

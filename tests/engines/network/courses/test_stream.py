@@ -14,11 +14,11 @@ import pytest
 import privstats as ps
 from privstats.course import RecordRegistry, Stream
 from privstats.dp import Ledger
-from privstats.engines.network.announcement import EndStatements, Envelope
 from privstats.engines.network.between_rounds import waiting
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.session_history import KeptStatements
+from privstats.engines.network.statements import EndStatements, Envelope
 from privstats.engines.network.streams import RecordInbox
 from privstats.engines.network.transport import Reply
 from privstats.errors import DataError, SessionEndedError

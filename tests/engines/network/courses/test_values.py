@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.engines.network.announcement import Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
 from privstats.engines.network.round_transport import OutgoingAnnouncement
+from privstats.engines.network.statements import Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.errors import PlanError
 from privstats.schema.public_values import Published, Values
 from privstats.secagg import Identity

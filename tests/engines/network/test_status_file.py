@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from privstats.engines.network.connection_status import (
+from privstats.engines.network.status_file import (
     ConnectionStatus,
     connections_forgotten,
     keep_connections,
