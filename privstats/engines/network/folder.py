@@ -25,7 +25,7 @@ from privstats.dp import Ledger, NoPrivacy, Spend
 from privstats.engines.network import survivor_lists as lists
 from privstats.engines.network.folder_documents import PLAN, FolderDocuments, private_files, session_name
 from privstats.engines.network.statements import Header
-from privstats.engines.network.streams import Totals
+from privstats.engines.network.stream_totals import Totals
 from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_whole
 from privstats.plan import Plan

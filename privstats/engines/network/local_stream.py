@@ -20,8 +20,7 @@ from privstats.engines.network.folder_documents import COURSE
 from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.local import LocalTransport
 from privstats.engines.network.parts import registry_of
-from privstats.engines.network.streams import RecordInbox
-from privstats.engines.network.streams.records import read_batch
+from privstats.engines.network.stream_inbox import RecordInbox, read_batch
 from privstats.engines.network.transport import Deadlines
 from privstats.errors import DataError, PlanError
 from privstats.release import Release

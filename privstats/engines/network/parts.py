@@ -22,7 +22,7 @@ from privstats.engines.network.folder import Folder, RoundFolder, account_of
 from privstats.engines.network.measuring import Records, charge_of, records_of
 from privstats.engines.network.statements import EndStatements
 from privstats.engines.network.status_codes import Declined
-from privstats.engines.network.streams import RecordInbox
+from privstats.engines.network.stream_inbox import RecordInbox
 from privstats.errors import DataError, LedgerError, LocalProtocolError
 from privstats.moments import Moments
 from privstats.plan import Plan

@@ -20,7 +20,7 @@ from privstats.engines.network import local
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.local_stream import DATASET, new_stream, run_epoch, server_folder
 from privstats.engines.network.party import answer as answered
-from privstats.engines.network.streams import Totals
+from privstats.engines.network.stream_totals import Totals
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PlanError, ReleaseError, SessionEndedError
 from privstats.secagg import Identity
 from tests import made
@@ -412,7 +412,7 @@ def test_a_file_that_is_too_large_is_not_read_whole(
     tmp_path: Path, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study, changes = study_of(tmp_path / "study", exact()), records.epoch(0)
-    monkeypatch.setattr("privstats.engines.network.streams.records._MOST_BYTES", 100)
+    monkeypatch.setattr("privstats.engines.network.stream_inbox._MOST_BYTES", 100)
     with pytest.raises(DataError, match="larger than 100 bytes"):
         run_epoch(study, changes)
 

@@ -17,7 +17,7 @@ from privstats.encoding import flatten
 from privstats.engines.network.host import Ended, Host
 from privstats.engines.network.parts import registry_of
 from privstats.engines.network.party import Party
-from privstats.engines.network.streams import RecordInbox
+from privstats.engines.network.stream_inbox import RecordInbox
 from privstats.release import Release
 from privstats.secagg import Identity, Roster
 from tests import made

@@ -19,7 +19,7 @@ from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.session_history import KeptStatements
 from privstats.engines.network.statements import EndStatements, Envelope
-from privstats.engines.network.streams import RecordInbox
+from privstats.engines.network.stream_inbox import RecordInbox
 from privstats.engines.network.transport import Reply
 from privstats.errors import DataError, SessionEndedError
 from tests.course.streams import promise

@@ -13,8 +13,7 @@ import pytest
 from privstats import Cohort
 from privstats.course import Pending, Stream
 from privstats.encoding import flatten
-from privstats.engines.network.streams import RecordInbox
-from privstats.engines.network.streams.records import Batch, picked, read_batch
+from privstats.engines.network.stream_inbox import Batch, RecordInbox, picked, read_batch
 from privstats.errors import DataError, LedgerError, PrivstatsError
 from privstats.transforms.reading import reading
 from tests.course.streams import CLASSES, EXACT, World, plan_of, promise, registry
