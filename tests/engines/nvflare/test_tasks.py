@@ -12,8 +12,7 @@ from nvflare.apis.signal import Signal
 
 from privstats.engines.network.transport import Answer, Reply
 from privstats.engines.nvflare import executor, job, tasks
-from privstats.engines.nvflare.controller import HOST, PrivstatsController
-from privstats.engines.nvflare.transport import FlareTransport
+from privstats.engines.nvflare.controller import HOST, FlareTransport, PrivstatsController
 from privstats.errors import PrivstatsError, RemoteProtocolError
 
 
