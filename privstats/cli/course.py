@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
+from privstats.cli.parts.output import Force, writable
 from privstats.cli.parts.terminal import new_table, say, terminal
-from privstats.cli.parts.writing import Force, writable
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text

@@ -12,9 +12,9 @@ import typer
 
 import privstats as ps
 from privstats.cli.parts.options import Decimal, Encoding, Separator, Target
+from privstats.cli.parts.output import Force, writable
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.terminal import escape, new_table, say, terminal
-from privstats.cli.parts.writing import Force, writable
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import privstats as ps
+from privstats.cli.parts.output import Force, writable
 from privstats.cli.parts.passphrases import PassphraseFile, identity_of
 from privstats.cli.parts.terminal import say
-from privstats.cli.parts.writing import Force, writable
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text

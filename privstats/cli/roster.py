@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 import privstats as ps
+from privstats.cli.parts.output import Force, writable
 from privstats.cli.parts.terminal import escape, new_table, say, terminal
-from privstats.cli.parts.writing import Force, writable
 from privstats.errors import LocalProtocolError
 from privstats.files.jsonable import json_text
 

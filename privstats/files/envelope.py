@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 
+import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from numpy.typing import NDArray
@@ -23,10 +24,18 @@ from safetensors.numpy import save as save_tensors
 
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_whole
-from privstats.files.safetensors_header import safetensors_metadata
 from privstats.files.signing import Signer, Verifier, public_key, signing_key
 
-__all__ = ["FORMATS", "Content", "Format", "PathLike", "Version", "little_endian", "whole_content"]
+__all__ = [
+    "FORMATS",
+    "Content",
+    "Format",
+    "PathLike",
+    "Version",
+    "little_endian",
+    "safetensors_metadata",
+    "whole_content",
+]
 
 T = TypeVar("T")
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -34,6 +43,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 _FORMATS: dict[str, Format[Any]] = {}
 FORMATS: Mapping[str, Format[Any]] = MappingProxyType(_FORMATS)
 """The formats of the modules that are loaded, by their name in files."""
+_MOST_HEADER = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -221,3 +231,26 @@ def whole_content(domain: bytes) -> Callable[[Content], bytes]:
         return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
 
     return sealed
+
+
+class _Header(msgspec.Struct):
+    metadata: dict[str, str] = msgspec.field(name="__metadata__")
+
+
+def safetensors_metadata(data: bytes) -> dict[str, str]:
+    """The metadata in the header of a safetensors file, or nothing where the bytes are no such file.
+
+    Example:
+        >>> from privstats.files.envelope import safetensors_metadata
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> ps.Release.exact(schema, ps.measure(schema, [[0.5, 0.0]], [0])).save("study.release")
+        >>> safetensors_metadata(open("study.release", "rb").read())["format"]
+        'privstats-release'
+    """
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or length > min(len(data) - 8, _MOST_HEADER):
+        return {}
+    try:
+        return msgspec.json.decode(data[8 : 8 + length], type=_Header).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}

@@ -1,6 +1,7 @@
 """The budget table: what each statistic costs, in privacy and in bits; and epsilon by the number of dropouts.
 
-Views for people and for scripts, derived from the plan's noise and headroom.
+Views for people and for scripts, derived from the plan's noise and headroom. ``conditions`` are sentences beside the
+number: what epsilon rests on, which no plan can compute and no audit of its releases observe.
 """
 
 from __future__ import annotations
@@ -16,13 +17,26 @@ from scipy.special import ndtr
 from privstats.dp import Noise, NoiseRow
 from privstats.notebook import html_facts, html_lines, html_table
 from privstats.plan.cohort import Headroom
-from privstats.plan.conditions import conditions
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
-__all__ = ["Budget", "BudgetRow", "Column", "Dropout", "budget_of", "columns", "dropout_table", "predicted_advantage"]
+__all__ = [
+    "Budget",
+    "BudgetRow",
+    "Column",
+    "Dropout",
+    "budget_of",
+    "columns",
+    "conditions",
+    "dropout_table",
+    "predicted_advantage",
+]
+
+_RESTS = "epsilon counts what the released sums tell, on these conditions:"
+_TENTHS = (0, 1, 2, 3)
+_CHOSEN = ("clip_norm", "target_bound", "grid_bits", "transform")
 
 
 @dataclass(frozen=True)
@@ -181,9 +195,6 @@ class Budget:
         return "\n".join([*legend, whole, upload, *rests])
 
 
-_RESTS = "epsilon counts what the released sums tell, on these conditions:"
-
-
 def budget_of(
     schema: Schema,
     noise: Noise | None,
@@ -232,9 +243,6 @@ def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> flo
     return float(2 * ndtr(separation / 2) - 1)
 
 
-_TENTHS = (0, 1, 2, 3)
-
-
 @dataclass(frozen=True)
 class Dropout:
     """A session in which some clients vanish.
@@ -279,3 +287,27 @@ def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: 
         honest = survivors - colluders
         rows.append(Dropout(gone, survivors, honest, noise.released_epsilon(honest) if gone <= spare else None))
     return tuple(rows)
+
+
+def conditions(schema: Schema) -> tuple[str, ...]:
+    """The conditions of a plan's promise, for a plan with DP.
+
+    Args:
+        schema: the plan's; its fields show which bounds were chosen.
+
+    Guarantee:
+        Epsilon bounds what the *released sums* reveal. Anything else that depends on a record (whether a party refuses,
+        a bound that was chosen by looking at records) is another release, which no budget here counts. Noise of the
+        Gaussian pancake mechanism passes every feasible test for Gaussian noise under lattice assumptions, and reveals
+        everything to its maker (Sun, He 2025, arXiv 2509.23834).
+    """
+    chosen = [name for name in _CHOSEN if hasattr(schema, name)]
+    public = "classes, columns and expected" if hasattr(schema, "expected_records") else "classes, columns and"
+    return (
+        "a refusal tells nothing: whether a party refuses or stays away may depend on its records, and is not counted",
+        f"the {public} numbers of records in a plan are public: they come from no private record",
+        f"{', '.join(chosen)} and shares were chosen without private records: a choice by looking at them, by a sweep "
+        "for example, is a leak outside the budget",
+        "the noise source is the library's own: no feasible audit of outputs tells one that was made to deceive from "
+        "the declared noise (arXiv 2509.23834)",
+    )

@@ -44,6 +44,11 @@ __all__ = [
 
 Records: TypeAlias = tuple[NDArray[np.float64], NDArray[Any]]
 
+_FINEST = {"T": 17, "F": 13}
+"""The most grid bits of a schema with one of these letters; 20 for the others."""
+_CLIP_NORMS = st.one_of(st.sampled_from([1.0, 0.5, 3.0, 1e-6, 1e6]), st.floats(1e-3, 1e3))
+Schedule = dict[str, set[int]]
+
 
 def entries(bound: float, step: float) -> SearchStrategy[float]:
     """Floats that are awkward for a clip at ``bound`` on a grid of ``step``: edges, ties, subnormals, huge, -0.0."""
@@ -88,12 +93,6 @@ def partitions(count: int, clients: int) -> SearchStrategy[list[NDArray[np.intp]
 
 def _rows(count: int, columns: int, bound: float, steps: int) -> SearchStrategy[NDArray[np.float64]]:
     return arrays.arrays(np.float64, (count, columns), elements=entries(bound, bound / steps))
-
-
-_FINEST = {"T": 17, "F": 13}
-"""The most grid bits of a schema with one of these letters; 20 for the others."""
-
-_CLIP_NORMS = st.one_of(st.sampled_from([1.0, 0.5, 3.0, 1e-6, 1e6]), st.floats(1e-3, 1e3))
 
 
 def class_schemas(
@@ -146,9 +145,6 @@ def schemas() -> SearchStrategy[Schema]:
 def _fewest_bits(columns: int) -> int:
     """The coarsest grid on which rounding cannot pass the clip norm."""
     return max(2, math.floor(math.log2(math.sqrt(columns) / 2)) + 1)
-
-
-Schedule = dict[str, set[int]]
 
 
 def cohorts(*, max_clients: int = 5, max_records: int = 60) -> SearchStrategy[Cohort]:

@@ -16,7 +16,7 @@ import privstats as ps
 from privstats import dp
 from privstats.cli.ledger import history, standing
 from privstats.cli.parts import passphrases
-from privstats.dp.ledger_room import room
+from privstats.dp.ledger_rules import room
 from privstats.secagg import Identity, Roster
 from tests.dp.test_ledger import no_file_may_grow_beyond
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 import privstats as ps
-from privstats.dp.ledger_room import room
+from privstats.dp.ledger_rules import room
 from privstats.errors import LedgerError
 from tests import made
 from threat_models.audits.ledger import audit_ledger

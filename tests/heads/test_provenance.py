@@ -17,8 +17,7 @@ import privstats as ps
 from privstats import heads
 from privstats.course.alone import single_party_plan
 from privstats.errors import HeadError, MissingStatisticError, ReleaseError
-from privstats.files.envelope import Content
-from privstats.files.safetensors_header import safetensors_metadata
+from privstats.files.envelope import Content, safetensors_metadata
 from privstats.heads.persistence import FORMAT
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import HEADS

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from privstats.dp import Account, Cap, Ledger, Spend
 from privstats.dp.accounts import epsilon_of
-from privstats.dp.ledger_room import room
+from privstats.dp.ledger_rules import room
 from privstats.errors import LedgerError
 from threat_models.audits.verdict import Report, Value
 

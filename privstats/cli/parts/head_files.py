@@ -12,7 +12,7 @@ import numpy as np
 from privstats.cli.parts.verifying import NO, is_signed, key_of
 from privstats.errors import HeadError, PrivstatsError
 from privstats.files.atomic import read_whole
-from privstats.files.safetensors_header import safetensors_metadata
+from privstats.files.envelope import safetensors_metadata
 from privstats.heads import persistence, personal
 from privstats.heads.provenance import Provenance
 from privstats.plan import Plan

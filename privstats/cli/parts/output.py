@@ -1,13 +1,29 @@
-"""What commands that write a report share: a folder that can be written."""
+"""Output of commands: an existing file is replaced only with ``--force``, and a report's folder can be written."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
 
 from privstats.errors import DataError
-from privstats.workflows import report
 
-__all__ = ["prepare"]
+__all__ = ["Force", "prepare", "writable"]
+
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+
+
+def writable(paths: Iterable[Path], force: bool) -> None:
+    """Refuse to replace existing files, before anything is written, unless ``force`` is set.
+
+    Raises:
+        DataError: one of them is there.
+    """
+    for path in paths:
+        if path.exists() and not force:
+            raise DataError(f"{path} exists; name another file, or pass --force to replace it")
 
 
 def prepare(out: Path, *packages: str) -> None:
@@ -21,6 +37,8 @@ def prepare(out: Path, *packages: str) -> None:
         MissingExtraError: they are not installed.
         DataError: the folder cannot be made.
     """
+    from privstats.workflows import report
+
     report.require_extra(*packages)
     try:
         out.mkdir(parents=True, exist_ok=True)

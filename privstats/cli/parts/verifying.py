@@ -34,7 +34,7 @@ def key_of(words: str, error: type[PrivstatsError]) -> bytes:
 def is_signed(path: Path, error: type[PrivstatsError], writer: str) -> bool:
     """Whether the file carries a signature, by any key."""
     from privstats.files.atomic import read_whole
-    from privstats.files.safetensors_header import safetensors_metadata
+    from privstats.files.envelope import safetensors_metadata
 
     return "ed25519" in safetensors_metadata(read_whole(path, error, writer))
 

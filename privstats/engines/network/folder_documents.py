@@ -36,6 +36,15 @@ __all__ = [
 ]
 
 NODES, PLAN = "nodes", "plan.toml"
+UPLOAD_LIMIT = 512 << 20
+"""The largest upload that this engine carries, in bytes: a server holds about four times as much of each message."""
+COURSE = "course.toml"
+"""The file that makes a folder that of a course."""
+_KEY_BYTES = 32
+_OWNER_ONLY = 0o600
+_SECRET = ("identity.pem", "journal.key", "moments")
+_PLAN, _ROSTER = "plan.toml", "roster.toml"
+_BELIEVED = (_PLAN, "plan.values", COURSE, "course.first.toml", "course.plan.toml", _ROSTER, "records.py")
 
 
 @dataclass(frozen=True)
@@ -127,19 +136,6 @@ def read_documents(home: Path) -> tuple[Course, Roster]:
 def session_name(plan: Plan, roster: Roster) -> str:
     """32 hexadecimal digits that name a session: parameters and roster, so a roster is used once."""
     return sha256(plan.masking.digest + roster.digest).hexdigest()[:32]
-
-
-UPLOAD_LIMIT = 512 << 20
-"""The largest upload that this engine carries, in bytes: a server holds about four times as much of each message."""
-
-COURSE = "course.toml"
-"""The file that makes a folder that of a course."""
-
-_KEY_BYTES = 32
-_OWNER_ONLY = 0o600
-_SECRET = ("identity.pem", "journal.key", "moments")
-_PLAN, _ROSTER = "plan.toml", "roster.toml"
-_BELIEVED = (_PLAN, "plan.values", COURSE, "course.first.toml", "course.plan.toml", _ROSTER, "records.py")
 
 
 def check_modes(home: Path) -> None:

@@ -48,6 +48,7 @@ ASKED, OFFLINE, UNSEEN = "asked", "offline", "unseen"
 """Why an answer is missing, where the peer has sent no code: it was asked; its node is offline; no node is known."""
 
 T = TypeVar("T")
+_CONNECTIONS = ".connections"
 
 
 @dataclass(frozen=True)
@@ -243,9 +244,6 @@ def _write(home: Path, status: msgspec.Struct, warn: Callable[[str], None]) -> N
         warn(f"{error}; the session continues, and {STATUS} stays as it was")
 
 
-_NAME = ".connections"
-
-
 class ConnectionStatus(msgspec.Struct, frozen=True):
     """What the address for parties carries, and what it turned away, since the server started.
 
@@ -263,14 +261,14 @@ class ConnectionStatus(msgspec.Struct, frozen=True):
 def keep_connections(home: Path, status: ConnectionStatus) -> None:
     """Replace the file; where it cannot be written, the server continues without it."""
     with suppress(PrivstatsError):
-        atomic_write(home / _NAME, msgspec.json.encode(status), durable=False)
+        atomic_write(home / _CONNECTIONS, msgspec.json.encode(status), durable=False)
 
 
 def read_connections(home: Path) -> ConnectionStatus | None:
     """What was kept last; None where nothing was, or something else lies there."""
     with suppress(LocalProtocolError, msgspec.DecodeError, UnicodeDecodeError):
         return msgspec.json.decode(
-            read_whole(home / _NAME, LocalProtocolError, "privstats flower"), type=ConnectionStatus
+            read_whole(home / _CONNECTIONS, LocalProtocolError, "privstats flower"), type=ConnectionStatus
         )
     return None
 
@@ -282,4 +280,4 @@ def connections_forgotten(home: Path) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            (home / _NAME).unlink(missing_ok=True)
+            (home / _CONNECTIONS).unlink(missing_ok=True)

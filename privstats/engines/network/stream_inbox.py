@@ -29,6 +29,9 @@ __all__ = ["Batch", "RecordInbox", "picked", "read_batch", "written_apart"]
 
 _MOST_BYTES = 1 << 34
 _WHOLE = re.compile(r"(?P<sign>[+-]?)0*(?P<digits>[0-9]+?)(?:\.0*)?", re.ASCII)
+_RECORDS = "records"
+Waiting: TypeAlias = Callable[[Collection[str]], int]
+"""The records that a round already carries, where these leave."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,12 +118,6 @@ def _texts(path: Path, name: str, array: NDArray[Any]) -> tuple[str, ...]:
     if array.ndim != 1 or (array.size and array.dtype.kind not in "Uiu"):
         raise DataError(f"{name} in {path} must be a list of texts or whole numbers; give one per record")
     return tuple(str(each) for each in array.tolist())
-
-
-_RECORDS = "records"
-
-Waiting: TypeAlias = Callable[[Collection[str]], int]
-"""The records that a round already carries, where these leave."""
 
 
 def _nothing(_: Collection[str]) -> int:

@@ -3,8 +3,8 @@
 ``network.driver`` runs the session, ``Host`` stores it. A job that is submitted again continues where the last one
 ended.
 
-Its transport knows the online sites, a task for one of them, and its result once it has arrived; it interprets no party,
-step or code.
+Its transport knows the online sites, a task for one of them, and its result once it has arrived; it interprets no
+party, step or code.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ HOST = "PRIVSTATS_HOST"
 """The variable of the FLARE server's environment that names the host's folder: a job never names a path."""
 
 _PULSE = 0.5
+_UNAVAILABLE = "error:5"
 
 
 class PrivstatsController(Controller):
@@ -83,9 +84,6 @@ class PrivstatsController(Controller):
 
 def _rest(seconds: float) -> None:
     time.sleep(min(seconds, _PULSE))
-
-
-_UNAVAILABLE = "error:5"
 
 
 class FlareTransport:

@@ -49,6 +49,10 @@ __all__ = [
     "check_unmask",
 ]
 
+Dealt = Callable[[int, bytes], bool]
+_ANY = X25519PrivateKey.from_private_bytes(bytes(range(32)))
+"""An arbitrary private key: a point of low order gives a zero secret with every private key."""
+
 
 def check_open(message: messages.Open, graph: Graph) -> None:
     """Require the signature of the roster's server, for this client's plan, parameters and roster."""
@@ -180,9 +184,6 @@ def _members(bitmap: bytes, graph: Graph) -> frozenset[int]:
         raise Refusal("wrong_length", "the survivor list is not a bitmap of the roster") from None
 
 
-Dealt = Callable[[int, bytes], bool]
-
-
 def check_advertise(message: messages.Advertise, public: bytes, context: bytes, private: X25519PrivateKey) -> None:
     """Require that the identity on the roster signed these keys for this session, none of them of low order."""
     statement = advert_statement(context, message.sender, message.box_key, message.mask_key, message.self_key)
@@ -248,10 +249,6 @@ def _is_key(key: bytes, public: bytes) -> bool:
 def _check_owners(listed: tuple[int, ...], owners: Collection[int]) -> None:
     if tuple(sorted(set(listed))) != listed or not set(listed) <= set(owners):
         raise Refusal("strangers")
-
-
-_ANY = X25519PrivateKey.from_private_bytes(bytes(range(32)))
-"""An arbitrary private key: a point of low order gives a zero secret with every private key."""
 
 
 def check_opening(parameters: Parameters, opening: bytes, *, roster: Roster) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.dp import Guarantee
-from privstats.dp.ledger_room import room
+from privstats.dp.ledger_rules import room
 from privstats.errors import ReleaseError
 from privstats.randomness import seeded
 from privstats.workflows.report import Cell, Figure, Finding, Statement, Table, explanations, page_of

@@ -26,6 +26,7 @@ from privstats.secagg.upload.proof.statement import Coins, Gram, Slack, Statemen
 __all__ = ["Line", "Moments", "of_classes", "of_folds", "of_separate_classes"]
 
 _FAR = 2.0**60  # where hidden entries end, which no sums of records reach
+_NOTHING: Indices = np.zeros(0, np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,9 +229,6 @@ class Moments(Statement):
             0 <= form + slack.constant < 1 << slack.width if slack.width else form + slack.constant == 0
             for form, slack in zip(forms, self.slacks, strict=True)
         )
-
-
-_NOTHING: Indices = np.zeros(0, np.intp)
 
 
 def _symmetric(features: int, first: int, blocks: int = 1) -> Indices:

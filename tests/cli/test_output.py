@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from privstats.cli.parts.writing import writable
+from privstats.cli.parts.output import writable
 from privstats.errors import DataError
 
 
@@ -25,4 +25,4 @@ def test_no_command_looks_for_itself() -> None:
     """The sentence stands once: five commands had it, and one of them another error."""
     root = Path(__file__).parents[2] / "privstats"
     found = [path.name for path in root.rglob("*.py") if "pass --force to replace it" in path.read_text("utf-8")]
-    assert found == ["writing.py"]
+    assert found == ["output.py"]
