@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from privstats.estimates import denoise
 from privstats.estimates.shrinkage import Priors, conditioned, log_priors
-from privstats.heads.estimates.class_variances import PRIOR_RECORDS, class_variances, pooled_variances
+from privstats.heads.estimates.class_covariance import PRIOR_RECORDS, class_variances, pooled_variances
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import ClassEvidence

@@ -1,6 +1,8 @@
 """The one solve behind both ridge heads: a penalty is chosen, then weights are computed.
 
-Input: least-squares evidence. Output: weights on the columns as they came.
+Input: least-squares evidence. Output: weights on the columns as they came. The intercept is not penalised: the constant
+column is eliminated, after counts and means that carry noise were shrunk. The penalty comes from sums alone, by
+generalised cross-validation, marginal likelihood, or fold sums, which may stay noisy because their loss is unbiased.
 """
 
 from __future__ import annotations
@@ -12,22 +14,29 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from privstats.errors import MissingStatisticError
-from privstats.estimates.spectrum import adassp_penalty, denoised_solve
-from privstats.heads.estimates.intercept import eliminate_constant, sums_about
-from privstats.heads.estimates.penalty import (
-    SINGULAR,
-    GramSpectrum,
-    fold_losses,
-    gcv_penalty,
-    likelihood_penalty,
-    penalty_grid,
-)
+from privstats.estimates.spectrum import adassp_penalty, denoise_spectrum, denoised_solve, positive_part
 from privstats.heads.evidence import Array, FoldSums, GramEvidence
 
-__all__ = ["Penalty", "Solution", "Solver", "solve"]
+__all__ = [
+    "SINGULAR",
+    "GramSpectrum",
+    "Penalty",
+    "Solution",
+    "Solver",
+    "eliminate_constant",
+    "fold_losses",
+    "gcv_penalty",
+    "likelihood_penalty",
+    "penalty_grid",
+    "solve",
+    "sums_about",
+]
 
 Solver: TypeAlias = Literal["auto", "plain", "adassp", "wiener"]
 Penalty: TypeAlias = Literal["auto", "gcv", "evidence", "folds"] | float
+SINGULAR = 1e-14
+"""Share of the largest eigenvalue up to which an eigenvalue is taken for 0."""
+_EXPONENTS = np.linspace(-9.0, 4.0, 131)
 
 
 @dataclass(frozen=True)
@@ -142,3 +151,151 @@ def _with_intercept(
 def _condition(values: Array, penalty: float) -> float:
     least, most = float(values.min()) + penalty, float(values.max()) + penalty
     return most / least if least > SINGULAR * most else math.inf
+
+
+def eliminate_constant(evidence: GramEvidence) -> GramEvidence:
+    """The same least-squares problem without its intercept column, centred; unchanged where there is none.
+
+    The column's own entries hold the record count and both means, so this is the Schur complement: least squares with
+    an intercept that is not penalised. The count is kept above the noise it carries, so that nothing is divided by 0,
+    and means are shrunk to the origin by theirs. Sums about a shrunk mean are still sums about a point; the noise that
+    feature sums bring into h by it is added to the level of h.
+    """
+    c = evidence.constant
+    if c is None:
+        return evidence
+    error = evidence.sigma_G / c**2
+    n = max(float(positive_part(evidence.G[-1, -1] / c**2, error)), 2 * error, np.finfo(np.float64).tiny)
+    sums, targets = evidence.G[:-1, -1] / c, evidence.h[-1] / c
+    sums_sigma, targets_sigma = evidence.sigma_G / (math.sqrt(2) * abs(c)), evidence.sigma_h / abs(c)
+    x, y = _shrunk_mean(sums, n, error, sums_sigma), _shrunk_mean(targets, n, error, targets_sigma)
+    G, h, q = sums_about(evidence.G[:-1, :-1], evidence.h[:-1], evidence.q, (sums, targets, n), (x, y))
+    return GramEvidence(
+        G=G,
+        h=h,
+        q=max(q, 0.0),
+        sigma_G=evidence.sigma_G,
+        sigma_h=math.hypot(evidence.sigma_h, sums_sigma * math.sqrt(float(np.square(y).mean()))),
+        sigma_q=evidence.sigma_q,
+        records=evidence.records or n,
+        feature_means=x,
+        target_means=y,
+    )
+
+
+def sums_about(
+    G: Array, h: Array, q: float, totals: tuple[Array, Array, float], centre: tuple[Array, Array]
+) -> tuple[Array, Array, float]:
+    """Least-squares sums about ``centre = (x, y)``, from the sums about 0 and ``totals = (sum a, sum b, n)``."""
+    (sums, targets, n), (x, y) = totals, centre
+    return (
+        G - np.outer(sums, x) - np.outer(x, sums) + n * np.outer(x, x),
+        h - np.outer(sums, y) - np.outer(x, targets) + n * np.outer(x, y),
+        q - 2 * float(targets @ y) + n * float(y @ y),
+    )
+
+
+def _shrunk_mean(sums: Array, n: float, error: float, sigma: float) -> Array:
+    """sums / n where both carry noise, by the least mean squared error: ``n sums / (n^2 + error^2 + sigma^2 / m^2)``.
+
+    m^2 is the mean square of the means, estimated from the sums themselves. Without noise this is sums / n; where the
+    count is lost in its noise it is near 0, the origin that the public transform chose, and never a ratio of noises.
+
+    Args:
+        sums: ``(k,)``.
+        n: the count, above 0.
+        error: noise standard deviation of the count.
+        sigma: noise standard deviation of each sum.
+    """
+    if sigma == 0:
+        return sums / n
+    level = (sigma / n) ** 2
+    spread = float(positive_part(np.square(sums / n).mean() - level, math.sqrt(2 / sums.size) * level))
+    return np.asarray(sums * (n / (n**2 + error**2 + sigma**2 / spread)))
+
+
+@dataclass(frozen=True)
+class GramSpectrum:
+    """A Gram matrix in its eigenbasis, with the moment vector rotated into it.
+
+    Attributes:
+        values: eigenvalues, ``(d,)``, not negative.
+        raw: the same before rounding and noise below 0 were cut off.
+        vectors: orthonormal columns, ``(d, d)``.
+        rotated: ``vectors.T @ h``, ``(d, T)``.
+    """
+
+    values: Array
+    raw: Array
+    vectors: Array
+    rotated: Array
+
+    @classmethod
+    def of(cls, G: Array, h: Array) -> GramSpectrum:
+        """The spectrum of a symmetric G."""
+        values, vectors = np.linalg.eigh(G)
+        return cls(np.maximum(values, 0.0), values, vectors, vectors.T @ h)
+
+    @classmethod
+    def denoised(cls, G: Array, h: Array, sigma: float) -> GramSpectrum:
+        """The denoised spectrum of a symmetric G with noise; :meth:`of` where there is none."""
+        found = denoise_spectrum(G, sigma, pull=False)
+        return cls(found.values, found.values, found.vectors, found.vectors.T @ h)
+
+    def weights(self, penalty: float, least: float = 0.0) -> Array:
+        """``(G + penalty I)^-1 h``, shape ``(d, T)``; the pseudo-inverse where penalty is 0.
+
+        Args:
+            penalty: at least 0.
+            least: directions with ``eigenvalue + penalty`` up to here get weight 0.
+        """
+        shifted = self.values + penalty
+        usable = shifted > max(least, max(float(shifted.max()), np.finfo(np.float64).tiny) * SINGULAR)
+        return self.vectors @ (np.where(usable, 1 / np.where(usable, shifted, 1.0), 0.0)[:, None] * self.rotated)
+
+
+def penalty_grid(values: Array) -> Array:
+    """Candidate penalties: ten per decade, from 1e-9 to 1e4 times the mean eigenvalue (times 1 if that is 0)."""
+    mean = float(values.mean())
+    return np.asarray((mean if mean > 0 else 1.0) * 10.0**_EXPONENTS)
+
+
+def gcv_penalty(spectrum: GramSpectrum, q: float, n: float, intercept: bool) -> float:
+    """The penalty that minimises ``n RSS / (n - df)^2`` (Golub, Heath and Wahba 1979), from (G, h, q) and n."""
+    grid = penalty_grid(spectrum.values)
+    residual, freedom = _residual_and_freedom(spectrum, q, grid)
+    left = np.maximum(n - freedom - intercept, 1e-3)
+    return float(grid[int((np.log(residual) - 2 * np.log(left)).argmin())])
+
+
+def likelihood_penalty(spectrum: GramSpectrum, q: float, n: float) -> float:
+    """The penalty s_noise^2 / s_w^2 that maximises the marginal likelihood of the targets, from (G, h, q) and n.
+
+    ``log p = -T/2 (sum_i log(1 + g_i / lambda) + n log s^2)``, s^2 = (q - sum_i |q_i^T h|^2 / (g_i + lambda)) / (n T).
+    """
+    grid, g = penalty_grid(spectrum.values), spectrum.values
+    squares, T = np.square(spectrum.rotated).sum(axis=1), spectrum.rotated.shape[1]
+    misfit = np.maximum(q - (squares / (g + grid[:, None])).sum(axis=1), q * 1e-12 + np.finfo(np.float64).tiny)
+    volume = np.log1p(g / grid[:, None]).sum(axis=1)
+    return float(grid[int((volume + n * np.log(misfit / (n * T))).argmin())])
+
+
+def fold_losses(trained: GramSpectrum, G: Array, h: Array, q: float, grid: Array) -> Array:
+    """Loss on one held-out fold of weights fitted elsewhere, for each penalty of a grid, from sums alone.
+
+    ``q_f - 2 tr(w^T h_f) + tr(w^T G_f w)`` with ``w = (G + penalty I)^-1 h`` of the other folds (docs/heads.md).
+    Unbiased where the fold carries noise, because that noise is independent of w.
+    """
+    shifted = 1 / (trained.values + grid[:, None])
+    inner, seen = trained.vectors.T @ G @ trained.vectors, trained.vectors.T @ h
+    linear = shifted @ (trained.rotated * seen).sum(axis=1)
+    square = np.einsum("ki,ki->k", shifted @ (inner * (trained.rotated @ trained.rotated.T)), shifted)
+    return np.asarray(q - 2 * linear + square)
+
+
+def _residual_and_freedom(spectrum: GramSpectrum, q: float, grid: Array) -> tuple[Array, Array]:
+    g, squares = spectrum.values, np.square(spectrum.rotated).sum(axis=1)
+    inverse = 1 / (g + grid[:, None])
+    fitted = inverse @ squares
+    residual = q - 2 * fitted + (np.square(inverse) * g) @ squares
+    return np.maximum(residual, q * 1e-12 + np.finfo(np.float64).tiny), (inverse * g).sum(axis=1)

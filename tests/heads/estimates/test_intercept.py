@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privstats.heads.estimates.intercept import eliminate_constant
+from privstats.heads.estimates.least_squares import eliminate_constant
 from privstats.heads.evidence import release_gram
 from tests.heads.conftest import ridge_release
 
