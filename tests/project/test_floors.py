@@ -23,9 +23,9 @@ PLANTED = {
         "privstats.heads.estimates.subspace",
         "privstats.heads.rules.rule -> privstats.heads.estimates.subspace",
     ),
-    "privstats/heads/synthetic/world.py": (
+    "privstats/heads/synthetic.py": (
         "privstats.heads.estimator",
-        "privstats.heads.synthetic.world -> privstats.heads.estimator",
+        "privstats.heads.synthetic -> privstats.heads.estimator",
     ),
     "privstats/dp/gaussian.py": ("privstats.secagg", "privstats.dp.gaussian -> privstats.secagg"),
     "privstats/engines/records.py": (

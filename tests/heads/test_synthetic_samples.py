@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privstats.heads.synthetic.samples import draw
+from privstats.heads.synthetic import draw
 
 
 def test_samples_have_the_moments_they_were_drawn_from():
