@@ -102,7 +102,7 @@ def show(
         console.print(history(account))
         console.print(standing(account), highlight=False, markup=False)
         if account.cap is not None:
-            console.print(ps.dp.ledger_room.room(account), highlight=False, markup=False)
+            console.print(ps.dp.ledger_rules.room(account), highlight=False, markup=False)
     if any(account.counted and math.isinf(account.pure) for account in accounts):
         console.print(f"\n{_SQUARES}", highlight=False, markup=False)
     console.print(f"\nhead, to be kept elsewhere: {ledger.head}", highlight=False, soft_wrap=True)
