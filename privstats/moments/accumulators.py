@@ -18,8 +18,10 @@ from scipy.sparse import csr_array, issparse
 
 from privstats.errors import DataError
 from privstats.moments.arrays import is_tensor
+from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
 from privstats.moments.class_moments import ClassMoments, ClassSums
 from privstats.moments.clip_report import NORM_EDGES, ClipReport, no_records, norm_histogram
+from privstats.moments.code_rows import behind
 from privstats.moments.device_gram import gram, prefers_limbs
 from privstats.moments.exact_sum import exact_rows, require_known, require_room
 from privstats.moments.grid import Grid, GridChunk, feature_grid, target_grid
@@ -68,9 +70,7 @@ class CpuAccumulator:
             DataError: an entry is NaN or infinite.
         """
         if self._schema.transform:
-            wide = rows.astype(np.float64)
-            self._grid.require_finite(wide)
-            rows = apply(self._schema.transform, wide)
+            rows = behind(self._schema, rows, self._grid)
         taken = 0
         while taken < len(rows):
             count = min(len(rows) - taken, len(self._rows) - self._filled)
@@ -321,9 +321,10 @@ def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Cl
     """
     parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y, sparse=True)
     used: dict[type[Any], Any] = {}
+    counted = sums_by_cells(schema)
     with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
         for rows, targets in parts:
-            kind = _accumulator_of(rows)
+            kind: type[Any] = CellAccumulator if counted else _accumulator_of(rows)
             if kind not in used:
                 used[kind] = kind(schema)
             used[kind].add(rows, targets)

@@ -27,6 +27,7 @@ __all__ = [
     "is_list",
     "is_tensor",
     "listed",
+    "numbers_of",
     "on_device",
     "ordered_columns",
     "rectangle",
@@ -208,7 +209,7 @@ def _by_column(X: Any, names: tuple[str, ...] | None, columns: list[Any], gaps: 
     order = columns if names is None else list(names)
     if hasattr(X, "iloc"):
         places = range(len(columns)) if names is None else [columns.index(name) for name in names]
-        found = [read(_values(X.iloc[:, place])) for place in places]
+        found = [read(numbers_of(X.iloc[:, place])) for place in places]
     else:
         found = [read(values_of(X[name])) for name in order]
     texts = [name for name, column in zip(order, found, strict=True) if column.texts]
@@ -221,7 +222,7 @@ def _by_column(X: Any, names: tuple[str, ...] | None, columns: list[Any], gaps: 
     return np.column_stack([column.numbers for column in found]) if found else np.empty((len(X), 0))
 
 
-def _values(series: Any) -> NDArray[Any]:
+def numbers_of(series: Any) -> NDArray[Any]:
     """The values of pandas' column; of a nullable type of numbers with NaN for what is missing."""
     if isinstance(series.dtype, np.dtype) or getattr(series.dtype, "kind", "O") not in "fiub":
         return np.asarray(series)

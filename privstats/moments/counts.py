@@ -6,7 +6,7 @@ edges: never from its column's type or from another record. So counts of parts a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError
 from privstats.moments.arrays import columns_of, is_list, listed, rectangle, values_of
 from privstats.moments.base import Moments, RealMoments
+from privstats.moments.code_rows import CodeRows, Codes, cells_of
 from privstats.moments.edge_report import EdgeReport, beyond
 from privstats.schema import Bins, Categories, CountSchema, Variable
 from privstats.schema.public_values import Values
@@ -23,6 +24,7 @@ from privstats.transforms.reading import Listed, Readings, alike, read
 
 __all__ = ["CountMoments", "RealCountMoments", "counts_of_readable", "measured_counts"]
 
+_WINDOW = 1 << 16
 _OPENED = {"above": "above alone", "below": "below alone", "none": "nowhere"}
 
 
@@ -86,6 +88,8 @@ def measured_counts(
         DataError: y is given, a column is missing, or columns have different lengths.
         RecordError: a value has no cell; no record is counted then.
     """
+    if isinstance(X, CodeRows):
+        return _sum(measured_counts(schema, part, y, values) for part in _windows(X))
     del values, progress
     columns = _columns(schema, X, y)
     codes = _codes(schema, columns)
@@ -105,6 +109,9 @@ def counts_of_readable(
     Raises:
         DataError: y is given, a column is missing, or columns have different lengths.
     """
+    if isinstance(X, CodeRows):
+        parts = [counts_of_readable(schema, part, y, values) for part in _windows(X)]
+        return _sum(counts for counts, _ in parts), sum(left_out for _, left_out in parts)
     del values, progress
     columns = _columns(schema, X, y)
     codes = _codes(schema, columns)
@@ -133,6 +140,8 @@ def _columns(schema: CountSchema, X: Any, y: Any) -> dict[str, Readings]:
     """The readings of every variable, of equal length."""
     if y is not None:
         raise DataError("count tables have no y; put every variable into X")
+    if isinstance(X, Codes):
+        return _coded(schema, X)
     arrays = _arrays(X, [variable.name for variable in schema.variables])
     for name, array in arrays.items():
         if array.ndim != 1:
@@ -140,6 +149,23 @@ def _columns(schema: CountSchema, X: Any, y: Any) -> dict[str, Readings]:
     if len({len(array) for array in arrays.values()}) != 1:
         raise DataError("the columns of X have different lengths; give one value per record in each")
     return {name: read(array) for name, array in arrays.items()}
+
+
+def _windows(X: CodeRows) -> Iterator[Codes]:
+    for start in range(0, max(len(X), 1), _WINDOW):  # once for no records
+        yield Codes(X[start : start + _WINDOW], {})
+
+
+def _sum(parts: Iterable[CountMoments]) -> CountMoments:
+    first, *others = parts
+    return sum(others, first)
+
+
+def _coded(schema: CountSchema, X: Codes) -> dict[str, Readings]:
+    """The codes of declared columns: numbers, and nothing where a value is missing or cannot be read."""
+    cells = cells_of(schema)
+    names = [] if cells is None else [column.name for column in cells.columns]
+    return {variable.name: Readings(X.codes[:, names.index(variable.name)], {}) for variable in schema.variables}
 
 
 def _arrays(X: Any, names: list[str]) -> dict[str, NDArray[Any]]:

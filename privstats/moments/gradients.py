@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.moments.base import Moments, RealMoments
+from privstats.moments.code_rows import cells_of
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import Mapped, module_map, residual_map, softmax_map
 from privstats.moments.grid import feature_grid, target_grid
@@ -152,7 +153,7 @@ def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], ND
     """Grid vectors of rows, and which rows are finite before and after the transform; the others are zero."""
     with np.errstate(over="ignore"):
         wide = rows.astype(np.float64)
-    fine = np.asarray(np.isfinite(wide).all(axis=1))
+    fine = np.asarray(np.isfinite(wide).all(axis=1)) | (cells_of(read) is not None)
     wide = apply(read.transform, np.where(fine[:, None], wide, 0.0))
     fine &= np.asarray(np.isfinite(wide).all(axis=1))
     whole = np.empty((len(wide), read.features))

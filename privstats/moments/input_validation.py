@@ -26,6 +26,7 @@ from privstats.moments.arrays import (
     require_single,
     sparse_rows,
 )
+from privstats.moments.code_rows import CodeRows
 from privstats.moments.exact_sum import exact_rows
 from privstats.moments.files import FileRows, GuardedRows, file_rows, is_mapped, mapped_rows
 from privstats.moments.labels import check_labels
@@ -58,6 +59,7 @@ Tile: TypeAlias = tuple[Any, Any]
 _TILE_BYTES = 1 << 21  # of float64 rows: many enough that numpy's calls cost little beside them
 _TRANSFORMED_TILE_BYTES = 1 << 19  # which stays in the second-level cache from the first step to the last
 _DEVICE_TILE_BYTES = 1 << 28
+_TABLE_RECORDS, _TABLE_ENTRIES = 1 << 14, 1 << 22
 _DENSE_FROM = 16  # one entry in so many that is not zero
 _WINDOW_RECORDS = 1 << 17  # a window sorted by class
 
@@ -86,7 +88,9 @@ def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse:
     host = _TRANSFORMED_TILE_BYTES if schema.transform else _TILE_BYTES
     size = _DEVICE_TILE_BYTES if on_device(rows) else host
     step = max(16, size // (8 * max(rows.shape[1], schema.features)))
-    in_memory = not isinstance(rows, FileRows | GuardedRows) and not on_device(rows)
+    if isinstance(rows, CodeRows):  # each window costs a call per column
+        step = max(step, min(_TABLE_RECORDS, _TABLE_ENTRIES // schema.features))
+    in_memory = not isinstance(rows, FileRows | GuardedRows | CodeRows) and not on_device(rows)
     sort = grouped and in_memory and "S" in schema.statistics and isinstance(targets, np.ndarray)
     if sort:
         take = _taker(rows, step)
@@ -186,6 +190,8 @@ def as_rows(array: Any, field: str) -> Any:
     Raises:
         DataError: a file that cannot be read, or a container whose entries have no one shape.
     """
+    if isinstance(array, CodeRows):
+        return array
     if isinstance(array, str | os.PathLike):
         return file_rows(array, field)
     if is_mapped(array):

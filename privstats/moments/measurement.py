@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from privstats.errors import ClippedWarning, DataError, RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.moments.arrays import is_list
 from privstats.moments.base import Moments
+from privstats.moments.code_rows import behind
 from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import check_features, dense
 from privstats.moments.kinds import Kind, kind_of
+from privstats.moments.table import in_codes, unread_remark
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, WithinSchema, require_schema
 from privstats.schema.public_values import Published, Values
-from privstats.transforms import apply
 
 if TYPE_CHECKING:
     from privstats.moments.class_moments import ClassMoments
@@ -142,7 +143,12 @@ def exact_moments(
     kind = kind_of(schema)
     values = {} if published is None else published.read()
     schema.check_values(values)
+    if unreadable not in ("refuse", "leave out"):
+        raise DataError(f"unreadable must be 'refuse' or 'leave out', got {unreadable!r}; give plan.unreadable")
+    X, y, unread = in_codes(schema, X, y, refuse=unreadable == "refuse")
     moments: Any = _measured(kind, schema, X, y, values, unreadable, progress)
+    if unread:
+        warnings.warn(unread_remark(schema, unread), UnreadableRecordsWarning, stacklevel=3)
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
     return moments  # type: ignore[no-any-return]
@@ -153,8 +159,6 @@ def _measured(
 ) -> Any:
     if unreadable == "refuse":
         return kind.measure(schema, X, y, values, progress)
-    if unreadable != "leave out":
-        raise DataError(f"unreadable must be 'refuse' or 'leave out', got {unreadable!r}; give plan.unreadable")
     lists = is_list(X) or is_list(y)  # whose shape one record may change
     if y is not None and not lists:  # nearly always every record can be read
         try:
@@ -247,12 +251,11 @@ def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
     require_schema(schema, "quantize(schema, X)")
     if schema.appended:
         raise SchemaError(f"the vectors of a {type(schema).__name__} hold more than X; call measure(schema, X, y)")
-    rows = check_features(schema, X)
+    rows = check_features(schema, in_codes(schema, X, 0, refuse=True)[0])
     raw = dense(rows[0 : rows.shape[0]])
     grid = feature_grid(schema)
     if schema.transform:
-        grid.require_finite(raw)
-        raw = apply(schema.transform, raw.astype(np.float64))
+        raw = behind(schema, raw, grid)
     out = np.empty((len(raw), schema.features))
     grid.quantize(raw, out)
     return out.astype(np.int64)

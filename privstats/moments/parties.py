@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.clip_report import ClipReport, no_records, norm_histogram
+from privstats.moments.code_rows import behind
 from privstats.moments.gradients import pieces
 from privstats.moments.grid import feature_grid
 from privstats.moments.party_descent import direction
 from privstats.schema import PartySchema
 from privstats.schema.public_values import Values
-from privstats.transforms import apply
 
 __all__ = ["PartyMoments", "RealPartyMoments", "cut", "measured_parties", "shortened"]
 
@@ -82,14 +82,11 @@ def measured_parties(
     Raises:
         DataError: arrays that are no records of this schema.
     """
-    grid, transform = feature_grid(schema.rows), schema.transform
+    grid = feature_grid(schema.rows)
     blocks, report = [], no_records(schema.features)
     for raw, labels in pieces(schema.rows, X, y, progress):
         rows = np.empty((len(raw), schema.features))
-        if transform:
-            raw = raw.astype(np.float64)
-            grid.require_finite(raw)
-        found = grid.quantize(apply(transform, raw), rows)
+        found = grid.quantize(behind(schema, raw, grid) if schema.transform else raw, rows)
         counts = tuple(norm_histogram(found.norms, schema.rows.steps).tolist())
         report += ClipReport(len(rows), found.clipped, 0, counts, found.energy, schema.features)
         blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # whole numbers below 2**24

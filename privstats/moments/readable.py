@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 
 from privstats.errors import DataError, SchemaError
 from privstats.moments.arrays import is_list, is_tensor, ordered_columns, rectangle
+from privstats.moments.code_rows import CodeRows, cells_of
 from privstats.moments.input_validation import as_rows, check_shape, numbers_in, pairs
 from privstats.moments.labels import classes_of, places_of
 from privstats.schema import ClassSchema, RidgeSchema, Schema
@@ -131,6 +132,8 @@ class _Readable:
 
 def _rows(schema: Schema, X: Any) -> Any:
     """Rows of the schema's columns, whatever they hold."""
+    if isinstance(X, CodeRows):
+        return check_shape(schema, X)
     X = ordered_columns(X, schema.feature_names, gaps=True)
     if is_list(X):
         X = rectangle(X, input_features(schema.transform, schema.features - schema.appended))
@@ -163,6 +166,8 @@ def _is_real(rest: Any) -> bool:
 def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Rows as float64, and which of them are finite numbers before and behind the transform."""
     X = _entries(tile)
+    if cells_of(schema) is not None:  # every value has a cell
+        return X, np.ones(len(X), np.bool_)
     fine = np.asarray(np.isfinite(X).all(axis=1))
     if schema.transform:
         wide = apply(schema.transform, np.where(fine[:, None], X, 0.0))

@@ -18,12 +18,12 @@ from privstats.errors import DataError
 from privstats.moments.accumulators import measured
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.clip_report import ClipReport
+from privstats.moments.code_rows import behind
 from privstats.moments.grid import Grid, feature_grid
 from privstats.moments.input_validation import as_rows, check_features, check_targets, dense, pairs
 from privstats.moments.within import less
 from privstats.schema import ClassSchema, SitesSchema
 from privstats.schema.public_values import Values
-from privstats.transforms import apply
 
 __all__ = ["RealSiteMoments", "SiteMoments", "less_mean", "measured_sites", "site_moments"]
 
@@ -138,10 +138,9 @@ def _vectors(schema: SitesSchema, X: Any, y: Any) -> Iterator[tuple[NDArray[np.f
         targets = _target(rows.shape[0], as_rows(targets, "y"))
         for start in range(0, max(rows.shape[0], 1), _ROWS):  # once for no records
             at = slice(start, min(start + _ROWS, rows.shape[0]))
-            x, b = dense(rows[at]).astype(np.float64), dense(targets[at]).astype(np.float64).reshape(-1, 1)
-            columns.require_finite(x)
+            x, b = behind(schema, dense(rows[at]), columns), dense(targets[at]).astype(np.float64).reshape(-1, 1)
             target.require_finite(b)
-            yield np.hstack([apply(schema.transform, x), b / schema.target_scale]), np.zeros(len(x), np.intp)
+            yield np.hstack([x, b / schema.target_scale]), np.zeros(len(x), np.intp)
 
 
 def _target(records: int, targets: Any) -> Any:

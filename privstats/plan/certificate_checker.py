@@ -478,7 +478,8 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
             fine = ("target_bound" in schema) == (schema["family"] == "poisson")
     for step in (step for step in schema["transform"] if step["kind"] == "cells"):
         fine &= step is schema["transform"][0] and _is_short(step)
-        fine &= len(schema["transform"]) > 1 or schema["features"] == _width(step) + (schema["task"] == "sites")
+        alone = len(schema["transform"]) == 1 and schema["task"] != "counts"
+        fine &= not alone or schema["features"] == _width(step) + (schema["task"] == "sites")
     for columns in (name for name in ("features", "targets") if name in schema):  # or rounding leaves no ball
         fine &= schema[columns] < 4 ** (schema["grid_bits"] + 1)
     require(fine, "plan", "what it says of a record does not go together")

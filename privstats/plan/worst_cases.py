@@ -243,7 +243,7 @@ def _of_targets(schema: RidgeSchema, record: Record) -> Sums:
 
 
 def _of_values(schema: CountSchema, record: Record) -> Sums:
-    return _wire(exact_moments(schema, _values(schema, record["values"])))
+    return _wire(exact_moments(bare(schema), _values(schema, record["values"])))
 
 
 def _of_rows(schema: MeanSchema, record: Record) -> Sums:

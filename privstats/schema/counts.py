@@ -15,7 +15,7 @@ from privstats.errors import SchemaError
 from privstats.schema.base import Schema, listed
 from privstats.schema.checks import settle
 from privstats.schema.statistic import COUNT_TABLE, Statistic, letters_of
-from privstats.transforms import Transform
+from privstats.transforms import Transform, steps_of
 from privstats.transforms.columns import MISSING_CELL, Categories, require_switch
 from privstats.transforms.names import checked_names
 from privstats.transforms.reading import same
@@ -85,7 +85,8 @@ class CountSchema(Schema):
         variables: the columns that are read, each a :class:`Categories` or :class:`Bins`. Public: they stand in the
             plan, so take edges and values from public knowledge.
         tables: tuples of variable names; each is one table of the variables crossed. At most 65,536 cells in all.
-        transform: none; count tables have no features.
+        transform: none, for count tables have no features; or :class:`~privstats.Cells` alone: its numeric columns and
+            dates are then counted as their codes, so that a gap code is missing and a date is its days.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
@@ -116,9 +117,7 @@ class CountSchema(Schema):
         variables = tuple(_variable(each) for each in _listed("variables", self.variables))
         names = checked_names("variables", tuple(variable.name for variable in variables)) or ()
         settle(self, variables=variables, tables=_checked_tables(_listed("tables", self.tables), names))
-        if tuple(self.transform):
-            raise SchemaError("transform must be empty: count tables have no features")
-        settle(self, transform=())
+        settle(self, transform=_checked_transform(self.transform, self.variables))
         cells = self.sizes["cell"]
         if cells > _MOST_CELLS:
             raise SchemaError(f"tables have {cells} cells in all and at most {_MOST_CELLS} are allowed; use fewer bins")
@@ -210,6 +209,24 @@ def _plain(variable: Variable) -> dict[str, Any]:
         for name, value in asdict(variable).items()
         if value != defaults[name] and value is not False
     }
+
+
+def _checked_transform(transform: Any, variables: tuple[Variable, ...]) -> tuple[Transform, ...]:
+    """Nothing, or the declaration of columns of which the variables bin numeric ones and dates."""
+    steps = steps_of(transform)
+    if not steps:
+        return ()
+    if len(steps) > 1 or not steps[0].reads_cells:
+        raise SchemaError("transform must be empty, or Cells alone: count tables have no features")
+    cells: Any = steps[0]
+    binned = {column.name for column in cells.columns if column.kind in ("numeric", "dates")}
+    for variable in variables:
+        if not isinstance(variable, Bins) or variable.name not in binned:
+            raise SchemaError(
+                f"{variable.name} must be Bins of a numeric column or of dates that Cells declares; count others "
+                "without a transform"
+            )
+    return steps
 
 
 def _checked_tables(tables: tuple[Any, ...], names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

@@ -200,7 +200,7 @@ class Cells(Transform):
         Raises:
             SchemaError: cuts of a column are still open.
         """
-        self._require_closed()
+        self.require_closed()
         places = self.indices(codes)
         return np.hstack([table.take(places[:, j], axis=0) for j, table in enumerate(self.tables)])
 
@@ -210,7 +210,7 @@ class Cells(Transform):
         Raises:
             SchemaError: cuts of a column are still open.
         """
-        self._require_closed()
+        self.require_closed()
         if type(rows) is np.ndarray:
             return self.whole(rows) * 2.0**-self.bits
         parts = [self._part(block, rows[:, j : j + 1]) for j, block in enumerate(self._blocks)]
@@ -249,7 +249,12 @@ class Cells(Transform):
         shape = Shape(len(self.columns), self.signs, self.ramp, self.bits)
         return tuple(block_of(column, shape) for column in self.columns)
 
-    def _require_closed(self) -> None:
+    def require_closed(self) -> None:
+        """Refuse a declaration with open cuts, before any record is mapped.
+
+        Raises:
+            SchemaError: cuts of a column are still open.
+        """
         if self.open:
             raise SchemaError(
                 f"the cut points of {', '.join(self.open)} are open: run Binned, which finds them, or state their edges"

@@ -1,0 +1,127 @@
+"""Sums over rows of cells by counting: how often two cells stand together, and never a wide row.
+
+A row of :class:`~privstats.Cells` is one row of a public table per column, so with one-hot rows H and those tables side
+by side in S its sums are B = S' (H'H) S, and the same by class. H'H counts pairs of cells: J (J - 1) / 2 counts a
+record whatever the width, in whole numbers, so the result is that of the dense sums, bit for bit.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import SchemaError
+from privstats.moments.class_moments import ClassMoments
+from privstats.moments.clip_report import ClipReport, norm_histogram
+from privstats.moments.code_rows import cells_of
+from privstats.moments.exact_sum import require_known, require_room
+from privstats.schema import ClassSchema, Schema
+
+if TYPE_CHECKING:
+    from privstats.transforms import Cells
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["CellAccumulator", "sums_by_cells"]
+
+_POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
+_MOST_PAIRS = 1 << 25  # counts in memory at once
+
+
+def sums_by_cells(schema: Schema) -> bool:
+    """Whether records of the schema are summed by counting: classes of rows of cells that nothing follows, on whole
+    steps of the grid."""
+    cells = cells_of(schema)
+    if not isinstance(schema, ClassSchema) or cells is None or len(schema.transform) > 1:
+        return False
+    blocks = schema.classes if "S" in schema.statistics else 1
+    pairs = sum(len(table) for table in cells.tables) ** 2 * blocks
+    return schema.clip_norm == 1.0 and schema.grid_bits >= cells.bits and pairs <= _MOST_PAIRS
+
+
+class CellAccumulator:
+    """Sums over the codes seen so far."""
+
+    def __init__(self, schema: ClassSchema) -> None:
+        require_known([row.letter for row in schema.sent], "NABSDTF")
+        self._schema = schema
+        cells = self._cells = _cells(schema)
+        self._tables = [table << (schema.grid_bits - cells.bits) for table in cells.tables]
+        self._squares = [(table**2).sum(axis=1) for table in self._tables]
+        self._counts = np.zeros(schema.classes, np.int64)
+        self._each = [np.zeros((schema.classes, len(table)), np.int64) for table in self._tables]
+        self._blocks = schema.classes if "S" in schema.statistics else int("B" in schema.statistics)
+        sizes = [len(table) for table in self._tables] if self._blocks else []
+        self._together: dict[tuple[int, int], NDArray[np.int64]] = {
+            (i, j): np.zeros((self._blocks * sizes[i], sizes[j]), np.int64)
+            for i, j in combinations(range(len(sizes)), 2)
+        }
+        self._records = self._energy = 0
+        self._norm_counts = norm_histogram(np.empty(0), 1)
+
+    def add(self, codes: NDArray[np.float64], labels: NDArray[np.intp]) -> None:
+        """Add codes and their labels."""
+        require_room(self._records + len(codes), self._schema.bound)
+        labels = labels.astype(np.intp)
+        places = np.ascontiguousarray(self._cells.indices(codes).T)
+        self._records += len(codes)
+        self._counts += np.bincount(labels, minlength=self._schema.classes)
+        for counts, place in zip(self._each, places, strict=True):
+            counts += _counted(labels, place, counts.shape)
+        block = labels if self._blocks > 1 else np.zeros(1, np.intp)
+        firsts = [block * table.shape[0] + place for table, place in zip(self._tables, places, strict=True)]
+        for (i, j), counts in self._together.items():
+            counts += _counted(firsts[i], places[j], counts.shape)
+        squares = sum(square[place] for square, place in zip(self._squares, places, strict=True))
+        self._energy += int(np.sum(squares))
+        self._norm_counts += norm_histogram(np.sqrt(squares), self._schema.steps)
+
+    def moments(self) -> ClassMoments:
+        """The exact moments of everything added."""
+        report = ClipReport(
+            records=self._records,
+            clipped=0,
+            targets_clipped=0,
+            norm_counts=tuple(self._norm_counts.tolist()),
+            energy=self._energy,
+            features=self._schema.features,
+        )
+        sent = {row.letter for row in self._schema.sent}
+        totals = {
+            letter: np.hstack([each @ table**power for each, table in zip(self._each, self._tables, strict=True)])
+            for letter, power in _POWERS.items()
+            if letter in sent
+        }
+        if self._blocks:
+            second = self._second()
+            totals |= {"S": second} if "S" in sent else {"B": second[0]}
+        return ClassMoments(self._schema, N=self._counts, **totals, clip_report=report)
+
+    def _second(self) -> NDArray[np.int64]:
+        """S' (H'H) S by blocks of columns; of one column with itself H'H is diagonal."""
+        out = np.zeros((self._blocks, self._schema.features, self._schema.features), np.int64)
+        at = self._cells.blocks
+        for j, table in enumerate(self._tables):
+            alone = self._each[j] if self._blocks > 1 else self._each[j].sum(axis=0, keepdims=True)
+            out[:, at[j], at[j]] = table.T @ (alone[:, :, None] * table)
+        for (i, j), counts in self._together.items():
+            both = counts.reshape(self._blocks, len(self._tables[i]), -1)
+            block = self._tables[i].T @ both @ self._tables[j]
+            out[:, at[i], at[j]], out[:, at[j], at[i]] = block, block.transpose(0, 2, 1)
+        return out
+
+
+def _cells(schema: ClassSchema) -> Cells:
+    cells = cells_of(schema)
+    if cells is None:
+        raise SchemaError("these sums are of declared columns: put Cells first into the transform")
+    return cells
+
+
+def _counted(first: NDArray[np.intp], second: NDArray[np.intp], shape: tuple[int, int]) -> NDArray[np.int64]:
+    """How often each pair of places stands together."""
+    return np.bincount(first * shape[-1] + second, minlength=shape[0] * shape[1]).reshape(shape)

@@ -1,0 +1,154 @@
+"""Rows of codes: what a schema reads whose first map is a table's declaration, a window at a time.
+
+``table`` finds the declared columns in a container; the sums read what is here as they read any rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError, RecordError
+from privstats.moments.arrays import is_tensor, numbers_of, values_of
+from privstats.transforms import apply
+
+if TYPE_CHECKING:
+    from privstats.moments.grid import Grid
+    from privstats.schema import Schema
+    from privstats.transforms import Cells
+    from privstats.transforms.cells import Coded
+
+__all__ = ["CodeRows", "Codes", "behind", "cells_of", "columns_asked"]
+
+
+def cells_of(schema: Schema) -> Cells | None:
+    """The declaration of a schema that reads a table; None for one of features."""
+    first: Any = schema.transform[0] if schema.transform else None
+    return first if first is not None and first.reads_cells else None
+
+
+def columns_asked(schema: Schema) -> Cells | tuple[str, ...] | None:
+    """What a reader of files is asked for: declared columns, names of features, or whatever there is."""
+    return cells_of(schema) or schema.feature_names
+
+
+def behind(schema: Schema, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64]:
+    """Rows behind the public maps, float64; codes may be NaN, features may not.
+
+    Raises:
+        RecordError: a feature is NaN or infinite.
+    """
+    with np.errstate(over="ignore"):
+        wide = rows.astype(np.float64)
+    if cells_of(schema) is None:
+        grid.require_finite(wide)
+    return np.asarray(apply(schema.transform, wide), np.float64)
+
+
+class Codes:
+    """Codes of a whole table, as a reader of files gives them.
+
+    Attributes:
+        codes: float64 ``(n, J)``.
+        unread: by column, how many values it cannot read.
+    """
+
+    def __init__(self, codes: NDArray[np.float64], unread: Mapping[str, int]) -> None:
+        self.codes, self.unread = codes, unread
+        self.shape, self.dtype = codes.shape, codes.dtype
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, where: Any) -> Codes:
+        """Some records; what could not be read is counted for all of them."""
+        return Codes(self.codes[where], self.unread)
+
+
+class CodeRows:
+    """Records of a table as rows of codes, read a window at a time.
+
+    Args:
+        cells: the declaration.
+        source: the declared columns as a list; or rows of an array with a column for each; or :class:`Codes`.
+        unread: where what could not be read is counted.
+        refuse: whether a value that its column cannot read is refused.
+
+    Attributes:
+        shape: ``(n, J)``.
+        dtype: float64.
+        unread: by column, how many values it could not read so far.
+    """
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, cells: Cells, source: Any, unread: Counter[str], *, refuse: bool) -> None:
+        self._cells, self._refuse, self.unread = cells, refuse, unread
+        self._source = source
+        self.shape = (_records(self._source), len(cells.columns))
+        self._told = 0
+        if isinstance(self._source, Codes):
+            self._note(self._source.unread)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, where: slice) -> NDArray[np.float64]:
+        """The codes of some records.
+
+        Raises:
+            RecordError: where values that cannot be read are refused, and one is there.
+        """
+        if isinstance(self._source, Codes):
+            return self._source.codes[where]
+        start, stop, _ = where.indices(self.shape[0])
+        found = self._read(start, stop)
+        fresh = max(start, self._told)  # in a second pass over the records nothing is counted again
+        if fresh < stop:
+            self._note((found if fresh == start else self._read(fresh, stop)).unread)
+            self._told = stop
+        return found.codes
+
+    def _read(self, start: int, stop: int) -> Coded:
+        names = [column.name for column in self._cells.columns]
+        return self._cells.read(dict(zip(names, _pieces(self._source, slice(start, stop)), strict=True)))
+
+    def _note(self, unread: Mapping[str, int]) -> None:
+        if unread and self._refuse:
+            name = next(iter(unread))
+            (column,) = (each for each in self._cells.columns if each.name == name)
+            raise RecordError(
+                f"column {name!r} holds values that are {column.unread}: mend them, or declare them as gaps of the "
+                "column; a promise would count them as missing"
+            )
+        self.unread.update(unread)
+
+
+def _records(source: Any) -> int:
+    if not isinstance(source, list):
+        return int(source.shape[0])
+    lengths = {len(column) if hasattr(column, "__len__") else len(values_of(column)) for column in source}
+    if len(lengths) > 1 or any(getattr(column, "ndim", 1) != 1 for column in source):
+        raise DataError("the columns of the table have different lengths; give one value per record in each")
+    return lengths.pop()
+
+
+def _pieces(source: Any, where: slice) -> list[Any]:
+    """Some values of each column."""
+    if isinstance(source, list):
+        return [_piece(column, where) for column in source]
+    tile = source[where]
+    whole = values_of(tile) if is_tensor(tile) else tile.toarray() if hasattr(tile, "toarray") else tile
+    return [whole[:, place] for place in range(whole.shape[1])]
+
+
+def _piece(column: Any, where: slice) -> Any:
+    """As an array or a list; of pandas' nullable numbers NaN is what is missing."""
+    if hasattr(column, "iloc"):
+        return numbers_of(column.iloc[where])
+    part = column[where] if hasattr(column, "__getitem__") else values_of(column)[where]
+    return values_of(part) if is_tensor(part) else part

@@ -1,0 +1,96 @@
+"""Records of declared columns, in any container that people have: windows of codes, never all of them at once.
+
+A schema whose first map is :class:`~privstats.Cells` reads a table by the names of its columns, and arrays in the order
+of the plan. The code of a value follows from that value alone, so windows, containers and batches change nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privstats.errors import DataError
+from privstats.moments.arrays import columns_of, is_list, rectangle
+from privstats.moments.code_rows import CodeRows, Codes, cells_of
+from privstats.moments.input_validation import as_rows
+from privstats.schema import CountSchema
+
+if TYPE_CHECKING:
+    from privstats.schema import Schema
+    from privstats.transforms import Cells
+
+__all__ = ["in_codes", "unread_remark"]
+
+
+def in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
+    """X and y with every table as rows of codes, and the counter of values that cannot be read.
+
+    Args:
+        schema: whose first map reads a table; of any other X stays as it is.
+        X: a table, or without ``y`` an iterable of batches.
+        y: labels or targets.
+        refuse: whether a value that its column cannot read is refused.
+
+    Raises:
+        DataError: a declared column is missing or there twice, or an array has another number of columns.
+        SchemaError: cut points of a column are open, and no count table finds them.
+    """
+    cells, unread = cells_of(schema), Counter[str]()
+    if cells is None:
+        return X, y, unread
+    if not isinstance(schema, CountSchema):
+        cells.require_closed()
+    if y is None and not _is_table(X) and hasattr(X, "__iter__"):
+        return _batches(cells, X, unread, refuse), None, unread
+    return _rows(cells, X, unread, refuse), y, unread
+
+
+def unread_remark(schema: Schema, unread: Mapping[str, int]) -> str:
+    """What the holder of the records should know of values that count as missing; empty where there are none."""
+    cells = cells_of(schema)
+    columns = () if cells is None else cells.columns
+    said = [f"{unread[each.name]} of {each.name!r} are {each.unread}" for each in columns if unread[each.name]]
+    if not said:
+        return ""
+    return (
+        f"these values count as missing: {', '.join(said)}. Mend the file where you can, or have them declared as "
+        "gaps; these numbers stay here"
+    )
+
+
+def _batches(cells: Cells, X: Any, unread: Counter[str], refuse: bool) -> Iterator[Any]:
+    for batch in X:
+        pair = isinstance(batch, tuple | list) and len(batch) == 2
+        yield (_rows(cells, batch[0], unread, refuse), batch[1]) if pair else batch
+
+
+def _rows(cells: Cells, X: Any, unread: Counter[str], refuse: bool) -> CodeRows:
+    return CodeRows(cells, X if isinstance(X, Codes) else _columns(cells, X), unread, refuse=refuse)
+
+
+def _is_table(X: Any) -> bool:
+    """Whether X is one table or array, and no iterable of batches."""
+    return isinstance(X, Mapping | Codes | str) or hasattr(X, "shape") or columns_of(X) is not None
+
+
+def _columns(cells: Cells, X: Any) -> Any:
+    """The declared columns of any container by name, as a list; or rows of an array, in the order of the plan."""
+    if isinstance(getattr(getattr(X, "dtype", None), "names", None), tuple):
+        X = {name: X[name] for name in X.dtype.names}  # an array of records
+    named = list(X) if isinstance(X, Mapping) else columns_of(X)
+    if isinstance(X, Mapping) or (named is not None and named != list(range(len(cells.columns)))):
+        return [X[source] for source in cells.sources(X)]
+    if hasattr(X, "iloc"):
+        return [X.iloc[:, place] for place in range(len(cells.columns))]
+    rows = (
+        rectangle(X, len(cells.columns)) if is_list(X) else X if isinstance(X, np.ma.MaskedArray) else as_rows(X, "X")
+    )
+    if len(rows.shape) != 2 or rows.shape[1] != len(cells.columns):
+        raise DataError(
+            f"X must be a table with the declared columns, or an array of shape (records, {len(cells.columns)}) with "
+            "them in the order of the plan"
+        )
+    return rows
