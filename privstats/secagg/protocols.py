@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 from privstats.encoding.ring import Group
@@ -17,7 +18,7 @@ from privstats.secagg.machines import Aggregator, Masking, OnUpload, Peer
 from privstats.secagg.roster import Roster
 from privstats.tables import LazyRows
 
-__all__ = ["PROTOCOLS", "AggregatorKind", "MaskingProtocol", "ParametersKind", "PeerKind", "protocol_of"]
+__all__ = ["PROTOCOLS", "AggregatorKind", "Machines", "MaskingProtocol", "ParametersKind", "PeerKind", "protocol_of"]
 
 
 class ParametersKind(Protocol):
@@ -88,11 +89,10 @@ class AggregatorKind(Protocol):
 
 
 @dataclass(frozen=True)
-class MaskingProtocol:
-    """One row: the classes that solve a plan's masking and run it; a protocol with helpers has a panel.
+class Machines:
+    """What runs a protocol: the classes of its machines, and what engines and sessions ask about its messages.
 
-    If ``agrees`` is set, a client receives the list of survivors and signs it before anything is unmasked; its machine
-    then takes ``only``, the one list that it will sign.
+    ``helper`` is None for a protocol without a panel.
 
     ``prove_excluded`` returns the name of an upload that is in no sum and never can be, from the client's ``receipt``
     and the signed statements of others; None if a protocol has no such proof.
@@ -105,54 +105,75 @@ class MaskingProtocol:
     ``check_vector`` refuses a vector that a client's report could not prove; None for a protocol without proofs.
     """
 
-    parameters: ParametersKind
     client: PeerKind
     server: AggregatorKind
     largest_answer: Callable[[Any], int]
     largest_request: Callable[[Any], int]
     helper: Callable[..., Peer] | None = None
-    agrees: bool = False
     prove_excluded: Callable[..., bytes] | None = None
     check_opening: Callable[..., None] | None = None
     check_vector: Callable[..., None] | None = None
 
-    @property
-    def has_panel(self) -> bool:
-        """Whether a plan names a leader and helpers that unmask the sum together; otherwise one server does."""
-        return self.helper is not None
+
+@dataclass(frozen=True)
+class MaskingProtocol:
+    """One row: the class that solves a plan's masking, and the machines that run it, loaded by the first session.
+
+    If ``agrees`` is set, a client receives the list of survivors and signs it before anything is unmasked; its machine
+    then takes ``only``, the one list that it will sign.
+
+    If ``has_panel`` is set, a plan names a leader and helpers that unmask the sum together; otherwise one server does.
+    """
+
+    parameters: ParametersKind
+    load_machines: Callable[[], Machines]
+    agrees: bool = False
+    has_panel: bool = False
+
+    @cached_property
+    def machines(self) -> Machines:
+        """What runs it."""
+        return self.load_machines()
 
 
 def _interactive() -> MaskingProtocol:
+    from privstats.secagg.interactive.parameters import Parameters
+
+    return MaskingProtocol(Parameters, _interactive_machines, agrees=True)
+
+
+def _interactive_machines() -> Machines:
     from privstats.secagg.interactive import messages
     from privstats.secagg.interactive.checks import check_opening
     from privstats.secagg.interactive.client import Client
     from privstats.secagg.interactive.non_inclusion import prove_excluded
-    from privstats.secagg.interactive.parameters import Parameters
     from privstats.secagg.interactive.server import Server
 
-    return MaskingProtocol(
-        Parameters,
+    return Machines(
         Client,
         Server,
         messages.largest_answer,
         messages.largest_request,
-        agrees=True,
         prove_excluded=prove_excluded,
         check_opening=check_opening,
     )
 
 
 def _split() -> MaskingProtocol:
+    from privstats.secagg.upload.parameters import UploadParameters
+
+    return MaskingProtocol(UploadParameters, _split_machines, has_panel=True)
+
+
+def _split_machines() -> Machines:
     from privstats.secagg.upload import messages
     from privstats.secagg.upload.client import Client
     from privstats.secagg.upload.field_streams import check_provable
     from privstats.secagg.upload.helper import Helper
     from privstats.secagg.upload.leader import Leader
     from privstats.secagg.upload.non_inclusion import prove_excluded
-    from privstats.secagg.upload.parameters import UploadParameters
 
-    return MaskingProtocol(
-        UploadParameters,
+    return Machines(
         Client,
         Leader,
         messages.largest_answer,
@@ -164,7 +185,7 @@ def _split() -> MaskingProtocol:
 
 
 PROTOCOLS: Mapping[str, MaskingProtocol] = LazyRows({"interactive": _interactive, "split": _split})
-"""The row of each protocol, whose modules load with the first plan that names it."""
+"""The row of each protocol: its parameters load with the first plan that names it, its machines with its session."""
 
 
 def protocol_of(masking: Masking) -> MaskingProtocol:

@@ -82,7 +82,7 @@ def contribution(
     if plan.noise is not None and plan.noise.trust.drawn_by == "client":
         vector, known = vector + dp.draw_share(plan.noise, plan.layout, rng), rng.reproducible
     encoded = plan.ring.encode(vector)
-    check = protocol_of(plan.masking).check_vector
+    check = protocol_of(plan.masking).machines.check_vector
     if check is not None:
         check(plan.masking, encoded)
     return Contribution(plan.digest, encoded, reproducible=known)
@@ -150,15 +150,15 @@ def client(
     _check_moments(plan, moments, account)
     if panel_arguments:  # machines with a panel check themselves whether their keys are reproducible
         panel_arguments["allow_reproducible"] = allow_reproducible
-    row = protocol_of(plan.masking)
-    row.client.check_place(plan.masking, index=index, identity=identity, roster=roster)
+    kind = protocol_of(plan.masking).machines.client
+    kind.check_place(plan.masking, index=index, identity=identity, roster=roster)
     if panel is not None:
         panel.require_open()  # before anything is spent: no helper could open the upload
     if plan.validity is not None:  # no client adds noise, so the vector is made and held against it before it is paid
         moments = moments if isinstance(moments, Contribution) else contribution(plan, moments, index=index)
     if account is not None:
         register_run(plan, account, roster)
-    return row.client(
+    return kind(
         plan.masking,
         in_ring(plan, moments, rng, index),
         index=index,
@@ -223,7 +223,7 @@ def server(
     entropy = checked(rng, allow_reproducible=allow_reproducible).bytes
     due = plan.noise is not None and plan.noise.trust.at_release
     panel_arguments: dict[str, Any] = panel_argument(plan, panel, roster)
-    make = protocol_of(plan.masking).server
+    make = protocol_of(plan.masking).machines.server
     if panel_arguments:
         require_keys(keys, roster)
         panel_arguments["allow_reproducible"] = allow_reproducible
@@ -262,7 +262,7 @@ def helper(
         [(3, 'check')]
     """
     require_plan(plan)
-    kind = protocol_of(plan.masking).helper
+    kind = protocol_of(plan.masking).machines.helper
     if kind is None:
         raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
     require_keys(keys, roster)

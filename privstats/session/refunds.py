@@ -84,7 +84,8 @@ def prove_excluded_upload(
         LedgerError: the protocol has no such proof.
     """
     protocol = protocol_of(plan.masking)
-    if protocol.prove_excluded is None:
+    prove_excluded = protocol.machines.prove_excluded
+    if prove_excluded is None:
         raise LedgerError(
             f"protocol={plan.protocol!r} has no proof that an upload is in no sum: a retry is a second release"
         )
@@ -94,7 +95,7 @@ def prove_excluded_upload(
         raise LocalProtocolError("give panel=Panel of the run, for which the report was made")
     if tuple(identity.hex() for identity in (panel.identities if panel else ())) != plan.panel:
         raise LocalProtocolError("this is not the panel that the plan names, so any party could sign for its helpers")
-    return protocol.prove_excluded(plan.masking, report, statements, roster=roster, panel=panel)
+    return prove_excluded(plan.masking, report, statements, roster=roster, panel=panel)
 
 
 def withdraw(client: Peer) -> None:

@@ -131,7 +131,7 @@ def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
     """
     require_plan(plan)
     require_roster(roster)
-    check = protocol_of(plan.masking).check_opening
+    check = protocol_of(plan.masking).machines.check_opening
     if check is not None:
         check(plan.masking, opening, roster=roster)
 

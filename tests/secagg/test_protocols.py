@@ -28,7 +28,7 @@ from privstats.plan import facts
 from privstats.randomness import seeded
 from privstats.secagg import Client, Parameters, Server
 from privstats.secagg.machines import Aggregator, Masking, Outbox, Peer, StepStatus
-from privstats.secagg.protocols import PROTOCOLS, MaskingProtocol, protocol_of
+from privstats.secagg.protocols import PROTOCOLS, Machines, MaskingProtocol, protocol_of
 from privstats.testing import dropout_schedules
 from privstats.workflows.simulate import run
 
@@ -172,7 +172,10 @@ def open_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
         PROTOCOLS,
         "interactive",
-        MaskingProtocol(OpenParameters, OpenClient, OpenServer, lambda it: it.upload_bytes, lambda it: len(b"send it")),
+        MaskingProtocol(
+            OpenParameters,
+            lambda: Machines(OpenClient, OpenServer, lambda it: it.upload_bytes, lambda it: len(b"send it")),
+        ),
     )
 
 
@@ -191,8 +194,14 @@ SHARDS = [(RNG.normal(size=(6, 4)), RNG.integers(0, 3, 6)) for _ in range(5)]
 
 def test_the_interactive_protocol_is_a_row():
     row = PROTOCOLS["interactive"]
-    assert (row.parameters, row.client, row.server) == (Parameters, Client, Server)
+    assert (row.parameters, row.machines.client, row.machines.server) == (Parameters, Client, Server)
     assert protocol_of(plan().masking) is row
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_protocol_with_a_panel_has_helpers_and_one_without_has_none(name):
+    row = PROTOCOLS[name]
+    assert row.has_panel == (row.machines.helper is not None)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

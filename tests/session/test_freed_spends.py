@@ -277,9 +277,8 @@ def test_a_protocol_without_proof_and_a_charge_without_a_ledger_free_nothing(
     with pytest.raises(LocalProtocolError, match="a receipt of this protocol has 68 bytes"):
         run.free(charge, b"", {})
     with monkeypatch.context() as patch:
-        patch.setattr(
-            "privstats.session.refunds.protocol_of", lambda _: replace(PROTOCOLS["interactive"], prove_excluded=None)
-        )
+        unproved = replace((row := PROTOCOLS["interactive"]).machines, prove_excluded=None)
+        patch.setattr("privstats.session.refunds.protocol_of", lambda _: replace(row, load_machines=lambda: unproved))
         with pytest.raises(LedgerError, match="has no proof that an upload is in no sum"):
             run.free(charge, b"", {})
     run = Run(0)

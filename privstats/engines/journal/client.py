@@ -366,7 +366,7 @@ class _Machine:
         return client_outside(session_id(self.parameters, self.roster), self.index)
 
     def resumed(self, state: bytes, key: bytes, on_upload: OnUpload | None) -> Peer:
-        return protocol_of(self.parameters).client.resume(
+        return protocol_of(self.parameters).machines.client.resume(
             state,
             key,
             parameters=self.parameters,

@@ -64,7 +64,7 @@ class FinishedClient:
             RemoteProtocolError: any other message.
         """
         view = wire.view_of(data)
-        fits = len(view) <= protocol_of(self.parameters).largest_request(self.parameters)
+        fits = len(view) <= protocol_of(self.parameters).machines.largest_request(self.parameters)
         if fits and sha256(view).digest() == self.question:
             return [(_SERVER, self.answer)]
         detail = "this client has ended, and only repeats its last answer"

@@ -301,7 +301,7 @@ class JournaledHelper(PanelMember):
             return answers
 
     def _repeated(self, data: memoryview) -> bytes:
-        ended, limit = self._ended, protocol_of(self.parameters).largest_request(self.parameters)
+        ended, limit = self._ended, protocol_of(self.parameters).machines.largest_request(self.parameters)
         if ended is not None and len(data) <= limit and ended.question == sha256(data).digest():
             return ended.message
         raise RemoteProtocolError(_SERVER, self.step, "session_over", "this helper's box key is gone", proven=False)

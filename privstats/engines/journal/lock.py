@@ -176,7 +176,7 @@ class ServerPlace:
 
     def resumed(self, state: bytes, key: bytes) -> Aggregator:
         """The machine that was sealed in ``state``."""
-        return protocol_of(self.parameters).server.resume(
+        return protocol_of(self.parameters).machines.server.resume(
             state,
             key,
             parameters=self.parameters,

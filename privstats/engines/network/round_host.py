@@ -247,7 +247,7 @@ class RoundHost:
         plan, roster = self.folder.plan, self.folder.roster
         if self.folder.totals is None:
             return session.server(plan, roster, **named)
-        return protocol_of(plan.masking).server(plan.masking, roster=roster, noise_due=False, **named)
+        return protocol_of(plan.masking).machines.server(plan.masking, roster=roster, noise_due=False, **named)
 
     def _opening(self, server: JournaledServer) -> bytes:
         """The first message to every client: the panel's offers, or else the one that is the same for all."""

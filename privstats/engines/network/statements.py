@@ -103,7 +103,7 @@ class SignedReply:
 
 def most_bytes(plan: Plan) -> int:
     """The most bytes of a party's answer under a plan: its machine's message, and the signed reply around it."""
-    return _FIRST + protocol_of(plan.masking).largest_answer(plan.masking)
+    return _FIRST + protocol_of(plan.masking).machines.largest_answer(plan.masking)
 
 
 def sign_reply(identity: Identity, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
