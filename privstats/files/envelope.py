@@ -68,17 +68,16 @@ class Version(Generic[T]):
     Attributes:
         read: from the content, and the path for its messages, to the value; raises the format's error.
         sealed: the bytes that checksum and signature cover.
-        checksum: whether a file of this version has one; False is for versions from before there were any.
 
     Example:
-        >>> version = ps.release.FORMAT.readers[max(ps.release.FORMAT.readers)]
-        >>> version.checksum
-        True
+        >>> from privstats.files.envelope import Content
+        >>> version = ps.release.FORMAT.readers[1]
+        >>> version.sealed(Content(manifest=b"{}", tensors={"vector": np.arange(2)}))[:2]  # the manifest first
+        b'{}'
     """
 
     read: Callable[[Content, PathLike], T]
     sealed: Callable[[Content], bytes]
-    checksum: bool = True
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Format(Generic[T]):
         noun: what it holds, for messages.
         writer: the call that writes such files, for the remedy.
         error: the class of error raised where a file or a key is refused.
-        readers: every version that can be read; the highest is written.
+        readers: every version that a release of privstats wrote; the highest is written.
 
     Raises:
         DataError: another format has the name.
@@ -171,25 +170,24 @@ class Format(Generic[T]):
         known = {str(version): version for version in self.readers}
         if header.get("format") != self.name or not {"version", "manifest"} <= set(header):
             raise self.error(f"{path} is not a privstats {self.noun}; give a file written by {self.writer}")
+        if header["version"] in map(str, range(1, min(self.readers))):
+            raise self.error(
+                f"{path} has {self.noun} format {header['version']}, from before the first release of privstats, and "
+                f"is no longer read; write it anew with {self.writer}"
+            )
         if header["version"] not in known:
             raise self.error(
                 f"{path} has {self.noun} format {header['version'][:20]!r} and this privstats reads "
                 f"{' and '.join(known)}; use the version that wrote it"
             )
-        version = known[header["version"]]
-        if self.readers[version].checksum != ("sha256" in header):
-            raise self.error(
-                f"{path} says that it is {self.noun} format {version}, and its checksum says that it is another; "
-                "it was damaged or edited, fetch it again"
-            )
-        return version
+        return known[header["version"]]
 
     def _check(
         self, version: int, header: Mapping[str, str], content: Content, key: bytes | None, path: PathLike
     ) -> None:
         sealed = self.readers[version].sealed(content)
         checksum = hashlib.sha256(sealed).hexdigest()
-        if self.readers[version].checksum and not hmac.compare_digest(header["sha256"].encode(), checksum.encode()):
+        if not hmac.compare_digest(header.get("sha256", "").encode(), checksum.encode()):
             raise self.error(f"{path} does not match its own checksum: it was damaged or edited; fetch it again")
         if key is None:
             return

@@ -24,7 +24,7 @@ __all__ = ["FORMAT", "Stored", "content_of", "head_of", "load"]
 
 _KNOWN = "known."
 _KNOWLEDGE = ("priors", "prototypes")
-"""Facts about the classes that a personal head needs; an older file may lack them."""
+"""Facts about the classes that a personal head needs; a head that has none leaves them out."""
 _HEADS: dict[str, type[Stored]] = {}
 
 
@@ -98,9 +98,8 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
-    """Read a head that ``save`` wrote, in this version of the format or an earlier one.
+    """Read a head that ``save`` wrote.
 
-    Versions 1 and 2 hold no provenance, so ``provenance_`` is unknown; version 1 has neither checksum nor signature.
     Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger.
 
     Args:
@@ -193,12 +192,10 @@ FORMAT = Format[Any](
     writer="save",
     error=HeadError,
     readers={
-        1: Version(head_of, whole_content(b"privstats-head/1"), checksum=False),
-        2: Version(head_of, whole_content(b"privstats-head/2")),
         3: Version(head_of, whole_content(b"privstats-head/3")),
     },
 )
-"""Files of heads; version 1 had neither checksum nor signature, versions 1 and 2 no provenance."""
+"""Files of heads; no release wrote versions 1 and 2."""
 
 
 def _check_fit(manifest: _Manifest, rule: Rule) -> None:

@@ -326,11 +326,10 @@ FORMAT = Format[Personal](
     writer="Personal.save",
     error=HeadError,
     readers={
-        1: Version(_read, whole_content(b"privstats-personal-head/1")),
         2: Version(_read, whole_content(b"privstats-personal-head/2")),
     },
 )
-"""Files of personal heads; in version 1 the head inside has no provenance."""
+"""Files of personal heads; no release wrote version 1."""
 
 
 def _check_tensors(personal: Personal, tensors: dict[str, NDArray[Any]]) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ import privstats as ps
 from privstats import heads
 from privstats.secagg import Identity
 
-VECTORS = Path(__file__).parents[1] / "vectors"
 X = np.eye(3)[np.arange(60) % 2] + 0.05 * np.random.default_rng(0).normal(size=(60, 3))
 Y = np.arange(60) % 2
 TERMS = {"epsilon": 2.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 2.0, "classes": (0, 1)}
@@ -30,7 +27,8 @@ def run(privstats, tmp_path):
     exact = heads.LDA().fit(X, Y)
     exact.save(tmp_path / "exact")
     heads.Personal(private).fit(X, Y).save(tmp_path / "own")
-    shutil.copy(VECTORS / "head-1.safetensors", tmp_path / "old")
+    exact.provenance_ = heads.Provenance()
+    exact.save(tmp_path / "unknown")
 
     def run(*words: str, code: int = 0):
         done = privstats("head", *words, cwd=tmp_path)
@@ -57,7 +55,11 @@ def test_a_private_head_shows_its_promise(run, tmp_path):
 
 @pytest.mark.parametrize(
     ("file", "exact", "words"),
-    [("exact", True, "exact: no promise"), ("own", True, "exact: no promise"), ("old", None, "unknown: nothing says")],
+    [
+        ("exact", True, "exact: no promise"),
+        ("own", True, "exact: no promise"),
+        ("unknown", None, "unknown: nothing says"),
+    ],
 )
 def test_what_no_promise_covers_says_so_and_verifies_as_a_no(run, file, exact, words):
     shown = json.loads(run("show", file, "--json").stdout)

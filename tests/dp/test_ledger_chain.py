@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privstats import ClassSchema
-from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate
+from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate, ledger_anchor, ledger_file
 from privstats.dp.accounts import LedgerState
 from privstats.dp.ledger import FIRST_COUNTER
 from privstats.dp.ledger_anchor import head_path
-from privstats.dp.ledger_records import NO_RECORDS, Finished, Head, Opened, encode, link
+from privstats.dp.ledger_records import NO_RECORDS, Capped, Finished, Head, Opened, Part, Spent, encode, link
 from privstats.errors import LedgerError, PrivstatsError
 from tests import made
 from tests.faults import Fuse, Killed, fails, killed
@@ -361,81 +361,40 @@ def test_a_kill_at_any_point_of_spending_costs_one_spend_and_no_more(point, ledg
     assert ledger.account("ward").of_run(b"the run").upload == b"upload"
 
 
-OLD_TABLES = """
-    CREATE TABLE caps (
-        id INTEGER PRIMARY KEY, at TEXT NOT NULL, dataset TEXT NOT NULL, unit TEXT NOT NULL, adjacency TEXT NOT NULL,
-        epsilon REAL NOT NULL, delta REAL NOT NULL) STRICT;
-    CREATE TABLE spends (
-        id INTEGER PRIMARY KEY, at TEXT NOT NULL, dataset TEXT NOT NULL, plan TEXT NOT NULL, what TEXT NOT NULL,
-        model TEXT NOT NULL, mu REAL NOT NULL, released TEXT) STRICT;
-    CREATE TABLE parts (
-        spend INTEGER NOT NULL REFERENCES spends(id), statistic TEXT NOT NULL, sigma REAL NOT NULL, mu REAL NOT NULL,
-        PRIMARY KEY (spend, statistic)) STRICT;
-    CREATE INDEX spends_of ON spends(dataset);
-    PRAGMA application_id = 1886604388;
-    PRAGMA user_version = 1;
-    INSERT INTO caps VALUES (1, '2030', 'ward', 'record', 'add-remove', 3.0, 1e-6);
-    INSERT INTO spends VALUES (1, '2031', 'ward', 'd1ce', 'release', 'local', 0.1, '2032'),
-        (2, '2033', 'ward', 'd1ce', 'release', 'local', 0.2, NULL);
-    INSERT INTO parts VALUES (1, 'N', 4.0, 0.06), (1, 'A', 2.0, 0.08), (2, 'N', 1.0, 0.2);
-    INSERT INTO caps VALUES (2, '2034', 'ward', 'record', 'add-remove', 5.0, 1e-6);
-"""
+def test_a_ledger_of_format_1_is_refused_by_what_takes_it_over(ledger):
+    by_hand(ledger, ("PRAGMA user_version = 1",))
+    for use in (ledger.accounts, lambda: spend(ledger)):
+        with pytest.raises(
+            LedgerError, match="format 1, from before the first release .*let privstats 0.2.0 write to it"
+        ):
+            use()
 
 
-@pytest.fixture
-def old(tmp_path):
-    with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
-        connection.executescript(OLD_TABLES)
-    return Ledger(tmp_path / "old.db", clock=lambda: datetime(2035, 1, 1, tzinfo=UTC))
-
-
-def test_a_ledger_of_format_1_is_read_and_taken_over_with_everything_in_it(old):
-    before = old.account("ward")
-    assert [cap.epsilon for cap in before.caps] == [3.0, 5.0]
-    assert [(entry.mu, entry.released) for entry in before.entries] == [(0.1, "2032"), (0.2, None)]
-    assert [part.statistic for part in before.entries[0].parts] == ["N", "A"]
-    head = old.head
-    entry = spend(old)
-    after = Ledger(old.path, expected_head=head).account("ward")
-    assert after.caps == before.caps
-    assert after.entries == (*before.entries, entry)
-    with closing(sqlite3.connect(old.path)) as connection:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert tables == {"log"}
-
-
-def test_a_ledger_of_format_1_that_was_cut_off_anywhere_is_refused_in_one_sentence(old):
-    path = Path(old.path)
-    whole, before = path.read_bytes(), old.accounts()
-    for size in range(0, len(whole), 61):
-        path.write_bytes(whole[:size])
-        try:
-            assert old.accounts() == before
-        except LedgerError as refusal:
-            assert "\n" not in str(refusal)
-
-
-def test_a_backup_in_the_old_format_is_noticed_too(old, tmp_path):
-    shutil.copy(old.path, tmp_path / "backup.db")
-    spend(old)
-    shutil.copy(tmp_path / "backup.db", old.path)
-    with pytest.raises(LedgerError, match="restore the newest"):
-        old.accounts()
-
-
-def test_a_kill_while_the_old_format_is_taken_over_changes_nothing(old):
-    with killed(*POINTS["before the head"]):
-        spend(old)
-    assert len(old.account("ward").entries) == 2
-    spend(old)
-    assert len(old.account("ward").entries) == 3
-
-
-@pytest.mark.parametrize("edit", ["UPDATE caps SET unit = 'village'", "UPDATE spends SET mu = -1.0"])
-def test_values_that_format_1_never_wrote_are_refused(old, edit):
-    by_hand(old, (edit,))
-    with pytest.raises(LedgerError, match="does not hold together"):
-        old.accounts()
+def test_spends_that_0_2_0_took_over_from_format_1_still_count(tmp_path):
+    """They have no run name, and a release that was sent has no upload."""
+    path = tmp_path / "taken.db"
+    parts = (Part("N", 4.0, 0.06), Part("A", 2.0, 0.08))
+    told = {
+        "dataset": "ward",
+        "plan": "d1ce",
+        "run": "",
+        "what": "release",
+        "model": "local",
+        "mu": 0.1,
+        "parts": parts,
+    }
+    cap = {"dataset": "ward", "unit": "record", "adjacency": "add-remove", "epsilon": 3.0, "delta": 1e-6}
+    records = [Opened(at="", ledger="5" * 32), Capped(at="2030", **cap), Spent(at="2031", **told)]
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA application_id = {ledger_file._APPLICATION_ID}")
+        head = ledger_file._begun(connection, [*records, Finished(at="2032", spend=3, upload="")]).head
+    ledger_anchor.keep_head(path, head)
+    before = Ledger(path).account("ward")
+    assert [(entry.mu, entry.released, entry.run) for entry in before.entries] == [(0.1, "2032", b"")]
+    ledger = Ledger(path, clock=lambda: datetime(2035, 1, 1, tzinfo=UTC))
+    assert ledger.account("ward").entries[:1] == before.entries
+    entry = spend(ledger)
+    assert ledger.account("ward").entries == (*before.entries, entry)
 
 
 def test_records_that_chain_but_make_no_sense_are_refused(tmp_path):

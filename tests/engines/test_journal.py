@@ -453,27 +453,14 @@ def test_no_flipped_bit_of_a_record_is_read_as_the_end_of_a_log(tmp_path: Path) 
     assert silent == []
 
 
-def log_of_an_earlier_version(place: Path) -> bytes:
-    for count, record in enumerate((b"one", b"two" * 300)):
-        sealed = bytes(12) + AESGCM(KEY).encrypt(bytes(12), record, b"log\0" + count.to_bytes(8, "big"))
-        with place.open("ab") as file:
-            file.write(len(sealed).to_bytes(8, "big") + sealed)
-    return place.read_bytes()
-
-
-@pytest.mark.parametrize("version", ["this", "an earlier"])
-def test_no_changed_byte_of_a_length_is_read_as_the_end_of_a_log(tmp_path: Path, version: str) -> None:
-    """A byte whose first bit goes takes the check with it, and lengths of earlier versions have none."""
-    if version == "this":
-        log = RecordLog(tmp_path / "log", KEY)
-        log.append(b"one")
-        log.append(b"two" * 300)
-        log.close()
-    else:
-        log_of_an_earlier_version(tmp_path / "log")
+def test_no_changed_byte_of_a_length_is_read_as_the_end_of_a_log(tmp_path: Path) -> None:
+    log = RecordLog(tmp_path / "log", KEY)
+    log.append(b"one")
+    log.append(b"two" * 300)
+    log.close()
     whole = (tmp_path / "log").read_bytes()
     silent = []
-    second = 8 + (8 if version == "this" else 0) + 12 + 3 + 16
+    second = 8 + 8 + 12 + 3 + 16
     for place in (*range(8), *range(second, second + 8)):
         for change in (0x01, 0x7F, 0x80, 0xFF):
             changed = bytearray(whole)
@@ -488,17 +475,12 @@ def test_no_changed_byte_of_a_length_is_read_as_the_end_of_a_log(tmp_path: Path,
     assert silent == []
 
 
-@pytest.mark.parametrize("version", ["this", "an earlier"])
-def test_a_torn_tail_of_any_length_is_cut(tmp_path: Path, version: str) -> None:
+def test_a_torn_tail_of_any_length_is_cut(tmp_path: Path) -> None:
     log = RecordLog(tmp_path / "log", KEY)
     log.append(b"one")
     first = log.size
     log.append(b"two" * 300)
     log.close()
-    if version != "this":
-        (tmp_path / "log").unlink()
-        log_of_an_earlier_version(tmp_path / "log")
-        first = 8 + 12 + 3 + 16
     whole = (tmp_path / "log").read_bytes()
     for left in (*range(first, first + 40), len(whole) - 1):
         (tmp_path / "log").write_bytes(whole[:left])
@@ -511,13 +493,15 @@ def test_a_torn_tail_of_any_length_is_cut(tmp_path: Path, version: str) -> None:
         torn.close()
 
 
-def test_a_log_of_an_earlier_version_is_read_and_goes_on(tmp_path: Path) -> None:
-    log_of_an_earlier_version(tmp_path / "log")
+def test_a_log_that_no_release_wrote_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    """Its lengths have no check, so damage to one would read as the end."""
+    sealed = bytes(12) + AESGCM(KEY).encrypt(bytes(12), b"one", b"log\0" + bytes(8))
+    (tmp_path / "log").write_bytes(len(sealed).to_bytes(8, "big") + sealed)
     log = RecordLog(tmp_path / "log", KEY)
-    assert list(log.records()) == [b"one", b"two" * 300]
-    log.append(b"three")
+    with pytest.raises(LocalProtocolError, match="record 0 of .* or before the first release of privstats"):
+        list(log.records())
     log.close()
-    assert list(RecordLog(tmp_path / "log", KEY).records()) == [b"one", b"two" * 300, b"three"]
+    assert (tmp_path / "log").read_bytes().endswith(sealed)
 
 
 def test_the_seed_of_the_noise_is_written_once_and_overwritten_before_it_is_removed(tmp_path: Path) -> None:
@@ -537,18 +521,3 @@ def test_the_seed_of_the_noise_is_written_once_and_overwritten_before_it_is_remo
         assert list(tmp_path.iterdir()) == []
         assert blocks.read() == bytes(len(written))
         assert not any(others.read())
-
-
-def test_a_snapshot_of_an_earlier_version_brings_its_seed(tmp_path: Path) -> None:
-    cohort = cohort_of()
-    JournaledServer.create(tmp_path, KEY, cohort.server).close()
-    snapshot = msgspec.msgpack.decode(read_sealed(tmp_path / "snapshot", KEY))
-    write_sealed(tmp_path / "snapshot", KEY, msgspec.msgpack.encode({**snapshot, "seed": b"s" * 32}))
-    (tmp_path / "seed").unlink()
-    where = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.aggregator}
-    with JournaledServer.resume(tmp_path, KEY, **where) as server:
-        assert server._files.seed == b"s" * 32
-        with server._acting():
-            server._compact()  # which leaves it out of the snapshot
-    with JournaledServer.resume(tmp_path, KEY, **where) as server:
-        assert server._files.seed == b"s" * 32

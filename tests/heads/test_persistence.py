@@ -93,7 +93,7 @@ def test_another_version_is_refused(stored):
     path, tensors, manifest = stored
     header = {"format": "privstats-head", "version": "999", "manifest": manifest.decode(), "sha256": ""}
     save_file(tensors, path, metadata=header)
-    with pytest.raises(HeadError, match="head format '999' and this privstats reads 1 and 2"):
+    with pytest.raises(HeadError, match="head format '999' and this privstats reads 3"):
         heads.load(path)
 
 

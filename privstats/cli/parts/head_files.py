@@ -31,7 +31,6 @@ class HeadFile:
 
     head: Any
     version: str
-    checksum: bool
     signed: bool
 
     @classmethod
@@ -44,7 +43,7 @@ class HeadFile:
         header = safetensors_metadata(read_whole(path, HeadError, "save"))
         format_ = _FORMATS.get(header.get("format", ""), persistence.FORMAT)
         head = format_.read(path)
-        return cls(head, header["version"], "sha256" in header, is_signed(path, HeadError, "save"))
+        return cls(head, header["version"], is_signed(path, HeadError, "save"))
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ from typing import Self
 import msgspec
 
 from privstats.engines.journal.lock import held, held_briefly, path_of, written
-from privstats.engines.journal.rollback import Counter, Mark, outside_of
+from privstats.engines.journal.rollback import Counter, Mark, outside_of, require_counted
 from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.files.outside import Outside
 from privstats.secagg.wire import HiddenRepr
@@ -84,9 +84,10 @@ class ClientFile:
 
         Raises:
             NothingToResumeError: there is no journal.
-            LocalProtocolError: another key, or damage.
+            LocalProtocolError: another key, or damage; or no release wrote it.
         """
         saved = msgspec.msgpack.decode(read_sealed(self.path, self.key), type=Saved)
+        require_counted(saved.mark, self.path)
         self._mark = saved.mark
         return saved
 

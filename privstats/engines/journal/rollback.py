@@ -17,14 +17,14 @@ from pathlib import Path
 import msgspec
 
 from privstats.engines.records import write_synced
-from privstats.errors import RestoredError
+from privstats.errors import LocalProtocolError, RestoredError
 from privstats.files.outside import Outside
 from privstats.secagg import Roster
 from privstats.secagg.machines import Masking, session_id
 from privstats.secagg.wire import HiddenRepr
 from privstats.system import sync_folder
 
-__all__ = ["Counter", "Mark", "inode_of", "outside_of", "server_outside"]
+__all__ = ["Counter", "Mark", "inode_of", "outside_of", "require_counted", "server_outside"]
 
 _ROSTER_BYTES, _SHORT, _SERVER = 32, 16, "server"
 
@@ -32,7 +32,7 @@ _ROSTER_BYTES, _SHORT, _SERVER = 32, 16, "server"
 class Mark(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A journal's own record: its number of events, and the inode of its folder.
 
-    Both are 0 in a journal of a version that recorded neither; the inode is also 0 if the journal may be in any folder.
+    The inode is 0 if the journal may be in any folder.
     """
 
     count: int = 0
@@ -42,6 +42,19 @@ class Mark(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     def next(self) -> Mark:
         """The mark after one more event."""
         return Mark(self.count + 1, self.folder)
+
+
+def require_counted(mark: Mark, place: Path) -> None:
+    """Refuse a journal that has counted nothing: no release wrote one, and an older copy of it would go unnoticed.
+
+    Raises:
+        LocalProtocolError: naming the journal.
+    """
+    if not mark.count:
+        raise LocalProtocolError(
+            f"{place} is a journal from before the first release of privstats and no longer read: end the run, and "
+            "begin it anew under another name"
+        )
 
 
 @dataclass(frozen=True)

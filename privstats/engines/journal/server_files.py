@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from privstats.engines.journal.lock import remove_logs
-from privstats.engines.journal.rollback import Counter, Mark
+from privstats.engines.journal.rollback import Counter, Mark, require_counted
 from privstats.engines.records import RecordLog, overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError
 from privstats.randomness import SEED_BYTES
@@ -54,16 +54,14 @@ class Snapshot(HiddenRepr, msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, directory: Path, key: bytes) -> Snapshot:
-        """Read the snapshot in a directory; a seed in the snapshot of an earlier version moves to its own file.
+        """Read the snapshot in a directory.
 
         Raises:
             NothingToResumeError: there is no snapshot.
-            LocalProtocolError: another key, or damage, or the seed is missing.
+            LocalProtocolError: another key, or damage, or the seed is missing; or no release wrote it.
         """
         kept = msgspec.msgpack.decode(read_sealed(directory / SNAPSHOT, key), type=cls)
-        if kept.seed:
-            write_sealed(directory / _SEED, key, kept.seed)
-            return kept
+        require_counted(kept.mark, directory)
         if not (directory / _SEED).exists():
             raise LocalProtocolError(f"{directory / _SEED} is missing, and with it the noise of the release")
         return msgspec.structs.replace(kept, seed=read_sealed(directory / _SEED, key))
