@@ -15,20 +15,31 @@ from typing import Any
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError, ReleaseError, SchemaError
 from privstats.plan import Plan
+from privstats.workflows.checkpoint import ResultCache
 from threat_models.adversary import SIGHTS, Adversary, Sees
 from threat_models.attack import AnyAttack, Attack, Examination
 from threat_models.axes import AXES, Axis
 from threat_models.chance import named
 from threat_models.game import Game, alike
 from threat_models.report import LeakageReport, Row
-from threat_models.results import Results
 from threat_models.world import Field, Pool, Setting
 
-__all__ = ["Effort", "evaluate", "matrix", "steps", "sweep"]
+__all__ = ["Effort", "Results", "evaluate", "matrix", "steps", "sweep"]
 
 _CANDIDATES = 8
 _LEAST_TRIALS = 8
 _MOST_SWEPT = 1_000_000
+
+
+class Results(ResultCache[Row]):
+    """Rows by key; in memory only without a path.
+
+    Raises:
+        DataError: the file cannot be read or written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        super().__init__(Row, path)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from privstats import optional_dependencies
 from privstats.workflows.report import Cell, Figure, Finding, Table, Text, layout
 from threat_models.pictures import COLOURS, drawn
 from threat_models.report import LeakageReport, Row, number
-from threat_models.wording import asked, count, who
 
-__all__ = ["finding_of", "render"]
+__all__ = ["asked", "count", "finding_of", "render", "who"]
 
 _TITLES = {
     "matrix": (
@@ -45,6 +44,18 @@ _HEADER = (
     Cell("most the promise allows", ("to any attacker",)),
     Cell("verdict"),
 )
+_METRICS = {
+    "AUC": "tells a member from a stranger",
+    "rebuilt": "share of records rebuilt within 5 %",
+    "pairs": "share of values rebuilt as unordered pairs",
+    "guessed": "share of guesses that are right",
+    "site means rebuilt": "share of sites whose means come out within 5 %",
+    "unseen": "share of lies that no check sees",
+    "false sums taken": "share of false sums that enter the total",
+    "accuracy lost": "accuracy that the worst sums cost which its proof admits",
+    "G rebuilt": "how often the second moment comes out within 5 %",
+    "B rebuilt": "how often the second moment comes out within 5 %",
+}
 
 
 def render(report: LeakageReport) -> str:
@@ -154,3 +165,25 @@ def _verdict(row: Row) -> str:
     if row.measured is None:
         return "does not apply"
     return "leaks, within the promise" if row.verdict == "leaks" and row.ceiling is not None else row.verdict
+
+
+def asked(row: Row) -> str:
+    """A row's metric, in words."""
+    if row.goal == "unmasking":
+        return f"how often this lie shows one client's sums: {row.metric}"
+    if row.goal == "audit":
+        return f"strength of the signal that is proved, in {row.metric}"
+    if row.metric.startswith("SSIM"):
+        way = row.metric.partition(", ")[2]
+        return "share of pictures recognised" + (f", secure aggregation {way}" if way else "")
+    return _METRICS.get(row.metric, row.metric)
+
+
+def who(row: Row) -> str:
+    """The attacker, as what follows "somebody who"."""
+    return row.adversary.replace("; ", ", ")
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things, one in a word."""
+    return f"One {noun}" if number == 1 else f"{number} {noun}s"

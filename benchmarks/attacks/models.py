@@ -23,7 +23,7 @@ from benchmarks.measuring import Row, Tables, command
 from privstats import heads as ours
 from privstats.dp import gaussian_mu, rounded_gaussian
 from privstats.randomness import seeded
-from threat_models.attacks.floats import digit_scores
+from threat_models.attacks.float_digits import digit_scores
 from threat_models.attacks.heads import baseline as public_moment
 from threat_models.attacks.heads import (
     from_quadratic_rule,

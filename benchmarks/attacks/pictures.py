@@ -19,8 +19,8 @@ from benchmarks.measuring import Row, Tables, command
 from privstats import optional_dependencies
 from privstats.errors import MissingExtraError
 from threat_models.attacks.constraints import NONNEGATIVE
+from threat_models.attacks.deep_prior import deep_images
 from threat_models.attacks.encoder import conv_features, digit_images, torch_features
-from threat_models.attacks.image_prior import deep_images
 from threat_models.attacks.images import Decoder, four_samples, psnr, ssim
 from threat_models.attacks.matching import match
 from threat_models.attacks.rotation import recover

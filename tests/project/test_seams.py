@@ -26,7 +26,7 @@ OF_THE_PROTOCOL = (
     "benchmarks/secagg/",  # measures the interactive protocol itself
     "threat_models/attacks/protocol.py",  # lies to the interactive protocol's own machines
     "threat_models/attacks/staged.py",  # sets those machines up
-    "threat_models/attacks/old_messages.py",  # sends them yesterday's messages, and damaged ones
+    "threat_models/attacks/protocol.py",  # sends them yesterday's messages, and damaged ones
 )
 OTHER_MEANINGS = {
     ("privstats/plan/budget.py", "share"),  # a column: the part of mu^2 that a statistic takes

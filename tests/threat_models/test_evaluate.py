@@ -8,8 +8,7 @@ from privstats.errors import DataError, PlanError
 from threat_models.adversary import SIGHTS
 from threat_models.attack import Attack, attacks, attacks_named
 from threat_models.axes import AXES
-from threat_models.evaluate import Effort, evaluate, matrix, steps, sweep
-from threat_models.results import Results
+from threat_models.evaluate import Effort, Results, evaluate, matrix, steps, sweep
 
 from .conftest import plan_of, promise
 from .test_adversary import planted

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from privstats.dp import Guarantee
 from privstats.errors import MissingExtraError
 from threat_models.bounds import Point, Roc
-from threat_models.page import render
+from threat_models.page import asked, render
 from threat_models.pictures import draw_all, figures
 from threat_models.report import Example, LeakageReport, Row, judge
-from threat_models.wording import asked
 
 POINT = Point(0.01, 0.01, 0.3, (0.0, 0.02), (0.2, 0.4))
 

@@ -1,6 +1,6 @@
 """Attack 11 as a game: a record recovered from the sums, turned into a picture by a decoder trained on public pictures.
 
-``images`` has the decoder (``image_prior`` a deep one, which needs torch). Needs raw records that are square pictures,
+``images`` has the decoder (``deep_prior`` a deep one, which needs torch). Needs raw records that are square pictures,
 and an attacker who can run the encoder.
 """
 

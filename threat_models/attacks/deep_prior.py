@@ -1,29 +1,38 @@
-"""Attack 11 without public pictures: a class of one record, drawn by an untrained net (``image_prior``).
+"""Attack 11 without public pictures: a class of one record, drawn by an untrained net.
 
 Needs torch; without it the row says that. The same scene as ``four_samples``: digits behind a public encoder, under the
-plan's promise.
+plan's promise. An untrained convolutional net is fitted so that the encoder maps its output to the recovered rows
+(Ulyanov, Vedaldi and Lempitsky 2018); ``images`` has the linear decoder, which needs public images and no torch.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.optional_dependencies import load
 from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.schema import ClassSchema
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.encoder import torch_features
-from threat_models.attacks.image_prior import deep_images
 from threat_models.chance import whole
 from threat_models.examined import rated
 from threat_models.report import Row
 from threat_models.scene import METRIC, Scene
 from threat_models.world import released
 
-__all__ = ["DeepPrior"]
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["DeepPrior", "deep_images"]
 
 _WIDTH, _STEPS = 12, 150
+Array: TypeAlias = NDArray[np.float64]
 
 
 class DeepPrior(Examination):
@@ -51,3 +60,67 @@ class DeepPrior(Examination):
         rates = [scene.recognised(rows, drawn[k : k + 1]) for k, rows in enumerate(worlds)]
         note = "digits behind a public encoder"
         return (rated(self, scene.plan, rates, scene.guesses(worlds), confidence, metric=METRIC, note=note),)
+
+
+def deep_images(
+    features: NDArray[Any],
+    encoder: Callable[[torch.Tensor], torch.Tensor],
+    shape: tuple[int, int],
+    *,
+    seed: int,
+    top: float = 1.0,
+    width: int = 32,
+    steps: int = 600,
+    rate: float = 0.01,
+) -> Array:
+    """Images ``(n, height, width)`` whose features are nearly those given, as an untrained net draws them.
+
+    Args:
+        features: recovered rows, ``(n, d)``.
+        encoder: the public map from float32 images ``(n, 1, height, width)`` in [0, top] to features ``(n, d)``,
+            differentiable.
+        shape: height and width.
+        seed: of the net's weights and its input.
+        top: largest pixel value; the smallest is 0.
+        width: channels of the hidden layers.
+        steps: of Adam.
+        rate: its learning rate.
+
+    Raises:
+        MissingExtraError: torch is not installed.
+    """
+    torch = load("torch", by="the deep image prior")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        target = torch.as_tensor(np.asarray(features), dtype=torch.float32)
+        noise = torch.randn(len(target), width, *shape)
+        net = _net(width)
+        scale = target.square().mean().clamp_min(torch.finfo(torch.float32).tiny)
+        optimiser = torch.optim.Adam(net.parameters(), lr=rate)
+        for _ in range(steps):
+            optimiser.zero_grad()
+            loss = (encoder(top * net(noise)) - target).square().mean() / scale
+            loss.backward()
+            optimiser.step()
+        with torch.no_grad():
+            drawn = top * net(noise)
+    return np.asarray(drawn[:, 0].numpy(), dtype=np.float64)
+
+
+def _net(width: int) -> torch.nn.Module:
+    """Two convolutions at full size, two at half and one back; the last answer is a pixel in [0, 1]."""
+    from torch import nn
+
+    def block(inputs: int, outputs: int, stride: int = 1) -> list[nn.Module]:
+        convolve = nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, padding_mode="replicate")
+        return [convolve, nn.InstanceNorm2d(outputs, affine=True), nn.LeakyReLU(0.2)]
+
+    return nn.Sequential(
+        *block(width, width, stride=2),
+        *block(width, width),
+        nn.Upsample(scale_factor=2, mode="bilinear"),
+        *block(width, width),
+        *block(width, width),
+        nn.Conv2d(width, 1, 1),
+        nn.Sigmoid(),
+    )

@@ -1,6 +1,6 @@
 """From recovered feature rows to pictures: a linear decoder, and a similarity score to the true pictures.
 
-The decoder is closed-form ridge on public images. ``inversion`` and ``rotation`` recover the rows; ``image_prior`` has
+The decoder is closed-form ridge on public images. ``inversion`` and ``rotation`` recover the rows; ``deep_prior`` has
 a deep prior, which needs torch.
 """
 

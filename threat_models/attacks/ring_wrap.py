@@ -2,7 +2,8 @@
 
 One entry just below the wrap makes the victim's record move the lifted value by the whole ring, unless the noise is in
 the sum before it is lifted. The server is honest here and its noise central; the attacker is a client who reads the
-release.
+release. ``SumCheck`` brings it to the edge of what an honest cohort can have, so that the victim's record decides
+whether the sum is plausible: an oracle, unless the check is on the noisy sum.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from threat_models.attack import Examination
 from threat_models.data import made_up
 from threat_models.report import Row, judge, stated
 
-__all__ = ["RingWrap"]
+__all__ = ["RingWrap", "SumCheck"]
 
 
 class RingWrap(Examination):
@@ -94,3 +95,38 @@ class RingWrap(Examination):
         except AggregationError:
             return 0.5
         return float((release.vector[entry] < 0) == (poison[entry] > 0))
+
+
+class SumCheck(RingWrap):
+    """Whether the release aborts, with and without the victim's record."""
+
+    name = "sum-check"
+    title = "somebody who is a client fills the sum so that one more record makes it implausible"
+
+    def edge(self, plan: Plan, victim: Moments) -> tuple[int, NDArray[np.int64]]:
+        """The entry that the victim moves most, and a vector that fills it to the bound."""
+        moved = flatten(victim)
+        entry = int(np.abs(moved).argmax())
+        bounds = np.repeat([room.plausible for room in plan.headroom], [size for size, _ in plan.ring.segments])
+        poison = np.zeros(len(moved), np.int64)
+        poison[entry] = bounds[entry] if moved[entry] > 0 else -bounds[entry]
+        return entry, poison
+
+    def score(
+        self,
+        plan: Plan,
+        victim: Moments,
+        poison: NDArray[np.int64],
+        entry: int,
+        rng: Generator,
+    ) -> float:
+        """1 for an abort."""
+        del entry
+        total: RingVector = plan.ring.encode(poison)
+        total.add(session.contribution(plan, victim, rng, allow_reproducible=True).take())
+        survivors = tuple(range(plan.cohort.clients))
+        try:
+            session.release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+        except AggregationError:
+            return 1.0
+        return 0.0

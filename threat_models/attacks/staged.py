@@ -1,6 +1,6 @@
 """One session staged for an attack: the library's own machines, under the control of a lying server.
 
-The lies in ``protocol`` and ``old_messages`` drive it message by message; in tests doubles replace the real client.
+The lies in ``protocol`` drive it message by message; in tests doubles replace the real client.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ import pytest
 
 from privstats.errors import DataError, MissingExtraError
 from threat_models.attacks.constraints import NONNEGATIVE
+from threat_models.attacks.deep_prior import deep_images
 from threat_models.attacks.encoder import conv_features, digit_images, torch_features
-from threat_models.attacks.image_prior import deep_images
 from threat_models.attacks.images import Decoder, baseline, four_samples, psnr, ssim
 from threat_models.attacks.matching import match
 from threat_models.attacks.rotation import recover

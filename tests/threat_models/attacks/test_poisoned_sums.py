@@ -12,9 +12,8 @@ from privstats.randomness import seeded
 from privstats.secagg.upload.leader import Leader
 from tests.threat_models.conftest import PANEL
 from threat_models.attack import attacks_named
-from threat_models.attacks.admissible_lies import climbed, worst
+from threat_models.attacks.admissible_lies import best_record, climbed, slopes, worst, worth
 from threat_models.attacks.poisoned_sums import PoisonedSums, Stage, beyond, sent
-from threat_models.attacks.steepest_records import best_record, slopes, worth
 
 pytestmark = pytest.mark.filterwarnings("ignore:validity is experimental")
 

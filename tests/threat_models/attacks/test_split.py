@@ -10,10 +10,9 @@ from privstats.secagg.prg import masked_tiles
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.masking_scheme import Streams
 from threat_models.attack import attacks, attacks_named
-from threat_models.attacks import split, sum_check
+from threat_models.attacks import ring_wrap, split
 from threat_models.attacks.heads import ridge_sums
-from threat_models.attacks.split import LIES
-from threat_models.attacks.staged_split import Uploads
+from threat_models.attacks.split import LIES, Uploads
 from threat_models.attacks.unmasking import tried
 from threat_models.data import made_up
 from threat_models.evaluate import Effort, evaluate, matrix
@@ -129,13 +128,13 @@ def test_a_client_that_fills_the_sum_learns_nothing_of_one_record():
 
 def test_a_check_on_the_exact_sum_tells_the_record(monkeypatch):
     """The broken double: the check before the noise."""
-    honest = sum_check.session.release
+    honest = ring_wrap.session.release
 
     def check_first(plan, total, survivors, rng, **how):
         check_plausible(plan, total.lift())
         return honest(plan, total, survivors, rng, **how)
 
-    monkeypatch.setattr(sum_check.session, "release", check_first)
+    monkeypatch.setattr(ring_wrap.session, "release", check_first)
     assert checked(split_plan(promise(epsilon=0.1))).verdict == "violates ceiling"
 
 

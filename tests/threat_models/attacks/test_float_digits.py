@@ -8,7 +8,7 @@ from benchmarks.attacks.doubles import double_gaussian
 from privstats.dp import gaussian_mu, rounded_gaussian
 from privstats.errors import DataError
 from privstats.randomness import seeded
-from threat_models.attacks.floats import baseline, digit_scores, unreachable
+from threat_models.attacks.float_digits import baseline, digit_scores, unreachable
 
 D = 4096
 MU = gaussian_mu(1.0, 1e-5)
