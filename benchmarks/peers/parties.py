@@ -35,7 +35,7 @@ from benchmarks.peers.dp_fedavg import DPFedAvg
 from benchmarks.peers.interface import DELTA, Shards, dealt
 from privstats import session
 from privstats.course import Round
-from privstats.heads.estimates.site import site_weights
+from privstats.heads.party_discriminant import site_weights
 from privstats.randomness import seeded
 
 __all__ = ["ALPHAS", "EPSILONS", "PARTIES", "TASKS", "TITLE", "Descent", "Draw", "rows_of"]

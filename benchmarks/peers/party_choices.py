@@ -24,7 +24,7 @@ from benchmarks.data import agnews, private_tasks
 from benchmarks.measuring import Row, Tables, command, results, standard_error
 from benchmarks.peers.interface import DELTA, Part, Shards, dealt
 from privstats.dp.gaussian import gaussian_mu
-from privstats.heads.estimates.site import site_weights
+from privstats.heads.party_discriminant import site_weights
 
 __all__ = ["PARTIES", "TITLE", "rows_of"]
 

@@ -82,7 +82,7 @@ def init(
     Each question has one line of explanation, and no choice of privacy has a default. Options answer beforehand. With
     --from alone it writes columns.toml, the names with a question mark for each kind: nobody's records answer these.
     """
-    from privstats.cli.parts.asking import can_ask, plan_from
+    from privstats.cli.parts.plan_questions import can_ask, plan_from
     from privstats.moments import RecordFile
 
     writable([path], force)
@@ -142,7 +142,7 @@ def _declared(
 
 
 def _write_columns(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool, force: bool) -> None:
-    from privstats.cli.parts.asking import columns_file
+    from privstats.cli.parts.plan_questions import columns_file
 
     place = path.with_name("columns.toml")
     writable([place], force)

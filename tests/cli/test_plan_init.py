@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import privstats as ps
 from privstats.cli.main import app
-from privstats.cli.parts import asking
-from privstats.cli.parts.questions import QUESTIONS
+from privstats.cli.parts import plan_questions
+from privstats.cli.parts.plan_questions import QUESTIONS
 from privstats.plan.columns import declared, read_columns
 
 GIVEN = {
@@ -29,7 +29,7 @@ def options(**changes):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    monkeypatch.setattr(asking, "can_ask", lambda: True)
+    monkeypatch.setattr(plan_questions, "can_ask", lambda: True)
 
 
 @pytest.fixture

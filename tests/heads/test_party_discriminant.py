@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 import privstats as ps
 from privstats import heads
 from privstats.errors import DataError, HeadError, ReleaseError
-from privstats.heads.estimates.site import site_weights
+from privstats.heads.party_discriminant import site_weights
 from privstats.randomness import seeded
 from privstats.transforms import CentreRows, UnitNorm
 from privstats.workflows.simulate import dirichlet_partition

@@ -73,7 +73,7 @@ PROOF_MUTANTS: dict[str, Mutant] = {
     ),
     "query not skipped": Mutant(
         "a query may be one that reads a factor or a bit as it is",
-        name_in("privstats.secagg.upload.proof.report", "_first_from", lambda right: lambda words, at, least: at),
+        name_in("privstats.secagg.upload.proof.verifier", "_first_from", lambda right: lambda words, at, least: at),
         "",
         (_DOUBLES + "12_a_query_never_reads_a_factor_or_a_bit_as_it_is",),
         (),

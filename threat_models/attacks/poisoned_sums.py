@@ -30,8 +30,8 @@ from privstats.secagg.protocols import protocol_of
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.field_streams import FieldStreams, proving
 from privstats.secagg.upload.masking_scheme import Hidden
-from privstats.secagg.upload.proof.factoring import candidates
 from privstats.secagg.upload.proof.field import Field, P, add, elements, lift, matmul, negative, stream
+from privstats.secagg.upload.proof.grams import candidates
 from privstats.secagg.upload.proof.moments import Moments
 from privstats.secagg.upload.proof.norm import Norm
 from privstats.secagg.upload.proof.prover import Attempt, Secrets

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
-from privstats.engines.journal.argument_checks import require_callable, require_peer, require_threads
+from privstats.engines.journal.base import JournalBase, require_callable, require_peer, require_threads, written
 from privstats.engines.journal.client_file import ClientFile, Saved, client_outside
 from privstats.engines.journal.finished_client import FinishedClient
-from privstats.engines.journal.lock import JournalBase, written
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.files.outside import Outside
 from privstats.secagg import Identity, Roster

@@ -14,7 +14,7 @@ from typing import Self
 
 import msgspec
 
-from privstats.engines.journal.lock import held, held_briefly, path_of, written
+from privstats.engines.journal.base import held, held_briefly, path_of, written
 from privstats.engines.journal.rollback import Counter, Mark, outside_of, require_counted
 from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.files.outside import Outside

@@ -15,8 +15,7 @@ from typing import Literal, NoReturn, TypeAlias
 import msgspec
 
 from privstats.encoding import RingVector
-from privstats.engines.journal.argument_checks import require_member, require_panel
-from privstats.engines.journal.lock import held_briefly, written
+from privstats.engines.journal.base import held_briefly, require_member, require_panel, written
 from privstats.engines.journal.panel_member import HpkeKey, PanelMember
 from privstats.engines.records import RecordLog, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, RemoteProtocolError

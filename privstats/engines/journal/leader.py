@@ -10,8 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from privstats.engines.journal.argument_checks import require_callable, require_panel, require_threads
-from privstats.engines.journal.lock import ServerPlace, made_directory
+from privstats.engines.journal.base import ServerPlace, made_directory, require_callable, require_panel, require_threads
 from privstats.engines.journal.panel_member import HpkeKey, PanelMember
 from privstats.engines.journal.rollback import Counter, server_outside
 from privstats.engines.journal.server import JournaledServer

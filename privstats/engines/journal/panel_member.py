@@ -15,8 +15,7 @@ from typing import ClassVar, Self
 
 import msgspec
 
-from privstats.engines.journal.argument_checks import require_member
-from privstats.engines.journal.lock import JournalBase, held, path_of
+from privstats.engines.journal.base import JournalBase, held, path_of, require_member
 from privstats.engines.journal.rollback import Counter, Mark, inode_of, outside_of
 from privstats.engines.records import check_key, overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError

@@ -13,8 +13,15 @@ from functools import partial
 from pathlib import Path
 
 from privstats.encoding import RingVector
-from privstats.engines.journal.argument_checks import require_aggregator, require_callable
-from privstats.engines.journal.lock import JournalBase, ServerPlace, held, made_directory, path_of
+from privstats.engines.journal.base import (
+    JournalBase,
+    ServerPlace,
+    held,
+    made_directory,
+    path_of,
+    require_aggregator,
+    require_callable,
+)
 from privstats.engines.journal.releasing import Releasing
 from privstats.engines.journal.rollback import Counter, server_outside
 from privstats.engines.journal.server_files import ABANDONED, END_STEP, SNAPSHOT, ServerFiles, Snapshot

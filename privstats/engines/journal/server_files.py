@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from privstats.engines.journal.lock import remove_logs
+from privstats.engines.journal.base import remove_logs
 from privstats.engines.journal.rollback import Counter, Mark, require_counted
 from privstats.engines.records import RecordLog, overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
-from privstats.engines.network.membership import NodeRegistry
 from privstats.engines.network.operator_log import WarningLine
 from privstats.engines.network.retry import Request, RequestQueue
+from privstats.engines.network.session_history import NodeRegistry
 from privstats.engines.network.statements import read_signed_reply, to_helper
 from privstats.engines.network.status_codes import CODES, NODES, SILENT, SOON, code_of, short
 from privstats.engines.network.status_file import ASKED, OFFLINE, UNSEEN, StepProgress

@@ -31,8 +31,13 @@ from privstats.engines.network.driver import (
 )
 from privstats.engines.network.end_notices import send_end_notices
 from privstats.engines.network.folder import RELEASE, RoundFolder
-from privstats.engines.network.membership import NodeRegistry
-from privstats.engines.network.session_history import EndedSession, KeptStatements, NodeMap, SessionHistory
+from privstats.engines.network.session_history import (
+    EndedSession,
+    KeptStatements,
+    NodeMap,
+    NodeRegistry,
+    SessionHistory,
+)
 from privstats.engines.network.status_file import Watch
 from privstats.engines.network.transport import Deadlines, Transport
 from privstats.engines.records import overwrite

@@ -17,10 +17,9 @@ from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.proof.field import Field, add, elements, lift, stream
 from privstats.secagg.upload.proof.group import Prime, words_in
 from privstats.secagg.upload.proof.prover import Secrets, prove
-from privstats.secagg.upload.proof.report import query_of
 from privstats.secagg.upload.proof.statement import Statement
 from privstats.secagg.upload.proof.transcript import BLIND_BYTES, Transcript, share
-from privstats.secagg.upload.proof.verifier import answer, refusals
+from privstats.secagg.upload.proof.verifier import answer, query_of, refusals
 from privstats.secagg.upload.signed_statements import derive
 
 __all__ = ["FieldStreams", "check_provable", "proving", "scheme_of"]

@@ -6,8 +6,8 @@ from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from privstats.workflows.sweep.axes import Axes as Axes
-    from privstats.workflows.sweep.courses import BehindMean as BehindMean
-    from privstats.workflows.sweep.courses import behind_means as behind_means
+    from privstats.workflows.sweep.draws import BehindMean as BehindMean
+    from privstats.workflows.sweep.draws import behind_means as behind_means
     from privstats.workflows.sweep.experiment import KEPT as KEPT
     from privstats.workflows.sweep.experiment import Study as Study
     from privstats.workflows.sweep.experiment import steps as steps

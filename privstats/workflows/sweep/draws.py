@@ -2,16 +2,18 @@
 
 Masks are left out, because they cancel to the last bit: a study says nothing about the protocol or about dropouts. It
 charges no ledger, so it is for data that you may look at. The baselines are scikit-learn's own models on the pooled
-rows behind the plan's public maps, without any privacy.
+rows behind the plan's public maps, without any privacy. Heads that end a course, or read sums behind a mean, run it at
+a budget of the whole; every round draws its noise as the plan's model does, on the records as they were dealt.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +22,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from privstats import course as courses
 from privstats import session
+from privstats.course import Centred, Course, Round, Rounds
+from privstats.course.centred import centred_by, require_centrable, shrunk_mean
+from privstats.course.recipes import recipe_for
 from privstats.dp import Privacy
-from privstats.errors import MissingStatisticError, PlanError
+from privstats.errors import AggregationError, MissingStatisticError, PlanError
 from privstats.moments import exact_moments
 from privstats.plan import Plan
 from privstats.randomness import Generator, seeded
@@ -33,11 +39,122 @@ from privstats.workflows.rivals import Rival
 from privstats.workflows.score import NOTHING_RIGHT, Scores, noise_draw
 from privstats.workflows.simulate import dirichlet_partition
 from privstats.workflows.sweep.axes import Axes, Partition, Point, plan_at
-from privstats.workflows.sweep.courses import BehindMean, Shards, course_scores, ends_a_course
 
-__all__ = ["BASELINES", "Dataset", "Draw", "Trial", "baselines", "draws_of"]
+__all__ = [
+    "BASELINES",
+    "BehindMean",
+    "Dataset",
+    "Draw",
+    "Shards",
+    "Trial",
+    "baselines",
+    "behind_means",
+    "course_scores",
+    "draws_of",
+    "ends_a_course",
+    "played",
+]
 
+Shards: TypeAlias = Sequence[tuple[Any, Any]]
+"""``(X, y)`` of every client."""
 _STRATA = 10
+_ITERATIONS = 500
+_CLASSIFIERS: Mapping[str, Callable[[], Any]] = {
+    "scikit-learn LDA, pooled": LinearDiscriminantAnalysis,
+    "logistic regression, pooled": lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=_ITERATIONS)),
+}
+BASELINES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
+    "classes": _CLASSIFIERS,
+    "parties": _CLASSIFIERS,
+    "ridge": {
+        "linear regression, pooled": LinearRegression,
+        "scikit-learn ridge, pooled": lambda: RidgeCV(np.logspace(-6, 3, 19)),
+    },
+}
+"""By task and name."""
+
+
+@dataclass(frozen=True)
+class BehindMean:
+    """A head of one release that reads the sums behind a noisy mean, both under the plan's promise (``Centred``).
+
+    Attributes:
+        make: gives a fresh head.
+
+    Example:
+        >>> from privstats.workflows.sweep import BehindMean
+        >>> BehindMean(ps.heads.LDA).make()
+        LDA()
+    """
+
+    make: Callable[[], Any]
+
+    def release(self, plan: Plan, shards: Shards, rng: Generator) -> Release | None:
+        """The release behind the mean, without noise behind that of the records; None where it aborted.
+
+        Raises:
+            PlanError: no mean can be taken out of the plan's rows.
+        """
+        require_centrable(plan)
+        if plan.noise is not None:
+            return played(Centred.within(plan), shards, rng)[-1]
+        rows = np.concatenate([apply(plan.schema.transform, np.asarray(X, np.float64)) for X, _ in shards])
+        return _aggregated(centred_by(plan, shrunk_mean(rows.sum(axis=0), 0.0, len(rows))), shards, rng)
+
+
+def behind_means(heads: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[], BehindMean]]:
+    """Each head of one release once more, behind a mean, as ``"NAME, centred"``.
+
+    Example:
+        >>> from privstats.workflows.sweep import behind_means
+        >>> list(behind_means({"LDA": ps.heads.LDA, "RefinedSoftmax": ps.heads.RefinedSoftmax}))
+        ['LDA, centred']
+    """
+    alone = {name: make for name, make in heads.items() if not ends_a_course(make())}
+    return {f"{name}, centred": partial(BehindMean, make) for name, make in alone.items()}
+
+
+def ends_a_course(head: Any) -> bool:
+    """Whether a head is made from the releases of a course."""
+    return hasattr(head, "fit_releases")
+
+
+def course_scores(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], rng: Generator) -> Scores:
+    """The scores of a head at the end of a course whose promise as a whole is the plan's.
+
+    Without noise it is the head of the records themselves, behind the plan's transform; 0 where the first release
+    aborted.
+
+    Raises:
+        PlanError: no recipe refines what the plan measures.
+    """
+    if plan.noise is None:
+        recipe_for(plan, 1, 1.0, head.rounds or 1)
+        rows = np.concatenate([np.asarray(X, np.float64) for X, _ in shards])
+        behind, others = (apply(plan.schema.transform, each) for each in (rows, np.asarray(test[0], np.float64)))
+        return Scores.of(
+            plan.schema, head.fit(behind, np.concatenate([np.asarray(y) for _, y in shards])), others, test[1]
+        )
+    of_classes = {name: getattr(head, name) for name in ("calibrated", "module") if hasattr(head, name)}
+    releases = played(Rounds.within(plan, head.rounds, **of_classes), shards, rng)
+    return Scores.of(plan.schema, head.fit_releases(releases), *test) if releases[0] else NOTHING_RIGHT
+
+
+def played(course: Course, shards: Shards, rng: Generator) -> list[Release | None]:
+    """The releases of a course."""
+
+    def release(round_: Round) -> Release | None:
+        return _aggregated(round_.plan, shards, rng)
+
+    return courses.run(course, release)
+
+
+def _aggregated(plan: Plan, shards: Shards, rng: Generator) -> Release | None:
+    parts = [exact_moments(plan.schema, *shard, published=plan.published) for shard in shards]
+    try:
+        return session.aggregate_unmasked(plan, parts, rng)
+    except AggregationError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -229,23 +346,6 @@ def _stream(what: str, seed: int, draw: int) -> Generator:
     """A reproducible stream of its own for everything that is not noise."""
     name = hashlib.sha256(f"{what}/{seed}/{draw}".encode()).digest()
     return seeded(int.from_bytes(name[:8], "big"))
-
-
-_ITERATIONS = 500
-
-_CLASSIFIERS: Mapping[str, Callable[[], Any]] = {
-    "scikit-learn LDA, pooled": LinearDiscriminantAnalysis,
-    "logistic regression, pooled": lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=_ITERATIONS)),
-}
-BASELINES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
-    "classes": _CLASSIFIERS,
-    "parties": _CLASSIFIERS,
-    "ridge": {
-        "linear regression, pooled": LinearRegression,
-        "scikit-learn ridge, pooled": lambda: RidgeCV(np.logspace(-6, 3, 19)),
-    },
-}
-"""By task and name."""
 
 
 def baselines(plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], tick: Callable[[], None]) -> dict[str, float]:

@@ -17,9 +17,9 @@ from privstats.encoding import flatten
 from privstats.engines.faults import Direction, Fault, Network
 from privstats.engines.network.driver import SessionContext, StepReports, drive
 from privstats.engines.network.host import Ended, Host, Waiting
-from privstats.engines.network.membership import NodeRegistry
 from privstats.engines.network.party import Party
 from privstats.engines.network.roles import answered
+from privstats.engines.network.session_history import NodeRegistry
 from privstats.engines.network.statements import HEADER_BYTES, Envelope, sign_reply, split_helped
 from privstats.engines.network.status_codes import Declined
 from privstats.engines.network.transport import Deadlines, Reply

@@ -21,8 +21,8 @@ from privstats.engines.flower.certificate_checks import check_authority, check_s
 from privstats.engines.flower.certificates import write_certificates
 from privstats.engines.flower.replaced_names import check_version
 from privstats.engines.journal import JournaledServer
+from privstats.engines.journal.base import held
 from privstats.engines.journal.client_file import left_by
-from privstats.engines.journal.lock import held
 from privstats.engines.network import statements
 from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.host import Host

@@ -17,8 +17,8 @@ import pytest
 import privstats as ps
 from privstats.dp import Ledger
 from privstats.engines.journal import JournaledClient
+from privstats.engines.journal.base import held
 from privstats.engines.journal.client_file import forget_answer
-from privstats.engines.journal.lock import held
 from privstats.engines.network import statements
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.folder_status import status_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privstats.heads.estimates.site import site_weights
+from privstats.heads.party_discriminant import site_weights
 
 C, D, N = 6, 40, 4000
 RNG = np.random.default_rng(0)

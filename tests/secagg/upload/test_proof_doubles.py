@@ -28,9 +28,8 @@ from privstats.secagg.upload.masking_scheme import Streams
 from privstats.secagg.upload.proof.field import Field, P, add, dot, elements, lift, mul, subtract
 from privstats.secagg.upload.proof.group import words_in
 from privstats.secagg.upload.proof.prover import Attempt, Secrets
-from privstats.secagg.upload.proof.report import cut, query_of
 from privstats.secagg.upload.proof.transcript import Transcript
-from privstats.secagg.upload.proof.verifier import answer
+from privstats.secagg.upload.proof.verifier import answer, cut, query_of
 from privstats.secagg.upload.signed_statements import derive
 from tests.secagg.upload.cohorts import answer_of, list_of, opened_by_leader, refused, signed_batch
 from tests.secagg.upload.inside import inside

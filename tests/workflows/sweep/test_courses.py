@@ -13,7 +13,7 @@ from privstats.course import Centred, Rounds
 from privstats.errors import DataError
 from privstats.randomness import seeded
 from privstats.workflows.score import NOTHING_RIGHT, noise_draw
-from privstats.workflows.sweep import behind_means, courses, sweep
+from privstats.workflows.sweep import behind_means, draws, sweep
 from tests.course.cases import RIDGE, plan_of, shards
 
 
@@ -42,7 +42,7 @@ def test_a_mean_first_stands_beside_one_release_at_the_same_budget(records: tupl
     for epsilon in (8.0, 1.0):
         course = Centred.within(plan_of(epsilon=epsilon))
         assert course.mu <= plan_of(epsilon=epsilon).noise.mu  # type: ignore[union-attr]
-        ends = (courses.played(course, shards(), noise_draw(0, draw)) for draw in range(2))
+        ends = (draws.played(course, shards(), noise_draw(0, draw)) for draw in range(2))
         scores = [ps.heads.LDA().fit_release(releases).score(*records) for releases in ends]
         assert result.at("LDA, centred", epsilon).mean == mean(scores)
     exact = result.at("LDA, centred", math.inf).mean
@@ -61,7 +61,7 @@ def test_rows_that_no_mean_is_taken_out_of_leave_the_head_out(records: tuple[np.
 
 def test_what_is_played_costs_what_the_plan_promises() -> None:
     plan = plan_of(model="distributed")
-    releases = courses.played(Rounds.within(plan, 3), shards(), seeded(1))
+    releases = draws.played(Rounds.within(plan, 3), shards(), seeded(1))
     assert [release is not None for release in releases] == [True] * 4
     assert plan.noise is not None
     assert Rounds.within(plan, 3).mu <= plan.noise.mu
@@ -81,10 +81,10 @@ def test_a_node_that_aborts_is_a_round_without_a_sum(
     def aborts(plan: ps.Plan, parts: object, rng: object) -> ps.Release:
         raise ps.AggregationError("an entry is too large", code="implausible", detail="")
 
-    monkeypatch.setattr(courses.session, "aggregate_unmasked", aborts)
-    assert courses.played(Rounds.within(plan_of(), 2), shards(), seeded(1)) == [None]
+    monkeypatch.setattr(draws.session, "aggregate_unmasked", aborts)
+    assert draws.played(Rounds.within(plan_of(), 2), shards(), seeded(1)) == [None]
     head = ps.heads.RefinedSoftmax(rounds=2)
-    assert courses.course_scores(head, plan_of(), shards(), records, seeded(1)) == NOTHING_RIGHT
+    assert draws.course_scores(head, plan_of(), shards(), records, seeded(1)) == NOTHING_RIGHT
 
 
 def test_a_regression_sweeps_too() -> None:

@@ -18,9 +18,17 @@ from typing import ClassVar
 import numpy as np
 
 from privstats.errors import DataError
-from privstats.secagg.upload.proof.factoring import candidates, completed
 from privstats.secagg.upload.proof.field import Field, Integers, P, subtract, total
-from privstats.secagg.upload.proof.grams import Factor, Full, Indices, Pattern, diagonal, rectangle
+from privstats.secagg.upload.proof.grams import (
+    Factor,
+    Full,
+    Indices,
+    Pattern,
+    candidates,
+    completed,
+    diagonal,
+    rectangle,
+)
 from privstats.secagg.upload.proof.statement import Coins, Gram, Slack, Statement
 
 __all__ = ["Line", "Moments", "of_classes", "of_folds", "of_separate_classes"]

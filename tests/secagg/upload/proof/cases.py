@@ -15,9 +15,8 @@ from privstats.secagg.upload.proof.field import elements, stream
 from privstats.secagg.upload.proof.moments import Moments, of_classes, of_folds, of_separate_classes
 from privstats.secagg.upload.proof.norm import of_norms
 from privstats.secagg.upload.proof.prover import Attempt, Proof, Secrets, prove
-from privstats.secagg.upload.proof.report import Query, query_of
 from privstats.secagg.upload.proof.statement import Statement
-from privstats.secagg.upload.proof.verifier import answer, refusals, summed
+from privstats.secagg.upload.proof.verifier import Query, answer, query_of, refusals, summed
 from tests.secagg.interactive.cohorts import stream as bytes_of
 
 Integers = NDArray[np.int64]

@@ -11,14 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from privstats.secagg.upload.proof import gadgets, report, transcript, verifier
+from privstats.secagg.upload.proof import gadgets, transcript, verifier
 from privstats.secagg.upload.proof.field import Field, P, add, dot, elements, mul, stream, subtract
 from privstats.secagg.upload.proof.gadgets import Bits
 from privstats.secagg.upload.proof.moments import Moments
 from privstats.secagg.upload.proof.prover import Attempt, Proof
-from privstats.secagg.upload.proof.report import Query, query_of
 from privstats.secagg.upload.proof.transcript import Transcript
-from privstats.secagg.upload.proof.verifier import answer, summed
+from privstats.secagg.upload.proof.verifier import Query, answer, query_of, summed
 from tests.secagg.upload.proof.cases import (
     CONTEXT,
     RHO,
@@ -329,7 +328,7 @@ def test_12_a_query_never_reads_a_factor_or_a_bit_as_it_is(small: int, monkeypat
         words[at] = small
         return words
 
-    monkeypatch.setattr(report, "query", ground)
+    monkeypatch.setattr(verifier, "query", ground)
     query = query_of(statement, RHO, CONTEXT, SENDER)
     assert all(v for v, _ in query.grams)
     assert query.point >= 2 * statement.bits + 2

@@ -17,10 +17,9 @@ from privstats.secagg.upload.proof.counts import Counts
 from privstats.secagg.upload.proof.field import Field, P, dot, mul, stream, subtract
 from privstats.secagg.upload.proof.moments import Moments
 from privstats.secagg.upload.proof.norm import Norm
-from privstats.secagg.upload.proof.report import Query, query_of
 from privstats.secagg.upload.proof.statement import Statement
 from privstats.secagg.upload.proof.transcript import Transcript
-from privstats.secagg.upload.proof.verifier import answer, answer_size, constants, summed
+from privstats.secagg.upload.proof.verifier import Query, answer, answer_size, constants, query_of, summed
 from tests.secagg.upload.proof.cases import CASES, CONTEXT, RHO, SENDER, asked, attempt_of, nab, secrets_of, shares_of
 from tests.secagg.upload.proof.test_doubles import like
 

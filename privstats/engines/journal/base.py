@@ -1,7 +1,7 @@
-"""Locks of journals: one process at a time, and no further use after a failed write.
+"""What all journals share: their lock, no further use after a failed write, and checks of their arguments' types.
 
-The operating system holds the lock, so it ends with the process in every case. The journaled machines use this module;
-it does not depend on what they write.
+The operating system holds the lock, so it ends with the process in every case. Types are checked before anything is
+written; that a machine, a place and a plan fit together the machines check. Nothing here depends on what they write.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
-from privstats.engines.journal.argument_checks import require_threads
 from privstats.errors import InUseError, LocalProtocolError, PrivstatsError, ProtocolError
-from privstats.secagg import Identity, Roster
+from privstats.secagg import Identity, Panel, Roster, UploadParameters
 from privstats.secagg.exclusive import Exclusive, exclusive
-from privstats.secagg.machines import Aggregator, Masking
+from privstats.secagg.keys import require_identity
+from privstats.secagg.machines import Aggregator, Masking, Peer
 from privstats.secagg.protocols import protocol_of
 from privstats.system import lock, unlock
 
@@ -30,9 +30,14 @@ __all__ = [
     "made_directory",
     "path_of",
     "remove_logs",
+    "require_aggregator",
+    "require_callable",
+    "require_member",
+    "require_panel",
+    "require_peer",
+    "require_threads",
     "written",
 ]
-
 
 _NOT_WRITTEN = "could not be written, so nothing was sent: repair that, close it and resume"
 
@@ -184,3 +189,46 @@ class ServerPlace:
             identity=self.identity,
             threads=self.threads,
         )
+
+
+def require_peer(machine: object) -> Peer:
+    """The client machine itself; raises ``LocalProtocolError`` for another value."""
+    if not hasattr(machine, "answer"):
+        raise LocalProtocolError(f"this journal keeps a client, got {type(machine).__name__}: give session.client(...)")
+    return cast(Peer, machine)
+
+
+def require_aggregator(machine: object) -> Aggregator:
+    """The server machine itself; raises ``LocalProtocolError`` for another value."""
+    if not hasattr(machine, "end_step"):
+        raise LocalProtocolError(f"this journal keeps a server, got {type(machine).__name__}: give session.server(...)")
+    return cast(Aggregator, machine)
+
+
+def require_callable(what: str, given: object) -> None:
+    """Raise ``LocalProtocolError`` unless ``given`` is callable."""
+    if not callable(given):
+        raise LocalProtocolError(f"{what} must be a function, got {type(given).__name__}: give a lambda, for example")
+
+
+def require_panel(panel: object) -> None:
+    """Raise ``LocalProtocolError`` unless ``panel`` is a panel."""
+    if not isinstance(panel, Panel):
+        raise LocalProtocolError(
+            f"a panel is a secagg.Panel, got {type(panel).__name__}: make it of all members' offers"
+        )
+
+
+def require_threads(threads: object) -> None:
+    """Raise ``LocalProtocolError`` unless ``threads`` is a positive int."""
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise LocalProtocolError(f"threads must be a whole number of at least 1, got {threads!r:.20}")
+
+
+def require_member(parameters: object, identity: object) -> UploadParameters:
+    """The parameters; raises ``LocalProtocolError`` if their protocol has no panel, or without an identity."""
+    protocol_of(cast(Masking, parameters))  # refuses a plan, for example
+    require_identity(identity)
+    if not isinstance(parameters, UploadParameters):
+        raise LocalProtocolError('there is a panel only under a plan with protocol="split": give its plan.masking')
+    return parameters
