@@ -16,7 +16,7 @@ from privstats.errors import DataError, PrivstatsError
 from privstats.moments import quantize
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, SitesSchema, of_records
+from privstats.schema import RidgeSchema, SitesSchema, of_records
 from threat_models.chance import normal, uniform
 from threat_models.world import Pool
 
@@ -34,7 +34,7 @@ def bundled(plan: Plan, rng: Generator) -> tuple[Pool, str]:
     X, y = load_digits(return_X_y=True)
     try:
         quantize(plan.schema, X[:2])
-        fits = isinstance(plan.schema, ClassSchema) and plan.schema.classes == 10
+        fits = of_records(plan.schema).sizes.get("class") == 10
     except PrivstatsError:
         fits = False
     if fits:
@@ -45,7 +45,7 @@ def bundled(plan: Plan, rng: Generator) -> tuple[Pool, str]:
 def made_up(plan: Plan, rng: Generator, *, per_class: int | None = None) -> Pool:
     """Gaussian vectors of typical norm 2/3 of the clip, behind the transform; classes differ in their means."""
     schema = of_records(plan.schema)
-    classes = schema.classes if isinstance(schema, ClassSchema) else 1
+    classes = schema.sizes.get("class", 1)
     each = per_class or max(4, min(_MADE_UP_PER_CLASS, _MOST_MADE_UP // classes))
     y = np.repeat(np.arange(classes), each)
     noise = normal(len(y) * schema.features, rng).reshape(len(y), -1)
@@ -53,7 +53,7 @@ def made_up(plan: Plan, rng: Generator, *, per_class: int | None = None) -> Pool
     scale = schema.clip_norm * 2 / 3 / np.sqrt(schema.features * 1.1)
     X = scale * (noise + 0.3 * centres[y])
     labels: NDArray[Any] = y
-    if not isinstance(schema, ClassSchema):
+    if isinstance(schema, RidgeSchema):
         slope = X[:, :1] / np.abs(X[:, :1]).max() * schema.target_bound / np.sqrt(schema.targets)
         labels = np.asarray(np.tile(slope, (1, schema.targets)) if schema.targets > 1 else slope[:, 0])
     if schema.nonnegative:
@@ -70,7 +70,7 @@ def people(plan: Plan, rng: Generator, sizes: tuple[int, ...], *, count: int, fo
         follows: how often the last attribute copies the first; otherwise it is drawn like the others, uniformly.
     """
     schema = of_records(plan.schema)
-    classes = schema.classes if isinstance(schema, ClassSchema) else 1
+    classes = schema.sizes.get("class", 1)
     n = count * classes
     drawn = [(uniform(n, rng) * size).astype(np.int64) for size in sizes]
     copied = uniform(n, rng) < follows
@@ -79,8 +79,8 @@ def people(plan: Plan, rng: Generator, sizes: tuple[int, ...], *, count: int, fo
     for values, start in zip(drawn, np.cumsum((0, *sizes)), strict=False):
         X[np.arange(n), start + values] = 1.0
     labels: NDArray[Any] = np.arange(n) % classes
-    if not isinstance(schema, ClassSchema):
-        labels = np.zeros((n, schema.targets) if schema.targets > 1 else n)
+    if (targets := schema.sizes.get("target")) is not None:
+        labels = np.zeros((n, targets) if targets > 1 else n)
     return Pool.split(X * (schema.clip_norm / np.sqrt(len(sizes))), labels, rng, behind_transform=True)
 
 

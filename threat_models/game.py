@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, of_records
+from privstats.schema import of_records
 from threat_models import bounds, ceilings
 from threat_models.adversary import Adversary, Knows, Sums, View
 from threat_models.attack import Attack
@@ -186,10 +186,10 @@ class Game:
     @cached_property
     def _labels(self) -> NDArray[np.int64]:
         """Classes with enough private records; the largest anyway, so that its refusal is said."""
-        schema = of_records(self.setting.plan.schema)
-        if not isinstance(schema, ClassSchema):
+        classes = of_records(self.setting.plan.schema).sizes.get("class")
+        if classes is None:
             return np.zeros(1, np.int64)
-        counts = np.bincount(self.records.y.astype(np.int64), minlength=schema.classes)
+        counts = np.bincount(self.records.y.astype(np.int64), minlength=classes)
         enough = np.flatnonzero(counts >= self.setting.records + max(1, self.setting.candidates))
         return enough if len(enough) else np.array([int(np.argmax(counts))])
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.schema import ClassSchema
 from threat_models import bounds
 from threat_models.adversary import View
 from threat_models.attack import Scored
@@ -113,7 +112,7 @@ class Prior:
 
 def example(world: World, view: View, rows: Rows) -> Example | None:
     """A few records of a world for a picture; None where no class has a sum to show."""
-    if "A" not in view.sums[0] or not isinstance(world.plan.schema, ClassSchema):
+    if "A" not in view.sums[0] or "class" not in world.plan.schema.sizes:
         return None
     label = int(world.secret[0])
     X, y = world.public

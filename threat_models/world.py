@@ -21,7 +21,7 @@ from privstats.moments import Moments, exact_moments, quantize
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
-from privstats.schema import ClassSchema, of_records
+from privstats.schema import of_records
 from threat_models.adversary import Adversary, Sees
 from threat_models.chance import permutation, whole
 
@@ -292,14 +292,15 @@ def _cast(
     """Members of the attacked class, strangers of that class, and records of the other classes."""
     n, schema = setting.records, of_records(setting.plan.schema)
     wanted = n + max(1, setting.candidates)
-    if not isinstance(schema, ClassSchema):
+    classes = schema.sizes.get("class")
+    if classes is None:
         order = permutation(len(field.y), rng)
         _require(len(order), wanted)
         return order[:n], order[n:wanted], order[:0]
     of_class = np.flatnonzero(field.y == label)
     _require(len(of_class), wanted)
     own = of_class[permutation(len(of_class), rng)]
-    others = [np.flatnonzero(field.y == c) for c in range(schema.classes) if c != label]
+    others = [np.flatnonzero(field.y == c) for c in range(classes) if c != label]
     rest = [rows[permutation(len(rows), rng)[:n]] for rows in others]
     return own[:n], own[n:wanted], np.concatenate(rest)
 

@@ -7,7 +7,7 @@ of a plan's fields and derived values, called while the plan is built.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any
 
@@ -25,7 +25,7 @@ from privstats.secagg.protocols import PROTOCOLS
 
 __all__ = [
     "MAX_VECTOR_BYTES",
-    "check_alignment",
+    "check_cohort",
     "check_kinds",
     "check_local_maps",
     "check_masking",
@@ -33,7 +33,6 @@ __all__ = [
     "check_noise",
     "check_parties",
     "check_published",
-    "check_sites",
     "check_size",
     "checked_panel",
 ]
@@ -229,11 +228,28 @@ def check_masking(masking: Masking, noise: Noise | None) -> None:
     )
 
 
-def check_alignment(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
+def check_cohort(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
+    """Refuse a cohort too small for sums that are functions of a whole client; other kinds take any.
+
+    Args:
+        schema: what is measured.
+        cohort: the parties.
+        privacy: the promise.
+        agrees: the protocol's clients see the list of survivors before the sum is unmasked.
+
+    Raises:
+        PlanError: naming the field, its bound and the remedy.
+    """
+    check = _COHORTS.get(schema.task)
+    if check is not None:
+        check(schema, cohort, privacy, agrees)
+
+
+def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
     """Refuse sums of client covariances that would reveal single clients.
 
     Args:
-        schema: only a ``GaussianSchema`` can be refused.
+        schema: of a sum of Gaussians.
         cohort: the parties.
         privacy: the promise.
         agrees: the protocol's clients see the list of survivors before the sum is unmasked.
@@ -243,8 +259,6 @@ def check_alignment(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy
             / 2 numbers must stay far below what the clients' covariances hold), or a protocol in which a client cannot
             see that all sums are over the same clients. Under a promise: no ``client_clip``.
     """
-    if not isinstance(schema, GaussianSchema):
-        return
     if isinstance(privacy, Privacy):
         if privacy.client_clip is None:
             raise PlanError(
@@ -297,11 +311,11 @@ def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) 
         )
 
 
-def check_sites(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:
+def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPrivacy, _: bool) -> None:
     """Refuse sums within sites over too few sites.
 
     Args:
-        schema: only a ``SitesSchema`` can be refused.
+        schema: of sums within sites.
         cohort: the parties.
         privacy: the promise.
 
@@ -312,8 +326,6 @@ def check_sites(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) ->
             + 1 / p, and the rule asks for twice that. With groups under a promise: fewer than three honest sites a
             group on the average.
     """
-    if not isinstance(schema, SitesSchema):
-        return
     honest = cohort.min_survivors - cohort.colluders
     if isinstance(privacy, Privacy):
         if schema.groups > 1 and honest < 3 * schema.groups:
@@ -330,6 +342,13 @@ def check_sites(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) ->
             f"{where} is {crowd} and must be at least {least} for exact sums within sites: over fewer, sums reveal "
             "single sites; take more sites, fewer pulls, columns or groups, or give a Privacy"
         )
+
+
+_COHORTS: Mapping[str, Callable[[Any, Cohort, Privacy | NoPrivacy, bool], None]] = {
+    "gaussians": _check_alignment,
+    "sites": _check_sites,
+}
+"""By the schema's task: the kinds whose sums are no sums over records."""
 
 
 def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:

@@ -21,7 +21,7 @@ from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, reach_of, ring_of, tail_of
 from privstats.plan.feasibility import (
-    check_alignment,
+    check_cohort,
     check_kinds,
     check_local_maps,
     check_masking,
@@ -29,7 +29,6 @@ from privstats.plan.feasibility import (
     check_noise,
     check_parties,
     check_published,
-    check_sites,
     check_size,
     checked_panel,
 )
@@ -112,8 +111,7 @@ class Plan:
         check_noise(self.privacy, self.protocol)
         check_min_count(self.schema, self.cohort, self.min_count, self.merge)
         check_local_maps(self.schema, self.privacy)
-        check_alignment(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
-        check_sites(self.schema, self.cohort, self.privacy)
+        check_cohort(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
         check_parties(self.schema, self.cohort, self.privacy)
         check_size(self.layout, self.schema)
         if self.claim is not None:  # raises where nothing of the schema's can be proved

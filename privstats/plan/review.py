@@ -15,15 +15,15 @@ from privstats.errors import DataError
 from privstats.plan.budget import Dropout, dropout_table
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
-from privstats.schema import CountSchema, Schema, SitesSchema
+from privstats.schema import SitesSchema
 
 __all__ = ["Change", "Difference", "Effect", "difference", "facts"]
 
 _WEAK_EPSILON = 10.0
-_EXACT: Mapping[type[Schema], str] = {
-    CountSchema: "WARNING: exact count tables show every cell of one record as it is, and suppressing small cells does "
+_EXACT: Mapping[str, str] = {
+    "counts": "WARNING: exact count tables show every cell of one record as it is, and suppressing small cells does "
     "not help where totals give them back; release them with a Privacy",
-    SitesSchema: "WARNING: exact sums within sites beside exact plain sums of the same records (a RidgeSchema) are one "
+    "sites": "WARNING: exact sums within sites beside exact plain sums of the same records (a RidgeSchema) are one "
     "more pull, and few sites can then be solved for; do not release both exactly (`privstats attack run --attack "
     "site-means` shows how)",
 }
@@ -53,7 +53,8 @@ def _warnings(plan: Plan) -> list[str]:
     """Warnings about promises that hold but are weak, and about exact sums that reveal records."""
     budget, records = plan.budget(), plan.cohort.max_records
     if plan.noise is None:
-        return [_EXACT[kind] for kind in _EXACT if isinstance(plan.schema, kind)]
+        warning = _EXACT.get(plan.schema.task)
+        return [] if warning is None else [warning]
     out = []
     if budget.delta * records > 1:
         out.append(

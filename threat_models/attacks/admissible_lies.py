@@ -11,10 +11,10 @@ problem: a lie's worst records are replaced by it, again and again.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from privstats.estimates.shrinkage import conditioned, shrink_values
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator
 from privstats.release import Release
-from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema, Schema
+from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema, Schema, row_of
 from threat_models.chance import normal, whole
 
 __all__ = ["Level", "Lie", "Scene", "Slopes", "best_record", "climbed", "readable", "slopes", "worst", "worth"]
@@ -60,21 +60,12 @@ class Lie:
 
     def vector(self, schema: Schema) -> Vector:
         """The sums in grid steps, ``(size,)``: where there are folds, in the first one."""
-        first, second, third = self.weights
-        if isinstance(schema, ClassSchema):
-            onehot = np.eye(schema.classes)[self.y]
-            sums = {"N": first @ onehot, "A": (second[:, None] * onehot).T @ self.X}
-            square = "B"
-        else:
-            sums = {"h": (second * self.y) @ self.X, "q": np.array([first @ np.square(self.y)])}
-            square = "G"
-        sums[square] = (third[:, None] * self.X).T @ self.X
-        return _flat(schema, sums)
+        return _flat(schema, row_of(_KINDS, schema, "lie").sums(schema, self))
 
     def within(self, schema: Schema, records: float) -> Lie:
         """The same with every statistic as long as that of so many records in one direction, and no more counts."""
         found, scales = self.vector(schema).astype(np.float64), []
-        for letter in _letters(schema):
+        for letter in row_of(_KINDS, schema, "lie").letters:
             entries = found[_places(schema, letter)]
             norm = max(float(np.linalg.norm(entries)), float(entries.sum()) if letter == "N" else 0.0)
             scales.append(_NEARLY * records * _bounds(schema)[letter] / max(norm, 1.0))
@@ -83,14 +74,73 @@ class Lie:
 
 def readable(schema: Schema) -> bool:
     """Whether the lies here are about such sums: N, A and B of classes, or a regression of one target."""
-    if isinstance(schema, ClassSchema):
-        return schema.statistics == "NAB"
-    return isinstance(schema, RidgeSchema) and schema.targets == 1
+    return schema.task in _KINDS and _KINDS[schema.task].readable(schema)
 
 
-def _letters(schema: Schema) -> str:
-    """The statistics, in the order of the weights of a lie."""
-    return {ClassSchema: "NAB", RidgeSchema: "qhG"}[type(schema)]
+def _class_sums(schema: ClassSchema, lie: Lie) -> dict[str, Array]:
+    first, second, third = lie.weights
+    onehot = np.eye(schema.classes)[lie.y]
+    return {
+        "N": first @ onehot,
+        "A": (second[:, None] * onehot).T @ lie.X,
+        "B": (third[:, None] * lie.X).T @ lie.X,
+    }
+
+
+def _ridge_sums(_: RidgeSchema, lie: Lie) -> dict[str, Array]:
+    first, second, third = lie.weights
+    return {
+        "h": (second * lie.y) @ lie.X,
+        "q": np.array([first @ np.square(lie.y)]),
+        "G": (third[:, None] * lie.X).T @ lie.X,
+    }
+
+
+def _within_classes(real: Any) -> Array:
+    counts = np.maximum(real.N, 1.0)
+    return np.asarray(np.asarray(real.B) - np.einsum("ci,cj->ij", real.A, np.asarray(real.A) / counts[:, None]))
+
+
+def _over_folds(real: Any) -> Array:
+    G = np.asarray(real.G)
+    return np.asarray(G.reshape(-1, *G.shape[-2:]).sum(axis=0))
+
+
+class _Kind(NamedTuple):
+    """What a lie is about, for a kind of sums.
+
+    Attributes:
+        letters: the statistics, in the order of the weights of a lie.
+        readable: whether a schema sends these and no others.
+        sums: of a lie, by letter, in real units.
+        scatter: how records vary, from sums in real units, ``(d, d)``.
+        answer: a label, or one of the two largest targets, by chance.
+    """
+
+    letters: str
+    readable: Callable[[Any], bool]
+    sums: Callable[[Any, Lie], dict[str, Array]]
+    scatter: Callable[[Any], Array]
+    answer: Callable[[Any, Generator], Any]
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "classes": _Kind(
+        "NAB",
+        lambda schema: bool(schema.statistics == "NAB"),
+        _class_sums,
+        _within_classes,
+        lambda schema, rng: whole(schema.classes, rng),
+    ),
+    "ridge": _Kind(
+        "qhG",
+        lambda schema: bool(schema.targets == 1),
+        _ridge_sums,
+        _over_folds,
+        lambda schema, rng: schema.target_bound * (2.0 * whole(2, rng) - 1.0),
+    ),
+}
+"""By the schema's task."""
 
 
 def _bounds(schema: Schema) -> dict[str, int]:
@@ -154,12 +204,7 @@ class Scene:
     @cached_property
     def directions(self) -> Array:
         """Columns that span the features, the longer the less the honest records vary along them, ``(d, d)``."""
-        real = cast(Any, to_real(self.plan.schema, self.others))
-        if isinstance(self.plan.schema, ClassSchema):
-            counts = np.maximum(real.N, 1.0)
-            scatter = np.asarray(real.B) - np.einsum("ci,cj->ij", real.A, np.asarray(real.A) / counts[:, None])
-        else:
-            scatter = np.asarray(real.G).reshape(-1, self.plan.schema.features, self.plan.schema.features).sum(axis=0)
+        scatter = row_of(_KINDS, self.plan.schema, "lie").scatter(to_real(self.plan.schema, self.others))
         values, vectors = np.linalg.eigh(scatter)
         return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-6 * values.mean())))
 
@@ -178,7 +223,7 @@ def worst(scene: Scene, level: Level, records: int, steps: int, rng: Generator, 
     """
     known = [_whole(lie) for lie in known] if level == "records" else known
     starts = [*known, *(_drawn(scene, level, records, rng) for _ in range(max(1, steps // _STARTS)))]
-    if isinstance(scene.plan.schema, ClassSchema):
+    if "class" in scene.plan.schema.sizes:
         if level in ("records", "moments"):
             best = climbed(scene, starts, lambda lie: lie, 0)
             starts += [_steepest(scene, each, steps // _STARTS) for each in (best, starts[-1])]
@@ -251,7 +296,8 @@ def _drawn(scene: Scene, level: Level, records: int, rng: Generator) -> Lie:
     """Groups of equal weight along random directions, mostly those in which honest records vary least."""
     count = min(_GROUPS, records)
     X = np.stack([_direction(scene, rng) for _ in range(count)])
-    y = np.array([_answer(scene.plan.schema, rng) for _ in range(count)])
+    answer = row_of(_KINDS, scene.plan.schema, "lie").answer
+    y = np.array([answer(scene.plan.schema, rng) for _ in range(count)])
     sizes = np.full(count, records // count, np.float64)
     sizes[: records % count] += 1
     return _admitted(scene, Lie(np.tile(sizes, (3, 1)), X, y), level, records)
@@ -264,13 +310,6 @@ def _direction(scene: Scene, rng: Generator) -> Array:
     return np.asarray(cast(Any, scene.plan.schema).clip_norm * found / np.linalg.norm(found))
 
 
-def _answer(schema: Schema, rng: Generator) -> Any:
-    """A label, or one of the two largest targets."""
-    if isinstance(schema, ClassSchema):
-        return whole(schema.classes, rng)
-    return cast(RidgeSchema, schema).target_bound * (2.0 * whole(2, rng) - 1.0)
-
-
 def _moved(scene: Scene, lie: Lie, level: Level, records: int, rng: Generator) -> Lie:
     """The lie with one group turned, renamed, or made larger at the cost of another."""
     weights, X, y = lie.weights.copy(), lie.X.copy(), lie.y.copy()
@@ -280,7 +319,7 @@ def _moved(scene: Scene, lie: Lie, level: Level, records: int, rng: Generator) -
         turned = X[group] + 2.0 ** -whole(5, rng) * _direction(scene, rng)
         X[group] = turned * min(1.0, clip / np.linalg.norm(turned)) if whole(2, rng) else clip * _unit(turned)
     elif way == 1:
-        y[group] = _answer(scene.plan.schema, rng)
+        y[group] = row_of(_KINDS, scene.plan.schema, "lie").answer(scene.plan.schema, rng)
     elif level in ("norm", "none"):
         statistic = whole(3, rng)
         weights[statistic, group] += 2.0 ** -whole(4, rng) * np.abs(weights[statistic]).max() * normal(1, rng)[0]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, of_records
+from privstats.schema import of_records
 from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
 
@@ -68,7 +68,7 @@ class RandomCohorts(_OfSums):
         """The record-sized sums of the clients with the largest ones."""
         del rng
         schema = of_records(view.plan.schema)
-        label = int(view.labels[0]) if isinstance(schema, ClassSchema) else 0
+        label = int(view.labels[0]) if "class" in schema.sizes else 0
         present = np.zeros((len(view.cohorts), view.plan.cohort.clients))
         for turn, clients in enumerate(view.cohorts):
             present[turn, list(clients)] = 1.0

@@ -7,6 +7,7 @@ and never exceed it: the harness's own self-test.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, of_records
+from privstats.schema import ClassSchema, RidgeSchema, row_of
 from threat_models.adversary import Adversary, Sums, View
 from threat_models.attack import Attack
 
@@ -66,20 +67,22 @@ class RepeatedReleases(Informed):
 
 def record_sums(view: View, x: NDArray[np.float64], label: Any) -> Sums:
     """One record's contribution to every statistic that is sent and seen, in real units."""
-    schema, outer = of_records(view.plan.schema), np.outer(x, x)
-    if not isinstance(schema, ClassSchema):
-        target = np.atleast_1d(np.asarray(label, np.float64))
-        bound = schema.target_bound / max(schema.target_bound, math.sqrt(float(target @ target)))
-        target = target * bound
-        every = {"G": outer, "h": np.outer(x, target), "q": np.asarray(target @ target)}
-    else:
-        row = np.zeros(schema.classes)
-        row[int(label)] = 1.0
-        every = {
-            "N": row,
-            "A": np.outer(row, x),
-            "B": outer,
-            "S": row[:, None, None] * outer,
-            "D": np.outer(row, x * x),
-        }
+    schema = view.plan.schema
+    every = row_of(_SUMS, schema, "test of one record")(schema, x, label)
     return {s: np.asarray(every[s], np.float64) for s in schema.statistics if s in view.sums[0]}
+
+
+def _of_classes(schema: ClassSchema, x: NDArray[np.float64], label: Any) -> Sums:
+    row, outer = np.zeros(schema.classes), np.outer(x, x)
+    row[int(label)] = 1.0
+    return {"N": row, "A": np.outer(row, x), "B": outer, "S": row[:, None, None] * outer, "D": np.outer(row, x * x)}
+
+
+def _of_targets(schema: RidgeSchema, x: NDArray[np.float64], label: Any) -> Sums:
+    target = np.atleast_1d(np.asarray(label, np.float64))
+    target = target * (schema.target_bound / max(schema.target_bound, math.sqrt(float(target @ target))))
+    return {"G": np.outer(x, x), "h": np.outer(x, target), "q": np.asarray(target @ target)}
+
+
+_SUMS: Mapping[str, Callable[[Any, NDArray[np.float64], Any], Sums]] = {"classes": _of_classes, "ridge": _of_targets}
+"""One record's own sums, by the schema's task."""

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, RidgeSchema, bare, row_of
+from privstats.schema import bare, row_of
 from threat_models.audits.gradients import worst_attempt
 from threat_models.audits.records import copies_of, known_records
 from threat_models.audits.sensitivity import WorstPair, worst_pair
 from threat_models.audits.target import Moments, Target, moments_of, upload
 
-__all__ = ["canary_shift"]
+__all__ = ["CANARIES", "canary_shift"]
 
 _BYSTANDERS = 12
 _STRETCHES = (1.0, 4.0)
@@ -41,7 +41,7 @@ def canary_shift(target: Target, sigmas: Mapping[str, float], rng: Generator) ->
     Raises:
         SchemaError: no canary is written for schemas of this kind.
     """
-    worlds = row_of(_WORLDS, target.schema, "canary")(target, sigmas, rng)
+    worlds = row_of(CANARIES, target.schema, "canary")(target, sigmas, rng)
     attempts = [_difference(target, *each, rng) for each in worlds]
     levels = target.levels()
     return max(attempts, key=lambda shift: float(np.linalg.norm(np.where(_named(target, sigmas), shift / levels, 0))))
@@ -68,7 +68,7 @@ def _worlds_of_parties(target: Target, _: Mapping[str, float], rng: Generator) -
         yield _whole_client(target, one, rng), other[0] if other else target.empty
 
 
-_WORLDS: Mapping[str, Callable[[Target, Mapping[str, float], Generator], Iterator[tuple[Moments, Moments]]]] = {
+CANARIES: Mapping[str, Callable[[Target, Mapping[str, float], Generator], Iterator[tuple[Moments, Moments]]]] = {
     "classes": _worlds_of_records,
     "ridge": _worlds_of_records,
     "party-softmax": _worlds_of_parties,
@@ -91,7 +91,7 @@ def _difference(target: Target, present: Moments, absent: Moments, rng: Generato
 def _turned(target: Target, pair: WorstPair) -> Iterator[WorstPair]:
     """A pair that should fall into two folds, turned around until it does: which fold is a hash of the record."""
     yield pair
-    if pair.apart and isinstance(target.schema, RidgeSchema) and not target.schema.nonnegative:
+    if pair.apart and "fold" in target.schema.sizes and not target.schema.nonnegative:
         for sign in ((1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)):
             x, b = (np.array([[1.0], [s]]) for s in sign)
             yield WorstPair(pair.mu, pair.features * x, pair.targets * b, True)
@@ -126,7 +126,7 @@ def _measured(
 ) -> Moments:
     """The moments of one record of the pair in front of the others."""
     x = stretch * pair.features[which : which + 1]
-    if isinstance(target.schema, ClassSchema):
+    if "class" in target.schema.sizes:
         y: NDArray[np.generic] = np.array([which if pair.apart else 0])
     else:
         y = stretch * pair.targets[which : which + 1]

@@ -7,8 +7,9 @@ scales come from the declared deviations by the auditor's own rule, and the ceil
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +20,8 @@ from privstats.dp import Guarantee, compose, joint_epsilon, l1_sensitivity
 from privstats.dp.privacy import Adjacency
 from privstats.dp.pure import laplace_mu
 from privstats.encoding import flatten
-from privstats.errors import PlanError
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, CountSchema
+from privstats.schema import ClassSchema, CountSchema, row_of
 from threat_models.audits.counts import counted_vectors, odd_vectors
 from threat_models.audits.edges import edge_cases
 from threat_models.audits.residuals import Z
@@ -106,11 +106,14 @@ def _largest(target: Target, vectors: Shifts) -> dict[Adjacency, dict[str, float
 
 def _records(target: Target, chance: np.random.Generator, starts: int) -> Shifts:
     """Flat vectors of single records, ``(m, size)``, in wire steps."""
-    schema = target.schema
-    if isinstance(schema, CountSchema):
-        return np.vstack([counted_vectors(schema, chance, starts), odd_vectors(schema, chance)])
-    if not isinstance(schema, ClassSchema):
-        raise PlanError(f"no search in L1 is written for a {type(schema).__name__}: its audit is to be added first")
+    return row_of(_SINGLE, target.schema, "search in L1").drawn(target.schema, chance, starts)
+
+
+def _counted(schema: CountSchema, chance: np.random.Generator, starts: int) -> Shifts:
+    return np.vstack([counted_vectors(schema, chance, starts), odd_vectors(schema, chance)])
+
+
+def _labelled(schema: ClassSchema, chance: np.random.Generator, starts: int) -> Shifts:
     drawn = chance.standard_normal((starts, schema.features))
     shapes = [np.sign(drawn) * np.abs(drawn) ** power for power in _FLATTER]
     shapes += [-shape for shape in shapes]
@@ -119,6 +122,34 @@ def _records(target: Target, chance: np.random.Generator, starts: int) -> Shifts
     rows = np.vstack([rows, 4 * rows])
     rows = np.abs(rows) if schema.nonnegative else rows
     return np.stack([flatten(moments_of(schema, row[None], np.array([i % 2]))) for i, row in enumerate(rows)])
+
+
+def _two_cells(schema: CountSchema) -> Shifts:
+    return counted_vectors(schema, np.random.default_rng(0), 0)
+
+
+def _two_classes(schema: ClassSchema) -> Shifts:
+    row = np.eye(schema.features)[:1] * schema.clip_norm
+    return np.stack([flatten(moments_of(schema, row, np.array([label]))) for label in (0, 1)])
+
+
+class _Single(NamedTuple):
+    """Single records of a kind.
+
+    Attributes:
+        drawn: flat vectors of many, from the schema, chance and how many starts.
+        opposed: of two that differ in every class or cell, along one feature where there are vectors.
+    """
+
+    drawn: Callable[[Any, np.random.Generator, int], Shifts]
+    opposed: Callable[[Any], Shifts]
+
+
+_SINGLE: Mapping[str, _Single] = {
+    "classes": _Single(_labelled, _two_classes),
+    "counts": _Single(_counted, _two_cells),
+}
+"""By the schema's task."""
 
 
 def _scales(target: Target) -> dict[str, float]:
@@ -184,14 +215,7 @@ def _unit(target: Target) -> Shifts:
 
     Records of vectors lie along one feature.
     """
-    schema = target.schema
-    if isinstance(schema, CountSchema):
-        one, other = counted_vectors(schema, np.random.default_rng(0), 0)
-    elif isinstance(schema, ClassSchema):
-        row = np.eye(schema.features)[:1] * schema.clip_norm
-        one, other = (flatten(moments_of(schema, row, np.array([label]))) for label in (0, 1))
-    else:
-        raise PlanError(f"no unit in L1 is written for a {type(schema).__name__}: its audit is to be added first")
+    one, other = row_of(_SINGLE, target.schema, "unit in L1").opposed(target.schema)
     return np.asarray((one - other if target.privacy.adjacency == "replace-one" else one) * int(target.promise.records))
 
 

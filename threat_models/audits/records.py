@@ -5,16 +5,19 @@ Vectors are drawn behind the public transform, so no transform has to be inverte
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.moments import exact_moments
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, CountSchema, PartySchema, of_records
+from privstats.schema import ClassSchema, PartySchema, RidgeSchema, row_of
 from threat_models.audits.counts import records_at
 from threat_models.audits.target import Moments, Target, moments_of
 
-__all__ = ["copies_of", "known_parties", "known_records"]
+__all__ = ["PARTIES", "copies_of", "known_parties", "known_records"]
 
 _RECORDS_PER_CLIENT = 8
 
@@ -22,12 +25,24 @@ _RECORDS_PER_CLIENT = 8
 def known_records(target: Target, count: int, rng: Generator) -> tuple[NDArray[np.float64], NDArray[np.generic]]:
     """Features ``(count, d)`` and labels or targets within the schema's bounds."""
     schema = target.schema
-    if type(schema) is not PartySchema:
-        schema = of_records(schema)
-    X = _uniform(rng, count, schema.features) * schema.clip_norm
-    if isinstance(schema, ClassSchema | PartySchema):
-        return X, (rng.uint64(count) % np.uint64(schema.classes)).astype(np.int64)
-    return X, _uniform(rng, count, schema.targets) * schema.target_bound
+    beside = row_of(_BESIDE, schema, "record beside a canary")
+    return _uniform(rng, count, schema.features) * schema.clip_norm, beside(schema, count, rng)
+
+
+def _labels(schema: ClassSchema | PartySchema, count: int, rng: Generator) -> NDArray[np.generic]:
+    return (rng.uint64(count) % np.uint64(schema.classes)).astype(np.int64)
+
+
+def _targets(schema: RidgeSchema, count: int, rng: Generator) -> NDArray[np.generic]:
+    return _uniform(rng, count, schema.targets) * schema.target_bound
+
+
+_BESIDE: Mapping[str, Callable[[Any, int, Generator], NDArray[np.generic]]] = {
+    "classes": _labels,
+    "ridge": _targets,
+    "party-softmax": _labels,
+}
+"""Labels or targets of so many records, by the schema's task."""
 
 
 def known_parties(target: Target, rng: Generator) -> list[Moments]:
@@ -35,16 +50,28 @@ def known_parties(target: Target, rng: Generator) -> list[Moments]:
     cohort = target.plan.cohort
     each = min(_RECORDS_PER_CLIENT, cohort.max_records // cohort.clients)
     each = min(each, target.privacy.max_records_per_client or each)
-    return [_party(target, each, rng) for _ in range(cohort.clients)]
+    party = row_of(PARTIES, target.schema, "party of known records")
+    return [party(target, each, rng) for _ in range(cohort.clients)]
 
 
-def _party(target: Target, count: int, rng: Generator) -> Moments:
-    schema = target.schema
-    if isinstance(schema, CountSchema):
-        columns = len(schema.variables)
-        places = (rng.uint64(count * columns) >> np.uint64(11)).reshape(count, columns).astype(np.float64) * 2.0**-53
-        return exact_moments(schema, records_at(schema, places))
-    return moments_of(schema, *known_records(target, count, rng))
+def _of_tables(target: Target, count: int, rng: Generator) -> Moments:
+    schema: Any = target.schema
+    columns = len(schema.variables)
+    places = (rng.uint64(count * columns) >> np.uint64(11)).reshape(count, columns).astype(np.float64) * 2.0**-53
+    return exact_moments(schema, records_at(schema, places))
+
+
+def _of_rows(target: Target, count: int, rng: Generator) -> Moments:
+    return moments_of(target.schema, *known_records(target, count, rng))
+
+
+PARTIES: Mapping[str, Callable[[Target, int, Generator], Moments]] = {
+    "classes": _of_rows,
+    "ridge": _of_rows,
+    "counts": _of_tables,
+    "party-softmax": _of_rows,
+}
+"""The moments of a party of so many records, by the schema's task."""
 
 
 def copies_of(moments: Moments, count: int) -> Moments:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.progress import track
 from privstats.randomness import Generator
-from privstats.schema import MeanSchema, RidgeSchema, Schema, of_records
+from privstats.schema import Schema, row_of
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
@@ -116,24 +117,45 @@ def worst_pair(
         SchemaError: a kind in which the letters mean other sums.
         PlanError: a statistic that the search has no definition of.
     """
-    if not (isinstance(schema, MeanSchema) and "x" in sigmas):
-        schema = of_records(schema)
-    undefined = set(sigmas) - set(_MOMENTS) - {"B"}
+    shape = row_of(_SHAPES, schema, "search for a worst pair of records")(schema)
+    undefined = set(sigmas) - set(shape.letters)
     if undefined:
-        raise PlanError(f"the search has no definition of statistic {min(undefined)}; add its own to the audit")
+        raise PlanError(
+            f"the search has no definition of statistic {min(undefined)} of a {type(schema).__name__}; add its own to "
+            "the audit"
+        )
     records = 1 if adjacency == "add-remove" else 2
     climbs = [
         _climb(_Distance(schema, sigmas, records, apart), rng)
-        for apart in _configurations(schema, records)
+        for apart in ((False,) if records == 1 or shape.cells == 1 else (False, True))
         for _ in range(starts)
     ]
     return max(climbs, key=lambda pair: pair.mu)
 
 
-def _configurations(schema: Schema, records: int) -> tuple[bool, ...]:
-    """Whether two records share their class or fold: both cases where both can happen."""
-    single = records == 1 or isinstance(schema, MeanSchema) or (isinstance(schema, RidgeSchema) and schema.folds == 1)
-    return (False,) if single else (False, True)
+@dataclass(frozen=True)
+class _Shape:
+    """What records of a kind are to the search.
+
+    Attributes:
+        letters: statistics that it defines.
+        cells: classes or folds; of more than one, two records may share theirs or not.
+        targets: entries of a record beside its features.
+        bound: their largest norm.
+    """
+
+    letters: str
+    cells: int = 1
+    targets: int = 0
+    bound: float = 0.0
+
+
+_SHAPES: Mapping[str, Callable[[Any], _Shape]] = {
+    "classes": lambda schema: _Shape("NABSD", schema.classes),
+    "ridge": lambda schema: _Shape("Ghq", schema.folds, schema.targets, schema.target_bound),
+    "mean": lambda _: _Shape("x"),
+}
+"""By the schema's task; under another one letters mean other sums."""
 
 
 @dataclass(frozen=True)
@@ -148,10 +170,15 @@ class _Distance:
     records: int
     apart: bool
 
+    @cached_property
+    def shape(self) -> _Shape:
+        """By the schema's kind."""
+        return row_of(_SHAPES, self.schema, "search for a worst pair of records")(self.schema)
+
     @property
     def widths(self) -> tuple[int, int]:
         """Entries of a feature vector and of a target vector."""
-        return self.schema.features, self.schema.targets if isinstance(self.schema, RidgeSchema) else 0
+        return self.schema.features, self.shape.targets
 
     @property
     def parameters(self) -> int:
@@ -171,9 +198,8 @@ class _Distance:
     def _split(self, parameters: Vector) -> tuple[Vector, Pullback, Vector, Pullback]:
         d, _ = self.widths
         cut = self.records * (d + 1)
-        bound = self.schema.target_bound if isinstance(self.schema, RidgeSchema) else 0.0
         x, back_x = _ball(parameters[:cut].reshape(self.records, -1), self.schema.clip_norm, self.schema.nonnegative)
-        b, back_b = _ball(parameters[cut:].reshape(self.records, -1), bound, False)
+        b, back_b = _ball(parameters[cut:].reshape(self.records, -1), self.shape.bound, False)
         return x, back_x, b, back_b
 
     def _squared(self, x: Vector, b: Vector) -> tuple[float, Vector, Vector]:

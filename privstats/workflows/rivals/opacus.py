@@ -22,7 +22,7 @@ from privstats.dp import Privacy, gaussian_mu
 from privstats.errors import DataError, PlanError
 from privstats.moments.labels import check_labels
 from privstats.plan import Plan
-from privstats.schema import ClassSchema
+from privstats.schema import ClassSchema, narrowed
 from privstats.transforms import apply
 from privstats.workflows.rivals import Rival
 from privstats.workflows.score import Scores
@@ -177,8 +177,8 @@ class PrivateDescent(Rival):
             PlanError: the plan is of no classes, or of another unit or adjacency.
             MissingExtraError: torch or Opacus is not installed.
         """
-        if not isinstance(plan.schema, ClassSchema):
-            raise PlanError("DP-SGD and DP-GD train a softmax of classes, and this plan has none: leave --baseline out")
+        refusal = "DP-SGD and DP-GD train a softmax of classes, and this plan has none: leave --baseline out"
+        narrowed(plan.schema, ClassSchema, PlanError(refusal))
         promise = plan.privacy
         if isinstance(promise, Privacy) and (promise.unit, promise.adjacency) != ("record", "add-remove"):
             raise PlanError(

@@ -60,7 +60,7 @@ def test_a_module_whose_gradients_are_not_shortened_is_found(monkeypatch: pytest
 def test_a_claim_that_forgets_that_two_records_oppose_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     formulas = importlib.import_module("privstats.dp.sensitivities")
     right = formulas._gradient_square
-    monkeypatch.setattr(formulas, "_gradient_square", lambda schema, weights, _: right(schema, weights, "add-remove"))
+    monkeypatch.setitem(formulas._SQUARES, "gradients", lambda schema, weights, _: right(schema, weights, "add-remove"))
     assert found(rounds())["g", "replace-one"][1]
 
 
@@ -86,7 +86,7 @@ def test_a_calibration_that_sends_confidences_instead_of_gains_is_found(monkeypa
 @pytest.mark.ci
 def test_a_claim_that_prices_two_records_of_a_calibration_as_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     formulas = importlib.import_module("privstats.dp.sensitivities")
-    monkeypatch.setattr(formulas, "_calibration_square", bugs.calibration_as_added)
+    monkeypatch.setitem(formulas._SQUARES, "calibration", bugs.calibration_as_added)
     assert found(calibration(), plan="calibration")["t", "replace-one"][1]
 
 
@@ -106,7 +106,7 @@ def test_the_claim_for_parties_is_nearly_attained_and_never_beaten(updates: bool
 
 def test_a_claim_that_prices_an_exchange_of_parties_as_one_that_comes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     formulas = importlib.import_module("privstats.dp.sensitivities")
-    monkeypatch.setattr(formulas, "_party_square", bugs.parties_as_added(formulas._party_square))
+    monkeypatch.setitem(formulas._SQUARES, "party-softmax", bugs.parties_as_added(formulas._party_square))
     assert of_parties()["P", "replace-one"][1]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import privstats as ps
 from privstats.dp import grid_sensitivity, mechanisms, samplers
-from privstats.errors import PlanError
+from privstats.errors import PlanError, SchemaError
 from privstats.randomness import seeded
 from privstats.workflows.report import Search
 from tests import made
@@ -180,5 +180,5 @@ def test_one_release_and_the_row_in_mu_are_refused_by_name():
 
 def test_a_kind_without_a_search_is_refused():
     other = made.plan(ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0), ps.Cohort(3, 3, 50), made.promise())
-    with pytest.raises(PlanError, match="no search in L1 is written for a RidgeSchema"):
+    with pytest.raises(SchemaError, match="no search in L1 is written for a RidgeSchema"):
         pure._records(target_of(other), np.random.default_rng(0), 1)

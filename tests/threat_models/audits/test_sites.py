@@ -38,7 +38,7 @@ def test_a_claim_of_what_plain_moments_or_one_site_would_cost_is_found(monkeypat
     """Replace-one as within one site, 4 R^2, is half of the square that two sites attain."""
     formulas = importlib.import_module("privstats.dp.sensitivities")
     right = formulas._site_square
-    monkeypatch.setattr(formulas, "_site_square", lambda *given: factor * right(*given))
+    monkeypatch.setitem(formulas._SQUARES, "sites", lambda *given: factor * right(*given))
     assert found(plan())["Q", adjacency][1]
 
 

@@ -55,14 +55,16 @@ def test_a_claim_that_takes_a_promise_about_n_max_is_found(monkeypatch: pytest.M
         )
         return float(square if adjacency == "add-remove" else 4 * square)
 
-    monkeypatch.setattr(formulas, "_within_square", promised)
+    monkeypatch.setitem(formulas._SQUARES, "within", promised)
     assert found(plan(40.0, 40))["B", "add-remove"][1]
 
 
 def test_a_claim_of_twice_the_square_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     formulas = importlib.import_module("privstats.dp.sensitivities")
     right = formulas._within_square
-    monkeypatch.setattr(formulas, "_within_square", lambda schema, weights, _: 2 * right(schema, weights, "add-remove"))
+    monkeypatch.setitem(
+        formulas._SQUARES, "within", lambda schema, weights, _: 2 * right(schema, weights, "add-remove")
+    )
     assert found(plan(1e4))["A", "replace-one"][1]
 
 
