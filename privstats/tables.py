@@ -78,7 +78,8 @@ class LazyRows(MutableMapping[Key, T]):
     """Rows by name or by class, each made when it is first asked for; keys and length are known without any.
 
     Args:
-        makers: from a key to the function that imports what the row needs and returns the row.
+        makers: from a key to the function that imports what the row needs and returns the row, or to the row's place,
+            ``"module:name"``.
 
     Example:
         >>> rows = LazyRows({"one": lambda: int("1"), "none": lambda: int("")})
@@ -86,13 +87,14 @@ class LazyRows(MutableMapping[Key, T]):
         (['one', 'none'], 1)
     """
 
-    def __init__(self, makers: Mapping[Key, Callable[[], T]]) -> None:
+    def __init__(self, makers: Mapping[Key, Callable[[], T] | str]) -> None:
         self._makers = dict(makers)
         self._rows: dict[Key, T] = {}
 
     def __getitem__(self, key: Key) -> T:
         if key not in self._rows:
-            self._rows[key] = self._makers[key]()
+            make = self._makers[key]
+            self._rows[key] = pkgutil.resolve_name(make) if isinstance(make, str) else make()
         return self._rows[key]
 
     def __setitem__(self, key: Key, row: T) -> None:

@@ -16,6 +16,7 @@ import typer.main
 import threat_models.attack as attack_table
 from privstats import heads, plug_ins
 from privstats.cli import main as command_line
+from privstats.course.kinds import KINDS as COURSES
 from privstats.course.mechanisms import MECHANISMS
 from privstats.dp.models import MODELS
 from privstats.errors import DataError, HeadError, PrivstatsError, SchemaError
@@ -28,6 +29,7 @@ from privstats.transforms import Transform, base
 from privstats.workflows.report import findings
 from threat_models.attack import Attack, attacks
 
+TRANSFORMS = base.kinds()
 MAIN = sys.modules["privstats.cli.main"]
 
 
@@ -162,3 +164,11 @@ def test_a_row_is_made_when_it_is_asked_for_and_once() -> None:
     assert dict(rows) == {"two": "another"}
     with pytest.raises(KeyError, match="one"):
         rows["one"]
+
+
+@pytest.mark.parametrize("rows", [KINDS, COURSES, TRANSFORMS])
+def test_a_row_that_is_found_on_use_has_the_name_of_its_class(rows: Any) -> None:
+    """A walk loads all; a place in the table that holds another class would read a file as another kind."""
+    for name, row in rows.items():
+        cls = row if isinstance(row, type) else row.type
+        assert name == next(word for word in (getattr(cls, each, None) for each in ("task", "label", "kind")) if word)

@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError, SchemaError
-from privstats.schema import (
-    COUNT_SCALE,
-    CalibrationSchema,
-    ClassSchema,
-    CountSchema,
-    GaussianSchema,
-    GradientSchema,
-    MeanSchema,
-    PartySchema,
-    RidgeSchema,
-    Schema,
-    ScoreSchema,
-    SitesSchema,
-    WithinSchema,
-    require_schema,
-    row_of,
-)
+from privstats.schema import COUNT_SCALE, Schema, require_schema, row_of
+
+if TYPE_CHECKING:
+    from privstats.schema import (
+        CalibrationSchema,
+        ClassSchema,
+        CountSchema,
+        GaussianSchema,
+        GradientSchema,
+        MeanSchema,
+        PartySchema,
+        RidgeSchema,
+        ScoreSchema,
+        SitesSchema,
+        WithinSchema,
+    )
 
 __all__ = ["client_mu", "grid_sensitivity", "group_mu", "joint_mu", "sensitivity"]
 

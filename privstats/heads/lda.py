@@ -23,7 +23,6 @@ from privstats.heads.evidence import ClassEvidence
 from privstats.heads.registry import PRIORS, SHRINKAGE, SUBSPACE, Bounds, Entry, Text
 from privstats.heads.rules import LinearRule
 from privstats.release import Release
-from privstats.schema.calibration import FACTORS
 
 __all__ = ["LDA"]
 
@@ -94,6 +93,7 @@ class LDA(ClassHead):
                 "the last release calibrates LDA() as the course computed it: leave covariance, shrinkage, subspace "
                 "and public out, or give None in the place of that release"
             )
+        from privstats.schema.calibration import FACTORS
 
         return partial(self._divide, temperature(release.moments.t, float(release.sigma["t"]), FACTORS))
 

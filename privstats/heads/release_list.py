@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from privstats.errors import DataError, ReleaseError
 from privstats.heads.evidence import Released, require_release
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, MeanSchema, PartySchema, Schema
+from privstats.schema import Schema
 
 if TYPE_CHECKING:
     from privstats.course import Releases
@@ -80,6 +80,7 @@ def sources(release: Released | Releases) -> Sources:
         alone = require_release(release)
         return Sources((alone,), alone)
     from privstats.course import Centred, history
+    from privstats.schema import CalibrationSchema, MeanSchema
 
     if len(release) not in (2, 3):
         raise DataError(_WRONG_LIST)
@@ -104,6 +105,8 @@ def directions(release: Released | Releases) -> tuple[Released, ...]:
         ReleaseError: releases of another kind, or that no such course has together.
         DataError: a list of more than two, or without a release.
     """
+    from privstats.schema import PartySchema
+
     given = [each for each in release if each is not None] if isinstance(release, list | tuple) else [release]
     if not 1 <= len(given) <= 2:
         raise DataError(

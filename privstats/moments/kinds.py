@@ -12,24 +12,11 @@ from typing import TYPE_CHECKING, Any
 from privstats.errors import SchemaError
 from privstats.moments.base import Moments
 from privstats.moments.readable import Found, Measured, of_readable, whole_of_readable
-from privstats.schema import (
-    CalibrationSchema,
-    ClassSchema,
-    CountSchema,
-    GaussianSchema,
-    GradientSchema,
-    MeanSchema,
-    PartySchema,
-    PartyUpdateSchema,
-    RidgeSchema,
-    Schema,
-    ScoreSchema,
-    SitesSchema,
-    WithinSchema,
-)
+from privstats.schema import KINDS, Schema
 from privstats.tables import LazyRows
 
 if TYPE_CHECKING:
+    from privstats.schema import ClassSchema, RidgeSchema
     from privstats.schema.public_values import Values
 
 __all__ = ["Kind", "kind_of"]
@@ -70,8 +57,8 @@ def kind_of(schema: Schema) -> Kind:
         >>> kind.measure(schema, {"sex": ["f", "f", "m"]}, None, {}, False).T.tolist()
         [2, 1]
     """
-    found = _KINDS.get(type(schema))
-    if found is None:
+    found = _KINDS.get(schema.task)
+    if found is None or type(schema) is not KINDS.get(schema.task):
         raise SchemaError(f"no code forms the sums of a {type(schema).__name__}; measure a schema of another kind")
     return found
 
@@ -153,19 +140,20 @@ def _parties() -> Kind:
     return Kind(measured_parties, of_readable(measured_parties), PartyMoments.of_sums, RealPartyMoments.of_sums)
 
 
-_KINDS: Mapping[type[Schema], Kind] = LazyRows(
+_KINDS: Mapping[str, Kind] = LazyRows(
     {
-        ClassSchema: _classes,
-        RidgeSchema: _ridge,
-        CountSchema: _counts,
-        SitesSchema: _sites,
-        GaussianSchema: _gaussians,
-        ScoreSchema: _scores,
-        WithinSchema: _within,
-        GradientSchema: _gradients,
-        CalibrationSchema: _calibration,
-        MeanSchema: _mean,
-        PartySchema: _parties,
-        PartyUpdateSchema: _parties,
+        "classes": _classes,
+        "ridge": _ridge,
+        "counts": _counts,
+        "sites": _sites,
+        "gaussians": _gaussians,
+        "score": _scores,
+        "within": _within,
+        "gradients": _gradients,
+        "calibration": _calibration,
+        "mean": _mean,
+        "party-softmax": _parties,
+        "party-update": _parties,
     }
 )
+"""By the schema's task."""

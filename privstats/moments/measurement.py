@@ -21,13 +21,14 @@ from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import check_features, dense
 from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.table import in_codes, unread_remark
-from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, WithinSchema, require_schema
+from privstats.schema import Schema, require_schema
 from privstats.schema.public_values import Published, Values
 
 if TYPE_CHECKING:
     from privstats.moments.class_moments import ClassMoments
     from privstats.moments.ridge_moments import RidgeMoments
     from privstats.moments.within import WithinMoments
+    from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, WithinSchema
 
 __all__ = ["Unreadable", "exact_moments", "measure", "quantize", "remarks_on", "warn_if_clipped", "warn_if_empty"]
 

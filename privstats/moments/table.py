@@ -16,7 +16,6 @@ from privstats.errors import DataError
 from privstats.moments.arrays import columns_of, is_list, rectangle
 from privstats.moments.code_rows import CodeRows, Codes, cells_of
 from privstats.moments.input_validation import as_rows
-from privstats.schema import CountSchema
 
 if TYPE_CHECKING:
     from privstats.schema import Schema
@@ -41,6 +40,8 @@ def in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any,
     cells, unread = cells_of(schema), Counter[str]()
     if cells is None:
         return X, y, unread
+    from privstats.schema import CountSchema
+
     if not isinstance(schema, CountSchema):
         cells.require_closed()
     if y is None and not _is_table(X) and hasattr(X, "__iter__"):

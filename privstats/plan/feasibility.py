@@ -17,7 +17,7 @@ from privstats.errors import PlanError
 from privstats.files.signing import require_order
 from privstats.plan.cohort import Cohort
 from privstats.plan.validity import Validity
-from privstats.schema import KINDS, USUAL, GaussianSchema, Schema, SitesSchema
+from privstats.schema import USUAL, GaussianSchema, Schema, SitesSchema, is_known
 from privstats.schema.public_values import Published
 from privstats.schema.statistic import by_letter
 from privstats.secagg.machines import Masking
@@ -53,8 +53,9 @@ def check_kinds(
     Raises:
         PlanError: naming the field and what it must be.
     """
+    if not is_known(schema):
+        raise PlanError(f"schema must be a {USUAL}, got {type(schema).__name__}")
     rows: tuple[tuple[str, object, tuple[type, ...], str], ...] = (
-        ("schema", schema, tuple(KINDS.values()), USUAL),
         ("cohort", cohort, (Cohort,), "Cohort"),
         ("privacy", privacy, (Privacy, NoPrivacy), "Privacy or NoPrivacy"),
         ("validity", validity, (Validity, NoneType), "Validity or None"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from privstats.schema.kinds import USUAL as USUAL
     from privstats.schema.kinds import RecordSchema as RecordSchema
     from privstats.schema.kinds import bare as bare
+    from privstats.schema.kinds import is_known as is_known
     from privstats.schema.kinds import narrowed as narrowed
     from privstats.schema.kinds import of_records as of_records
     from privstats.schema.kinds import predicted as predicted

@@ -12,40 +12,43 @@ from typing import Any, TypeAlias, TypeVar
 
 from privstats.errors import SchemaError
 from privstats.schema.base import Predicted, Schema
-from privstats.schema.calibration import CalibrationSchema
 from privstats.schema.classes import ClassSchema
-from privstats.schema.counts import CountSchema
-from privstats.schema.gaussians import GaussianSchema
-from privstats.schema.gradients import GradientSchema
-from privstats.schema.mean import MeanSchema
-from privstats.schema.party import PartySchema, PartyUpdateSchema
 from privstats.schema.ridge import RidgeSchema
-from privstats.schema.score import ScoreSchema
-from privstats.schema.sites import SitesSchema
-from privstats.schema.within import WithinSchema
-from privstats.tables import by_name
+from privstats.tables import LazyRows
 
-__all__ = ["KINDS", "USUAL", "RecordSchema", "bare", "narrowed", "of_records", "predicted", "require_schema", "row_of"]
+__all__ = [
+    "KINDS",
+    "USUAL",
+    "RecordSchema",
+    "bare",
+    "is_known",
+    "narrowed",
+    "of_records",
+    "predicted",
+    "require_schema",
+    "row_of",
+]
 
 RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds of plain sums over records: no published map before them, no function of one party's sums after."""
 
-_ROWS: tuple[type[Schema], ...] = (
-    ClassSchema,
-    RidgeSchema,
-    CountSchema,
-    SitesSchema,
-    ScoreSchema,
-    GradientSchema,
-    CalibrationSchema,
-    MeanSchema,
-    WithinSchema,
-    GaussianSchema,
-    PartySchema,
-    PartyUpdateSchema,
+KINDS: Mapping[str, type[Schema]] = LazyRows(
+    {
+        "classes": "privstats.schema.classes:ClassSchema",
+        "ridge": "privstats.schema.ridge:RidgeSchema",
+        "counts": "privstats.schema.counts:CountSchema",
+        "sites": "privstats.schema.sites:SitesSchema",
+        "score": "privstats.schema.score:ScoreSchema",
+        "gradients": "privstats.schema.gradients:GradientSchema",
+        "calibration": "privstats.schema.calibration:CalibrationSchema",
+        "mean": "privstats.schema.mean:MeanSchema",
+        "within": "privstats.schema.within:WithinSchema",
+        "gaussians": "privstats.schema.gaussians:GaussianSchema",
+        "party-softmax": "privstats.schema.party:PartySchema",
+        "party-update": "privstats.schema.party:PartyUpdateSchema",
+    }
 )
-KINDS: Mapping[str, type[Schema]] = by_name(_ROWS, lambda kind: kind.task, "schema kind")
-"""By the word for the kind in plan files."""
+"""By the word for the kind in plan files, its ``task``; loaded by the first schema of it."""
 
 USUAL = "ClassSchema or RidgeSchema"
 """The kinds that people build by hand, for messages; calls and courses build the others."""
@@ -166,10 +169,20 @@ def require_schema(schema: object, call: str | None = None) -> None:
         privstats.errors.SchemaError: schema must be a ClassSchema or RidgeSchema, got list; call measure(schema, X,
         y)
     """
-    kinds = tuple(KINDS.values())
-    if isinstance(schema, kinds):
+    if is_known(schema):
         return
     wrong = f"schema must be a {USUAL}, got {type(schema).__name__}"
-    if isinstance(getattr(schema, "schema", None), kinds):  # a plan, which is built further up
+    if is_known(getattr(schema, "schema", None)):  # a plan, which is built further up
         raise SchemaError(f"{wrong}; give plan.schema")
     raise SchemaError(f"{wrong}; call {call}" if call else f"{wrong}; give one of these")
+
+
+def is_known(schema: object) -> bool:
+    """Whether a value is a schema of a kind that has a row here.
+
+    Example:
+        >>> from privstats.schema import is_known
+        >>> is_known(ps.MeanSchema(4, 1.0)), is_known([[0.1, 0.2]])
+        (True, False)
+    """
+    return isinstance(schema, Schema) and isinstance(schema, KINDS.get(schema.task, ()))

@@ -96,7 +96,7 @@ def strange(monkeypatch: pytest.MonkeyPatch) -> StrangeSchema:
     proofs: Any = sys.modules["privstats.dp.sensitivities"]
     right = proofs._mean_square
     monkeypatch.setitem(KINDS, "strange", StrangeSchema)  # type: ignore[arg-type]
-    monkeypatch.setitem(kinds._KINDS, StrangeSchema, row)  # type: ignore[arg-type]
+    monkeypatch.setitem(kinds._KINDS, "strange", row)  # type: ignore[arg-type]
     monkeypatch.setitem(
         proofs._SQUARES,
         "strange",

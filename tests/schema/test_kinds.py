@@ -82,9 +82,9 @@ def all_shifted(
 def kind() -> Iterator[None]:
     KINDS["shifted"] = ShiftedSchema  # type: ignore[index]
     row = Kind(shifted, all_shifted, ShiftedMoments.of_sums, lambda schema, arrays: arrays["L"])
-    kinds._KINDS[ShiftedSchema] = row  # type: ignore[index]
+    kinds._KINDS["shifted"] = row  # type: ignore[index]
     yield
-    del KINDS["shifted"], kinds._KINDS[ShiftedSchema]  # type: ignore[attr-defined]
+    del KINDS["shifted"], kinds._KINDS["shifted"]  # type: ignore[attr-defined]
 
 
 @pytest.fixture
