@@ -7,21 +7,28 @@ before. For commands and for the parties of a session; beside ``measure``, which
 from __future__ import annotations
 
 import os
+import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError, RecordError
+from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.moments.arrays import listed
+from privstats.moments.code_rows import Codes
 from privstats.moments.csv_lines import Dialect, like_a_record, place_of
 from privstats.moments.table_files import Table, require_file, table_file
+from privstats.transforms import Cells
 from privstats.transforms.reading import read, reading
 
 __all__ = ["RecordFile", "Records", "as_labels", "held_out", "read_archive"]
+
+Asked: TypeAlias = Cells | tuple[str, ...] | None
+"""What is asked for of a table: declared columns, names of features, or all."""
 
 _TABLES = (".csv", ".parquet")
 
@@ -31,7 +38,7 @@ class Records:
     """Features and what is predicted of them.
 
     Attributes:
-        X: ``(n, features)``.
+        X: ``(n, features)``; of declared columns their :class:`~privstats.moments.code_rows.Codes`.
         y: ``(n,)``; of an archive ``(n,)`` or ``(n, targets)``.
         names: of the features, in the order of the columns of X; empty for an archive.
 
@@ -42,7 +49,7 @@ class Records:
         8
     """
 
-    X: NDArray[Any]
+    X: Any
     y: NDArray[Any]
     names: tuple[str, ...] = ()
 
@@ -77,7 +84,7 @@ class Records:
             raise DataError(f"X has {len(self.X)} rows but y has {len(self.y)}; give one label or target per row")
         if not 0 < share < 1:
             raise _empty(share, len(self.X))
-        return held_out(self.X, share, seed)
+        return held_out(self.X.codes if isinstance(self.X, Codes) else self.X, share, seed)
 
     def _where(self, chosen: NDArray[np.bool_]) -> Records:
         return Records(self.X[chosen], self.y[chosen], self.names)
@@ -157,16 +164,15 @@ class RecordFile:
         found = table.names if names is None else _present(self, table.names, names)
         return table.whole(list(dict.fromkeys(found)))
 
-    def read(
-        self, names: tuple[str, ...] | None = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
-    ) -> Records:
+    def read(self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse") -> Records:
         """What may be summed: all records, or those that the split leaves.
 
         Every value is read by itself, whatever its column holds (``privstats.transforms.reading``).
 
         Args:
-            names: the plan's ``feature_names``: these columns in this order, and the file may have others; None: all
-                columns but the target, as they stand.
+            names: what the plan reads (``code_rows.columns_asked``): its declared columns, or its ``feature_names``;
+                these columns in this order, and the file may have others. None: all columns but the target, as they
+                stand.
             unreadable: what becomes of a record with a text or a gap in a column that is asked for: ``"refuse"`` the
                 file; or ``"leave out"``, which :func:`measure` does when it is told so too: here such a value is NaN,
                 and a target None. Give ``plan.unreadable``.
@@ -180,7 +186,7 @@ class RecordFile:
         return whole if self.split is None else whole.summed(self.split, self.seed)
 
     def parts(
-        self, names: tuple[str, ...] | None = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
+        self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
     ) -> tuple[Records, Records]:
         """What may be summed, and what is held out to score on; raises as :meth:`read` does, and without a split."""
         if self.split is None:
@@ -190,14 +196,13 @@ class RecordFile:
             )
         return self.whole(names, unreadable=unreadable).split(self.split, self.seed)
 
-    def whole(
-        self, names: tuple[str, ...] | None = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
-    ) -> Records:
+    def whole(self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse") -> Records:
         """Every record of the file; raises as :meth:`read` does."""
-        if self.is_table:
-            return _of_table(self, names, gaps=unreadable == "leave out")
-        arrays = read_archive(self.path, "X y")
-        return Records(arrays["X"], arrays["y"])
+        gaps = unreadable == "leave out"
+        if not self.is_table:
+            arrays = read_archive(self.path, "X y")
+            return Records(arrays["X"], arrays["y"])
+        return _of_cells(self, names, gaps=gaps) if isinstance(names, Cells) else _of_table(self, names, gaps=gaps)
 
 
 def _empty(share: float, records: int) -> DataError:
@@ -284,6 +289,33 @@ def _of_table(file: RecordFile, names: tuple[str, ...] | None, *, gaps: bool) ->
     if texts := ", ".join(name for name in features if words[name]):
         raise RecordError(f"{file.path} holds no numbers in {texts}; encode these columns, or leave them out")
     return Records(X, as_labels(goals), tuple(features))
+
+
+def _of_cells(file: RecordFile, cells: Cells, *, gaps: bool) -> Records:
+    """The target's column and the codes of the declared ones; a line that is no record is left out, and counted."""
+    table = table_file(Path(file.path), file.dialect)
+    target = _target(file, table.names)
+    names = [column.name for column in cells.columns]
+    found = _found(file, table.names, names, target)
+    codes, unread, goals, broken = [np.empty((0, len(names)))], Counter[str](), list[Any](), 0
+    for part in table.parts([*found, target], gaps=gaps):
+        whole = table.records(part)
+        read_part = cells.read({name: whole[place] for name, place in zip(names, found, strict=True)})
+        codes.append(read_part.codes)
+        unread.update(read_part.unread)
+        goals += list(whole[target])
+        broken += len(part[target]) - len(whole[target])
+    if broken:
+        warnings.warn(
+            f"{broken} lines of {file.path} have not one field for each name and are left out: one line is one record",
+            UnreadableRecordsWarning,
+            stacklevel=4,
+        )
+    told = [reading(goal) for goal in goals]
+    if not gaps and None in told:
+        raise RecordError(f"{file.path} has missing values in {target}; leave out these records first")
+    y = _object(told) if gaps else as_labels(goals)
+    return Records(Codes(np.concatenate(codes), unread), y, tuple(names))
 
 
 def _target(file: RecordFile, names: list[str]) -> str:

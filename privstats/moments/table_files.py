@@ -68,14 +68,19 @@ class Csv:
         return csv_lines(self.path, wanted, gaps=gaps, dialect=self.dialect)
 
     def whole(self, wanted: list[str]) -> Table:
-        """All lines that are records; a broken one is None throughout, which no field is."""
+        """All lines that are records."""
         columns: dict[str, list[Any]] = {name: [] for name in wanted}
         lines = 0
         for part in self.parts(wanted, gaps=True):
             lines += len(part[wanted[0]])
-            for name, texts in part.items():
-                columns[name] += [text for text in texts if text is not None]
+            for name, texts in self.records(part).items():
+                columns[name] += texts
         return Table(columns, lines - len(columns[wanted[0]]))
+
+    @staticmethod
+    def records(part: Mapping[str, list[Any]]) -> Mapping[str, list[Any]]:
+        """The lines of a part that are records; a broken one is None throughout, which no field is."""
+        return {name: [text for text in texts if text is not None] for name, texts in part.items()}
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,11 @@ class Parquet:
         except (OSError, ValueError):
             raise _no_table(self.path) from None
         yield {name: _each(table.column(name)) for name in wanted}
+
+    @staticmethod
+    def records(part: Mapping[str, Any]) -> Mapping[str, Any]:
+        """All of a part."""
+        return part
 
     def whole(self, wanted: list[str]) -> Table:
         """All records."""

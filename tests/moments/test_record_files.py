@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.errors import DataError
+from privstats.errors import DataError, RecordError
 from privstats.moments import RecordFile, Records
 
 pandas = pytest.importorskip("pandas")
@@ -215,3 +215,59 @@ def test_a_file_is_measured_like_its_arrays(tmp_path):
     schema = ps.ClassSchema(2, 3, "NA", 4.0, feature_names=COLUMNS)
     found = RecordFile(tmp_path / "t.csv", "tree").read(COLUMNS)
     assert ps.measure(schema, found.X, found.y) == ps.measure(schema, X, Y)
+
+
+CELLS = ps.Cells((ps.Numeric("Age", (40, 60)), ps.Categories("stage", ("I", "II"))))
+DECLARED = ps.ClassSchema(2, CELLS.width, "NAB", 1.0, class_names=("no", "yes"), transform=(CELLS,))
+ROWS = [("51", "I", "no"), ("", "x", "yes"), ("many", "II", "no"), ("70", "", "none"), ("30", "II", "yes")]
+
+
+def declared(tmp_path, broken=""):
+    lines = ["note,AGE,stage,ill", *(f"n,{','.join(row)}" for row in ROWS), *([broken] if broken else [])]
+    (tmp_path / "ward.csv").write_text("\n".join(lines))
+    return RecordFile(tmp_path / "ward.csv", "ill")
+
+
+def test_declared_columns_of_a_file_are_measured_like_its_frame(tmp_path):
+    file = declared(tmp_path)
+    found = file.read(CELLS, unreadable="leave out")
+    frame = pandas.read_csv(tmp_path / "ward.csv")
+    given = {"unreadable": "leave out"}
+    with pytest.warns(ps.errors.UnreadableRecordsWarning):
+        from_file = ps.measure(DECLARED, found.X, found.y, **given)
+    with pytest.warns(ps.errors.UnreadableRecordsWarning):
+        assert ps.measure(DECLARED, frame.rename(columns={"AGE": "Age"}), frame["ill"], **given) == from_file
+    assert from_file.N.tolist() == [2, 2]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    named = dict(zip(("AGE", "stage", "ill"), zip(*ROWS, strict=True), strict=True))
+    parquet.write_table(pyarrow.table(named), tmp_path / "ward.parquet")
+    of_parquet = RecordFile(tmp_path / "ward.parquet", "ill").read(CELLS, unreadable="leave out")
+    np.testing.assert_array_equal(of_parquet.X.codes, found.X.codes)
+    whole = RecordFile(tmp_path / "ward.csv", "note").read(CELLS)
+    with pytest.raises(RecordError, match="column 'Age' holds values that are no numbers"):
+        ps.measure(DECLARED, whole.X, ["no"] * 5)
+
+
+def test_a_line_that_is_no_record_is_in_no_sum_and_is_counted(tmp_path):
+    file = declared(tmp_path, broken='n,"51,I,no')
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 lines of .* are left out") as said:
+        found = file.read(CELLS, unreadable="leave out")
+    assert "51" not in str(said[0].message).replace(str(tmp_path), "")
+    assert len(found.X) == len(found.y) == len(ROWS)
+    with pytest.raises(RecordError, match="line 7 has not one field"):
+        file.read(CELLS)
+    with pytest.raises(RecordError, match="has missing values in ill"):
+        declared(tmp_path).read(CELLS)
+
+
+def test_a_split_of_declared_columns_is_each_records_own(tmp_path):
+    whole = declared(tmp_path).whole(CELLS, unreadable="leave out")
+    learned, scored = whole.split(0.5, 1)
+    codes = sorted(map(str, [*learned.X.codes.tolist(), *scored.X.codes.tolist()]))
+    assert codes == sorted(map(str, whole.X.codes.tolist()))
+    held = [str(row) for row in scored.X.codes.tolist()]
+    for place in range(len(whole.X)):
+        one = Records(whole.X[[place]], whole.y[[place]])
+        kept = one.summed(0.5, 1).X.codes.tolist()
+        assert bool(kept) == (str(whole.X.codes[place].tolist()) not in held)

@@ -16,6 +16,7 @@ from privstats.engines.network.measuring import SCRIPT, forget_moments
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_whole
 from privstats.moments import RecordFile, exact_moments, remarks_on
+from privstats.moments.code_rows import columns_asked
 from privstats.moments.csv_lines import Dialect
 
 __all__ = ["Named", "name_file"]
@@ -64,7 +65,7 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     if file.split is not None:
         require_hidden(folder.course)
     plan = folder.course.first
-    names = plan.schema.feature_names
+    names = columns_asked(plan.schema)
     whole, summed = (read(names, unreadable=plan.unreadable) for read in (file.whole, file.read))
     moments = exact_moments(plan.schema, summed.X, summed.y, published=plan.published, unreadable=plan.unreadable)
     remarks = remarks_on(moments)  # beside its refusals all that is kept of the sums

@@ -27,6 +27,7 @@ pandas = pytest.importorskip("pandas")
 COLUMNS = ("age", "dose", "mass")
 NUMBERED = ps.ClassSchema(2, 3, "NA", clip_norm=2.0, feature_names=COLUMNS)
 SCHEMA = replace(NUMBERED, class_names=("well", "ill"))
+PROMISE = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
 TEMPLATE = RECORDS.encode()
 
 
@@ -40,6 +41,26 @@ def csv_of(study: Study, peer: int, path: Path) -> Path:
 
 def named(study: Study, peer: int, file: RecordFile) -> Named:
     return name_file(Folder.open(study.home(peer)), file, TEMPLATE)
+
+
+def test_a_party_brings_a_raw_table_as_it_is(tmp_path: Path) -> None:
+    """Texts, gaps and another order of columns; the party says how its file is written, and the script repeats it."""
+    cells = ps.Cells((ps.Numeric("age", (0.1, 0.3)), ps.Categories("ward", ("a", "b")), ps.Truth("smokes")))
+    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, class_names=("well", "ill"), transform=(cells,))
+    study = study_of(tmp_path, schema=schema, privacy=PROMISE)
+    rows = [f"{'ill' if row % 2 else 'well'};{'ab '[row % 3]};n;0,{row};{row % 2}" for row in range(6)]
+    lines = ["outcome;WARD;note;age;Smokes", *rows, "ill;b"]
+    (study.home(0) / "t.csv").write_bytes("\n".join(lines).encode("cp1252"))
+    file = RecordFile(study.home(0) / "t.csv", "outcome", encoding="cp1252", separator=";", decimal=",")
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 lines of"):
+        assert named(study, 0, file).summed == 6
+    script = (study.home(0) / "records.py").read_text()
+    assert "RecordFile('t.csv', target='outcome', encoding='cp1252', separator=';', decimal=',')" in script
+    (tmp_path / "plain.csv").write_text("\n".join(lines[:-1]).replace(",", ".").replace(";", ","))
+    frame = pandas.read_csv(tmp_path / "plain.csv")
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 lines of"):
+        found = file.read(cells, unreadable="leave out")
+    assert ps.measure(schema, found.X, found.y) == ps.measure(schema, frame, frame["outcome"])
 
 
 def test_a_session_of_files_sums_what_a_session_of_arrays_sums(tmp_path: Path) -> None:
