@@ -1,4 +1,4 @@
-"""What other packages announce: commands, findings, heads, attacks, each under an entry-point group of its own.
+"""What other packages announce: commands, findings, heads and rules, attacks, rivals, modules, each in its own group.
 
 Nothing is imported before it is asked for, and the environment is looked through once per process.
 """
