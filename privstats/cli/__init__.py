@@ -1,5 +1,3 @@
 """The command line: ``privstats demo | plan | audit | ...``, each with a ``--help`` that is enough to use it."""
 
-from privstats.cli.main import main
-
-__all__ = ["main"]
+from privstats.cli.main import main as main

@@ -2,16 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from privstats.engines.journal.client import JournaledClient
-from privstats.engines.journal.helper import JournaledHelper
-from privstats.engines.journal.leader import JournaledLeader
-from privstats.engines.journal.server import JournaledServer
+from privstats.lazy_names import lazy_names
 
-if TYPE_CHECKING:  # for mypy: an engine takes them wherever it takes plain machines
+if TYPE_CHECKING:
+    from privstats.engines.journal.client import JournaledClient as JournaledClient
+    from privstats.engines.journal.helper import JournaledHelper as JournaledHelper
+    from privstats.engines.journal.leader import JournaledLeader as JournaledLeader
+    from privstats.engines.journal.server import JournaledServer as JournaledServer
     from privstats.secagg.machines import Aggregator, Peer
 
-    _CLIENT: type[Peer] = JournaledClient
+    _CLIENT: type[Peer] = JournaledClient  # an engine takes them wherever it takes plain machines
     _HELPER: type[Peer] = JournaledHelper
     _SERVER: type[Aggregator] = JournaledServer
-
-__all__ = ["JournaledClient", "JournaledHelper", "JournaledLeader", "JournaledServer"]
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)
