@@ -15,10 +15,9 @@ from privstats.workflows.report import Cell, Finding, Search, Table
 from threat_models.attack import attacks_named
 from threat_models.audits.budget import audit_budget, audit_dropouts
 from threat_models.audits.canary import audit_canary
-from threat_models.audits.canary_unit import CANARIES
+from threat_models.audits.kinds import KINDS, AuditKind
 from threat_models.audits.noise import audit_noise
 from threat_models.audits.pure import audit_epsilon, audit_pure_budget, audit_pure_sensitivity
-from threat_models.audits.records import PARTIES
 from threat_models.audits.searches import search_of
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
@@ -96,7 +95,8 @@ def _audits(target: Target, rng: Generator, trials: int | None) -> list[Callable
             lambda: audit_epsilon(target, rng, trials=trials or _RELEASES),
         ]
     search = [lambda: search_of(target.schema)(target, rng)]
-    if target.schema.task not in PARTIES:
+    known = KINDS.get(target.schema.task, AuditKind())
+    if not known.party:
         return search
     dropouts = [lambda: audit_dropouts(target)] if target.privacy.trust.divided else []
     canary = [lambda: audit_canary(target, rng, trials=trials or _RELEASES)]
@@ -105,7 +105,7 @@ def _audits(target: Target, rng: Generator, trials: int | None) -> list[Callable
         *dropouts,
         *search,
         lambda: audit_noise(target, rng, trials=trials or _SESSIONS),
-        *(canary if target.schema.task in CANARIES else ()),
+        *(canary if known.canary else ()),
     ]
 
 

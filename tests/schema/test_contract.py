@@ -37,8 +37,8 @@ from threat_models.attack import attacks
 from threat_models.audits.budget import audit_budget
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.course import canary_of, invented
+from threat_models.audits.kinds import columns_of, outcome_of
 from threat_models.audits.noise import audit_noise
-from threat_models.audits.outcomes import columns_of, outcome_of
 from threat_models.audits.searches import declared_mu, search_of
 from threat_models.audits.target import target_of
 from threat_models.data import bundled

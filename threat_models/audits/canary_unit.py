@@ -7,7 +7,7 @@ the sum: measuring, record clip, folds, record limits and client clip. ``canary`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.randomness import Generator
-from privstats.schema import bare, row_of
+from privstats.schema import bare
 from threat_models.audits.gradients import worst_attempt
+from threat_models.audits.kinds import row_part
 from threat_models.audits.records import copies_of, known_records
 from threat_models.audits.sensitivity import WorstPair, worst_pair
 from threat_models.audits.target import Moments, Target, moments_of, upload
 
-__all__ = ["CANARIES", "canary_shift"]
+__all__ = ["canary_shift", "of_parties", "of_records"]
 
 _BYSTANDERS = 12
 _STRETCHES = (1.0, 4.0)
@@ -41,22 +42,21 @@ def canary_shift(target: Target, sigmas: Mapping[str, float], rng: Generator) ->
     Raises:
         SchemaError: no canary is written for schemas of this kind.
     """
-    worlds = row_of(CANARIES, target.schema, "canary")(target, sigmas, rng)
+    worlds: Iterator[tuple[Moments, Moments]] = row_part("canary", target.schema, "canary")(target, sigmas, rng)
     attempts = [_difference(target, *each, rng) for each in worlds]
     levels = target.levels()
     return max(attempts, key=lambda shift: float(np.linalg.norm(np.where(_named(target, sigmas), shift / levels, 0))))
 
 
-def _worlds_of_records(
-    target: Target, sigmas: Mapping[str, float], rng: Generator
-) -> Iterator[tuple[Moments, Moments]]:
+def of_records(target: Target, sigmas: Mapping[str, float], rng: Generator) -> Iterator[tuple[Moments, Moments]]:
+    """One client's moments with the worst record or client of records, and without it."""
     pair = worst_pair(target.schema, sigmas, target.privacy.adjacency, rng, starts=_STARTS)
     for turned in _turned(target, pair):
         for stretch in _STRETCHES:
             yield _worlds(target, turned, stretch, rng)
 
 
-def _worlds_of_parties(target: Target, _: Mapping[str, float], rng: Generator) -> Iterator[tuple[Moments, Moments]]:
+def of_parties(target: Target, _: Mapping[str, float], rng: Generator) -> Iterator[tuple[Moments, Moments]]:
     """A party of one record, or of many equal ones, against none, or against the one that it is exchanged for."""
     schema: Any = target.schema  # a party schema, by its row
     found = worst_attempt(bare(schema), target.sigma, target.privacy.adjacency, rng, _STEPS)[1]
@@ -66,14 +66,6 @@ def _worlds_of_parties(target: Target, _: Mapping[str, float], rng: Generator) -
             for row, label in zip(np.split(found.X, len(found.X)), np.split(found.y, len(found.y)), strict=True)
         )
         yield _whole_client(target, one, rng), other[0] if other else target.empty
-
-
-CANARIES: Mapping[str, Callable[[Target, Mapping[str, float], Generator], Iterator[tuple[Moments, Moments]]]] = {
-    "classes": _worlds_of_records,
-    "ridge": _worlds_of_records,
-    "party-softmax": _worlds_of_parties,
-}
-"""One client's moments with a unit and without it, by kind; a kind without a row has no canary yet."""
 
 
 def _named(target: Target, sigmas: Mapping[str, float]) -> NDArray[np.bool_]:

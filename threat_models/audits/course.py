@@ -32,7 +32,7 @@ from privstats.release import Release
 from privstats.schema import Schema
 from privstats.secagg.protocols import protocol_of
 from threat_models.audits.canary import GROUP_MU, lower_bounds
-from threat_models.audits.outcomes import columns_of, outcome_of
+from threat_models.audits.kinds import columns_of, outcome_of
 from threat_models.audits.promise import mu_of
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report

@@ -15,9 +15,10 @@ from privstats.moments import exact_moments
 from privstats.randomness import Generator
 from privstats.schema import ClassSchema, PartySchema, RidgeSchema, row_of
 from threat_models.audits.counts import records_at
+from threat_models.audits.kinds import row_part
 from threat_models.audits.target import Moments, Target, moments_of
 
-__all__ = ["PARTIES", "copies_of", "known_parties", "known_records"]
+__all__ = ["copies_of", "known_parties", "known_records", "of_rows", "of_tables"]
 
 _RECORDS_PER_CLIENT = 8
 
@@ -50,28 +51,21 @@ def known_parties(target: Target, rng: Generator) -> list[Moments]:
     cohort = target.plan.cohort
     each = min(_RECORDS_PER_CLIENT, cohort.max_records // cohort.clients)
     each = min(each, target.privacy.max_records_per_client or each)
-    party = row_of(PARTIES, target.schema, "party of known records")
+    party = row_part("party", target.schema, "party of known records")
     return [party(target, each, rng) for _ in range(cohort.clients)]
 
 
-def _of_tables(target: Target, count: int, rng: Generator) -> Moments:
+def of_tables(target: Target, count: int, rng: Generator) -> Moments:
+    """The moments of a client with so many records of count tables."""
     schema: Any = target.schema
     columns = len(schema.variables)
     places = (rng.uint64(count * columns) >> np.uint64(11)).reshape(count, columns).astype(np.float64) * 2.0**-53
     return exact_moments(schema, records_at(schema, places))
 
 
-def _of_rows(target: Target, count: int, rng: Generator) -> Moments:
+def of_rows(target: Target, count: int, rng: Generator) -> Moments:
+    """The moments of a client with so many records of rows."""
     return moments_of(target.schema, *known_records(target, count, rng))
-
-
-PARTIES: Mapping[str, Callable[[Target, int, Generator], Moments]] = {
-    "classes": _of_rows,
-    "ridge": _of_rows,
-    "counts": _of_tables,
-    "party-softmax": _of_rows,
-}
-"""The moments of a party of so many records, by the schema's task."""
 
 
 def copies_of(moments: Moments, count: int) -> Moments:

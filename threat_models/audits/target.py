@@ -6,7 +6,7 @@ declared sigmas and cohort by the auditor's own rules, so a wrong scale or share
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -25,18 +25,15 @@ from privstats.randomness import SEED_BYTES, Generator, secure, seeded
 from privstats.release import Release
 from privstats.schema import (
     CountSchema,
-    RidgeSchema,
     Schema,
     bare,
-    row_of,
 )
-from threat_models.audits.outcomes import columns_of, outcome_of
+from threat_models.audits.kinds import columns_of, outcome_of, row_part
 from threat_models.audits.promise import Promise, promise_of
 
 __all__ = ["Moments", "Target", "moments_of", "publish", "target_of", "upload"]
 
 
-_COUNT_STEPS = 4096.0
 _ROUNDING = 1 / 12
 
 
@@ -304,26 +301,5 @@ def _refused(call: Callable[[], object]) -> bool:
 def _steps_per_unit(schema: Schema, statistic: str) -> float:
     """Grid steps per real unit: a vector of the clip norm has 2**grid_bits steps, a record counts 4096."""
     steps = float(2**schema.grid_bits)
-    return row_of(_STEPS, schema, "scale of an audit's own")(schema, steps, steps / schema.clip_norm)[statistic]
-
-
-def _of_goals(schema: RidgeSchema, steps: float, feature: float) -> Mapping[str, float]:
-    goal = steps / schema.target_bound
-    return {"G": feature * feature, "h": feature * goal, "q": goal * goal}
-
-
-_STEPS: Mapping[str, Callable[[Any, float, float], Mapping[str, float]]] = {
-    "classes": lambda _, __, feature: {
-        "N": _COUNT_STEPS,
-        "A": feature,
-        **dict.fromkeys("BSD", feature * feature),
-    },
-    "ridge": _of_goals,
-    "counts": lambda *_: {"T": _COUNT_STEPS},
-    "gradients": lambda schema, steps, _: {"g": steps * steps / schema.residual_norm, "k": steps},
-    "calibration": lambda _, steps, __: {"t": steps},
-    "mean": lambda _, __, feature: {"x": feature},
-    "party-softmax": lambda _, steps, __: {"P": steps},
-    "party-update": lambda _, steps, __: {"P": steps},
-}
-"""From the schema, the steps in 1 and in a feature's unit: steps per real unit of each letter."""
+    of_letters = row_part("steps", schema, "scale of an audit's own")
+    return float(of_letters(schema, steps, steps / schema.clip_norm)[statistic])

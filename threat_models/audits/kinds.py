@@ -1,0 +1,195 @@
+"""The kinds of schemas as the audits know them, one row each: made-up records, scales, searches and canaries.
+
+A kind that lacks a part is refused by its name: records of one kind planted under another would audit nothing. What is
+said here is the auditor's own and shares no formula with the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.schema import (
+    GradientSchema,
+    Schema,
+    ScoreSchema,
+    row_of,
+)
+from privstats.transforms import input_features
+
+__all__ = ["COUNT_STEPS", "KINDS", "AuditKind", "Outcome", "columns_of", "outcome_of", "row_part"]
+
+Values: TypeAlias = NDArray[Any]
+COUNT_STEPS = 4096.0
+"""Grid steps of one record in a count."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Labels, by name where the schema names them, or numbers.
+
+    Attributes:
+        classes: how many labels there are; None: numbers.
+        targets: how many numbers a record has.
+        names: of the labels.
+    """
+
+    classes: int | None = None
+    targets: int = 1
+    names: tuple[str, ...] | None = None
+
+    def alike(self, count: int, number: float = 0.0) -> Values:
+        """The first label, or this number, for every record."""
+        if self.classes is not None:
+            return self._labels(np.zeros(count, np.int64))
+        return np.full((count, self.targets) if self.targets > 1 else count, number)
+
+    def drawn(self, count: int, chance: np.random.Generator) -> Values:
+        """Labels or numbers by chance."""
+        if self.classes is not None:
+            return self._labels(chance.integers(0, self.classes, count))
+        return chance.normal(size=(count, self.targets) if self.targets > 1 else count)
+
+    def _labels(self, numbers: NDArray[np.int64]) -> Values:
+        return numbers if self.names is None else np.array(self.names)[numbers]
+
+
+def outcome_of(schema: Schema) -> Outcome:
+    """What a record of such a schema has beside its row.
+
+    Raises:
+        SchemaError: no records are made up for schemas of this kind.
+    """
+    found: Outcome = row_part("outcome", schema, "record to make up")(schema)
+    return found
+
+
+def columns_of(schema: Schema) -> int:
+    """How many columns come in."""
+    return input_features(schema.transform, schema.features - schema.appended)
+
+
+def _labelled(schema: Any) -> Outcome:
+    return Outcome(schema.classes, names=schema.class_names)
+
+
+def _unread(_: Schema) -> Outcome:
+    """Labels that are given and not read."""
+    return Outcome(1)
+
+
+def _scored(schema: ScoreSchema) -> Outcome:
+    return {"logistic": Outcome(2), "poisson": Outcome()}[schema.family]
+
+
+def _by_classes(schema: GradientSchema) -> Outcome:
+    return Outcome() if schema.classes is None else _labelled(schema)
+
+
+def _of_goals(schema: Any, steps: float, feature: float) -> Mapping[str, float]:
+    goal = steps / schema.target_bound
+    return {"G": feature * feature, "h": feature * goal, "q": goal * goal}
+
+
+@dataclass(frozen=True)
+class AuditKind:
+    """What the audits know of one kind of schema; the kind is refused by name where a field is left out.
+
+    Functions of other modules of this room are named ``"module:function"`` and load on use.
+
+    Attributes:
+        outcome: what a record has beside its row.
+        steps: from the schema, the steps in 1 and in a feature's unit: steps per real unit of each letter.
+        search: the audit of its sensitivity, of target, generator and ``starts``.
+        declared: mu that the declared noise leaves to the worst unit, of target, generator and number of starts.
+        canary: one client's moments with a unit and without it, of target, sigmas and generator.
+        party: the moments of a client of so many known records, of target, number and generator.
+    """
+
+    outcome: Callable[[Any], Outcome] | None = None
+    steps: Callable[[Any, float, float], Mapping[str, float]] | None = None
+    search: str = ""
+    declared: str = ""
+    canary: str = ""
+    party: str = ""
+
+
+KINDS: Mapping[str, AuditKind] = {
+    "classes": AuditKind(
+        outcome=_labelled,
+        steps=lambda _, __, feature: {"N": COUNT_STEPS, "A": feature, **dict.fromkeys("BSD", feature * feature)},
+        search="sensitivity:audit_sensitivity",
+        declared="sensitivity:worst_mu",
+        canary="canary_unit:of_records",
+        party="records:of_rows",
+    ),
+    "ridge": AuditKind(
+        outcome=lambda schema: Outcome(targets=schema.targets),
+        steps=_of_goals,
+        search="sensitivity:audit_sensitivity",
+        declared="sensitivity:worst_mu",
+        canary="canary_unit:of_records",
+        party="records:of_rows",
+    ),
+    "counts": AuditKind(
+        steps=lambda *_: {"T": COUNT_STEPS},
+        search="counts:audit_counts",
+        declared="searches:of_tables",
+        party="records:of_tables",
+    ),
+    "sites": AuditKind(outcome=lambda _: Outcome(), search="sites:audit_sites"),
+    "score": AuditKind(outcome=_scored, search="gradients:audit_gradients"),
+    "gradients": AuditKind(
+        outcome=_by_classes,
+        steps=lambda schema, steps, _: {"g": steps * steps / schema.residual_norm, "k": steps},
+        search="gradients:audit_gradients",
+    ),
+    "calibration": AuditKind(
+        outcome=_labelled,
+        steps=lambda _, steps, __: {"t": steps},
+        search="gradients:audit_gradients",
+    ),
+    "mean": AuditKind(
+        outcome=_unread,
+        steps=lambda _, __, feature: {"x": feature},
+        search="sensitivity:audit_sensitivity",
+        declared="sensitivity:worst_mu",
+    ),
+    "within": AuditKind(outcome=_labelled, search="within:audit_within"),
+    "gaussians": AuditKind(outcome=_unread),
+    "party-softmax": AuditKind(
+        outcome=_labelled,
+        steps=lambda _, steps, __: {"P": steps},
+        search="gradients:audit_gradients",
+        declared="searches:of_parties",
+        canary="canary_unit:of_parties",
+        party="records:of_rows",
+    ),
+    "party-update": AuditKind(
+        outcome=_labelled,
+        steps=lambda _, steps, __: {"P": steps},
+        search="gradients:audit_gradients",
+        declared="searches:of_parties",
+    ),
+}
+"""By the schema's task."""
+
+
+def row_part(field: str, schema: Schema, what: str) -> Any:
+    """A field of the row of a schema's kind.
+
+    Args:
+        field: its name.
+        schema: of any kind.
+        what: what the field holds, for the message.
+
+    Raises:
+        SchemaError: the kind has no row, or nothing in this field of it.
+    """
+    found = row_of({task: part for task, row in KINDS.items() if (part := getattr(row, field))}, schema, what)
+    return resolve_name(f"{__package__}.{found}") if isinstance(found, str) else found
