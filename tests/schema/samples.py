@@ -29,3 +29,21 @@ SCHEMAS: tuple[Schema, ...] = (
 
 PROMISED = tuple(schema for schema in SCHEMAS if not (schema.refusal("record") and schema.refusal("client")))
 """Those of which some plan may promise something."""
+
+_RELEASED = {"planted record", "invented release", "file", "simulation"}
+_WHOLE = {"search", "declared mu", "budget", *_RELEASED}
+TAKEN = {
+    "classes": {*_WHOLE, "canary", "noise", "bundled records", "proof of norms"},
+    "ridge": {*_WHOLE, "canary", "noise", "bundled records", "proof of norms", "proof of moments"},
+    "counts": {"search", "declared mu", "budget", "noise", "pure", "proof of moments"},
+    "sites": {"search", *_RELEASED, "bundled records"},
+    "score": {"search", *_RELEASED},
+    "gradients": {"search", *_RELEASED, "proof of norms"},
+    "within": {"search", *_RELEASED},
+    "calibration": {"search", *_RELEASED},
+    "gaussians": _RELEASED,
+    "mean": _WHOLE,
+    "party-softmax": {*_WHOLE, "canary", "noise"},
+    "party-update": _WHOLE,
+}
+"""By task the stops of ``test_contract`` that take a kind beside those that take all; the others refuse it by name."""

@@ -32,7 +32,7 @@ from privstats.workflows.readers import possible, suggested
 from privstats.workflows.report import Statement, page_of
 from tests import made
 from tests.plan.random_plans import PANEL
-from tests.schema.samples import PROMISED
+from tests.schema.samples import PROMISED, TAKEN
 from threat_models.attack import attacks
 from threat_models.audits.budget import audit_budget
 from threat_models.audits.canary import audit_canary
@@ -164,25 +164,6 @@ NOWHERE_YET = {  # what a new kind is refused at, by its name, until its row is 
     *("certificate", "checker", "search", "declared mu", "budget", "canary", "noise", "planted record"),
     *("invented release", "file", "simulation", "bundled records", "pure", "proof of moments", "proof of norms"),
 }
-TAKEN = {
-    "classes": {*STOPS} - {"pure", "proof of moments"},
-    "ridge": {*STOPS} - {"pure"},
-    "counts": {"search", "declared mu", "budget", "noise", "pure", "proof of moments"},
-    "sites": {"search", "planted record", "invented release", "file", "simulation", "bundled records"},
-    "score": {"search", "planted record", "invented release", "file", "simulation"},
-    "gradients": {"search", "planted record", "invented release", "file", "simulation", "proof of norms"},
-    "within": {"search", "planted record", "invented release", "file", "simulation"},
-    "calibration": {"search", "planted record", "invented release", "file", "simulation"},
-    "gaussians": {"planted record", "invented release", "file", "simulation"},
-    "mean": {"search", "declared mu", "budget", "planted record", "invented release", "file", "simulation"},
-    "party-softmax": {
-        *("search", "declared mu", "budget", "canary", "noise", "planted record", "invented release", "file"),
-        "simulation",
-    },
-    "party-update": {"search", "declared mu", "budget", "planted record", "invented release", "file", "simulation"},
-}
-"""Where a kind is taken beside ``EVERYWHERE``; it is refused by its name at all other stops."""
-
 SAMPLES = [schema for schema in PROMISED if getattr(schema, "module", None) is None]
 """A module's rounds are those of gradients, and need torch."""
 
@@ -206,7 +187,7 @@ def test_a_kind_is_taken_or_refused_by_its_name_at_every_stop(schema: Schema, tm
             refused[stop] = str(refusal)
     taken = set(STOPS) - set(refused) - EVERYWHERE
     letters = {"proof of moments"} if schema.statistics == "NAS" else set()
-    assert taken == (TAKEN[schema.task] - EVERYWHERE) | letters, refused
+    assert taken == TAKEN[schema.task] | letters, refused
     unnamed = {stop: said for stop, said in refused.items() if not re.search(by_name(schema), said)}
     assert not unnamed
 

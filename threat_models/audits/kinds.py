@@ -22,7 +22,7 @@ from privstats.schema import (
 )
 from privstats.transforms import input_features
 
-__all__ = ["COUNT_STEPS", "KINDS", "AuditKind", "Outcome", "columns_of", "outcome_of", "row_part"]
+__all__ = ["COUNT_STEPS", "KINDS", "AuditKind", "Outcome", "Shape", "columns_of", "outcome_of", "row_part"]
 
 Values: TypeAlias = NDArray[Any]
 COUNT_STEPS = 4096.0
@@ -97,6 +97,23 @@ def _of_goals(schema: Any, steps: float, feature: float) -> Mapping[str, float]:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """What records of a kind are to the search for a worst pair by definition.
+
+    Attributes:
+        letters: statistics that the search may read; under another kind a letter may mean another sum.
+        cells: classes or folds; of more than one, two records may share theirs or not.
+        targets: entries of a record beside its features.
+        bound: their largest norm.
+    """
+
+    letters: str
+    cells: int = 1
+    targets: int = 0
+    bound: float = 0.0
+
+
+@dataclass(frozen=True)
 class AuditKind:
     """What the audits know of one kind of schema; the kind is refused by name where a field is left out.
 
@@ -105,6 +122,7 @@ class AuditKind:
     Attributes:
         outcome: what a record has beside its row.
         steps: from the schema, the steps in 1 and in a feature's unit: steps per real unit of each letter.
+        shape: of its records, where ``sensitivity`` searches their worst pair.
         search: the audit of its sensitivity, of target, generator and ``starts``.
         declared: mu that the declared noise leaves to the worst unit, of target, generator and number of starts.
         canary: one client's moments with a unit and without it, of target, sigmas and generator.
@@ -113,6 +131,7 @@ class AuditKind:
 
     outcome: Callable[[Any], Outcome] | None = None
     steps: Callable[[Any, float, float], Mapping[str, float]] | None = None
+    shape: Callable[[Any], Shape] | None = None
     search: str = ""
     declared: str = ""
     canary: str = ""
@@ -123,6 +142,7 @@ KINDS: Mapping[str, AuditKind] = {
     "classes": AuditKind(
         outcome=_labelled,
         steps=lambda _, __, feature: {"N": COUNT_STEPS, "A": feature, **dict.fromkeys("BSD", feature * feature)},
+        shape=lambda schema: Shape("NABSD", schema.classes),
         search="sensitivity:audit_sensitivity",
         declared="sensitivity:worst_mu",
         canary="canary_unit:of_records",
@@ -131,6 +151,7 @@ KINDS: Mapping[str, AuditKind] = {
     "ridge": AuditKind(
         outcome=lambda schema: Outcome(targets=schema.targets),
         steps=_of_goals,
+        shape=lambda schema: Shape("Ghq", schema.folds, schema.targets, schema.target_bound),
         search="sensitivity:audit_sensitivity",
         declared="sensitivity:worst_mu",
         canary="canary_unit:of_records",
@@ -157,6 +178,7 @@ KINDS: Mapping[str, AuditKind] = {
     "mean": AuditKind(
         outcome=_unread,
         steps=lambda _, __, feature: {"x": feature},
+        shape=lambda _: Shape("x"),
         search="sensitivity:audit_sensitivity",
         declared="sensitivity:worst_mu",
     ),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,8 @@ from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError
 from privstats.progress import track
 from privstats.randomness import Generator
-from privstats.schema import Schema, row_of
+from privstats.schema import Schema
+from threat_models.audits.kinds import Shape, row_part
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
@@ -117,7 +118,7 @@ def worst_pair(
         SchemaError: a kind in which the letters mean other sums.
         PlanError: a statistic that the search has no definition of.
     """
-    shape = row_of(_SHAPES, schema, "search for a worst pair of records")(schema)
+    shape = _shape_of(schema)
     undefined = set(sigmas) - set(shape.letters)
     if undefined:
         raise PlanError(
@@ -133,29 +134,9 @@ def worst_pair(
     return max(climbs, key=lambda pair: pair.mu)
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """What records of a kind are to the search.
-
-    Attributes:
-        letters: statistics that it defines.
-        cells: classes or folds; of more than one, two records may share theirs or not.
-        targets: entries of a record beside its features.
-        bound: their largest norm.
-    """
-
-    letters: str
-    cells: int = 1
-    targets: int = 0
-    bound: float = 0.0
-
-
-_SHAPES: Mapping[str, Callable[[Any], _Shape]] = {
-    "classes": lambda schema: _Shape("NABSD", schema.classes),
-    "ridge": lambda schema: _Shape("Ghq", schema.folds, schema.targets, schema.target_bound),
-    "mean": lambda _: _Shape("x"),
-}
-"""By the schema's task; under another one letters mean other sums."""
+def _shape_of(schema: Schema) -> Shape:
+    found: Shape = row_part("shape", schema, "search for a worst pair of records")(schema)
+    return found
 
 
 @dataclass(frozen=True)
@@ -171,9 +152,9 @@ class _Distance:
     apart: bool
 
     @cached_property
-    def shape(self) -> _Shape:
+    def shape(self) -> Shape:
         """By the schema's kind."""
-        return row_of(_SHAPES, self.schema, "search for a worst pair of records")(self.schema)
+        return _shape_of(self.schema)
 
     @property
     def widths(self) -> tuple[int, int]:
