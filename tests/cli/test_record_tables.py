@@ -69,3 +69,14 @@ def test_a_table_is_what_a_suggestion_is_made_of(privstats, folder):
     frame(Y * 0.5).to_csv(folder / "targets.csv", index=False)
     targets = privstats("plan", "suggest", "--public", "targets.csv", "--target", "tree", "--json", cwd=folder)
     assert json.loads(targets.stdout)["reference"] is None
+
+
+def test_declared_columns_need_no_clip_norm_that_one_could_suggest(privstats, folder):
+    cells = ps.Cells((ps.Numeric("age", (0.0,)), ps.Numeric("dose", (0.0, 1.0))))
+    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
+    declared = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 200), privacy=PRIVACY)
+    (folder / "cells.toml").write_text(declared.to_toml())
+    words = ("plan", "suggest", "--plan", "cells.toml", "--public", "trees.csv", "--target", "tree")
+    done = privstats(*words, cwd=folder)
+    assert (done.returncode, "rows of declared columns have norm 1" in done.stderr) == (2, True)
+    assert "shares = {" in privstats(*words[:4], cwd=folder).stdout

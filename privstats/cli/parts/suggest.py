@@ -95,14 +95,19 @@ def _public(file: RecordFile, labels: Path | None, plan: ps.Plan | None) -> tupl
     """Features, and their labels or None."""
     import numpy as np
 
-    from privstats.moments.code_rows import columns_asked
+    from privstats.moments.code_rows import cells_of
     from privstats.moments.files import file_rows
 
     if not file.is_table:
         return file_rows(file.path, "public")[:], file_rows(labels, "labels")[:] if labels else None
     if labels is not None:
         raise PlanError("--labels go with an array: of a table, name the column of its labels with --target")
-    records = file.whole(None if plan is None else columns_asked(plan.schema))
+    if plan is not None and cells_of(plan.schema) is not None:
+        raise PlanError(
+            "rows of declared columns have norm 1 whatever they hold, so there is no clip norm to suggest: give --plan "
+            "without --public for its shares"
+        )
+    records = file.whole(None if plan is None else plan.schema.feature_names)
     classes = records.y.dtype.kind in "biuU"  # others are targets of a regression, which have no accuracy
     return records.X, np.unique(records.y, return_inverse=True)[1] if classes else None
 
