@@ -18,6 +18,8 @@ from privstats.course.kinds import admits_of
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, LedgerError, PlanError
 from privstats.moments import exact_moments, warn_if_clipped, warn_if_empty
+from privstats.moments.code_rows import cells_of
+from privstats.moments.measurement import Unreadable
 from privstats.plan import Cohort, Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
@@ -170,7 +172,7 @@ def private_releases(
     charge = _charge(ledger, dataset)
     first = _vector(course.first, X, y, rng)  # before anything is spent: its refusals cost nothing
     if admits := admits_of(course):
-        admits(course, X, y, "refuse")  # nobody sees it but the holder of the records
+        admits(course, X, y, _unreadable(course.first))
     entry = (
         None
         if charge is None
@@ -275,9 +277,15 @@ def _account(ledger: dp.Ledger, dataset: str | None) -> str:
     return names[0]
 
 
+def _unreadable(plan: Plan) -> Unreadable:
+    """Nobody sees a refusal but the holder of the records; of a declared table every value has a cell."""
+    return "refuse" if cells_of(plan.schema) is None else plan.unreadable
+
+
 def _vector(plan: Plan, X: Any, y: Any, rng: Generator, *, progress: bool = False, first: bool = True) -> Any:
     """The exact sums in the plan's ring; the first of a course tell the caller what the clip did."""
-    moments = exact_moments(plan.schema, X, y, published=plan.published, progress=progress)
+    unreadable = _unreadable(plan)
+    moments = exact_moments(plan.schema, X, y, published=plan.published, unreadable=unreadable, progress=progress)
     warn_if_empty(moments)
     if first:
         warn_if_clipped(moments, stacklevel=4)

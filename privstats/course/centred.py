@@ -247,7 +247,8 @@ def _obstacle(plan: Plan) -> str | None:
         )
     if plan.min_count:
         return "a calibrated course has no min_count: set it to 0, or leave calibrated out"
-    if not (schema.transform and isinstance(schema.transform[-1], UnitNorm)):
+    last = schema.transform[-1] if schema.transform else None
+    if last is None or not (last.unit or isinstance(last, UnitNorm)):
         return (
             "a calibrated course has rows of norm 1 with its mean and without: end the transform in UnitNorm(), or "
             "leave calibrated out"

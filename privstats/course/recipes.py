@@ -26,7 +26,7 @@ from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, Mea
 from privstats.schema.calibration import FACTORS
 from privstats.schema.modules import Module, module_of
 from privstats.schema.public_values import Values
-from privstats.transforms import UnitNorm
+from privstats.transforms import of_unit_norm
 
 __all__ = [
     "AnyRecipe",
@@ -269,7 +269,7 @@ class RidgeRounds(Recipe):
             schema.features,
             clip_norm=1.0,
             nonnegative=schema.nonnegative,
-            transform=(*schema.transform, UnitNorm()),
+            transform=of_unit_norm(schema.transform),
             feature_names=schema.feature_names,
         )
 

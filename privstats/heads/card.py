@@ -80,8 +80,11 @@ def _columns(preprocessing: Preprocessing) -> int:
 
 def _inputs(head: Any) -> Iterator[str]:
     first: Preprocessing = head.preprocessing_
-    names = f": {', '.join(first.feature_names)}" if first.feature_names else ", in the order of the records"
-    yield f"Rows of {_columns(first)} numbers{names}."
+    names = f": {', '.join(first.columns)}" if first.columns else ", in the order of the records"
+    if first.cells is not None:
+        yield f"A table, of which it reads {_columns(first)} columns{names}. Gaps and texts are read as declared."
+    else:
+        yield f"Rows of {_columns(first)} numbers{names}."
     if first.transform:
         yield f"The model first applies public maps to them: {', '.join(step.kind for step in first.transform)}."
     if first.nonnegative:

@@ -44,7 +44,7 @@ from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy, row
 from privstats.moments.labels import places_of
 from privstats.release import Release
 from privstats.schema import Schema
-from privstats.transforms import Transform, UnitNorm, steps_of
+from privstats.transforms import Transform, of_unit_norm, steps_of
 
 if TYPE_CHECKING:
     from privstats.course import Releases
@@ -285,7 +285,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         if expected_records is not None and not centred:
             raise HeadError("expected_records serves centred=True alone; leave it out")
         records = arrays(X, y) if centred else Records.of(X, y)
-        labels, maps = Labels.of(records, classes), (*steps_of(transform), *((UnitNorm(),) if centred else ()))
+        labels, maps = Labels.of(records, classes), of_unit_norm(transform) if centred else steps_of(transform)
         schema = labels.schema(records, self._measured(), maps, clip_norm, grid_bits)
         numbered, promise = records.labelled(labels.numbers), central(epsilon, delta, adjacency)
         if not centred:

@@ -16,6 +16,7 @@ from privstats import optional_dependencies
 from privstats.errors import HeadError
 from privstats.files.atomic import atomic_write
 from privstats.files.envelope import PathLike
+from privstats.files.jsonable import json_text
 from privstats.heads.evidence import Array, Released
 from privstats.heads.provenance import UNKNOWN, Provenance
 from privstats.heads.rules import LinearRule, Preprocessing, Rule
@@ -85,6 +86,7 @@ def to_linear(head: object) -> torch.nn.Linear:
 def to_module(head: object, *, precision: Precision = "float64") -> torch.nn.Module:
     """The head as a ``torch.nn.Module``, from rows as ``predict`` takes them to scores ``(n, C)``.
 
+    Of a table (:class:`~privstats.Cells`) rows are the codes of its columns: ``head.preprocessing_.ordered(table)``.
     The release's transform, its cut of negative entries and its clip are part of it: the transform is expanded from its
     definition, as everywhere, so a ``state_dict`` holds the rule alone. ``argmax`` over scores indexes ``classes_``;
     ``softmax`` gives probabilities (except for ``RidgeClassifier``, whose scores are probabilities before projection to
@@ -109,7 +111,8 @@ def to_module(head: object, *, precision: Precision = "float64") -> torch.nn.Mod
         (torch.Size([20, 2]), True)
     """
     torch = optional_dependencies.load("torch", by="to_module")
-    fitted, dtype = _fitted(head, "to_module"), getattr(torch, _checked(precision))
+    fitted = _fitted(head, "to_module")
+    dtype = getattr(torch, _checked(precision, fitted.preprocessing_))
     inputs = input_features(fitted.preprocessing_.transform, fitted.preprocessing_.features)
     _require_graph_maps(fitted.preprocessing_, torch.zeros((1, inputs), dtype=dtype), "torch tensors")
 
@@ -133,7 +136,9 @@ def to_onnx(head: object, path: PathLike, *, precision: Precision = "float64") -
 
     Input ``rows`` ``(n, inputs)``, outputs ``scores`` ``(n, C)`` and, of a classifier, ``label`` ``(n,)``, out of
     ``classes_``, and ``probabilities`` ``(n, C)`` where they are the softmax of the scores. All in ``precision``. The
-    file's metadata hold provenance and versions, unsigned.
+    file's metadata hold provenance and versions, unsigned. Of a table (:class:`~privstats.Cells`) rows are codes: a
+    number, days since 1970-01-01, 1 or 0 of a truth, the place of a category among its values (behind the last for any
+    other), NaN where nothing is given; the metadata hold the columns. What a text says stays outside of the graph.
 
     Args:
         head: a fitted head.
@@ -157,7 +162,7 @@ def to_onnx(head: object, path: PathLike, *, precision: Precision = "float64") -
     from privstats.heads.onnx_graph import Graph, Symbol
 
     fitted = _fitted(head, "to_onnx")
-    preprocessing, graph = fitted.preprocessing_, Graph(onnx, _checked(precision))
+    preprocessing, graph = fitted.preprocessing_, Graph(onnx, _checked(precision, fitted.preprocessing_))
     inputs = input_features(preprocessing.transform, preprocessing.features)
     _require_graph_maps(preprocessing, Symbol(Graph(onnx, precision), "rows", (None, inputs)), "the arrays of a graph")
     scores = _scores(fitted, SimpleNamespace(**fitted.rule_.arrays()), Symbol(graph, "rows", (None, inputs)))
@@ -224,16 +229,22 @@ def _value(graph: Graph, name: str, columns: int) -> Any:
 
 
 def _properties(head: Any) -> dict[str, str]:
-    """The file's metadata: the head and its provenance."""
+    """The file's metadata: the head and its provenance; of a table its columns, whose codes the graph takes."""
     found: Provenance = getattr(head, "provenance_", UNKNOWN)
-    return {"privstats.head": type(head).__name__, **found.tags()}
+    cells = head.preprocessing_.cells
+    columns = {} if cells is None else {"privstats.columns": json_text(cells.plain_table()["columns"])}
+    return {"privstats.head": type(head).__name__, **found.tags(), **columns}
 
 
-def _checked(precision: Precision) -> Precision:
+def _checked(precision: Precision, preprocessing: Preprocessing) -> Precision:
     from privstats.heads.onnx_graph import Precision
 
     if precision not in get_args(Precision):
         raise HeadError(f"precision must be one of {', '.join(map(repr, get_args(Precision)))}, got {precision!r:.40}")
+    if precision != "float64" and preprocessing.cells is not None:
+        raise HeadError(
+            "codes of declared columns are compared as float64, for float32 moves values across cuts: leave it out"
+        )
     return precision
 
 

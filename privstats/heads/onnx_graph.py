@@ -129,6 +129,9 @@ class Symbol:
     def __gt__(self, other: Any) -> Symbol:
         return self._with("Greater", other, truth=True)
 
+    def __ge__(self, other: Any) -> Symbol:
+        return self._with("GreaterOrEqual", other, truth=True)
+
     def __eq__(self, other: object) -> Symbol:  # type: ignore[override]  # as arrays have it
         return self._with("Equal", other, truth=True)
 

@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import chain
@@ -114,6 +114,8 @@ class Records:
             DataError: X is no matrix.
             SchemaError: the transform does not take that many columns.
         """
+        if transform and transform[0].reads_cells:
+            return output_features(transform) or 0
         shape = as_rows(self.first[0], "X").shape
         if len(shape) != 2:
             raise DataError(f"X must have shape (records, features), got {len(shape)} dimensions; reshape it")
@@ -121,7 +123,9 @@ class Records:
 
     @property
     def count(self) -> int:
-        """Number of records, where they are in arrays or files."""
+        """Number of records, where they are in arrays, tables or files."""
+        if isinstance(X := self.first[0], Mapping):
+            return len(next(iter(X.values()), ()))
         return int(as_rows(self.first[0], "X").shape[0])
 
     @property
@@ -244,7 +248,8 @@ class Labels:
         self, records: Records, statistics: str, transform: Sequence[Transform], clip_norm: float, grid_bits: int
     ) -> ClassSchema:
         """The schema of the records: these classes, behind the transform; columns keep their names."""
-        maps, columns = steps_of(transform), records.columns
+        maps = steps_of(transform)
+        columns = None if maps and maps[0].reads_cells else records.columns
         features = records.features(maps)
         return ClassSchema(
             len(self.names), features, statistics, clip_norm, grid_bits, transform=maps, feature_names=columns

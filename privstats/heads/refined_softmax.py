@@ -41,7 +41,7 @@ from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy, t
 from privstats.progress import progress_bar
 from privstats.schema.calibration import FACTORS
 from privstats.schema.modules import Module, module_of
-from privstats.transforms import Transform, UnitNorm, steps_of
+from privstats.transforms import Transform, UnitNorm, of_unit_norm
 
 __all__ = ["RefinedSoftmax"]
 
@@ -215,7 +215,7 @@ class RefinedSoftmax(ClassHead):
         check_parameters(self, self.bounds)
         if centred:
             raise HeadError("RefinedSoftmax takes no mean first: leave centred out, or give it to LDA")
-        records, maps = arrays(X, y), (*steps_of(transform), UnitNorm())
+        records, maps = arrays(X, y), of_unit_norm(transform)
         labels = Labels.of(records, classes)
         schema = labels.schema(records, "NAB", maps, clip_norm, grid_bits)
         whole = single_party_plan(schema, central(epsilon, delta, adjacency), max_records=max_records)

@@ -64,6 +64,9 @@ class Codes:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.codes, dtype, copy=copy)
+
     def __getitem__(self, where: Any) -> Codes:
         """Some records; what could not be read is counted for all of them."""
         return Codes(self.codes[where], self.unread)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.moments.arrays import columns_of, is_list, rectangle
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from privstats.schema import Schema
     from privstats.transforms import Cells
 
-__all__ = ["in_codes", "unread_remark"]
+__all__ = ["codes_of", "in_codes", "unread_remark"]
 
 
 def in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
@@ -47,6 +48,16 @@ def in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any,
     if y is None and not _is_table(X) and hasattr(X, "__iter__"):
         return _batches(cells, X, unread, refuse), None, unread
     return _rows(cells, X, unread, refuse), y, unread
+
+
+def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
+    """The codes of a table, float64 ``(n, J)``; a value that its column cannot read counts as missing.
+
+    Raises:
+        DataError: a declared column is missing or there twice, or an array has another number of columns.
+    """
+    rows = _rows(cells, X, Counter(), refuse=False)
+    return rows[0 : len(rows)]
 
 
 def unread_remark(schema: Schema, unread: Mapping[str, int]) -> str:

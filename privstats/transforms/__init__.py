@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from privstats.transforms.rowwise import ConstantFeature as ConstantFeature
     from privstats.transforms.rowwise import Scale as Scale
     from privstats.transforms.rowwise import UnitNorm as UnitNorm
+    from privstats.transforms.rowwise import of_unit_norm as of_unit_norm
     from privstats.transforms.transport import Transport as Transport
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -18,7 +18,15 @@ from privstats.python_values import python_fields
 from privstats.tables import load_all, register
 from privstats.transforms.exact import Rows
 
-__all__ = ["Transform", "apply", "from_builtins", "input_features", "kinds", "output_features", "steps_of"]
+__all__ = [
+    "Transform",
+    "apply",
+    "from_builtins",
+    "input_features",
+    "kinds",
+    "output_features",
+    "steps_of",
+]
 __all__ += ["to_builtins"]
 
 _ROOM = "privstats.transforms"
@@ -34,7 +42,8 @@ class Transform(ABC):
         affine: whether it is x -> M x + m for a fixed M and m (but for rounding).
         local: whether it is fitted on the records of the client that applies it, so that one record moves all of them;
             a plan that promises a record refuses it.
-        unit: whether rows that come out have norm 1, so that no UnitNorm need follow.
+        unit: whether its rows have norm 1 by construction, so that nothing puts a ``UnitNorm`` behind it. ``UnitNorm``
+            says no: courses of old plans end in two, and their digests stay.
         reads_cells: whether codes of a table's values come in, with NaN for gaps, and not features (:class:`Cells`).
 
     Example:

@@ -6,6 +6,7 @@ Sums within a row go through ``exact``, so that every party gets the same bits.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,10 +14,10 @@ import numpy as np
 
 from privstats.errors import SchemaError
 from privstats.transforms.arrays import arrays_of
-from privstats.transforms.base import Transform
+from privstats.transforms.base import Transform, steps_of
 from privstats.transforms.exact import Rows, row_norms, row_sums
 
-__all__ = ["Centre", "CentreRows", "ConstantFeature", "Scale", "UnitNorm"]
+__all__ = ["Centre", "CentreRows", "ConstantFeature", "Scale", "UnitNorm", "of_unit_norm"]
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,6 @@ class UnitNorm(Transform):
     """
 
     kind: ClassVar[str] = "unit-norm"
-    unit: ClassVar[bool] = True
 
     def apply(self, rows: Rows) -> Rows:
         """Rows of norm 1 (or 0), same shape, for rows of any size: no overflow, no underflow."""
@@ -166,6 +166,18 @@ class ConstantFeature(Transform):
     def takes(self, outputs: int) -> int:
         """One less than goes out."""
         return outputs - 1
+
+
+def of_unit_norm(transform: Sequence[Transform] | Transform) -> tuple[Transform, ...]:
+    """The maps, and ``UnitNorm`` behind them where rows do not have norm 1 by construction.
+
+    Example:
+        >>> maps = (ps.transforms.ConstantFeature(1.0),)
+        >>> ps.transforms.of_unit_norm(maps)
+        (ConstantFeature(value=1.0), UnitNorm())
+    """
+    steps = steps_of(transform)
+    return steps if steps and steps[-1].unit else (*steps, UnitNorm())
 
 
 def _public_numbers(name: str, values: object) -> tuple[float, ...]:

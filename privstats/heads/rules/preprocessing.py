@@ -6,7 +6,7 @@ A head that was fitted on a release must see rows as the release saw them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -15,7 +15,11 @@ from privstats.errors import DataError
 from privstats.heads.evidence import Array
 from privstats.heads.evidence.released import Released
 from privstats.moments.arrays import ordered_columns
+from privstats.moments.table import codes_of
 from privstats.transforms import Transform, apply, input_features
+
+if TYPE_CHECKING:
+    from privstats.transforms import Cells
 
 __all__ = ["Preprocessing", "as_numpy", "rows_of", "take_columns"]
 
@@ -62,12 +66,25 @@ class Preprocessing:
         """Columns that a caller must give."""
         return input_features(self.transform, self.features)
 
+    @property
+    def cells(self) -> Cells | None:
+        """The declaration of the table that comes in; None where features do."""
+        first: Any = self.transform[0] if self.transform else None
+        return first if first is not None and first.reads_cells else None
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns that a caller gives; None where they have none."""
+        return self.feature_names if self.cells is None else tuple(each.name for each in self.cells.columns)
+
     def ordered(self, X: Any) -> Any:
-        """A DataFrame's columns in the order of the plan, as an array; anything else as it stands.
+        """A DataFrame's columns in the order of the plan, as an array; of declared columns the codes of any table.
 
         Raises:
-            DataError: the columns are not exactly the plan's.
+            DataError: the columns are not exactly the plan's; or a declared one is missing.
         """
+        if self.cells is not None:
+            return codes_of(self.cells, X)
         ordered = ordered_columns(X, self.feature_names)
         return X if self.feature_names is None else np.asarray(ordered)
 
@@ -79,7 +96,7 @@ class Preprocessing:
         """
         rows = np.asarray(X, dtype=np.float64)
         if self.transform:
-            if rows.ndim != 2 or not np.isfinite(rows).all():
+            if self.cells is None and (rows.ndim != 2 or not np.isfinite(rows).all()):
                 raise DataError("X must be a finite matrix of shape (n, features); drop or impute missing values")
             rows = apply(self.transform, rows)
         if rows.shape[1] != self.features:
@@ -92,8 +109,8 @@ class Preprocessing:
 def take_columns(head: Any, preprocessing: Preprocessing) -> None:
     """Give a head its preprocessing, and scikit-learn's attributes of the columns that it takes."""
     head.preprocessing_, head.n_features_in_ = preprocessing, preprocessing.inputs
-    if preprocessing.feature_names is not None:
-        head.feature_names_in_ = np.array(preprocessing.feature_names, dtype=object)
+    if preprocessing.columns is not None:
+        head.feature_names_in_ = np.array(preprocessing.columns, dtype=object)
     elif hasattr(head, "feature_names_in_"):  # of an earlier fit
         del head.feature_names_in_
 

@@ -27,6 +27,8 @@ from privstats.errors import DataError
 from privstats.files.jsonable import json_text
 from privstats.moments import exact_moments, warn_if_clipped
 from privstats.moments.arrays import ordered_columns
+from privstats.moments.code_rows import Codes, cells_of
+from privstats.moments.table import codes_of
 from privstats.plan import Plan
 from privstats.progress import progress_bar
 from privstats.schema import predicted
@@ -305,7 +307,8 @@ def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
     """A pair of arrays that the plan's schema accepts."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise DataError(f"{field} must be a pair (X, y), got {type(pair).__name__}; give features and labels together")
-    X, y = ordered_columns(pair[0], plan.schema.feature_names), pair[1]
+    cells, y = cells_of(plan.schema), pair[1]
+    X = ordered_columns(pair[0], plan.schema.feature_names) if cells is None else Codes(codes_of(cells, pair[0]), {})
     try:
         moments = exact_moments(plan.schema, X, y)
     except DataError as error:
@@ -314,7 +317,7 @@ def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
         warn_if_clipped(moments, stacklevel=4)
     if not moments.records:
         raise DataError(f"{field} holds no records; give at least one")
-    return np.asarray(X), np.asarray(y)
+    return (np.asarray(X) if cells is None else X), np.asarray(y)
 
 
 def _check_records(subject: Dataset) -> None:
