@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from privstats import secagg as secagg
     from privstats import session as session
     from privstats.course import Alignment as Alignment
+    from privstats.course import Binned as Binned
     from privstats.course import Centred as Centred
     from privstats.course import Newton as Newton
     from privstats.course import PartyRounds as PartyRounds

@@ -48,7 +48,8 @@ def init(
         typer.Option(help="Gradient rounds after the first release, or those of a regression. Default: 4, 5 or 6."),
     ] = None,
     expected_records: Annotated[
-        int | None, typer.Option(help="How many records its owners expect; never counted. Default: cohort.max_records.")
+        int | None,
+        typer.Option(help="Records that its owners expect; never counted. Default: cohort.max_records."),
     ] = None,
     retries: Annotated[
         int | None, typer.Option(help="Further rounds, for those that end without a sum. Default: none.")
@@ -65,6 +66,14 @@ def init(
         bool,
         typer.Option("--centred", help="The mean of all rows, then the plan's sums behind it; no gradient rounds."),
     ] = False,
+    then: Annotated[
+        str | None,
+        typer.Option(help="Behind cut points: centred, rounds or newton. Default: the plan as it is."),
+    ] = None,
+    share: Annotated[
+        float | None, typer.Option(help="Part of the promise that cut points get. Default: .1 or .3.")
+    ] = None,
+    sessions: Annotated[int | None, typer.Option(help="Count sessions for cut points. Default: 3 or 4.")] = None,
     step: Annotated[
         str | None, typer.Option(help="Of an alignment: alvarez-esteban, or published. Default: the first.")
     ] = None,
@@ -83,8 +92,9 @@ def init(
 ) -> None:
     """Divide a plan's promise over a course's sessions, and write that course and its plan.
 
-    The plan decides the kind of course: of whole parties, their two rounds; of scores, a regression; of Gaussians, an
-    alignment; any other plan gives refinement rounds, or with --centred or --epochs what these options say.
+    The plan decides the kind of course: of columns with open edges, counts for their cut points and what --then says;
+    of whole parties, their two rounds; of scores, a regression; of Gaussians, an alignment; any other plan gives
+    refinement rounds, or with --centred or --epochs what these options say.
     """
     from privstats.cli.parts.courses import made, whole_plan
     from privstats.course.document import texts
@@ -96,6 +106,9 @@ def init(
         "calibrated": calibrated,
         "module": module,
         "centred": centred,
+        "then": then,
+        "share": share,
+        "sessions": sessions,
         "step": step,
         "epochs": epochs,
         "mechanism": mechanism,

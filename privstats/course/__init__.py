@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from privstats.course.base import run as run
     from privstats.course.base import run_of_round as run_of_round
     from privstats.course.base import verify_next as verify_next
+    from privstats.course.binned import Binned as Binned
     from privstats.course.centred import Centred as Centred
     from privstats.course.document import read as read
     from privstats.course.document import write as write

@@ -1,5 +1,6 @@
-"""The file form of a course: a short TOML beside the file of its first plan, which it names and holds by digest.
+"""The file form of a course: a short TOML beside the file of what it was made of, which it names and holds by digest.
 
+A course is made of a plan as a rule; one that is made of another course names that one's file, which names its plan's.
 It holds the owners' promise for all rounds together, ``[promise]`` with epsilon and delta, so that an audit can compare
 the rounds' sum with it. Version 1, which had none, was before the first release. Reading refuses unknown keys and
 another plan than the one that was reviewed. The file holds no releases and no values: those travel beside each round's
@@ -9,7 +10,7 @@ plan.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from tomllib import TOMLDecodeError
@@ -31,12 +32,14 @@ __all__ = ["VERSION", "is_course", "read", "stated", "texts", "write"]
 
 VERSION = 2
 
-_OWN = ("kind", "plan", "plan_digest")
+_KIND = "kind"
+_MADE_OF = ("plan", "course")
+"""Keys of the file of what a course was made of; ``*_digest`` beside each holds it by its digest."""
 _PROMISE = "promise"
 
 
 class Written(Course, Protocol):
-    """A course that has a file: a dataclass whose first field is a plan, with the promise for all its rounds."""
+    """A course that has a file: a dataclass whose first field is a plan, or a course of a plan, and with a promise."""
 
     @property
     def promise(self) -> Promise | None:
@@ -45,10 +48,10 @@ class Written(Course, Protocol):
 
 
 def write(path: str | os.PathLike[str], course: Written) -> Path:
-    """Write a course, and the plan that it was made of beside it (``study.toml``, ``study.first.toml``), both whole.
+    """Write a course, and what it was made of beside it (``study.toml``, ``study.first.toml``), each whole.
 
     Returns:
-        The path of the plan's file.
+        The path of the file of what it was made of.
 
     Raises:
         PrivstatsError: a file cannot be written.
@@ -61,35 +64,38 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
         ['ward.plan.toml', 'ward.toml']
     """
     place = Path(path)
-    (plan, text), (_, said) = texts(place.name, course).items()
-    atomic_write(place.with_name(plan), text)
-    atomic_write(place, said)
-    return place.with_name(plan)
+    found = texts(place.name, course)
+    for name, text in found.items():
+        atomic_write(place.with_name(name), text)
+    *_, origin, _ = found
+    return place.with_name(origin)
 
 
 def texts(name: str, course: Written) -> Mapping[str, bytes]:
-    """The contents of the files of a course by their names: its plan's, then its own.
+    """The contents of the files of a course by their names: of what it was made of, innermost first, then its own.
 
     Args:
         name: of its own file.
         course: the course.
     """
-    field_of_plan = _plan_field(type(course))
-    own: Plan = getattr(course, field_of_plan)
-    plan = Path(name).with_suffix(f".{field_of_plan}{Path(name).suffix}").name
+    made_of, *_ = fields(course)  # type: ignore[arg-type]
+    origin: Plan | Written = getattr(course, made_of.name)
+    beside = Path(name).with_suffix(f".{made_of.name}{Path(name).suffix}").name
+    key = "plan" if isinstance(origin, Plan) else "course"
     usual = {field.name: field.metadata.get("usual") for field in fields(course)}  # type: ignore[arg-type]
     numbers = {name: getattr(course, name) for name in _numbers(type(course))}
     table = {
-        "kind": course_kind(course).name,
-        "plan": plan,
-        "plan_digest": own.digest,
+        _KIND: course_kind(course).name,
+        key: beside,
+        f"{key}_digest": origin.digest,
         **{name: value for name, value in numbers.items() if value is not None and value != usual[name]},
     }
     said: dict[str, Any] = {"version": VERSION, "course": table}
     promise = course.promise or Promise.covering(course.mu, course.first)
     if promise is not None:
         said[_PROMISE] = asdict(promise)
-    return {plan: own.to_toml().encode(), name: tomli_w.dumps(said).encode()}
+    inner = {beside: origin.to_toml().encode()} if isinstance(origin, Plan) else texts(beside, origin)
+    return {**inner, name: tomli_w.dumps(said).encode()}
 
 
 def is_course(path: str | os.PathLike[str]) -> bool:
@@ -102,7 +108,7 @@ def is_course(path: str | os.PathLike[str]) -> bool:
 
 
 def read(path: str | os.PathLike[str]) -> Written:
-    """Read a course file and the plan that lies beside it.
+    """Read a course file and what lies beside it: its plan, or a course and that one's plan.
 
     Raises:
         PlanError: a file cannot be read or does not hold together, the plan is not the one that the course names, or
@@ -114,7 +120,11 @@ def read(path: str | os.PathLike[str]) -> Written:
         >>> ps.course.read("ward.toml").epochs
         4
     """
-    course, promise = stated(path)
+    return _kept(*stated(path))
+
+
+def _kept(course: Written, promise: Promise | None) -> Written:
+    """The course with its promise, which it must keep."""
     said: dict[str, Any] = {"promise": promise}
     own = promise is not None and course_kind(course).promise == "own"  # a stream's plan holds it already
     return replace(course, **said) if own else course  # type: ignore[type-var]
@@ -126,30 +136,41 @@ def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
     Raises:
         PlanError: as for :func:`read`, but for a promise that the rounds do not keep.
     """
+    return _stated(Path(path), _MADE_OF)
+
+
+def _stated(path: Path, made_of: Sequence[str]) -> tuple[Written, Promise | None]:
+    """The same, of a course that may be made of no more than these."""
     table, promise = _tables(read_text(path))
-    kind = table.get("kind")
+    kind = table.get(_KIND)
     kinds = {row.name: row for row in KINDS.values() if row.promise is not None}
     row = kinds.get(kind) if isinstance(kind, str) else None
     if row is None:
         raise PlanError(
             f"course.kind must be one of {', '.join(kinds)}, got {kind!r}; the course is of another privstats"
         )
-    cls = row.type
-    known = _numbers(cls)
-    wrong = sorted(set(table).difference(known, _OWN))
-    missing = [name for name in _OWN if not isinstance(table.get(name), str)]
+    cls, key = row.type, next((key for key in made_of if key in table), "plan")
+    known, own = _numbers(cls), (_KIND, key, f"{key}_digest")
+    wrong = sorted(set(table).difference(known, own))
+    missing = [name for name in own if not isinstance(table.get(name), str)]
     if wrong or missing:
         said = f"has unknown keys {', '.join(map(repr, wrong))}" if wrong else f"lacks {', '.join(missing)}"
         raise PlanError(f"[course] {said}; `privstats course init` writes one")
-    first = Plan.read(_beside(Path(path), table["plan"]))
-    if first.digest != table["plan_digest"]:
-        raise PlanError(
-            f"{table['plan']} is not the plan that the course was written for (its digest is {first.digest[:16]}...); "
-            "fetch the right one, or write the course anew with `privstats course init`"
-        )
-    course: Written = cls(first, **{name: table[name] for name in known if name in table})
+    origin = _origin(_beside(path, key, table[key]), key, table[f"{key}_digest"])
+    course: Written = cls(origin, **{name: table[name] for name in known if name in table})
     _check_promise(course, promise)
     return course, promise
+
+
+def _origin(path: Path, key: str, digest: str) -> Plan | Written:
+    """What a course was made of: a plan, or a course that is made of a plan, so that no file can name itself."""
+    found = Plan.read(path) if key == "plan" else _kept(*_stated(path, ("plan",)))
+    if found.digest != digest:
+        raise PlanError(
+            f"{path.name} is not the {key} that the course was written for (its digest is {found.digest[:16]}...); "
+            "fetch the right one, or write the course anew with `privstats course init`"
+        )
+    return found
 
 
 def _check_promise(course: Written, promise: Promise | None) -> None:
@@ -167,12 +188,8 @@ def _check_promise(course: Written, promise: Promise | None) -> None:
 
 
 def _numbers(cls: type[Any]) -> tuple[str, ...]:
-    """Names of a course's own numbers: its fields but for the plan and the promise."""
+    """Names of a course's own numbers: its fields but for what it was made of and the promise."""
     return tuple(field.name for field in fields(cls)[1:] if field.name != _PROMISE)
-
-
-def _plan_field(cls: type[Any]) -> str:
-    return fields(cls)[0].name
 
 
 def _tables(text: str) -> tuple[dict[str, Any], Promise | None]:
@@ -199,8 +216,8 @@ def _tables(text: str) -> tuple[dict[str, Any], Promise | None]:
     return document["course"], None if said is None else Promise(**said)
 
 
-def _beside(course: Path, name: str) -> Path:
-    """The plan's path; only a file of the same folder, so that a course cannot point anywhere else."""
+def _beside(course: Path, key: str, name: str) -> Path:
+    """The path of what a course names; only of the same folder, so that a course cannot point anywhere else."""
     if Path(name).name != name:
-        raise PlanError(f"course.plan must be the name of a file beside the course, got {name!r:.80}")
+        raise PlanError(f"course.{key} must be the name of a file beside the course, got {name!r:.80}")
     return course.with_name(name)

@@ -22,6 +22,7 @@ from privstats.tables import by_name
 
 if TYPE_CHECKING:
     from privstats.course.base import Course, Releases
+    from privstats.course.binned import Binned
     from privstats.course.centred import Centred
     from privstats.course.stream import Stream
     from privstats.moments.measurement import Unreadable
@@ -65,6 +66,7 @@ class CourseKind:
             None for a kind that has no file. One of its own is divided by the class's ``within``.
         task: of the schema whose plans mean this kind and no other; empty if none does.
         asked: the option that means this kind, one of :attr:`options` or a flag; empty if none does.
+        means: whether plans of a schema mean this kind, before all else.
         follows: whether a round's plan follows from what was released before; else from its number alone.
         pauses: whether a run between machines ends before the round at this place; the next run goes on with it.
         weighs: whether the server weighs exact sums with those of earlier rounds before noise is due.
@@ -83,6 +85,7 @@ class CourseKind:
     promise: Literal["own", "plan"] | None
     task: str = ""
     asked: str = ""
+    means: Callable[[Schema], bool] = lambda _: False
     follows: bool = True
     pauses: Callable[[Any, int], bool] = _never
     weighs: Callable[[Any], bool] = lambda _: False
@@ -110,7 +113,19 @@ class CourseKind:
     @property
     def options(self) -> tuple[str, ...]:
         """The options of :attr:`within`, by their names in Python."""
-        return tuple(signature(self.within).parameters)[1:]
+        taken = signature(self.within).parameters.values()
+        return tuple(each.name for each in taken if each.kind is not each.VAR_KEYWORD)[1:]
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Those of :attr:`options` that have no default."""
+        taken = signature(self.within).parameters
+        return tuple(name for name in self.options if taken[name].default is taken[name].empty)
+
+    @property
+    def takes_others(self) -> bool:
+        """Whether :attr:`within` hands other options on, to a kind that one of its own names."""
+        return any(each.kind is each.VAR_KEYWORD for each in signature(self.within).parameters.values())
 
     @property
     def whole(self) -> Callable[..., Plan]:
@@ -134,7 +149,17 @@ def _epoch_ended(stream: Stream, releases: Releases, home: Path) -> str:
     return f"epoch {last} of {stream.epochs} ended{said}{ended}: privstats stream show {folder}"
 
 
-def _reads_every_row(course: Centred, X: Any, y: Any, unreadable: Unreadable) -> None:
+def _has_open_columns(schema: Schema) -> bool:
+    return any(getattr(step, "open", ()) for step in schema.transform)
+
+
+def _counts_first(course: Binned) -> Sequence[str]:
+    """Numbers of all rounds, and which of them count."""
+    counts = course.counting.sessions
+    return [f"{place}: counts" if place < counts else f"{place}" for place in range(len(course.priced))]
+
+
+def _reads_every_row(course: Binned | Centred, X: Any, y: Any, unreadable: Unreadable) -> None:
     course.admits(X, y, unreadable)
 
 
@@ -214,6 +239,18 @@ KINDS: dict[str, CourseKind] = by_name(
             promise="own",
             task="party-softmax",
         ),
+        CourseKind(
+            "binned",
+            "cut points, then a plan or a course",
+            "privstats.course.binned:Binned",
+            charge="course",
+            part="records",
+            gives_back=False,
+            promise="own",
+            means=_has_open_columns,
+            labels=_counts_first,
+            admits=_reads_every_row,
+        ),
     ],
     lambda kind: kind.name,
     "course kind",
@@ -251,13 +288,15 @@ def course_kind(course: Course) -> CourseKind:
 def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
     """The row of the course that is meant by a whole plan's schema and the options that were given with it.
 
-    An option of one kind alone means it; then the schema's task; then a flag; refinement rounds otherwise.
+    What a plan cannot do without is asked first. An option of one kind alone means it; then the schema's task; then a
+    flag; refinement rounds otherwise.
     """
     written = [kind for kind in KINDS.values() if kind.promise is not None]
+    needed = (kind for kind in written if kind.means(schema))
     flagged = [kind for kind in written if kind.asked in asked]
     by_option = (kind for kind in flagged if kind.asked in kind.options)
     by_task = (kind for kind in written if kind.task == schema.task)
-    return next(chain(by_option, by_task, flagged), KINDS["rounds"])
+    return next(chain(needed, by_option, by_task, flagged), KINDS["rounds"])
 
 
 def admits_of(course: Course) -> Callable[[Any, Any, Any, Unreadable], None] | None:

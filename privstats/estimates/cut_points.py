@@ -44,11 +44,12 @@ class Occupied:
     mass: tuple[Fraction, ...]
 
 
-def first_edges(step: int) -> tuple[float, ...]:
+def first_edges(step: int, most: int = _MOST) -> tuple[float, ...]:
     """Edges of the first grid: all ``+-2**k`` from k = -20 to k = 40 and one step beyond.
 
     Args:
         step: between two k: 1 for octaves (123 cells), 2 for powers of four (63 cells).
+        most: the largest k, where values beyond it cannot be.
 
     Example:
         >>> from privstats.estimates.cut_points import first_edges
@@ -56,7 +57,7 @@ def first_edges(step: int) -> tuple[float, ...]:
         >>> len(edges) - 1, edges[61:63] == (-(2.0**-20), 2.0**-20), edges[-1] == 2.0**41
         (123, True, True)
     """
-    above = [2.0**k for k in range(_LEAST, _MOST + step + 1, step)]
+    above = [2.0**k for k in range(_LEAST, most + step + 1, step)]
     return (*(-edge for edge in reversed(above)), *above)
 
 

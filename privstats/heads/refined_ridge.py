@@ -28,7 +28,7 @@ from privstats.heads.private import RowCount, arrays, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
-from privstats.heads.release_list import present
+from privstats.heads.release_list import behind_counts, present
 from privstats.heads.rules import LinearRule, Preprocessing, as_numpy, take_columns
 from privstats.progress import progress_bar
 from privstats.transforms import Transform
@@ -101,7 +101,8 @@ class RefinedRidge(LinearRegressor):
             DataError: not a list of releases.
         """
         check_parameters(self, self.bounds)
-        have = present(releases)
+        before, behind = behind_counts(releases) if isinstance(releases, list | tuple) else ([], releases)
+        have = present(behind)
         recipe = recipe_of(have)
         if not isinstance(recipe, RidgeRounds):
             raise ReleaseError("these are releases of classes; use heads.RefinedSoftmax")
@@ -111,7 +112,7 @@ class RefinedRidge(LinearRegressor):
         whitening, states = recipe.states(have)
         self.rounds_, self.clip_ = len(states) - 1, states[-1].clip
         self._settle(whitening.published(states[-1].weights), 0.0)
-        self.provenance_ = Provenance.of(have)  # last: where no rule follows, an earlier one is still there
+        self.provenance_ = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         return self
 
     @owners_terms

@@ -36,7 +36,7 @@ from privstats.heads.evidence import Array, ClassEvidence, Released, class_evide
 from privstats.heads.private import Labels, RowCount, arrays, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
-from privstats.heads.release_list import present
+from privstats.heads.release_list import behind_counts, present
 from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy, take_columns
 from privstats.progress import progress_bar
 from privstats.schema.calibration import FACTORS
@@ -136,7 +136,8 @@ class RefinedSoftmax(ClassHead):
             DataError: ``labels`` does not name every class once, or ``public`` is no pair of records of these classes.
         """
         check_parameters(self, self.bounds)
-        have = present(releases)
+        before, behind = behind_counts(releases) if isinstance(releases, list | tuple) else ([], releases)
+        have = present(behind)
         recipe = recipe_of(have)
         if not isinstance(recipe, ClassRounds):
             raise ReleaseError("these are releases of a regression; use heads.RefinedRidge")
@@ -160,7 +161,7 @@ class RefinedSoftmax(ClassHead):
             self.temperature_ = recipe.temperature(have)
             whitening, states = recipe.states(have)
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
-        made = Provenance.of(have)  # last: where no rule follows, an earlier one is still there
+        made = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(made, public=None if discriminant is None else discriminant.provenance_.public)
         self._means = _means_of(have[0])
         return self

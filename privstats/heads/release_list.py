@@ -14,7 +14,7 @@ from privstats.schema import Schema
 if TYPE_CHECKING:
     from privstats.course import Releases
 
-__all__ = ["OfOneRelease", "Sources", "directions", "present", "sources"]
+__all__ = ["OfOneRelease", "Sources", "behind_counts", "directions", "present", "sources"]
 
 _WRONG_LIST = (
     "a list must hold the releases of a Centred course: its mean (or None), its class sums, and of a calibrated one "
@@ -34,6 +34,46 @@ def present(releases: Releases) -> list[Release]:
     if releases[0] is None or not all(isinstance(each, Release) for each in have):
         raise DataError("releases must hold Release or None, and the first release, on which all rounds rest")
     return have
+
+
+def behind_counts(releases: Releases) -> tuple[list[Release], Releases]:
+    """The count sessions that a ``Binned`` course begins with, without missing ones, and what follows them.
+
+    Raises:
+        ReleaseError: what follows was measured behind other cut points than these counts give.
+    """
+    place = next((place for place, each in enumerate(releases) if not _counts_or_missing(each)), None)
+    if not place or place == len(releases):
+        return [], releases
+    counts, rest = [each for each in releases[:place] if each is not None], list(releases[place:])
+    if not counts and not _reads_table(rest[0]):
+        return [], releases
+    if counts and not _behind_these(rest[0], counts):
+        raise ReleaseError(
+            "the cut points of these sums do not follow from these counts: give all releases of one Binned course, in "
+            "order, and None for one without a sum"
+        )
+    calibrated = len(rest) == 2 and isinstance(rest[0].plan.schema, ClassSchema)  # a mean without a sum went before
+    return counts, [None, *rest] if calibrated and _missing_or(CalibrationSchema, rest[1]) else rest
+
+
+def _counts_or_missing(release: Any) -> bool:
+    return release is None or isinstance(getattr(getattr(release, "plan", None), "schema", None), CountSchema)
+
+
+def _reads_table(release: Any) -> bool:
+    """Whether it was measured behind declared columns."""
+    maps = getattr(getattr(getattr(release, "plan", None), "schema", None), "transform", ())
+    return bool(maps) and maps[0].reads_cells
+
+
+def _behind_these(release: Any, counts: Sequence[Release]) -> bool:
+    from privstats.course.binned import cut_points_after
+
+    (opened,) = counts[0].plan.schema.transform
+    return _reads_table(release) and release.plan.schema.transform[0] == opened.with_edges(
+        cut_points_after(opened, counts)
+    )
 
 
 class OfOneRelease:
@@ -69,7 +109,7 @@ class Sources:
 
 
 def sources(release: Released | Releases) -> Sources:
-    """A release alone, or those of a ``Centred`` course without the missing ones.
+    """A release alone, or those of a ``Centred`` course without the missing ones, also behind cut points (``Binned``).
 
     Raises:
         HeadError: not a release at all.
@@ -82,9 +122,12 @@ def sources(release: Released | Releases) -> Sources:
     from privstats.course import Centred, history
     from privstats.schema import CalibrationSchema, MeanSchema
 
-    if len(release) not in (2, 3):
+    counts, behind = behind_counts(release)
+    if len(behind) == 1 and len(release) > 1:
+        behind = [None, *behind]
+    if len(behind) not in (2, 3):
         raise DataError(_WRONG_LIST)
-    mean, sums, calibration = (*release, None)[:3]
+    mean, sums, calibration = (*behind, None)[:3]
     if not (_missing_or(MeanSchema, mean) and _missing_or(CalibrationSchema, calibration)):
         raise DataError(_WRONG_LIST)
     if sums is None or (calibration is not None and not isinstance(sums, Release)):
@@ -94,7 +137,7 @@ def sources(release: Released | Releases) -> Sources:
         Centred.of(mean and mean.plan, sums.plan, calibration and calibration.plan)
     if calibration is not None and calibration.plan.published.after != history([mean, sums]).hex():
         raise DataError("the calibration was measured after other releases: give all those of one course, in order")
-    return Sources(made, sums, calibration)
+    return Sources((*counts, *made), sums, calibration)
 
 
 def directions(release: Released | Releases) -> tuple[Released, ...]:

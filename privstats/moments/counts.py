@@ -88,14 +88,14 @@ def measured_counts(
         DataError: y is given, a column is missing, or columns have different lengths.
         RecordError: a value has no cell; no record is counted then.
     """
-    if isinstance(X, CodeRows):
-        return _sum(measured_counts(schema, part, y, values) for part in _windows(X))
+    if schema.transform and not isinstance(X, Codes):
+        return _sum(measured_counts(schema, part, None, values) for part in _windows(X))
     del values, progress
     columns = _columns(schema, X, y)
     codes = _codes(schema, columns)
     for variable in schema.variables:
         _require_cells(variable, columns[variable.name], codes[variable.name])
-    return replace(_counted(schema, codes), edge_report=_report(schema, columns))
+    return replace(_counted(schema, codes), edge_report=None if schema.transform else _report(schema, columns))
 
 
 def counts_of_readable(
@@ -109,8 +109,8 @@ def counts_of_readable(
     Raises:
         DataError: y is given, a column is missing, or columns have different lengths.
     """
-    if isinstance(X, CodeRows):
-        parts = [counts_of_readable(schema, part, y, values) for part in _windows(X)]
+    if schema.transform and not isinstance(X, Codes):
+        parts = [counts_of_readable(schema, part, None, values) for part in _windows(X)]
         return _sum(counts for counts, _ in parts), sum(left_out for _, left_out in parts)
     del values, progress
     columns = _columns(schema, X, y)
@@ -120,7 +120,7 @@ def counts_of_readable(
             codes[variable.name][codes[variable.name] < 0] = len(variable.cells) - 1
     fine = np.logical_and.reduce([each >= 0 for each in codes.values()])
     counts = _counted(schema, {name: each[fine] for name, each in codes.items()})
-    return replace(counts, edge_report=_report(schema, columns)), int((~fine).sum())
+    return replace(counts, edge_report=None if schema.transform else _report(schema, columns)), int((~fine).sum())
 
 
 def _report(schema: CountSchema, columns: Mapping[str, Readings]) -> EdgeReport:
@@ -151,9 +151,11 @@ def _columns(schema: CountSchema, X: Any, y: Any) -> dict[str, Readings]:
     return {name: read(array) for name, array in arrays.items()}
 
 
-def _windows(X: CodeRows) -> Iterator[Codes]:
-    for start in range(0, max(len(X), 1), _WINDOW):  # once for no records
-        yield Codes(X[start : start + _WINDOW], {})
+def _windows(X: CodeRows | Iterable[Any]) -> Iterator[Codes]:
+    """Windows of codes, of every batch; targets, which other sessions of a course sum, are not read."""
+    for rows in (X,) if isinstance(X, CodeRows) else (rows for rows, _ in X):
+        for start in range(0, max(len(rows), 1), _WINDOW):  # once for no records
+            yield Codes(rows[start : start + _WINDOW], {})
 
 
 def _sum(parts: Iterable[CountMoments]) -> CountMoments:

@@ -20,7 +20,7 @@ from privstats.workflows.report.explanations import headline
 from tests.alignment.cohort import PROMISE as CLIENT
 from tests.alignment.cohort import PUBLIC, first
 from tests.alignment.cohort import first as aligned
-from tests.course.cases import parties_plan, plan_of, shards
+from tests.course.cases import OF_CELLS, parties_plan, plan_of, shards
 from tests.course.test_kinds import SCORES
 from tests.made import promise
 
@@ -124,7 +124,8 @@ def whole_of(kind: str) -> ps.Plan:
     """A plan whose promise is the whole course's, of a schema from which this kind follows."""
     if kind == "newton":
         return ps.Newton.whole(schema=SCORES, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
-    return {"parties": parties_plan(), "alignment": aligned(PUBLIC, CLIENT)}.get(kind, plan_of(epsilon=4.0))
+    plans = {"parties": parties_plan(), "alignment": aligned(PUBLIC, CLIENT), "binned": plan_of(OF_CELLS)}
+    return plans.get(kind, plan_of(epsilon=4.0))
 
 
 WORDS: dict[str, list[str]] = {
@@ -134,6 +135,7 @@ WORDS: dict[str, list[str]] = {
     "newton": ["--rounds", "3", "--retries", "1"],
     "alignment": ["--step", "published"],
     "parties": [],
+    "binned": ["--then", "rounds", "--rounds", "2", "--expected-records", "500", "--sessions", "2", "--share", ".2"],
 }
 
 
@@ -146,6 +148,7 @@ def wanted(kind: str) -> Any:
         "newton": lambda: ps.Newton.within(whole, 3, retries=1),
         "alignment": lambda: Alignment.within(whole, step="published"),
         "parties": lambda: ps.PartyRounds.within(whole),
+        "binned": lambda: ps.Binned.within(whole, "rounds", rounds=2, expected_records=500, sessions=2, share=0.2),
     }[kind]()
 
 
@@ -172,7 +175,8 @@ def test_every_kind_that_has_a_file_can_be_asked_for_and_no_two_by_one_word() ->
     written = [row for row in KINDS.values() if row.promise is not None]
     words = [word for row in written for word in (row.asked, row.task) if word]
     assert len(words) == len(set(words))
-    assert [row.name for row in written if not row.asked and not row.task] == ["rounds"]  # what any other plan means
+    assert [row.name for row in written if not row.asked and not row.task] == ["rounds", "binned"]
+    assert [row.name for row in written if row.means(OF_CELLS)] == ["binned"]  # rounds are what any other plan means
 
 
 @pytest.mark.parametrize(
@@ -182,6 +186,17 @@ def test_every_kind_that_has_a_file_can_be_asked_for_and_no_two_by_one_word() ->
         ("newton", ["--module", "mlp/4"], "takes --rounds, --retries beside --plan; leave --module out"),
         ("alignment", ["--centred"], "takes --step beside --plan; leave --centred out"),
         ("rounds", ["--mechanism", "tree"], "leave --mechanism out"),
+        ("binned", ["--then", "rounds"], "such a course needs --expected-records, which only its owners can state"),
+        (
+            "binned",
+            ["--rounds", "2", "--expected-records", "9"],
+            "a plan has no rounds: leave it out, or name the course",
+        ),
+        (
+            "binned",
+            ["--then", "stream", "--expected-records", "9"],
+            "then must be 'centred', 'rounds', 'newton' or None",
+        ),
         ("stream", ["--epochs", "4", "--rounds", "2"], "a stream: such a course takes --epochs, --mechanism,"),
         ("rounds", ["--rounds", "0"], "rounds must be a whole number from 1 to 64, got 0"),
         ("rounds", ["--epochs", "0"], "epochs must be a whole number from 1 to 1024, got 0"),

@@ -16,6 +16,9 @@ COHORT = ps.Cohort(CLIENTS, 4, N)
 SOFTMAX = ps.ClassSchema(C, D, "NAB", 1.0, transform=(UnitNorm(),))
 RIDGE = ps.RidgeSchema(D, clip_norm=2.0, target_bound=3.0, transform=(ConstantFeature(1.0),))
 PARTIES = ps.PartySchema(C, D, transform=(UnitNorm(),))
+TABLE = ps.Cells((ps.Numeric("age"), ps.Numeric("sodium"), ps.Truth("ill"), ps.Categories("ward", ("a", "b", "c"))))
+"""Two columns whose cuts nobody knows, and two of public values."""
+OF_CELLS = ps.ClassSchema(2, TABLE.width, "NAB", 1.0, transform=(TABLE,))
 HELPERS = tuple(ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(3))
 
 
@@ -50,3 +53,25 @@ def shards(schema: Any = SOFTMAX, clients: int = CLIENTS, seed: int = 0) -> list
     X = rng.normal(size=(N, D - 1)) / 2
     y = X @ np.linspace(-1, 1, D - 1) + 0.3 + 0.1 * rng.normal(size=N)
     return [(X[i::clients], y[i::clients]) for i in range(clients)]
+
+
+def table(records: int = N, seed: int = 0) -> tuple[dict[str, list[object]], np.ndarray]:
+    """A raw table with gaps, texts and an odd value in every column, and the classes of its records."""
+    rng = np.random.default_rng(seed)
+    age, sodium, y = rng.normal(60, 15, records), rng.normal(140, 3, records), rng.integers(0, 2, records)
+    columns: dict[str, list[object]] = {
+        "id": [f"patient {place}" for place in range(records)],
+        "ward": rng.choice(["a", "b", "c", "elsewhere"], records).tolist(),
+        "Sodium": (sodium + 3 * y).tolist(),
+        "ill": rng.choice(["true", "FALSE"], records).tolist(),
+        "age": age.tolist(),
+    }
+    for name, odd in (("ward", None), ("Sodium", "n/a"), ("ill", "perhaps"), ("age", "12 mg")):
+        columns[name][:: records // 10] = [odd] * len(columns[name][:: records // 10])
+    return columns, y
+
+
+def tables(clients: int = CLIENTS) -> list[tuple[dict[str, list[object]], np.ndarray]]:
+    """The same records, dealt out."""
+    X, y = table()
+    return [({name: column[i::clients] for name, column in X.items()}, y[i::clients]) for i in range(clients)]

@@ -16,6 +16,7 @@ from privstats.course.promise import Promise
 from privstats.dp import Ledger
 from privstats.errors import PlanError
 from tests.alignment.cohort import PROMISE, PUBLIC, first
+from tests.course.cases import OF_CELLS, plan_of
 from tests.course.test_kinds import SAMPLES
 from tests.made import promise
 
@@ -106,7 +107,7 @@ def test_epsilon_is_infinite_without_dp_and_a_pure_plan_keeps_its_own() -> None:
         Alignment(first(), promise=Promise(1.0, 1e-5))
 
 
-@pytest.mark.parametrize("name", ["rounds", "alignment", "newton", "centred", "parties"])
+@pytest.mark.parametrize("name", ["rounds", "alignment", "newton", "centred", "parties", "binned"])
 def test_within_divides_a_promise_over_all_rounds(name: str) -> None:
     """Never more than was promised, and no more than rounding less."""
     wholes = {
@@ -115,9 +116,10 @@ def test_within_divides_a_promise_over_all_rounds(name: str) -> None:
         "alignment": (Alignment, first(PUBLIC, PROMISE)),
         "newton": (ps.Newton, SAMPLES["newton"].first),
         "parties": (ps.PartyRounds, SAMPLES["parties"].first),
+        "binned": (ps.Binned, plan_of(OF_CELLS)),
     }
     kind, whole = wholes[name]
-    course = kind.within(whole)
+    course = kind.within(whole, **({"expected_records": 600} if name == "binned" else {}))
     epsilon, delta = whole.privacy.epsilon, whole.privacy.delta
     assert course.promise == Promise(epsilon, delta)
     assert epsilon * (1 - 1e-6) < course.epsilon(delta) <= epsilon * (1 + 1e-9)

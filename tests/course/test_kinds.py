@@ -17,7 +17,7 @@ from privstats.transforms import ConstantFeature
 from privstats.workflows.report import explanations
 from privstats.workflows.simulate.simulation import _THROUGH
 from tests.alignment.cohort import first
-from tests.course.cases import parties_plan, plan_of, promise, rounds, shards
+from tests.course.cases import OF_CELLS, parties_plan, plan_of, promise, rounds, shards
 from tests.course.streams import plan_of as stream_plan
 from tests.course.streams import stream_of
 
@@ -36,6 +36,7 @@ SAMPLES = {
     "newton": _newton(ps.Cohort(2, 2, 2_000)),
     "centred": ps.Centred.within(plan_of()),
     "parties": ps.PartyRounds.within(parties_plan()),
+    "binned": ps.Binned.within(plan_of(OF_CELLS), "centred", expected_records=600),
 }
 
 CHANGED = {
@@ -60,6 +61,7 @@ CHANGED = {
     "newton": {"first": _newton(ps.Cohort(2, 2, 2_001)).first, "rounds": 2, "retries": 1},
     "centred": {"plan": plan_of(epsilon=4.1), "expected_records": 9_999, "calibrated": True},
     "parties": {"first": parties_plan(epsilon=4.1)},
+    "binned": {"then": plan_of(OF_CELLS), "expected_records": 601, "share": 0.2, "sessions": 2},
 }
 """Of each kind every field that is its own, with another value."""
 IMPLIED = {"stream": {"allow_disclosing_leavers"}}
@@ -76,7 +78,7 @@ def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_
     row, course = KINDS[name], SAMPLES[name]
     assert course_kind(course) is row
     assert row.type.label == name
-    assert fields(row.type)[0].type in ("Plan", ps.Plan)
+    assert fields(row.type)[0].type in ("Plan", ps.Plan, "Rest")
     labels = [str(line[0]) for line in explanations.course_table(course).rows]
     assert labels == list(row.labels(course))
     assert len(labels) == len(course.priced)
@@ -129,7 +131,8 @@ def test_a_course_of_one_plan_has_no_file_of_a_course(tmp_path: Path) -> None:
     text = (tmp_path / "course.toml").read_text()
     (tmp_path / "course.toml").write_text(text.replace('"rounds"', '"single"'))
     with pytest.raises(
-        PlanError, match="course.kind must be one of rounds, alignment, stream, newton, centred, parties, got 'single'"
+        PlanError,
+        match="course.kind must be one of rounds, alignment, stream, newton, centred, parties, binned, got 'single'",
     ):
         read(tmp_path / "course.toml")
 

@@ -24,16 +24,18 @@ def made(whole: ps.Plan, options: Mapping[str, Any]) -> Written:
         options: those of the command, by their names in Python; what is None or False was not given.
 
     Raises:
-        PlanError: options of another kind, or the plan is none of this kind.
+        PlanError: options of another kind, one that is needed is missing, or the plan is none of this kind.
     """
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     kind = kind_for(whole.schema, given)
     flags = [kind.asked] if kind.asked and kind.asked not in kind.options else []
     takes = [*flags, *kind.options]
     strangers = [name for name in given if name not in takes]
-    if strangers:
+    if strangers and not kind.takes_others:
         said = f"takes {_flags(takes)}" if takes else "has no options"
         raise PlanError(f"{kind.what}: such a course {said} beside --plan; leave {_flags(strangers)} out")
+    if lacking := [name for name in kind.needed if name not in given]:
+        raise PlanError(f"{kind.what}: such a course needs {_flags(lacking)}, which only its owners can state")
     course: Written = kind.within(whole, **{name: value for name, value in given.items() if name not in flags})
     return course
 

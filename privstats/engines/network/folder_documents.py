@@ -24,6 +24,7 @@ from privstats.system import others_can_read, others_can_write
 
 __all__ = [
     "COURSE",
+    "COURSES",
     "NODES",
     "PLAN",
     "UPLOAD_LIMIT",
@@ -40,11 +41,13 @@ UPLOAD_LIMIT = 512 << 20
 """The largest upload that this engine carries, in bytes: a server holds about four times as much of each message."""
 COURSE = "course.toml"
 """The file that makes a folder that of a course."""
+COURSES = (COURSE, *(f"course.{made_of}.toml" for made_of in ("first", "plan", "then", "then.first", "then.plan")))
+"""All files that a course may have."""
 _KEY_BYTES = 32
 _OWNER_ONLY = 0o600
 _SECRET = ("identity.pem", "journal.key", "moments")
 _PLAN, _ROSTER = "plan.toml", "roster.toml"
-_BELIEVED = (_PLAN, "plan.values", COURSE, "course.first.toml", "course.plan.toml", _ROSTER, "records.py")
+_BELIEVED = (_PLAN, "plan.values", *COURSES, _ROSTER, "records.py")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,13 @@ from pathlib import Path
 from shlex import quote
 
 from privstats.engines.journal.client_file import ClientFile
-from privstats.engines.network.folder_documents import FolderDocuments, check_modes, read_documents, session_name
+from privstats.engines.network.folder_documents import (
+    COURSES,
+    FolderDocuments,
+    check_modes,
+    read_documents,
+    session_name,
+)
 from privstats.engines.network.folder_status import HostStatus, status_of
 from privstats.engines.network.measuring import SCRIPT
 from privstats.errors import InUseError, LocalProtocolError, NothingToResumeError, PrivstatsError
@@ -30,9 +36,7 @@ _STAYS = frozenset(
     [
         "plan.toml",
         "plan.values",
-        "course.toml",
-        "course.first.toml",
-        "course.plan.toml",
+        *COURSES,
         "roster.toml",
         "journal.key",
         "moments",

@@ -1,0 +1,364 @@
+"""Cut points first, then a plan or a course behind them: a table whose ranges nobody knows.
+
+Open columns of the plan's ``Cells`` are counted in a few sessions, each in cells that follow from the counts before
+(``estimates.cut_points``). Then runs what the course was made of, its columns closed by the cut points that were found.
+All sessions keep one promise. Nothing but released counts decides an edge, so nothing more is spent on the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from privstats.course.base import Releases, mu_of
+from privstats.course.kinds import KINDS
+from privstats.course.planned import Planned, Single
+from privstats.course.promise import Promise, part_of, promised, record_mu, rounded_down
+from privstats.errors import PlanError
+from privstats.estimates.cut_points import Occupied, cut_points, first_edges, public_cuts, refined, scanned
+from privstats.moments import exact_moments
+from privstats.moments.measurement import Unreadable
+from privstats.plan import Plan
+from privstats.python_values import python_value
+from privstats.release import Release
+from privstats.schema import COUNT_SCALE, Bins, ClassSchema, CountSchema
+from privstats.transforms import Cells, Dates
+
+if TYPE_CHECKING:
+    from privstats.course.centred import Centred
+    from privstats.course.newton import Newton
+    from privstats.course.rounds import Rounds
+
+__all__ = ["Binned", "cut_points_after", "open_cells"]
+
+Rest: TypeAlias = "Plan | Centred | Rounds | Newton"
+Grid: TypeAlias = Mapping[str, tuple[float, ...]]
+"""The edges of the cells of each open column, the outer ones too."""
+
+_BEHIND = ("centred", "rounds", "newton")
+"""Kinds of courses that can follow: of one plan, which all parties measure on the same records."""
+_MOST_SESSIONS = 6
+_MOST, _MOST_DAYS = 40, 18
+"""Powers of two beyond which the first grid has one cell: of numbers, and of days from 1970, which end at year 9999."""
+_TOLD_FROM = 20.0
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How columns are counted: it follows from public numbers alone.
+
+    Attributes:
+        step: of the first grid, between its powers of two.
+        cells: of every later session, a column.
+        share: part of mu^2.
+        sessions: how many.
+    """
+
+    step: int
+    cells: int
+    share: float
+    sessions: int
+
+
+_FINE, _COARSE = Counting(1, 64, 0.1, 3), Counting(2, 16, 0.3, 4)
+
+
+@dataclass(frozen=True)
+class Binned(Planned):
+    """Counts of the open columns of a table in a few sessions, then a plan or a course behind the cut points.
+
+    The plan's transform starts with :class:`~privstats.Cells`, and a column whose edges it leaves open has its cut
+    points found here: every record counts 1 in one cell of each such column, the cells of the first session are
+    magnitudes of any size (1e-6 to 1e12, of both signs), and those of the next ones follow from the counts before. A
+    count session without a sum leaves the cells as they are; a column that no session shows gets public cut points.
+
+    How finely is counted, and at what price, follows from :attr:`signal_to_noise`. From 20 on: octaves, then 64 cells,
+    in three sessions, for a tenth of mu^2. Below: powers of four, then 16 cells, in four sessions, for three tenths;
+    stating the edges of some columns, or reading fewer, does more there than any of this.
+
+    Args:
+        then: what follows on the cut points: a plan, or a course of one. If the promise of all sessions is given,
+            :meth:`within` divides it.
+        expected_records: n, which its owners state; never counted from the records.
+        share: the counts' part of mu^2, from 1/64 to .9; None: by the signal.
+        sessions: of counts, from 1 to 6; None: by the signal. Two suffice where no column lies in one octave.
+        promise: the owners' promise for all sessions together, for files and audits.
+
+    Raises:
+        PlanError: a plan without ``Cells``, or whose edges are all public; another course; no DP, or delta 0; a number
+            out of range; more cells than a count table may have; or a promise that the sessions do not keep.
+
+    Guarantee:
+        All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan. A record counts 1 in
+        exactly one cell of each of J open columns, whatever it holds and whatever the edges are, so J, and 2 J for two
+        records, is the square of a count session's sensitivity (``CountSchema``); edges are a function of released
+        counts and public numbers; the rest is sized for its own mu at any cut points, because rows of ``Cells`` have
+        norm 1 at any; and sessions compose (:class:`Course`). A party that lies about its counts moves the cut points,
+        and with them how well the model does: no noise depends on them.
+
+    Example:
+        >>> cells = ps.Cells((ps.Numeric("age"), ps.Numeric("sodium", (135, 145))))
+        >>> schema = ps.ClassSchema(2, cells.width, "NAB", clip_norm=1.0, transform=(cells,))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-6)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10_000), privacy=privacy)
+        >>> course = ps.Binned.within(plan, expected_records=5_000)
+        >>> course.most, course.first.schema.task, round(course.epsilon(1e-6), 3)
+        (4, 'counts', 3.0)
+    """
+
+    label = "binned"
+    then: Rest
+    expected_records: int = field(kw_only=True)
+    share: float | None = field(default=None, kw_only=True)
+    sessions: int | None = field(default=None, kw_only=True)
+    promise: Promise | None = field(default=None, compare=False, kw_only=True)
+
+    def _require(self) -> None:
+        if not isinstance(self.then, Plan) and getattr(self.then, "label", None) not in _BEHIND:
+            raise PlanError(
+                f"then must be a Plan, or a course of one (Centred, Rounds, Newton), got {type(self.then).__name__}"
+            )
+        _check_numbers(self.expected_records, self.share, self.sessions)
+        promised(self._plan)
+        _ = self._cells
+        _ = self.first  # forces the noise of a count session
+
+    @classmethod
+    def within(
+        cls,
+        whole: Plan,
+        then: str | None = None,
+        *,
+        expected_records: int,
+        share: float | None = None,
+        sessions: int | None = None,
+        **options: Any,
+    ) -> Binned:
+        """The course that keeps a plan's promise as a whole.
+
+        Args:
+            whole: the plan behind the cut points but for its epsilon: its promise is what all sessions may spend
+                together.
+            then: ``"centred"``, ``"rounds"`` or ``"newton"``, the kind of course that follows; None: the plan as it is.
+            expected_records, share, sessions: as for the class; the kind gets ``expected_records`` too.
+            options: further arguments of the kind's own ``within``.
+
+        Raises:
+            PlanError: as for the class, or an option that the kind does not have.
+        """
+        n, given, many = python_value(expected_records), python_value(share), python_value(sessions)
+        _check_numbers(n, given, many)
+        record_mu(whole)  # refuses a plan without DP
+        usual = _counting(_signal(whole, n, 1.0))
+        part = usual.share if given is None else given
+        left = replace(whole, privacy=part_of(whole, 1 - part, getattr(whole.privacy, "shares", None)))
+        rest = _divided(left, then, n, options)
+        return cls(rest, expected_records=n, share=part, sessions=many or usual.sessions, promise=Promise.of(whole))
+
+    @cached_property
+    def _rest(self) -> Planned:
+        return Single(self.then) if isinstance(self.then, Plan) else self.then
+
+    @property
+    def _plan(self) -> Plan:
+        """The plan that what follows was made of."""
+        return _origin(self._rest)
+
+    @cached_property
+    def signal_to_noise(self) -> float:
+        """Records of the cohort over the standard deviation of one count released at a tenth of mu^2 in three sessions.
+
+        That is how clearly a full cell stands out, whatever the trust model, unit and adjacency; every planned party's
+        noise is in it. It follows from ``expected_records``, the plan's promise and the number of open columns.
+        """
+        counted = _FINE.share if self.share is None else self.share
+        return _signal(self._plan, self.expected_records, (self._rest.mu / mu_of(self._plan)) ** 2 / (1 - counted))
+
+    @cached_property
+    def counting(self) -> Counting:
+        """How columns are counted."""
+        usual = _counting(self.signal_to_noise)
+        said = {"share": self.share, "sessions": self.sessions}
+        return replace(usual, **{name: value for name, value in said.items() if value is not None})
+
+    @cached_property
+    def first(self) -> Plan:
+        """The plan of the first counts, in cells of all magnitudes."""
+        return self._counts(self._first_grid)
+
+    @cached_property
+    def _first_grid(self) -> Grid:
+        most = {column.name: _MOST_DAYS if isinstance(column, Dates) else _MOST for column in self._cells.columns}
+        return {name: first_edges(self.counting.step, most[name]) for name in self.columns}
+
+    @property
+    def _cells(self) -> Cells:
+        return open_cells(self._plan)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that are counted."""
+        return self._cells.open
+
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """All plans; those after the first cost the same, and are as large, at any cut points."""
+        later = self._counts(dict.fromkeys(self.columns, tuple(map(float, range(self.counting.cells + 1)))))
+        return (self.first, *[later] * (self.counting.sessions - 1), *self._rest.priced)
+
+    def _said(self) -> bytes:
+        return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions))
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The plan of the next counts, then what follows behind the cut points that all counts give.
+
+        Raises:
+            PlanError: a release is of another plan than this course's.
+        """
+        counts, rest = releases[: self.counting.sessions], releases[self.counting.sessions :]
+        if len(counts) < self.counting.sessions:
+            return self._counts(self._after(counts))
+        behind = self._behind(self.cut_points(counts))
+        return behind.next(rest) if rest else behind.first
+
+    def cut_points(self, counts: Releases) -> dict[str, tuple[float, ...]]:
+        """The cut points of every open column after these count sessions, by its name.
+
+        Args:
+            counts: releases of the count sessions, in order; None for one without a sum.
+
+        Raises:
+            PlanError: a release is of another plan than this course's.
+        """
+        _ = self._after(counts)
+        return cut_points_after(self._cells, counts)
+
+    def _after(self, counts: Releases) -> Grid:
+        """The cells of the next counts."""
+        grid = dict(self._first_grid)
+        for place, release in enumerate(counts):
+            if release is None:
+                continue
+            if release.plan != self._counts(grid):
+                raise PlanError(f"release {place} is not of this course; give those of its own sessions, in order")
+            grid |= {name: refined(found, self.counting.cells) for name, found in _occupied(release).items()}
+        return grid
+
+    def _counts(self, grid: Grid) -> Plan:
+        """The plan of counts in these cells."""
+        share, rest = self.counting.share, (self._rest.mu / mu_of(self._plan)) ** 2
+        return _count_plan(self._plan, grid, rest * share / (1 - share) / self.counting.sessions)
+
+    def _behind(self, edges: Mapping[str, Sequence[float]]) -> Planned:
+        """What follows, its columns closed by these cut points."""
+        made_of, *_ = fields(self._rest)  # type: ignore[arg-type]
+        plan = self._plan
+        cells, *maps = plan.schema.transform
+        assert isinstance(cells, Cells)  # noqa: S101  open_cells has refused others
+        schema = replace(plan.schema, transform=(cells.with_edges(edges), *maps))  # type: ignore[type-var]
+        return replace(self._rest, **{made_of.name: replace(plan, schema=schema)})  # type: ignore[type-var]
+
+    def admits(self, X: Any, y: Any, unreadable: Unreadable = "refuse") -> None:
+        """Refuse records before the first session that a later one would refuse: counts read no targets.
+
+        Raises:
+            DataError: records that do not fit the plan's schema.
+        """
+        signs = self._cells.signs
+        plan = _origin(self._behind(dict.fromkeys(self.columns, public_cuts(signs))))
+        schema: Any = plan.schema
+        read = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema
+        exact_moments(read, X, y, published=plan.published, unreadable=unreadable)
+
+
+def open_cells(plan: Plan) -> Cells:
+    """The ``Cells`` of a plan, some columns of which are open.
+
+    Raises:
+        PlanError: its transform does not start with one, or all edges are public.
+    """
+    maps = plan.schema.transform
+    if not maps or not isinstance(maps[0], Cells):
+        raise PlanError("cut points are those of declared columns: give a plan whose transform starts with Cells(...)")
+    if not maps[0].open:
+        raise PlanError("all edges are public, so there is nothing to count: run the plan itself")
+    return maps[0]
+
+
+def _origin(course: Planned) -> Plan:
+    """The plan that a course of a plan was made of."""
+    made_of, *_ = fields(course)  # type: ignore[arg-type]
+    plan: Plan = getattr(course, made_of.name)
+    return plan
+
+
+def _divided(plan: Plan, then: object, records: int, options: Mapping[str, Any]) -> Rest:
+    """The plan, or a course of this kind over its promise, with the options of that kind."""
+    if then is not None and then not in _BEHIND:
+        raise PlanError(f"then must be {', '.join(map(repr, _BEHIND))} or None for the plan as it is, got {then!r:.40}")
+    takes = () if then is None else KINDS[str(then)].options
+    if strangers := sorted(set(options) - set(takes)):
+        raise PlanError(
+            f"{then or 'a plan'} has no {', '.join(strangers)}: leave it out, or name the course that has it as then"
+        )
+    if then is None:
+        return plan
+    known = {"expected_records": records} if "expected_records" in takes else {}
+    course: Rest = KINDS[str(then)].within(plan, **{**known, **options})
+    return course
+
+
+def _count_plan(plan: Plan, edges: Mapping[str, Sequence[float]], part: float) -> Plan:
+    """The plan of a table of every open column in these cells, for this part of the plan's mu^2."""
+    bins = tuple(Bins(name, cut, missing=True) for name, cut in edges.items())
+    schema = CountSchema(bins, tuple((name,) for name in edges), transform=(open_cells(plan),))
+    return replace(plan, schema=schema, privacy=part_of(plan, part, None), min_count=0, merge={}, published=None)
+
+
+def _signal(plan: Plan, records: int, part: float) -> float:
+    """``signal_to_noise`` of a course that costs this part of the plan's mu^2; above 1 where the plan is its rest."""
+    edges = dict.fromkeys(open_cells(plan).open, (-1.0, 0.0, 1.0))  # as many cells as may be have the same noise
+    noise = _count_plan(plan, edges, part * _FINE.share / _FINE.sessions).noise
+    assert noise is not None  # noqa: S101  a plan without DP has been refused
+    return rounded_down(records / noise.released_sigma(plan.cohort.clients)["T"])
+
+
+def _counting(signal_to_noise: float) -> Counting:
+    return _FINE if signal_to_noise >= _TOLD_FROM else _COARSE
+
+
+def cut_points_after(cells: Cells, counts: Releases) -> dict[str, tuple[float, ...]]:
+    """The cut points of the open columns, each from the last of these count sessions that shows it.
+
+    Args:
+        cells: with the open columns.
+        counts: releases of count sessions, in order; None for one without a sum.
+    """
+    found: dict[str, Occupied] = {}
+    for release in counts:
+        found |= {} if release is None else _occupied(release)
+    return {name: cut_points(found.get(name), cells.signs) for name in cells.open}
+
+
+def _occupied(release: Release) -> dict[str, Occupied]:
+    """Where the records of every column are that the counts show."""
+    schema, sigma = release.plan.schema, release.sigma["T"] * COUNT_SCALE
+    assert isinstance(schema, CountSchema)  # noqa: S101  its plan is a course's
+    found = {}
+    for variable in schema.variables:
+        *counts, _ = release.vector[schema.place((variable.name,))].tolist()  # the last cell is that of a gap
+        found[variable.name] = scanned(variable.edges, counts, sigma)  # type: ignore[union-attr]
+    return {name: occupied for name, occupied in found.items() if occupied is not None}
+
+
+def _check_numbers(records: object, share: object, sessions: object) -> None:
+    if type(records) is not int or not 1 <= records <= 1 << 40:
+        raise PlanError(f"expected_records must be a whole number from 1 to {1 << 40}, got {records!r}; state one")
+    if share is not None and (type(share) is not float or not 1 / 64 <= share <= 0.9):
+        raise PlanError(f"share must be a number from 1/64 to .9, got {share!r}; leave it out for the usual one")
+    if sessions is not None and (type(sessions) is not int or not 1 <= sessions <= _MOST_SESSIONS):
+        raise PlanError(f"sessions must be a whole number from 1 to {_MOST_SESSIONS}, got {sessions!r}; leave it out")

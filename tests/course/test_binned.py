@@ -1,0 +1,298 @@
+"""Cut points first: what it costs, what may decide it, and what a table's owner need not know."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.course import document, verify_next
+from privstats.dp import gaussian_mu, joint_mu
+from privstats.errors import DataError, PlanError
+from privstats.estimates.cut_points import public_cuts
+from privstats.randomness import seeded
+from tests.course.cases import CLIENTS, OF_CELLS, TABLE, N, parties_plan, plan_of, table, tables
+
+pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
+CLOSED = TABLE.with_edges({"age": (40.0, 60.0), "sodium": (140.0,)})
+SCORES = ps.ScoreSchema(TABLE.width + 1, math.sqrt(2), transform=(TABLE, ps.transforms.ConstantFeature(1.0)))
+
+
+def binned(then: str | None = None, schema: Any = OF_CELLS, **changes: Any) -> Any:
+    own = {name: changes.pop(name) for name in ("share", "sessions", "rounds", "calibrated") if name in changes}
+    return ps.Binned.within(plan_of(schema, **changes), then, expected_records=N, **own)
+
+
+def run(course: Any, until: int | None = None, **changes: Any) -> list[Any]:
+    """The releases of the first rounds, from the records dealt out."""
+    releases: list[Any] = []
+    while len(releases) < (course.most if until is None else until):
+        plan = course.next(releases)
+        if plan is None:
+            break
+        releases.append(ps.simulate(plan, tables(), rng=seeded(len(releases)), **changes))
+    return releases
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": "central"},
+        {"model": "central", "adjacency": "replace-one"},
+        {"model": "distributed"},
+        {"model": "local"},
+        {"model": "central", "unit": "client", "max_records_per_client": 200},
+    ],
+    ids=lambda changes: " ".join(map(str, changes.values())),
+)
+@pytest.mark.parametrize("then", [None, "centred", "rounds"])
+def test_all_sessions_together_cost_the_promise_and_no_more(then: Any, changes: dict[str, Any]) -> None:
+    """By the joint mu of every plan's noise, computed from its sigmas anew; J tables and every session are in it."""
+    course = binned(then, **changes)
+    first = course.first.privacy
+    parts = []
+    for plan in course.priced:
+        sigmas, group = dict(plan.noise.sigma), 1
+        if first.unit == "client":
+            parts.append(plan.noise.mu)
+            continue
+        parts.append(group * joint_mu(plan.schema, sigmas, first.adjacency))
+    whole = gaussian_mu(4.0, first.delta)
+    assert whole * (1 - 1e-6) < math.hypot(*parts) <= whole * (1 + 1e-9)
+    assert course.mu == pytest.approx(math.hypot(*parts), rel=1e-9)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_noise_of_a_count_is_that_of_the_design_and_grows_with_columns_and_sessions(adjacency: Any) -> None:
+    """sqrt(sessions J / share) / mu, times sqrt 2 where a record is exchanged."""
+    for sessions in (1, 3):
+        course = binned(model="central", adjacency=adjacency, share=0.25, sessions=sessions)
+        noise = course.first.noise
+        expected = math.sqrt(sessions * 2 / 0.25) / gaussian_mu(4.0, 1e-5)
+        assert noise.sigma["T"] == pytest.approx(
+            expected * (math.sqrt(2) if adjacency == "replace-one" else 1), rel=1e-6
+        )
+
+
+def test_no_record_and_no_cut_point_decides_a_price_a_size_or_a_width() -> None:
+    """The same plan over ten times as many records, and over one and the same record."""
+    course = binned("centred")
+    digests = [plan.digest for plan in course.priced]
+    X, y = table()
+    same = [({name: column[:1] * 50 for name, column in X.items()}, y[:1].repeat(50)) for _ in range(CLIENTS)]
+    few = [
+        ({name: column[:12] for name, column in X.items()}, part) for (X, part) in ((a, b[:12]) for a, b in tables())
+    ]
+    for shards in (tables(), same, few):
+        releases = ps.simulate(course, shards, rng=seeded(3))
+        assert [each.plan.masking.upload_bytes for each in releases] == [
+            plan.masking.upload_bytes for plan in course.priced
+        ]
+        assert [each.plan.noise.mu for each in releases] == [plan.noise.mu for plan in course.priced]
+        assert releases[-1].plan.schema.features == TABLE.width
+    assert [plan.digest for plan in course.priced] == digests
+
+
+@pytest.mark.parametrize("then", [None, "centred", "rounds"])
+def test_a_course_over_raw_tables_runs_to_a_head_with_all_of_its_promise(then: Any) -> None:
+    course = binned(then, **({"rounds": 2} if then == "rounds" else {}))
+    releases = ps.simulate(course, tables(), rng=seeded(1))
+    assert [each.plan.schema.task for each in releases[: course.counting.sessions]] == [
+        "counts"
+    ] * course.counting.sessions
+    head = ps.heads.RefinedSoftmax() if then == "rounds" else ps.heads.LDA()
+    (head.fit_releases if then == "rounds" else head.fit_release)(releases)
+    assert head.provenance_.epsilon == pytest.approx(4.0, rel=1e-6)
+    assert len(head.provenance_.releases) == len(releases)
+    cells = releases[-1].plan.schema.transform[0]
+    assert not cells.open
+    assert {column.name: column.edges for column in cells.columns if column.name in TABLE.open} == course.cut_points(
+        releases[: course.counting.sessions]
+    )
+
+
+def test_the_cuts_are_about_the_quantiles_of_the_records() -> None:
+    course = binned(epsilon=50.0)
+    cuts = course.cut_points(run(course, course.counting.sessions))
+    X, _ = table()
+    for name, column in (("age", "age"), ("sodium", "Sodium")):
+        values = np.array([value for value in X[column] if isinstance(value, float)])
+        below = [np.mean(values < cut) for cut in cuts[name]]
+        assert np.abs(np.array(below) - np.arange(1, 8) / 8).max() < 0.06
+
+
+@pytest.mark.parametrize("then", [None, "centred", "newton"])
+def test_a_party_computes_the_next_plan_anew_and_compares_it_to_the_last_digit(then: Any) -> None:
+    schema = SCORES if then == "newton" else OF_CELLS
+    whole = (
+        plan_of(schema)
+        if then != "newton"
+        else ps.Newton.whole(schema=SCORES, cohort=plan_of().cohort, privacy=plan_of().privacy)
+    )
+    course = ps.Binned.within(whole, then, expected_records=N)
+    counts = run(course, course.counting.sessions)
+    for place in range(1, len(counts) + 1):
+        plan = course.next(counts[:place])
+        assert verify_next(course, plan, counts[:place]).place == place
+    cells, *maps = plan.schema.transform
+    edges = next(column.edges for column in cells.columns if column.name == "age")
+    moved = cells.columns[0], replace(cells.columns[0], edges=(math.nextafter(edges[0], 0) * (1 - 2**-40), *edges[1:]))
+    other = replace(cells, columns=tuple(moved[1] if each is moved[0] else each for each in cells.columns))
+    wrong = replace(plan, schema=replace(plan.schema, transform=(other, *maps)))
+    with pytest.raises(PlanError, match="is not the one that follows from the course and these releases"):
+        verify_next(course, wrong, counts)
+    with pytest.raises(PlanError, match="release 1 is not of this course; give those of its own sessions, in order"):
+        course.next([counts[0], counts[0]])
+
+
+def test_a_count_session_without_a_sum_leaves_the_cells_and_if_all_are_lost_cuts_are_public() -> None:
+    course = binned("centred")
+    sessions = course.counting.sessions
+    (first,) = run(course, 1)
+    assert course.next([None]) == course.first
+    assert course.next([first, None]) == course.next([first])
+    plan = course.next([None] * sessions)
+    assert course.cut_points([None] * sessions) == dict.fromkeys(("age", "sodium"), public_cuts(7))
+    assert plan.schema.task == "mean"
+    assert course.next([None] * (sessions + 1)).schema.task == "classes"  # a mean without a sum: the sums as they are
+    assert course.next([None] * (sessions + 2)) is None
+
+
+def test_a_value_counts_in_the_cell_that_its_signs_say() -> None:
+    """Values on cuts, whole numbers and both zeros; what follows would sum another cell than was counted."""
+    course = binned()
+    edges = (-2.0, -1.0, 0.0, 0.1, 1.0, 3.0)
+    schema = course._counts(dict.fromkeys(("age", "sodium"), (-9.0, *edges, 9.0))).schema
+    closed = TABLE.with_edges({"age": edges, "sodium": edges})
+    for value in (
+        *edges,
+        -0.0,
+        0.1 + 1e-17,
+        0.30000000000000004 - 0.2,
+        math.nextafter(1, 0),
+        "1",
+        "0.1 ",
+        1e300,
+        None,
+        "x",
+    ):
+        record = {"age": [value], "sodium": [value], "ill": [1], "ward": ["a"]}
+        counted = ps.measure(schema, record, unreadable="leave out").T[schema.place(("age",))].tolist()
+        row = closed.whole(closed.codes(record))[0][closed.blocks[0]]
+        signs = row[: len(edges)]
+        place = len(counted) - 1 if not signs.any() else int((signs > 0).sum())
+        assert counted[place] == 1, value
+
+
+def test_counts_read_no_targets_and_any_value_has_a_cell() -> None:
+    course = binned()
+    X, y = table()
+    moments = ps.measure(course.first.schema, X, y, unreadable="leave out")
+    assert moments.records == N
+    assert moments == ps.measure(course.first.schema, X, unreadable="leave out")
+    for name in ("age", "sodium"):
+        assert moments.T[course.first.schema.place((name,))].sum() == N
+
+
+def test_the_noise_does_not_depend_on_what_a_party_says_it_counted() -> None:
+    """A party that lies a millionfold about its counts moves the cut points, and nothing else."""
+    course = binned(model="central")
+    honest = run(course, 1)
+    lied = replace(honest[0], vector=honest[0].vector * 1_000_003)
+    for releases in (honest, [lied]):
+        plan = course.next(releases)
+        assert plan.noise == course.priced[1].noise
+        assert plan.masking.upload_bytes == course.priced[1].masking.upload_bytes
+    ended = [lied, *[None] * (course.counting.sessions - 1)]
+    assert course.next(ended).noise == course.priced[-1].noise
+
+
+def test_how_finely_is_counted_follows_from_stated_numbers_alone() -> None:
+    clear, dim = binned(epsilon=20.0), binned(epsilon=0.5)
+    assert clear.signal_to_noise > 20 > dim.signal_to_noise
+    assert (clear.counting.cells, clear.counting.sessions, clear.counting.share) == (64, 3, 0.1)
+    assert (dim.counting.cells, dim.counting.sessions, dim.counting.share) == (16, 4, 0.3)
+    noisy = binned(epsilon=20.0, model="local")
+    assert noisy.signal_to_noise < clear.signal_to_noise / 1.5  # the noise of every party is in it
+    n = 10 * N
+    assert ps.Binned.within(plan_of(OF_CELLS), expected_records=n).signal_to_noise == pytest.approx(
+        10 * binned().signal_to_noise, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (
+            lambda: binned(schema=ps.ClassSchema(2, CLOSED.width, "NAB", 1.0, transform=(CLOSED,))),
+            "all edges are public",
+        ),
+        (lambda: ps.Binned.within(plan_of(), expected_records=9), "give a plan whose transform starts with Cells"),
+        (lambda: ps.Binned(ps.PartyRounds.within(parties_plan()), expected_records=9), "got PartyRounds"),
+        (lambda: ps.Binned(binned(), expected_records=9), "then must be a Plan, or a course of one .* got Binned"),
+        (lambda: binned("stream"), "then must be 'centred', 'rounds', 'newton' or None"),
+        (lambda: binned(None, rounds=2), "a plan has no rounds"),
+        (lambda: binned(delta=0.0), "delta = 0 is offered for"),
+        (lambda: binned(share=0.95), "share must be a number from 1/64 to .9"),
+        (lambda: binned(sessions=7), "sessions must be a whole number from 1 to 6"),
+        (lambda: ps.Binned.within(plan_of(OF_CELLS), expected_records=0), "expected_records must be a whole number"),
+        (
+            lambda: ps.Binned.within(
+                ps.Plan(schema=OF_CELLS, cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy()), expected_records=9
+            ),
+            "a course needs differential privacy",
+        ),
+    ],
+)
+def test_what_cannot_be_a_course_is_refused_in_a_sentence(act: Any, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        act()
+
+
+@pytest.mark.parametrize(("then", "names"), [(None, 2), ("centred", 3), ("rounds", 3)])
+def test_the_files_of_a_course_of_a_course_name_one_another(then: Any, names: int, tmp_path: Path) -> None:
+    course = binned(then)
+    beside = document.write(tmp_path / "study.toml", course)
+    assert beside.name == "study.then.toml"
+    assert len(list(tmp_path.iterdir())) == names
+    found: Any = document.read(tmp_path / "study.toml")
+    assert (found, found.digest, found.promise) == (course, course.digest, course.promise)
+    assert found.then == course.then
+    other = binned(then, epsilon=3.9)
+    document.write(tmp_path / "other.toml", other)
+    (tmp_path / "study.then.toml").write_bytes((tmp_path / "other.then.toml").read_bytes())
+    with pytest.raises(PlanError, match="study.then.toml is not the .* that the course was written for"):
+        document.read(tmp_path / "study.toml")
+
+
+def test_a_course_file_that_names_itself_is_refused(tmp_path: Path) -> None:
+    document.write(tmp_path / "study.toml", binned("centred"))
+    text = (tmp_path / "study.toml").read_text()
+    (tmp_path / "study.toml").write_text(text.replace('"study.then.toml"', '"study.toml"'))
+    with pytest.raises(PlanError, match="has unknown keys 'course'"):
+        document.read(tmp_path / "study.toml")
+
+
+def test_one_party_alone_counts_what_it_cannot_read_as_missing_as_every_party_does() -> None:
+    """Labels that are no class are left out of the sums, and columns that are not there are refused first."""
+    course = binned(model="central")
+    X, y = table()
+    y[:30] = 7
+    releases = ps.private_releases(course, X, y, ledger="uncharged")
+    assert [each.plan.schema.task for each in releases] == ["counts"] * course.counting.sessions + ["classes"]
+    assert abs(releases[-1].moments.N.sum() - (N - 30)) < 10 * releases[-1].sigma["N"]
+    with pytest.raises(DataError, match="the table lacks the column 'sodium'"):
+        ps.private_releases(course, {"age": X["age"]}, y, ledger="uncharged")
+
+
+def test_records_that_a_later_session_would_refuse_are_refused_before_the_first() -> None:
+    """Counts read no labels."""
+    course = binned("centred", model="central")
+    X, y = table()
+    with pytest.raises(DataError, match="y"):
+        course.admits(X, y[:-1], "leave out")
