@@ -182,8 +182,8 @@ class Binned(Planned):
     def counting(self) -> Counting:
         """How columns are counted."""
         usual = _counting(self.signal_to_noise)
-        said = {"share": self.share, "sessions": self.sessions}
-        return replace(usual, **{name: value for name, value in said.items() if value is not None})
+        share = usual.share if self.share is None else self.share
+        return replace(usual, share=share, sessions=self.sessions or usual.sessions)
 
     @cached_property
     def first(self) -> Plan:
@@ -312,7 +312,7 @@ def _divided(plan: Plan, then: object, records: int, options: Mapping[str, Any])
     return course
 
 
-def _count_plan(plan: Plan, edges: Mapping[str, Sequence[float]], part: float) -> Plan:
+def _count_plan(plan: Plan, edges: Grid, part: float) -> Plan:
     """The plan of a table of every open column in these cells, for this part of the plan's mu^2."""
     bins = tuple(Bins(name, cut, missing=True) for name, cut in edges.items())
     schema = CountSchema(bins, tuple((name,) for name in edges), transform=(open_cells(plan),))

@@ -42,38 +42,39 @@ def behind_counts(releases: Releases) -> tuple[list[Release], Releases]:
     Raises:
         ReleaseError: what follows was measured behind other cut points than these counts give.
     """
-    place = next((place for place, each in enumerate(releases) if not _counts_or_missing(each)), None)
-    if not place or place == len(releases):
-        return [], releases
+    place = next((at for at, each in enumerate(releases) if each is not None and _task(each) != "counts"), 0)
     counts, rest = [each for each in releases[:place] if each is not None], list(releases[place:])
-    if not counts and not _reads_table(rest[0]):
+    if not place or not (counts or _reads_table(rest[0])):
         return [], releases
     if counts and not _behind_these(rest[0], counts):
         raise ReleaseError(
             "the cut points of these sums do not follow from these counts: give all releases of one Binned course, in "
             "order, and None for one without a sum"
         )
-    calibrated = len(rest) == 2 and isinstance(rest[0].plan.schema, ClassSchema)  # a mean without a sum went before
-    return counts, [None, *rest] if calibrated and _missing_or(CalibrationSchema, rest[1]) else rest
+    if len(rest) == 2 and _task(rest[0]) == "classes" and _task(rest[1]) in ("", "calibration"):
+        return counts, [None, *rest]  # a mean without a sum went before
+    return counts, rest
 
 
-def _counts_or_missing(release: Any) -> bool:
-    return release is None or isinstance(getattr(getattr(release, "plan", None), "schema", None), CountSchema)
+def _task(release: Any) -> str:
+    """Of what its plan measures; empty where it is no release."""
+    return getattr(getattr(getattr(release, "plan", None), "schema", None), "task", "")
 
 
 def _reads_table(release: Any) -> bool:
     """Whether it was measured behind declared columns."""
-    maps = getattr(getattr(getattr(release, "plan", None), "schema", None), "transform", ())
+    maps: tuple[Any, ...] = getattr(getattr(getattr(release, "plan", None), "schema", None), "transform", ())
     return bool(maps) and maps[0].reads_cells
 
 
 def _behind_these(release: Any, counts: Sequence[Release]) -> bool:
     from privstats.course.binned import cut_points_after
 
-    (opened,) = counts[0].plan.schema.transform
-    return _reads_table(release) and release.plan.schema.transform[0] == opened.with_edges(
-        cut_points_after(opened, counts)
-    )
+    counted: Any = counts[0].plan
+    if not (_reads_table(release) and _reads_table(counts[0])):
+        return False
+    opened: Any = counted.schema.transform[0]
+    return bool(release.plan.schema.transform[0] == opened.with_edges(cut_points_after(opened, counts)))
 
 
 class OfOneRelease:
@@ -122,6 +123,7 @@ def sources(release: Released | Releases) -> Sources:
     from privstats.course import Centred, history
     from privstats.schema import CalibrationSchema, MeanSchema
 
+    behind: Any
     counts, behind = behind_counts(release)
     if len(behind) == 1 and len(release) > 1:
         behind = [None, *behind]
