@@ -25,6 +25,7 @@ __all__ = [
     "advised_rounds",
     "averaged",
     "balanced",
+    "hessian_scale",
     "refined",
     "started",
 ]
@@ -263,10 +264,25 @@ def refined(
         >>> bool((after.variance < state.variance).all())  # every round makes the weights better known
         True
     """
-    C, n = recipe.classes, sums.records
-    least = max(0.2, 0.087 * math.log(C)) / C
-    scale = min(max(kappa / (n * (C - 1)), least), 1 / C)
+    n = sums.records
+    scale = hessian_scale(recipe, sums, kappa)
     return _updated(recipe, whitening, state, whitening.turned(gradient) / n, (sigma / n) ** 2, scale)
+
+
+def hessian_scale(recipe: SoftmaxRecipe, sums: NoisyClassSums, kappa: float) -> float:
+    """The mean of ``p (1 - p)`` over records and classes, from a round's kappa; held above what noise could hide.
+
+    Example:
+        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.softmax import SoftmaxRecipe, hessian_scale
+        >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
+        >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
+        >>> hessian_scale(SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), sums, kappa=20.0)
+        0.2
+    """
+    C = recipe.classes
+    least = max(0.2, 0.087 * math.log(C)) / C
+    return min(max(kappa / (sums.records * (C - 1)), least), 1 / C)
 
 
 def _updated(

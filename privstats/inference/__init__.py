@@ -12,6 +12,8 @@ from privstats.lazy_names import lazy_names
 if TYPE_CHECKING:
     from privstats.inference.clipping import Saturation as Saturation
     from privstats.inference.counts import Interval as Interval
+    from privstats.inference.figure import plot_explanation as plot_explanation
+    from privstats.inference.figure import plot_scorecard as plot_scorecard
     from privstats.inference.figure import plot_survival as plot_survival
     from privstats.inference.group_means import GroupMeans as GroupMeans
     from privstats.inference.group_means import table_one as table_one
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from privstats.inference.regression import ols as ols
     from privstats.inference.score import logit as logit
     from privstats.inference.score import poisson as poisson
+    from privstats.inference.scorecards import Explanation as Explanation
+    from privstats.inference.scorecards import Scorecard as Scorecard
+    from privstats.inference.scorecards import scorecard as scorecard
     from privstats.inference.sites import MixedRegression as MixedRegression
     from privstats.inference.sites import fixed_effects as fixed_effects
     from privstats.inference.sites import mixed as mixed

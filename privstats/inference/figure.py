@@ -1,22 +1,26 @@
-"""Survival curves as a picture: a line and a band for every group, up to the time to which the curve is told.
+"""Survival curves, scorecards and explanations as pictures.
 
-It draws given numbers and computes none. Needs the ``report`` extra (matplotlib).
+They draw given numbers and compute none. They need the ``report`` extra (matplotlib).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.inference.survival import SurvivalCurve
 
-__all__ = ["plot_survival"]
+if TYPE_CHECKING:
+    from privstats.inference.scorecards import ColumnPoints, Explanation, Scorecard
+
+__all__ = ["plot_explanation", "plot_scorecard", "plot_survival"]
 
 _LINES = ("#1b6ca8", "#c4521a", "#2f7d4f", "#7a4a9c", "#8a6d1d", "#444444")
 _FORMATS = (".svg", ".png", ".pdf")
+_UP, _DOWN, _UNTOLD = _LINES[1], _LINES[0], "#b5b5b5"
 
 
 def plot_survival(
@@ -48,8 +52,7 @@ def plot_survival(
     groups = {"": curves} if isinstance(curves, SurvivalCurve) else dict(curves)
     if not any(len(curve.timeline) for curve in groups.values()):
         raise ReleaseError("noise hides every curve from its first bin on, so there is nothing to draw")
-    if path is not None and Path(path).suffix not in _FORMATS:
-        raise ReleaseError(f"a figure is saved as {', '.join(_FORMATS)}; end its name in one of these")
+    _check_format(path)
     drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
     figure = drawing.Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.subplots()
@@ -62,6 +65,109 @@ def plot_survival(
     axes.spines[["top", "right"]].set_visible(False)
     if any(groups):
         axes.legend(frameon=False)
+    return _saved(figure, path)
+
+
+def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int = 0) -> Any:
+    """Draw a panel for every column: the points of its cells with their bands, one column of panels wide.
+
+    Cells that are not told are grey; a gap stands apart, at the bottom. 4.2 inches wide, so that a phone shows its
+    words.
+
+    Args:
+        card: from :func:`scorecard`.
+        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+        row: of the outcome that is drawn.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+        ReleaseError: another file format.
+
+    Example:
+        >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
+        >>> schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,), class_names=("well", "ill"))
+        >>> table = {"age": [30, 50, 70, 80, 35, 45], "smoker": [0, 0, 1, 1, 1, 0]}
+        >>> moments = ps.measure(schema, table, ["well", "well", "ill", "ill", "ill", "well"])
+        >>> release = ps.Release.exact(schema, moments)
+        >>> card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
+        >>> [panel.get_title(loc="left") for panel in ps.inference.plot_scorecard(card).axes]
+        ['age', 'smoker']
+    """
+    _check_format(path)
+    drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
+    rows = [len(column.cells) for column in card.columns]
+    figure = drawing.Figure(figsize=(4.2, sum(0.24 * count + 0.45 for count in rows) + 0.5), layout="constrained")
+    panels = figure.subplots(len(rows), sharex=True, squeeze=False, height_ratios=[count + 1 for count in rows])[:, 0]
+    for axes, column in zip(panels, card.columns, strict=True):
+        _panel(axes, column, row)
+    panels[-1].set_xlabel(f"points: log odds of {card.outcomes[row]}")
+    return _saved(figure, path)
+
+
+def plot_explanation(explained: Explanation, path: str | Path | None = None) -> Any:
+    """Draw the points of one record as bars, the largest on top.
+
+    Args:
+        explained: from :meth:`Scorecard.explain`.
+        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+        ReleaseError: another file format.
+
+    Example:
+        >>> parts = (("age", ">= 65", 0.8), ("sodium", "missing", -0.3))
+        >>> axes = ps.inference.plot_explanation(ps.inference.Explanation("ill", -1.0, parts)).axes[0]
+        >>> axes.get_xlabel(), [bar.get_width() for bar in axes.patches]
+        ('points: log odds of ill', [0.8, -0.3])
+    """
+    _check_format(path)
+    drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
+    figure = drawing.Figure(figsize=(4.2, 0.34 * len(explained.parts) + 1.0), layout="constrained")
+    axes = figure.subplots()
+    names = [f"{column} {cell}" for column, cell, _ in explained.parts]
+    points = [points for *_, points in explained.parts]
+    axes.barh(range(len(points)), points, color=[_UP if each > 0 else _DOWN for each in points])
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    _plain(axes)
+    axes.set_xlabel(f"points: log odds of {explained.outcome}")
+    return _saved(figure, path)
+
+
+def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
+    told, last = column.told[row], len(column.cells) - 1
+    for place, (points, low, high) in enumerate(
+        zip(column.points[row], column.low[row], column.high[row], strict=True)
+    ):
+        color = _UNTOLD if not told[place] else _UP if points > 0 else _DOWN
+        if column.filled[place]:
+            axes.plot([low, high], [place, place], color=color, linewidth=1.5)
+        axes.plot(points, place, marker="s" if place == last else "o", color=color, markersize=5)
+    axes.set_yticks(range(last + 1), column.cells)
+    axes.set_ylim(last + 0.6, -0.6)
+    axes.set_title(column.name, loc="left", fontsize="medium")
+    _plain(axes)
+
+
+def _plain(axes: Any) -> None:
+    axes.axvline(0, color="#444444", linewidth=0.8)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _check_format(path: str | Path | None) -> None:
+    if path is not None and Path(path).suffix not in _FORMATS:
+        raise ReleaseError(f"a figure is saved as {', '.join(_FORMATS)}; end its name in one of these")
+
+
+def _saved(figure: Any, path: str | Path | None) -> Any:
     if path is not None:
         figure.savefig(path)
     return figure

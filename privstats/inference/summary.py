@@ -22,9 +22,10 @@ if TYPE_CHECKING:  # the results that are shown: a regression brings its own sum
     from privstats.inference.counts import Interval
     from privstats.inference.group_means import GroupMeans
     from privstats.inference.regression import Regression
+    from privstats.inference.scorecards import Scorecard
     from privstats.inference.survival import SurvivalCurve
 
-__all__ = ["Summary", "curve_summary", "means_summary", "proportions_summary", "summarise"]
+__all__ = ["Summary", "card_summary", "curve_summary", "means_summary", "proportions_summary", "summarise"]
 
 _WIDTH = 80
 _HIDDEN = "-"
@@ -201,6 +202,36 @@ def means_summary(means: GroupMeans, release: Release, alpha: float) -> Summary:
         columns=("", "group", "mean", *_ends(alpha), "std", "P"),
         rows=tuple(rows),
         foot=tuple(_foot(release, alpha, "independent records, negligible clipping, honest clients")),
+    )
+
+
+def card_summary(card: Scorecard) -> Summary:
+    """Points per column and cell; those of a cell that may be empty stand in parentheses, without a band."""
+    rows = []
+    for row, outcome in enumerate(card.outcomes):
+        for column in card.columns:
+            bands = zip(column.points[row], column.low[row], column.high[row], strict=True)
+            for place, (cell, ends) in enumerate(zip(column.cells, bands, strict=True)):
+                first = f"{column.name}" if len(card.outcomes) == 1 else f"{outcome}: {column.name}"
+                said = [f"{value:+.2f}" for value in ends] if column.filled[place] else [f"({ends[0]:+.2f})", "", ""]
+                rows.append((first if not place else "", cell, f"{100 * max(column.shares[place], 0.0):.0f} %", *said))
+    release = card.releases[0]
+    return Summary(
+        title=_title(release, "Scorecard"),
+        head=tuple(
+            (f"base, {outcome}", f"{value:+.3f}") for outcome, value in zip(card.outcomes, card.base, strict=True)
+        ),
+        columns=("", "cell", "records", "points", *_ends(card.alpha)),
+        rows=tuple(rows),
+        foot=(
+            "A record's score is the base and its points: "
+            + ("log odds." if len(card.outcomes) == 1 else "the softmax of all scores gives the probabilities."),
+            *(() if card.exact else ("Rows are taken at one length; the head divides each by its own.",)),
+            "Points in parentheses: noise alone could show so few records, so they are no finding.",
+            "Bands tell of the noise of the releases alone: not of what other records would have given.",
+            f"Privacy: {card.promise}.",
+            f"Plan {release.plan.digest[:16]}, {len(release.survivors)} of {release.plan.cohort.clients} clients.",
+        ),
     )
 
 

@@ -131,6 +131,11 @@ class Cells(Transform):
         """Names of the entries: ``"age >= 61.5"``, ``"sex: missing"``."""
         return tuple(name for block in self._blocks for name in block.names)
 
+    @cached_property
+    def marks(self) -> tuple[NDArray[np.float64], ...]:
+        """Of each column the codes at which its cells begin, but for the first; cells are closed on the left."""
+        return tuple(block.edges for block in self._blocks)
+
     @property
     def open(self) -> tuple[str, ...]:
         """Names of the columns whose cuts are still to be found."""

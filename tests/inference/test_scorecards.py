@@ -1,0 +1,265 @@
+"""Points add up to the head's own scores, bands cover the noise, and the exported code gives the same numbers."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import softmax
+
+import privstats as ps
+from privstats import randomness
+
+COLUMNS = (
+    ps.Numeric("age", (40.0, 65.0), gaps=(-9,)),
+    ps.Categories("ward", ("A", "B", "it's"), gaps=("?",)),
+    ps.Truth("smoker"),
+    ps.Dates("admitted", ("2020-01-01", "2021-06-01")),
+    ps.Categories("stage", (1, 2, 3), ordered=True),
+)
+CELLS = ps.Cells(COLUMNS)
+ODD = {
+    "age": [39.99, 40, 65, None, -9, "70", "old", 0.1 + 0.2],
+    "ward": ["A", " B ", "it's", "?", None, "C", "a", 3],
+    "smoker": [True, 0, 1, None, "TRUE", "no", 2, "false"],
+    "admitted": ["2019-12-31", "2020-01-01", "2021-06-01", None, "03/04/2020", "2022-01-01T10:00:00", "x", ""],
+    "stage": [1, 2, 3, None, "2", 4, "x", 1.0],
+}
+
+
+def _table(n: int, seed: int = 0) -> tuple[pd.DataFrame, Any]:
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "age": rng.normal(55, 15, n),
+            "ward": rng.choice(["A", "B", "it's", "D"], n),
+            "smoker": rng.integers(0, 2, n),
+            "admitted": pd.Timestamp("2019-06-01") + pd.to_timedelta(rng.integers(0, 1_000, n), unit="D"),
+            "stage": rng.integers(1, 4, n),
+        }
+    )
+    table.loc[rng.random(n) < 0.1, "age"] = np.nan
+    score = 0.05 * (table["age"].fillna(55) - 55) + table["smoker"] + 0.7 * (table["stage"] == 3) - 1
+    return table, np.where(rng.random(n) < 1 / (1 + np.exp(-score)), "ill", "well")
+
+
+def _schema(**given: Any) -> ps.ClassSchema:
+    return ps.ClassSchema(2, CELLS.width, "NAB", 1.0, transform=(CELLS,), class_names=("well", "ill"), **given)
+
+
+def _exact(n: int = 400) -> tuple[pd.DataFrame, ps.Release, Any]:
+    table, y = _table(n)
+    release = ps.Release.exact(_schema(), ps.measure(_schema(), table, y))
+    return table, release, ps.heads.LDA().fit_release(release)
+
+
+def _noisy(n: int, epsilon: float, seed: int) -> tuple[ps.Release, Any]:
+    table, y = _table(n)
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
+    release = ps.private_release(
+        _schema(), privacy, table, y, ledger="uncharged", rng=randomness.seeded(seed), allow_reproducible=True, max_records=n
+    )
+    return release, ps.heads.LDA().fit_release(release)
+
+
+def _course(n: int, seed: int) -> tuple[list[ps.Release | None], Any]:
+    table, y = _table(n)
+    plan = ps.Plan(
+        schema=_schema(),
+        cohort=ps.Cohort(clients=2, min_survivors=2, max_records=2 * n),
+        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6),
+    )
+    course = ps.Rounds.within(plan, 4, expected_records=n)
+    shards = [(table.iloc[k::2], y[k::2]) for k in range(2)]
+    releases = ps.simulate(course, shards, rng=randomness.seeded(seed))
+    return releases, ps.heads.RefinedSoftmax().fit_releases(releases)
+
+
+def _chances(head: Any, table: Any) -> Any:
+    return softmax(head.rule_.scores(CELLS.apply(CELLS.codes(table))), axis=1)
+
+
+def _flat(card: ps.inference.Scorecard, name: str) -> Any:
+    return np.concatenate([np.atleast_2d(getattr(column, name))[0] for column in card.columns])
+
+
+def test_points_add_up_to_the_scores_of_a_linear_head() -> None:
+    table, release, head = _exact()
+    card = ps.inference.scorecard(head, release)
+    assert card.exact and card.outcomes == ("ill",)
+    assert np.allclose(card.predict_proba(table), _chances(head, table), atol=1e-12)
+    shuffled = table[list(reversed(table.columns))].assign(name="not read")
+    assert (card.scores(shuffled) == card.scores(table)).all()
+    odd = pd.DataFrame(ODD)
+    assert np.allclose(card.predict_proba(odd), _chances(head, odd), atol=1e-12)
+
+
+def test_an_explanation_adds_up_and_names_the_cells() -> None:
+    table, release, head = _exact()
+    card = ps.inference.scorecard(head, release)
+    record = {name: values[3] for name, values in ODD.items()}
+    explained = card.explain(record)
+    assert explained.score == pytest.approx(card.scores({name: [value] for name, value in record.items()})[0, 0])
+    assert {cell for _, cell, _ in explained.parts} == {"missing"}
+    assert "log odds of ill" in str(explained) and "age missing" in str(explained)
+    sizes = [abs(points) for *_, points in card.explain(table.iloc[0]).parts]
+    assert sizes == sorted(sizes, reverse=True)
+    with pytest.raises(ps.DataError, match="outcome must be one of ill"):
+        card.explain(record, "dead")
+    with pytest.raises(ps.DataError, match="a row of a frame"):
+        card.explain([1, 2])
+
+
+def test_shares_are_those_of_the_records_and_points_have_mean_0() -> None:
+    table, release, head = _exact()
+    card = ps.inference.scorecard(head, release)
+    places = CELLS.indices(CELLS.codes(table))
+    for j, column in enumerate(card.columns):
+        counted = np.bincount(places[:, j], minlength=len(column.cells)) / len(table)
+        assert np.allclose(column.shares, counted, atol=1e-3)  # whole entries: 2**-12
+        assert (column.filled == (counted > 0)).all()
+        assert abs(column.points[0] @ counted) < 1e-3
+    assert (_flat(card, "low") == _flat(card, "high")).all()
+
+
+def test_noise_has_one_card_per_release_and_wider_bands_at_less_budget() -> None:
+    release, head = _noisy(2_000, 1.0, seed=1)
+    card, again = (ps.inference.scorecard(head, release) for _ in range(2))
+    assert (_flat(card, "low") == _flat(again, "low")).all()
+    wide = [_flat(card, "high") - _flat(card, "points")]
+    release, head = _noisy(2_000, 8.0, seed=1)
+    card = ps.inference.scorecard(head, release)
+    assert (_flat(card, "high") - _flat(card, "points")).mean() < wide[0].mean()
+    assert ((_flat(card, "high") - _flat(card, "low")) > 0).all()
+
+
+def test_a_cell_that_noise_may_have_filled_tells_nothing() -> None:
+    release, head = _noisy(2_000, 1.0, seed=2)
+    card = ps.inference.scorecard(head, release)
+    smoker = card.columns[2]
+    assert smoker.cells[-1] == "missing" and not smoker.filled[-1] and not smoker.told[0, -1]
+    assert smoker.filled[:-1].all()
+    assert "no promise" in card.promise  # of a seeded generator
+    lines = [line for line in str(card).splitlines() if "missing" in line]
+    assert any("(" in line for line in lines)
+
+
+def test_the_bands_of_a_closed_form_cover_the_curve_of_exact_sums() -> None:
+    _, _, truth = _exact(5_000)
+    table, y = _table(5_000)
+    exact = ps.Release.exact(_schema(), ps.measure(_schema(), table, y))
+    curve = _flat(ps.inference.scorecard(truth, exact), "points")
+    covered = []
+    for seed in range(8):
+        release, head = _noisy(5_000, 1.0, seed)
+        card = ps.inference.scorecard(head, release)
+        inside = (_flat(card, "low") <= curve) & (curve <= _flat(card, "high"))
+        covered.append(inside[np.concatenate([column.filled for column in card.columns])].mean())
+    assert np.mean(covered) >= 0.9
+
+
+@pytest.mark.nightly
+def test_the_bands_of_rounds_have_the_spread_of_their_noise() -> None:
+    cards = []
+    for seed in range(24):
+        releases, head = _course(5_000, seed)
+        cards.append(ps.inference.scorecard(head, releases))
+    points = np.stack([_flat(card, "points") for card in cards])
+    filled = np.stack([np.concatenate([column.filled for column in card.columns]) for card in cards])
+    inside = (np.stack([_flat(card, "low") for card in cards]) <= points.mean(axis=0)) & (
+        points.mean(axis=0) <= np.stack([_flat(card, "high") for card in cards])
+    )
+    assert inside[filled].mean() >= 0.9
+
+
+def test_rounds_are_told_at_one_length() -> None:
+    table, _ = _table(3_000)
+    releases, head = _course(3_000, seed=0)
+    card = ps.inference.scorecard(head, releases)
+    assert not card.exact and "at one length" in str(card)
+    order = np.corrcoef(card.scores(table)[:, 0], np.log(_chances(head, table)) @ [-1, 1])[0, 1]
+    assert order > 0.98
+
+
+def test_three_classes_have_a_score_each() -> None:
+    table, _ = _table(300)
+    y = table["stage"].to_numpy() - 1
+    schema = ps.ClassSchema(3, CELLS.width, "NAB", 1.0, transform=(CELLS,))
+    release = ps.Release.exact(schema, ps.measure(schema, table, y))
+    head = ps.heads.LDA().fit_release(release)
+    card = ps.inference.scorecard(head, release)
+    assert card.outcomes == ("0", "1", "2")
+    assert np.allclose(card.predict_proba(table), _chances(head, table), atol=1e-12)
+    with pytest.raises(ps.DataError, match="outcome must be one of"):
+        card.explain(table.iloc[0])
+    assert card.explain(table.iloc[0], "2").outcome == "2"
+    assert len(card.to_frame()) == 3 * sum(len(column.cells) for column in card.columns)
+
+
+def test_python_without_the_library_gives_the_same_scores(tmp_path: Any) -> None:
+    _, release, head = _exact()
+    card = ps.inference.scorecard(head, release)
+    (tmp_path / "card.py").write_text(card.to_python())
+    records = [dict(zip(ODD, values, strict=True)) for values in zip(*ODD.values(), strict=True)]
+    (tmp_path / "run.py").write_text(
+        "import json, sys\nsys.path.insert(0, sys.argv[1])\nimport card\n"
+        "print(json.dumps([card.score(each) for each in json.load(sys.stdin)]))\n"
+    )
+    run = [sys.executable, "-I", str(tmp_path / "run.py"), str(tmp_path)]
+    found = subprocess.run(run, input=json.dumps(records), capture_output=True, text=True, check=True)
+    assert np.allclose(json.loads(found.stdout), card.scores(ODD)[:, 0], atol=1e-8)
+
+
+def test_sql_gives_the_same_scores_of_a_typed_table() -> None:
+    table, release, head = _exact()
+    card = ps.inference.scorecard(head, release)
+    table.loc[0, "age"] = -9
+    typed = table.assign(admitted=table["admitted"].dt.strftime("%Y-%m-%d"))
+    with sqlite3.connect(":memory:") as base:
+        typed.to_sql('the "visits"', base, index=False)
+        found = pd.read_sql_query(card.to_sql('the "visits"'), base)
+    assert np.allclose(found["log_odds"], card.scores(table)[:, 0], atol=1e-8)
+
+
+def test_text_of_others_ends_no_comment() -> None:
+    cells = ps.Cells((ps.Categories("w", ('"""', "b\\")), ps.Truth("t")))
+    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,), class_names=("no", 'y"""es\\'))
+    moments = ps.measure(schema, {"w": ['"""', "b\\"] * 4, "t": [0, 1, 1, 0] * 2}, ["no", 'y"""es\\'] * 4)
+    release = ps.Release.exact(schema, moments)
+    card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
+    scope: dict[str, Any] = {}
+    exec(card.to_python(), scope)
+    assert scope["score"]({"w": '"""', "t": 1}) == pytest.approx(card.scores({"w": ['"""'], "t": [1]})[0, 0])
+
+
+def test_other_releases_and_other_heads_are_refused() -> None:
+    table, release, head = _exact()
+    _, y = _table(400)
+    other = ps.Release.exact(_schema(), ps.measure(_schema(), table.iloc[:100], y[:100]))
+    with pytest.raises(ps.ReleaseError, match="not the releases that the head was made from"):
+        ps.inference.scorecard(head, other)
+    schema = ps.ClassSchema(2, CELLS.width, "NAS", 1.0, transform=(CELLS,), class_names=("well", "ill"))
+    curved = ps.Release.exact(schema, ps.measure(schema, table, y))
+    with pytest.raises(ps.errors.HeadError, match="linear scores"):
+        ps.inference.scorecard(ps.heads.QDA().fit_release(curved), curved)
+    plain = ps.ClassSchema(2, 2, "NAB", 2.0)
+    sums = ps.Release.exact(plain, ps.measure(plain, [[0.0, 1.0], [1.0, 0.0]] * 3, [0, 1] * 3))
+    with pytest.raises(ps.ReleaseError, match="declared columns"):
+        ps.inference.scorecard(ps.heads.LDA().fit_release(sums), sums)
+
+
+def test_pictures_are_drawn_of_all_columns_or_one(tmp_path: Any) -> None:
+    table, release, head = _exact()
+    card = ps.inference.scorecard(head, release)
+    assert [axes.get_title(loc="left") for axes in card.plot(tmp_path / "all.svg").axes] == [c.name for c in COLUMNS]
+    assert len(card.plot(column="age").axes) == 1
+    with pytest.raises(ps.DataError, match="no column of the card"):
+        card.plot(column="agee")
+    assert len(card.explain(table.iloc[0]).plot(tmp_path / "one.png").axes[0].patches) == len(COLUMNS)
+    assert (tmp_path / "all.svg").stat().st_size > 1_000 < (tmp_path / "one.png").stat().st_size
