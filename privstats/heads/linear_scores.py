@@ -198,18 +198,16 @@ def _without_noise(evidence: ClassEvidence) -> ClassEvidence:
 
 
 def _redrawn(evidence: ClassEvidence, rng: Generator) -> ClassEvidence:
-    """The same with another draw of noise on top of that which is in it; symmetric blocks stay symmetric."""
+    """The same with a draw of noise in every sum; symmetric blocks stay symmetric."""
 
-    def noisy(letter: str) -> Array | None:
-        values = getattr(evidence, letter)
-        if values is None:
-            return None
+    def noisy(letter: str, values: Array) -> Array:
         noise = _normal(values.shape, rng)
         if letter in "BS":
             noise = (noise + noise.swapaxes(-1, -2)) / 2
         return np.asarray(values + evidence.noise(letter) * noise)
 
-    return replace(evidence, **{letter: noisy(letter) for letter in "NABSD"})
+    B, S, D = (None if (of := getattr(evidence, letter)) is None else noisy(letter, of) for letter in "BSD")
+    return replace(evidence, N=noisy("N", evidence.N), A=noisy("A", evidence.A), B=B, S=S, D=D)
 
 
 def _normal(shape: tuple[int, ...], rng: Generator) -> Array:

@@ -114,7 +114,9 @@ def sql_of(card: Scorecard, row: int, table: str) -> str:
 
 
 def _lines(texts: list[str]) -> str:
-    return "{\n" + textwrap.fill(", ".join(map(repr, texts)), 100, initial_indent="    ", subsequent_indent="    ") + "\n}"
+    return (
+        "{\n" + textwrap.fill(", ".join(map(repr, texts)), 100, initial_indent="    ", subsequent_indent="    ") + "\n}"
+    )
 
 
 def _title(card: Scorecard, row: int) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +76,7 @@ class Explanation:
 
     Example:
         >>> parts = (("age", ">= 65", 0.8), ("sodium", "missing", -0.3))
-        >>> print(Explanation("ill", -1.0, parts))
+        >>> print(ps.inference.Explanation("ill", -1.0, parts))
         log odds of ill -0.50 (38 %): -1.00, age >= 65 +0.80, sodium missing -0.30
     """
 
@@ -117,6 +116,17 @@ class Scorecard:
         releases: what it was read from.
         promise: what is promised for all of it, in words.
         exact: whether these are the scores of the head itself, and not of its rows at one length.
+
+    Example:
+        >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
+        >>> schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,), class_names=("well", "ill"))
+        >>> table = {"age": [30, 50, 70, 80, 35, 45], "smoker": [0, 0, 1, 1, 1, 0]}
+        >>> moments = ps.measure(schema, table, ["well", "well", "ill", "ill", "ill", "well"])
+        >>> release = ps.Release.exact(schema, moments)
+        >>> card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
+        >>> old, young = card.scores({"age": [71, 20], "smoker": [True, False]})[:, 0]
+        >>> bool(old > young)
+        True
     """
 
     outcomes: tuple[str, ...]
@@ -230,13 +240,14 @@ def scorecard(head: Any, releases: Released | Sequence[Release | None], *, alpha
     """Points per cell, with bands, of a head behind :class:`~privstats.Cells`.
 
     ``f_j(cell) = w_j . b_j(cell) - w_j . mean b_j`` with the mean over the records, sum_c A_c / sum_c N_c, and ``base =
-    b + sum_j w_j . mean b_j``: the score is base + sum_j f_j. LDA's scores are that exactly. RefinedSoftmax divides each
-    row by its own length behind the whitening; the card takes one length for all, the root of the mean square that B
-    gives, and ``exact`` is False.
+    b + sum_j w_j . mean b_j``: the score is base + sum_j f_j. LDA's scores are that exactly. RefinedSoftmax divides
+    each row by its own length behind the whitening; the card takes one length for all, the root of the mean square that
+    B gives, and ``exact`` is False.
 
     Bands are ``points +- z s``, with s the standard deviation over 200 further draws of the releases' noise
-    (:mod:`privstats.heads.linear_scores`). **They tell of noise alone**: what other records would have given, and other
-    cut points, is not in them. Of exact releases they have no width.
+    (:mod:`privstats.heads.linear_scores`). **They tell of the spread by noise alone**: what other records or other cut
+    points would have given is not in them, nor how far a head that knows its noise shrinks all points toward 0. Of
+    exact releases they have no width.
 
     Args:
         head: fitted on releases: ``LDA``, or another of linear scores, or ``RefinedSoftmax``.
@@ -290,10 +301,18 @@ def _noisy(releases: Sequence[Release]) -> bool:
     return any(level > 0 for release in releases for level in release.sigma.values())
 
 
+def _class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
+    """The release of class sums, and how many classes it has."""
+    for release in releases:
+        if isinstance(schema := release.plan.schema, ClassSchema):
+            return release, schema.classes
+    raise ReleaseError("a scorecard reads class sums, and none of the releases has them")
+
+
 def _mean_row(releases: Sequence[Release], width: int) -> NDArray[np.float64]:
     """The mean of all rows; 0 where noise leaves no records."""
-    (first,) = [each for each in releases if isinstance(each.plan.schema, ClassSchema)]
-    kept = [place for place in range(first.plan.schema.classes) if place not in first.suppressed]
+    first, classes = _class_sums(releases)
+    kept = [place for place in range(classes) if place not in first.suppressed]
     n = float(first.moments.N[kept].sum())
     return np.asarray(first.moments.A[kept].sum(axis=0) / n) if n >= 1 else np.zeros(width)
 
@@ -306,9 +325,9 @@ def _shares(
     The mean of a block is the mean of its cells' rows by their shares, which add up to 1: as many equations as cells.
     With a ramp there are more cells than equations, and the least shares that solve them are taken.
     """
-    first = next(each for each in releases if isinstance(each.plan.schema, ClassSchema))
+    first, classes = _class_sums(releases)
     total = max(float(first.moments.N.sum()), 1.0)
-    noise = float(first.sigma["A"]) * math.sqrt(first.plan.schema.classes) / total
+    noise = float(first.sigma["A"]) * math.sqrt(classes) / total
     found = []
     for block, table in zip(cells.blocks, cells.tables, strict=True):
         solve = np.linalg.pinv(np.vstack([table.T * 2.0**-cells.bits, np.ones(len(table))]))
@@ -328,9 +347,7 @@ def _points(
     else:
         coef, intercept = coef - coef.mean(axis=0), intercept - intercept.mean()
     tables = [table * 2.0**-cells.bits for table in cells.tables]
-    points = [
-        coef[:, block] @ (table - mean[block]).T for block, table in zip(cells.blocks, tables, strict=True)
-    ]
+    points = [coef[:, block] @ (table - mean[block]).T for block, table in zip(cells.blocks, tables, strict=True)]
     return intercept + coef @ mean, points
 
 

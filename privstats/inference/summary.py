@@ -228,7 +228,8 @@ def card_summary(card: Scorecard) -> Summary:
             + ("log odds." if len(card.outcomes) == 1 else "the softmax of all scores gives the probabilities."),
             *(() if card.exact else ("Rows are taken at one length; the head divides each by its own.",)),
             "Points in parentheses: noise alone could show so few records, so they are no finding.",
-            "Bands tell of the noise of the releases alone: not of what other records would have given.",
+            "Bands tell of the spread by the releases' noise alone: not of what other records would have given, nor of "
+            "how far a head that knows its noise shrinks all points.",
             f"Privacy: {card.promise}.",
             f"Plan {release.plan.digest[:16]}, {len(release.survivors)} of {release.plan.cohort.clients} clients.",
         ),
