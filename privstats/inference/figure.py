@@ -89,8 +89,8 @@ def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int 
     Example:
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
         >>> schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,), class_names=("well", "ill"))
-        >>> table = {"age": [30, 50, 70, 80, 35, 45], "smoker": [0, 0, 1, 1, 1, 0]}
-        >>> moments = ps.measure(schema, table, ["well", "well", "ill", "ill", "ill", "well"])
+        >>> table = {"age": [30, 50, 70, 80, 35, 45] * 9, "smoker": [0, 0, 1, 1, 1, 0] * 9}
+        >>> moments = ps.measure(schema, table, ["well", "well", "ill", "ill", "ill", "well"] * 9)
         >>> release = ps.Release.exact(schema, moments)
         >>> card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
         >>> [panel.get_title(loc="left") for panel in ps.inference.plot_scorecard(card).axes]
@@ -124,7 +124,7 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
     Example:
         >>> parts = (("age", ">= 65", 0.8), ("sodium", "missing", -0.3))
         >>> axes = ps.inference.plot_explanation(ps.inference.Explanation("ill", -1.0, parts)).axes[0]
-        >>> axes.get_xlabel(), [bar.get_width() for bar in axes.patches]
+        >>> axes.get_xlabel(), [float(bar.get_width()) for bar in axes.patches]
         ('points: log odds of ill', [0.8, -0.3])
     """
     _check_format(path)

@@ -120,8 +120,8 @@ class Scorecard:
     Example:
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
         >>> schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,), class_names=("well", "ill"))
-        >>> table = {"age": [30, 50, 70, 80, 35, 45], "smoker": [0, 0, 1, 1, 1, 0]}
-        >>> moments = ps.measure(schema, table, ["well", "well", "ill", "ill", "ill", "well"])
+        >>> table = {"age": [30, 50, 70, 80, 35, 45] * 9, "smoker": [0, 0, 1, 1, 1, 0] * 9}
+        >>> moments = ps.measure(schema, table, ["well", "well", "ill", "ill", "ill", "well"] * 9)
         >>> release = ps.Release.exact(schema, moments)
         >>> card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
         >>> old, young = card.scores({"age": [71, 20], "smoker": [True, False]})[:, 0]
@@ -261,8 +261,8 @@ def scorecard(head: Any, releases: Released | Sequence[Release | None], *, alpha
     Example:
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
         >>> schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,), class_names=("well", "ill"))
-        >>> table = {"age": [30, 50, 70, 80, 35, 45], "smoker": [0, 0, 1, 1, 1, 0]}
-        >>> moments = ps.measure(schema, table, ["well", "well", "ill", "ill", "ill", "well"])
+        >>> table = {"age": [30, 50, 70, 80, 35, 45] * 9, "smoker": [0, 0, 1, 1, 1, 0] * 9}
+        >>> moments = ps.measure(schema, table, ["well", "well", "ill", "ill", "ill", "well"] * 9)
         >>> release = ps.Release.exact(schema, moments)
         >>> card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
         >>> card.columns[0].cells, card.columns[1].cells
