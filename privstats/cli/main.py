@@ -1,9 +1,10 @@
 """The entry point: one typer app, commands of other packages plugged in, errors as one sentence.
 
-Every module beside this one is a command, by its name and its ``app``. Commands outside this package (``audit`` comes
-with ``threat_models``) are found through the entry-point group ``privstats.commands``, so that the library never
-imports its attacker. A command is imported when it or the help that lists it is requested, and its implementation when
-it is called: so its module imports at the top only what its options need.
+Every module beside this one is a command, by its name and its ``app``; one that is a word of Python ends in ``_``.
+Commands outside this package (``audit`` comes with ``threat_models``) are found through the entry-point group
+``privstats.commands``, so that the library never imports its attacker. A command is imported when it or the help that
+lists it is requested, and its implementation when it is called: so its module imports at the top only what its options
+need.
 """
 
 from __future__ import annotations
@@ -88,7 +89,11 @@ def _entries() -> dict[str, EntryPoint]:
         PrivstatsError: two commands have one name.
     """
     modules = [room.name for room in pkgutil.iter_modules([str(Path(__file__).parent)]) if not room.ispkg]
-    own = [EntryPoint(name, f"{_PACKAGE}.{name}:app", _GROUP) for name in modules if f"{_PACKAGE}.{name}" != __name__]
+    own = [
+        EntryPoint(name.rstrip("_"), f"{_PACKAGE}.{name}:app", _GROUP)
+        for name in modules
+        if f"{_PACKAGE}.{name}" != __name__
+    ]
     return by_name([*own, *announced(_GROUP)], lambda entry: entry.name, "command")
 
 

@@ -128,6 +128,12 @@ stream bring
 stream bring nowhere right.npz
 stream bring folder right.npz
 stream show folder
+try table.csv --target y --epsilon 1
+try table.csv nowhere.csv --target y --epsilon 1
+try table.csv table.csv --target z --epsilon 1
+try table.csv table.csv --target y --epsilon 0
+try table.csv table.csv --target y --epsilon 1
+try table.csv table.csv --target y --epsilon 1 --out plan.toml
 look nowhere.csv --plan plan.toml
 look table.csv --plan nowhere.toml
 look table.csv --plan plan.toml

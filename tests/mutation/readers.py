@@ -24,6 +24,7 @@ _LAST_STEP = "tests/inference/test_last_step.py::"
 _CLIPPING = "tests/inference/test_clipping.py::"
 _COUNTS = "tests/inference/test_counts.py::"
 _POWERS = "tests/moments/test_power_sums.py::"
+_LINES = "tests/moments/test_csv_lines.py::"
 _SCORE = "tests/inference/test_score.py::"
 
 
@@ -125,6 +126,27 @@ READERS: dict[str, Mutant] = {
         name_in("privstats.inference.clipping", "_MOST", lambda right: 1.0),
         "",
         (_CLIPPING + "test_coefficients_of_clipped_targets_are_not_told_in_any_way",),
+        (),
+    ),
+    "a first record told as names": Mutant(
+        "the error for a table without a row of names tells its first record",
+        name_in("privstats.moments.record_files", "like_a_record", lambda right: lambda names: False),
+        "",
+        (_LINES + "test_a_first_record_in_the_place_of_names_is_not_told",),
+        (),
+    ),
+    "kinds of a rehearsal kept": Mutant(
+        "the file that a rehearsal keeps says what it took the columns for",
+        name_in("privstats.plan.columns", "OPEN", lambda right: "numeric"),
+        "",
+        ("tests/cli/test_try.py::test_no_cell_of_a_file_is_told_but_the_lists_that_are_said",),
+        (),
+    ),
+    "a plan of a rehearsal": Mutant(
+        "the plan on a rehearsal's page holds words that nobody chose",
+        name_in("privstats.workflows.rehearsal.page", "_OPEN", lambda right: "local"),
+        "",
+        ("tests/cli/test_try.py::test_the_plan_on_the_page_says_nothing_that_was_read_or_chosen_here",),
         (),
     ),
 }

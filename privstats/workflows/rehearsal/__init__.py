@@ -1,1 +1,24 @@
-"""A rehearsal of a study on files that one may look at."""
+"""A rehearsal of a study on files that one may look at: what a model of all parties would be worth, and what it costs.
+
+Under ``privstats try``. What a study states is read from the files here, so nothing that comes of it is a release.
+"""
+
+from typing import TYPE_CHECKING
+
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.workflows.rehearsal.page import STAMP as STAMP
+    from privstats.workflows.rehearsal.page import bars as bars
+    from privstats.workflows.rehearsal.page import costs as costs
+    from privstats.workflows.rehearsal.page import next_commands as next_commands
+    from privstats.workflows.rehearsal.page import promised as promised
+    from privstats.workflows.rehearsal.page import taken as taken
+    from privstats.workflows.rehearsal.page import write_page as write_page
+    from privstats.workflows.rehearsal.run import Asked as Asked
+    from privstats.workflows.rehearsal.run import Opened as Opened
+    from privstats.workflows.rehearsal.run import Rehearsal as Rehearsal
+    from privstats.workflows.rehearsal.run import opened as opened
+    from privstats.workflows.rehearsal.run import rehearsed as rehearsed
+else:
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

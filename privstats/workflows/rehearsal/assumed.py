@@ -30,6 +30,7 @@ _NEARLY_ALL = 0.95
 _FREE = 0.5
 _MOST_CLASSES = 20
 _SHOWN = 8
+_BOOK = "its code book; here the first file alone, and what another file has beside these is other"
 
 
 class Sentence(NamedTuple):
@@ -68,7 +69,7 @@ class Assumed:
             Sentence("columns", _few([each.name for each in self.columns]), "the data dictionary that all parties use"),
             Sentence("their kinds", kinds, "the same data dictionary"),
             *(
-                Sentence(f"values of {each.name}", ", ".join(map(str, each.values)) or "any text", "its code book")
+                Sentence(f"values of {each.name}", ", ".join(map(str, each.values)) or "any text", _BOOK)
                 for each in lists
             ),
             Sentence(f"classes of {self.target}", ", ".join(self.classes), "the protocol's definition of the outcome"),

@@ -1,0 +1,169 @@
+"""``privstats try``: a rehearsal of as many parties as files."""
+
+from __future__ import annotations
+
+from importlib.resources import files as resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privstats.cli.parts.options import Decimal, Encoding, Separator
+from privstats.cli.parts.output import Force, writable
+from privstats.cli.parts.terminal import escape, new_table, say, terminal
+from privstats.errors import DataError
+from privstats.files.atomic import atomic_write
+from privstats.files.jsonable import json_text
+
+if TYPE_CHECKING:
+    from privstats.workflows.rehearsal import Opened, Rehearsal
+
+__all__ = ["app"]
+
+app = typer.Typer()
+
+_EXAMPLE = ("north.csv", "south.csv")
+_COLUMNS = "columns.toml"
+
+
+@app.command(name="try")
+def rehearse(
+    target: Annotated[str, typer.Option(help="The column that is predicted, of a few classes.", metavar="COLUMN")],
+    epsilon: Annotated[float, typer.Option(help="The promise.")],
+    tables: Annotated[
+        list[Path] | None, typer.Argument(help="A CSV or Parquet file for each party, at least two.", metavar="FILE...")
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="The promise; a word of the rehearsal if it is not said.")] = None,
+    adjacency: Annotated[str | None, typer.Option(help="add-remove or replace-one; likewise.")] = None,
+    model: Annotated[str | None, typer.Option(help="Who adds noise: central, distributed or local; likewise.")] = None,
+    test: Annotated[float, typer.Option(help="About the share of the records to score on, 0 to 1.")] = 0.25,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column to leave out; repeat for more.", metavar="COLUMN")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The page that is written.", metavar="PAGE.HTML")] = Path("try.html"),
+    keep: Annotated[
+        bool, typer.Option("--keep", help=f"Write {_COLUMNS} too: the names of the columns alone, to be declared.")
+    ] = False,
+    example: Annotated[
+        bool, typer.Option("--example", help=f"Write {' and '.join(_EXAMPLE)}, two made-up hospitals, and take these.")
+    ] = False,
+    encoding: Encoding = "utf-8",
+    separator: Separator = ",",
+    decimal: Decimal = ".",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+    force: Force = False,
+) -> None:
+    """Rehearse a study on files that you may look at: from nothing to a page, with real masks and real noise.
+
+    What a study must know beforehand is read from the files and said first, so what comes of it is no release.
+    """
+    from privstats.moments import RecordFile
+    from privstats.workflows import rehearsal
+    from privstats.workflows.report import require_extra
+
+    require_extra("jinja2")
+    writable([*([] if _is_rehearsal(out) else [out]), *([Path(_COLUMNS)] if keep else [])], force)
+    paths = _files(tables or [], example)
+    asked = rehearsal.Asked(target, epsilon, delta, adjacency, model, test, tuple(drop or ()))
+    files = [RecordFile(path, target, encoding=encoding, separator=separator, decimal=decimal) for path in paths]
+    what = rehearsal.opened(files, asked)
+    if not as_json:
+        _show_taken(what)
+    found = _rehearsed(what)
+    rehearsal.write_page(found, [path.name for path in paths], out)
+    if as_json:
+        typer.echo(json_text(_facts(found)))
+    else:
+        _show_found(found, [path.name for path in paths], out)
+    if keep:
+        _keep(what, quiet=as_json)
+
+
+def _files(tables: list[Path], example: bool) -> list[Path]:
+    """The parties' files; those of the example are written first, where they are not there already."""
+    if example:
+        if tables:
+            raise DataError("--example brings its own files: leave yours out, or leave out --example")
+        tables = [Path(name) for name in _EXAMPLE]
+        for path in tables:
+            data = resources("privstats.workflows.rehearsal").joinpath(path.name).read_bytes()
+            if path.exists() and path.read_bytes() != data:
+                raise DataError(f"{path} exists and is another file; go to another folder, or move it away")
+            atomic_write(path, data, shared=True)
+    if len(tables) < 2:
+        raise DataError("a rehearsal needs two files or more, one for each party; or --example")
+    return tables
+
+
+def _is_rehearsal(page: Path) -> bool:
+    """Whether an earlier rehearsal wrote it, so that a new one may replace it."""
+    from privstats.workflows.rehearsal import STAMP
+
+    return page.is_file() and STAMP.encode() in page.read_bytes()
+
+
+def _rehearsed(what: Opened) -> Rehearsal:
+    from threadpoolctl import threadpool_limits
+
+    from privstats.progress import progress_bar
+    from privstats.workflows import rehearsal
+
+    with progress_bar("rehearsing", len(what.parties) + 2) as advance, threadpool_limits(1):
+        return rehearsal.rehearsed(what, advance)
+
+
+def _show_taken(what: Opened) -> None:
+    from privstats.workflows.rehearsal import STAMP, promised, taken
+
+    console = terminal()
+    console.print(f"[bold]{STAMP}[/]", highlight=False)
+    console.print(f"promise, as asked and as below: {promised(what)}\n", highlight=False, soft_wrap=True)
+    table = new_table("taken for public, which a study must know without looking at a record")
+    for heading in ("what", "taken here", "where a study finds it"):
+        table.add_column(heading, overflow="fold")
+    for each in taken(what):
+        table.add_row(*map(escape, each))
+    console.print(table)
+
+
+def _show_found(found: Rehearsal, files: list[str], out: Path) -> None:
+    from privstats.workflows.rehearsal import bars, costs, next_commands
+
+    console = terminal()
+    table = new_table("area under the ROC curve, on records of all parties that were in no sum")
+    table.add_column("model")
+    table.add_column("area ± standard error", justify="right")
+    for bar in bars(found):
+        table.add_row(escape(bar.name), bar.shown)
+    console.print(table)
+    for what, here in costs(found):
+        console.print(f"- {what}: {here}", highlight=False)
+    console.print("\nnext:", highlight=False)
+    for command, why in next_commands(found.opened, files):
+        console.print(f"  {escape(command)}\n    {why}", highlight=False, soft_wrap=True)
+    console.print()
+    say(f"wrote {out}, a page for those who may see the files")
+
+
+def _facts(found: Rehearsal) -> dict[str, Any]:
+    from privstats.workflows.rehearsal import STAMP, promised, taken
+
+    return {
+        "stamp": STAMP,
+        "auc": found.private.value,
+        "auc_no_privacy": found.exact.value,
+        "auc_alone": {name: auc.value for name, auc in found.alone.items()},
+        "promise": promised(found.opened),
+        "assumed_public": [f"{each.what}: {each.taken}" for each in taken(found.opened)],
+        "sessions": len(found.releases),
+        "upload_bytes": found.upload_bytes,
+        "seconds": found.seconds,
+    }
+
+
+def _keep(what: Opened, *, quiet: bool) -> None:
+    from privstats.plan.columns import undeclared
+
+    atomic_write(_COLUMNS, undeclared([each.name for each in what.public.columns]).encode(), shared=True)
+    if not quiet:
+        say(f"wrote {_COLUMNS}: the names alone; say what each column holds, from your data dictionary")

@@ -1,0 +1,156 @@
+"""The page of a rehearsal: one file that one can show, stamped as what it is.
+
+It holds no release and no plan. Kinds, lists, classes and sizes that were read from files stand in the table of what
+was taken for public; in the plan that it would be a question mark stands for each of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+from typing import Any
+
+import tomli_w
+
+from privstats.files.atomic import atomic_write
+from privstats.workflows.rehearsal.assumed import Sentence
+from privstats.workflows.rehearsal.run import Opened, Rehearsal, words_of
+from privstats.workflows.report.layout import Cell, Table, render
+
+__all__ = ["STAMP", "Bar", "bars", "costs", "next_commands", "promised", "study_plan", "taken", "write_page"]
+
+STAMP = "A REHEARSAL: read from the files themselves"
+_OPEN = "?"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One model's area under the ROC curve.
+
+    Attributes:
+        name: of the model.
+        value: the area.
+        error: its standard error; None where none is known.
+        private: whether it is the one under the promise.
+    """
+
+    name: str
+    value: float
+    error: float | None
+    private: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The area, as a person reads it."""
+        return f"{self.value:.3f}" + ("" if self.error is None else f" ± {self.error:.3f}")
+
+
+def taken(what: Opened) -> tuple[Sentence, ...]:
+    """What was taken for public, and which words stand for what was not said; each with where a study finds it."""
+    words = words_of(len(what.parties))
+    said = {name: getattr(what.asked, name, None) for name in words}
+    promise = [
+        Sentence(name, str(word), f"your own choice: {why}")
+        for name, (word, why) in words.items()
+        if said[name] is None
+    ]
+    return (*what.public.sentences, *promise)
+
+
+def promised(what: Opened) -> str:
+    """The promise that is rehearsed, in one line."""
+    privacy = what.privacy
+    return (
+        f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}, {privacy.adjacency}, one {privacy.unit}, "
+        f"noise: {privacy.model}"
+    )
+
+
+def bars(found: Rehearsal) -> list[Bar]:
+    """Each party alone, all without noise, all under the promise."""
+    alone = [Bar(f"{name} alone, no privacy", auc.value, auc.error) for name, auc in found.alone.items()]
+    whole = Bar("all together, no privacy", found.exact.value, found.exact.error)
+    epsilon = found.opened.privacy.epsilon
+    return [*alone, whole, Bar(f"all together, epsilon {epsilon:g}", found.private.value, found.private.error, True)]
+
+
+def costs(found: Rehearsal) -> list[tuple[str, str]]:
+    """What was spent, sent and waited."""
+    what = found.opened
+    untold, broken = (sum(getattr(party, name) for party in what.parties) for name in ("untold", "broken"))
+    left = [("records without a class, left out", f"{untold:,}")] if untold else []
+    left += [("lines that are no records, left out", f"{broken:,}")] if broken else []
+    held = sum(int(party.test.sum()) for party in what.parties)
+    return [
+        ("promise for all sessions together", promised(what)),
+        ("records summed", f"{what.public.records:,}"),
+        ("records held out to score on", f"{held:,}"),
+        *left,
+        ("sessions", f"{len(found.releases)}"),
+        ("bytes that each party sent, masked", f"{found.upload_bytes:,}"),
+        ("seconds, all parties in one process", f"{found.seconds:.0f}"),
+    ]
+
+
+def study_plan(what: Opened) -> str:
+    """The plan that a study would write, with a question mark for what this rehearsal read from files or chose."""
+    tables: Mapping[str, Any] = what.plan.tables
+    columns = [{"name": each.name, "kind": _OPEN} for each in what.public.columns]
+    schema = {key: value for key, value in tables["schema"].items() if key not in ("transform", "features", "classes")}
+    cohort = {**tables["cohort"], "max_records": _OPEN}
+    privacy = {"epsilon": what.asked.epsilon, "unit": _OPEN}
+    for name in ("delta", "adjacency", "model"):
+        said = getattr(what.asked, name)
+        privacy[name] = _OPEN if said is None else said
+    shown = {
+        "schema": {**schema, "classes": _OPEN, "transform": [{"kind": "cells", "columns": columns}]},
+        "cohort": cohort,
+        "privacy": privacy,
+    }
+    return tomli_w.dumps(shown)
+
+
+def next_commands(what: Opened, files: Sequence[str]) -> list[tuple[str, str]]:
+    """The next three commands of a study, each with what it is for."""
+    first, target = quote(files[0]), quote(what.asked.target)
+    return [
+        (
+            f"privstats plan init plan.toml --from {first}",
+            "writes columns.toml: the names, with a question mark for each kind, which the data dictionary answers",
+        ),
+        (
+            f"privstats plan init plan.toml --from {first} --public columns.toml --target {target}",
+            "makes the plan of it, and asks for what nobody can choose for you",
+        ),
+        (f"privstats look {first} --plan plan.toml", "at each party, before it joins: its own file beside the plan"),
+    ]
+
+
+def write_page(found: Rehearsal, files: Sequence[str], path: str | os.PathLike[str]) -> None:
+    """Render the page and write it whole.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+    """
+    what = found.opened
+    html = render(
+        __package__,
+        "rehearsal.html",
+        stamp=STAMP,
+        target=what.asked.target,
+        names=[party.name for party in what.parties],
+        bars=bars(found),
+        epsilon=what.privacy.epsilon,
+        taken=Table(
+            "taken for public",
+            ("what", Cell("taken here", notes=("below: where a study finds it",))),
+            [(each.what, Cell(each.taken, notes=(each.elsewhere,))) for each in taken(what)],
+            words=True,
+        ),
+        costs=Table("what it cost", ("what", "here"), costs(found), words=True),
+        plan=study_plan(what),
+        commands=next_commands(what, files),
+    )
+    atomic_write(path, html.encode(), shared=True)

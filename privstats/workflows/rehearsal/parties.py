@@ -1,0 +1,158 @@
+"""The files of a rehearsal as its parties' records: read once, held out in part, and scored on what is held out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.moments import RecordFile
+from privstats.moments.csv_lines import place_of
+from privstats.moments.labels import places_of
+from privstats.moments.record_files import held_out
+from privstats.transforms import Cells
+from privstats.transforms.reading import Readings, read
+from privstats.workflows.rehearsal.assumed import Assumed
+
+__all__ = ["Auc", "Party", "auc", "parties_of", "read_files"]
+
+Columns: TypeAlias = Mapping[str, Readings]
+
+_SPLIT = 0
+
+
+@dataclass(frozen=True, repr=False)
+class Party:
+    """One file's records.
+
+    Attributes:
+        name: of the file, without its ending.
+        table: columns by name, as a party measures them.
+        codes: of the columns, ``(n, J)``.
+        y: place of each record's class, ``(n,)``.
+        test: which of them are held out of every sum.
+        untold: records without a class, which are left out.
+        broken: lines that are no records.
+    """
+
+    name: str
+    table: Mapping[str, NDArray[Any]]
+    codes: NDArray[np.float64]
+    y: NDArray[np.intp]
+    test: NDArray[np.bool_]
+    untold: int
+    broken: int
+
+    @property
+    def shard(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.intp]]:
+        """What it brings to the sums."""
+        return {name: values[~self.test] for name, values in self.table.items()}, self.y[~self.test]
+
+    @property
+    def held_out(self) -> dict[str, NDArray[Any]]:
+        """What a model is scored on."""
+        return {name: values[self.test] for name, values in self.table.items()}
+
+
+@dataclass(frozen=True)
+class Auc:
+    """Area under the ROC curve, with its standard error of Hanley and McNeil (1982); of more classes one against the
+    rest, the mean over them, without one."""
+
+    value: float
+    error: float | None
+
+
+def read_files(files: Sequence[RecordFile], target: str, drop: Sequence[str]) -> list[tuple[Columns, int]]:
+    """The columns that all files have, by the first one's names, and how many lines of each file are no records.
+
+    Raises:
+        DataError: a file cannot be read, has no record, or lacks the target.
+    """
+    headers = [file.columns for file in files]
+    for file, names in zip(files, headers, strict=True):
+        for wanted in (target, *drop):
+            if place_of(wanted, names) is None:
+                raise DataError(f"{file.path} has no column {wanted!r}: name another one, in --target or --drop")
+    gone = {place_of(name, headers[0]) for name in drop}
+    kept = [
+        name
+        for place, name in enumerate(headers[0])
+        if place not in gone and all(place_of(name, names) is not None for names in headers)
+    ]
+    found: list[tuple[Columns, int]] = []
+    for file in files:
+        table = file.table(kept)
+        columns = {name: read(values) for name, values in zip(kept, table.columns.values(), strict=True)}
+        if not len(columns[kept[0]].numbers):
+            raise DataError(f"{file.path} holds no record; give a file with some")
+        found.append((columns, table.left_out))
+    return found
+
+
+def parties_of(
+    files: Sequence[RecordFile], found: Sequence[tuple[Columns, int]], public: Assumed, share: float
+) -> tuple[Party, ...]:
+    """The records of each file, of which about a share is held out: each record by its own values alone.
+
+    Raises:
+        DataError: a file has no record to learn from or to score on, or no class of its own two.
+    """
+    cells = Cells(public.columns)
+    return tuple(
+        _party(name, columns, broken, public, cells, share)
+        for name, (columns, broken) in zip(_names(files), found, strict=True)
+    )
+
+
+def _names(files: Sequence[RecordFile]) -> list[str]:
+    """Names of the files without their endings; with a number where two have one."""
+    stems = [Path(file.path).stem for file in files]
+    return [stem if stems.count(stem) == 1 else f"{stem} {place}" for place, stem in enumerate(stems, 1)]
+
+
+def _party(name: str, columns: Columns, broken: int, public: Assumed, cells: Cells, share: float) -> Party:
+    table = {each.name: _values(columns[each.name]) for each in public.columns}
+    y = places_of(public.classes, _values(columns[public.target]))
+    told = y >= 0
+    table, y = {key: values[told] for key, values in table.items()}, y[told]
+    codes = cells.codes(table)
+    test = held_out(codes, share, _SPLIT)
+    if len(np.unique(y[~test])) < len(public.classes) or len(np.unique(y[test])) < len(public.classes):
+        raise DataError(
+            f"{name} has too few records of one class to learn it and to score it; give a file with more, or another "
+            "--test"
+        )
+    return Party(name, table, codes, y, test, int((~told).sum()), broken)
+
+
+def _values(found: Readings) -> NDArray[Any]:
+    """The readings as one array: of numbers, or of numbers, texts and None."""
+    if not found.texts:
+        return found.numbers
+    out = found.numbers.astype(object)
+    out[np.isnan(found.numbers)] = None
+    for place, text in found.texts.items():
+        out[place] = text
+    return out
+
+
+def auc(y: NDArray[np.intp], probabilities: NDArray[np.float64]) -> Auc:
+    """How well probabilities ``(n, C)`` order records of the classes ``y``, every one of which occurs."""
+    from sklearn.metrics import roc_auc_score
+
+    classes = probabilities.shape[1]
+    if classes > 2:
+        return Auc(float(roc_auc_score(y, probabilities, multi_class="ovr")), None)
+    area = float(roc_auc_score(y, probabilities[:, 1]))
+    ill = int(y.sum())
+    well = len(y) - ill
+    one, other = area / (2 - area), 2 * area**2 / (1 + area)
+    spread = area * (1 - area) + (ill - 1) * (one - area**2) + (well - 1) * (other - area**2)
+    return Auc(area, math.sqrt(max(spread, 0.0) / (ill * well)))

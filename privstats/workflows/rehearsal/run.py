@@ -1,0 +1,224 @@
+"""A rehearsal: the parties' files through the whole way of the data, and what came of it beside each party alone.
+
+The masks, the messages, the noise and the course are the real ones. What a study would state is read from the files
+(``assumed``), and one process sees the records of all parties: so nothing that comes of it is a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.course import Binned, Centred, Rounds
+from privstats.course.base import Course
+from privstats.dp import Privacy
+from privstats.errors import DataError
+from privstats.heads import LDA, RefinedSoftmax
+from privstats.moments import RecordFile
+from privstats.moments.csv_lines import place_of
+from privstats.plan import Cohort, Plan
+from privstats.release import Release
+from privstats.schema import ClassSchema
+from privstats.transforms import Cells, Dates, Numeric
+from privstats.transforms.reading import same
+from privstats.workflows.rehearsal.assumed import Assumed, assumed_of
+from privstats.workflows.rehearsal.parties import Auc, Party, auc, parties_of, read_files
+from privstats.workflows.simulate import simulate
+
+__all__ = ["Asked", "Opened", "Rehearsal", "opened", "rehearsed", "words_of"]
+
+_PAIR = 2
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for, and in which words where it was not said.
+
+    Attributes:
+        target: the column that is predicted.
+        epsilon: of the promise.
+        delta: of the promise; None: a word of the rehearsal, as for the others.
+        adjacency, model: of the promise.
+        test: about the share of the records that is held out.
+        drop: columns that are left out.
+    """
+
+    target: str
+    epsilon: float
+    delta: float | None = None
+    adjacency: str | None = None
+    model: str | None = None
+    test: float = 0.25
+    drop: tuple[str, ...] = ()
+
+    def privacy(self, parties: int) -> Privacy:
+        """The promise that is rehearsed."""
+        said: Any = {name: getattr(self, name) for name in ("delta", "adjacency", "model")}
+        words = {name: word for name, (word, _) in words_of(parties).items()}
+        chosen = {name: words[name] if value is None else value for name, value in said.items()}
+        return Privacy(unit="record", epsilon=self.epsilon, **chosen)
+
+
+def words_of(parties: int) -> Mapping[str, tuple[Any, str]]:
+    """The words that a rehearsal takes for what was not said, each with what a study thinks of before it takes one."""
+    model = ("local", "each party adds all of it, for between two either knows its own part of the sum")
+    if parties > _PAIR:
+        model = ("distributed", "the parties add it together, and one of them may work with the server")
+    return {
+        "unit": ("record", "one record is protected; of a patient with several less is promised"),
+        "adjacency": ("add-remove", "that a record is there at all is hidden, too"),
+        "delta": (1e-6, "the chance of more, well below 1 / records"),
+        "model": model,
+    }
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The files, read, and what was taken for public before anything was computed.
+
+    Attributes:
+        asked: what was asked for.
+        public: what was taken for public.
+        parties: the records of each file.
+        seconds: that reading took.
+    """
+
+    asked: Asked
+    public: Assumed
+    parties: tuple[Party, ...]
+    seconds: float
+
+    @property
+    def privacy(self) -> Privacy:
+        """The promise that is rehearsed."""
+        return self.asked.privacy(len(self.parties))
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the whole, whose promise all sessions keep together."""
+        cells = Cells(self.public.columns)
+        size = self.public.records
+        schema = ClassSchema(len(self.public.classes), cells.width, "NAB", clip_norm=1.0, transform=(cells,))
+        clients = len(self.parties)
+        colluders = min(1, clients - _PAIR) if self.privacy.model == "distributed" else 0
+        return Plan(schema=schema, cohort=Cohort(clients, clients, 2 * size, colluders), privacy=self.privacy)
+
+    @property
+    def course(self) -> Course:
+        """The sessions: cut points where columns have none, then the recipe for so many classes."""
+        two, size = len(self.public.classes) == _PAIR, self.public.records
+        if not Cells(self.public.columns).open:
+            return (Rounds if two else Centred).within(self.plan, expected_records=size)
+        return Binned.within(self.plan, "rounds" if two else "centred", expected_records=size)
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What came of it.
+
+    Attributes:
+        opened: what went in.
+        private: of the model of all parties under the promise.
+        exact: of the same recipe on the exact sums of all of them, without any promise.
+        alone: of that recipe on each party's own records.
+        releases: of every session.
+        head: the private model.
+        upload_bytes: that each party sent, of masked numbers.
+        seconds: from the files to here.
+    """
+
+    opened: Opened
+    private: Auc
+    exact: Auc
+    alone: Mapping[str, Auc]
+    releases: tuple[Release, ...]
+    head: Any
+    upload_bytes: int
+    seconds: float
+
+
+def opened(files: Sequence[RecordFile], asked: Asked) -> Opened:
+    """Read the files, and take for public what a study must know.
+
+    Args:
+        files: a table per party, at least two.
+        asked: what was asked for.
+
+    Raises:
+        DataError: files that cannot be read, have no common columns, or too few records of a class.
+        PlanError: a promise out of its bounds.
+    """
+    start = perf_counter()
+    asked.privacy(len(files))
+    if not 0 < asked.test < 1:
+        raise DataError(f"test must lie between 0 and 1, got {asked.test:g}; give the share to score on, such as 0.25")
+    found = read_files(files, asked.target, asked.drop)
+    names = list(found[0][0])
+    target = names[place_of(asked.target, names) or 0]
+    public = assumed_of(found[0][0], target, records=1)
+    parties = parties_of(files, found, public, asked.test)
+    public = replace(public, records=sum(int((~each.test).sum()) for each in parties))
+    return Opened(asked, public, parties, perf_counter() - start)
+
+
+def rehearsed(what: Opened, advance: Callable[[int], None]) -> Rehearsal:
+    """Run the sessions with masks and noise, and fit each model.
+
+    ``advance`` is called ``len(what.parties) + 2`` times.
+    """
+    start = perf_counter()
+    releases = simulate(what.course, [party.shard for party in what.parties])
+    kept = tuple(release for release in releases if release is not None)
+    head = _fitted(_head(what), kept)
+    y = np.concatenate([party.y[party.test] for party in what.parties])
+    private = auc(y, _stacked([head.predict_proba(party.held_out) for party in what.parties]))
+    advance(1)
+    exact = _without_noise(what, what.parties)
+    advance(1)
+    alone = {}
+    for party in what.parties:
+        alone[party.name] = _without_noise(what, (party,))
+        advance(1)
+    sent = sum(release.plan.masking.upload_bytes for release in kept)
+    return Rehearsal(what, private, exact, alone, kept, head, sent, what.seconds + perf_counter() - start)
+
+
+def _head(what: Opened) -> Any:
+    return RefinedSoftmax() if len(what.public.classes) == _PAIR else LDA()
+
+
+def _fitted(head: Any, releases: Sequence[Release]) -> Any:
+    """A head of gradient rounds, or of a course without any."""
+    return head.fit_releases(releases) if hasattr(head, "fit_releases") else head.fit_release(list(releases))
+
+
+def _without_noise(what: Opened, learned: Sequence[Party]) -> Auc:
+    """The recipe on the exact cells of some parties' records, scored on what all of them hold out."""
+    codes = np.concatenate([party.codes[~party.test] for party in learned])
+    cells = _at_quantiles(Cells(what.public.columns), codes)
+    y = np.concatenate([party.y[~party.test] for party in learned])
+    head = _head(what).fit(cells.apply(codes), y)
+    scored = [head.predict_proba(cells.apply(party.codes[party.test])) for party in what.parties]
+    return auc(np.concatenate([party.y[party.test] for party in what.parties]), _stacked(scored))
+
+
+def _at_quantiles(cells: Cells, codes: NDArray[np.float64]) -> Cells:
+    """The declaration with the exact quantiles of these codes for cut points."""
+    found = {}
+    for place, column in enumerate(cells.columns):
+        if not isinstance(column, Numeric | Dates) or column.edges is not None:
+            continue
+        known = codes[~np.isnan(codes[:, place]), place]
+        ranks = np.arange(1, cells.signs + 1) / (cells.signs + 1)
+        points = sorted({same(float(each)) for each in np.quantile(known, ranks)}) if len(known) else [0.0]
+        found[column.name] = points
+    return cells.with_edges(found)
+
+
+def _stacked(parts: Sequence[Any]) -> NDArray[np.float64]:
+    return np.concatenate([np.asarray(part, np.float64) for part in parts])

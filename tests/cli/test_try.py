@@ -1,0 +1,137 @@
+"""``privstats try``: from two files to a page, and nothing of it can be taken for a study."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import privstats as ps
+from privstats.plan.columns import read_columns
+from tests.workflows.rehearsal.test_run import ward
+
+ASKED = ("--target", "ill", "--epsilon", "20")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for seed, name in enumerate(("north", "south")):
+        ward(tmp_path / f"{name}.csv", seed)
+    return tmp_path
+
+
+def said(done):
+    return " ".join(done.stdout.split())
+
+
+def test_what_is_taken_for_public_comes_first(privstats, folder):
+    done = privstats("try", "north.csv", "south.csv", *ASKED, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("A REHEARSAL: read from the files themselves")
+    order = [
+        *(
+            "epsilon 20, delta 1e-06, add-remove, one record, noise: local",
+            "dose, ward, even",
+            "values of ward a, b, c",
+        ),
+        *("classes of ill no, yes", "number of records", "names, ids or free text", "well below 1 / records"),
+        *("area under the ROC", "north alone", "all together, epsilon 20", "bytes that each party sent", "next:"),
+    ]
+    places = [said(done).find(each) for each in order]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert sorted(path.name for path in folder.iterdir()) == ["north.csv", "south.csv", "try.html"]
+
+
+def test_no_cell_of_a_file_is_told_but_the_lists_that_are_said(privstats, folder):
+    """Ids, notes and numbers of single records stand neither on the screen nor in a file."""
+    done = privstats("try", "north.csv", "south.csv", *ASKED, "--keep", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    page, kept = (folder / "try.html").read_text(), (folder / "columns.toml").read_text()
+    assert page.count("A REHEARSAL: read from the files themselves") == 2
+    rows = [line.split(",") for line in (folder / "north.csv").read_text().splitlines()[1:-1]]
+    canaries = {value for row in rows for value in (row[0], row[1], row[4]) if len(value) > 4}
+    assert not [value for value in canaries if value in page or value in done.stdout or value in kept]
+    declared = [line for line in kept.splitlines() if line and not line.startswith("#")]
+    tables = [("[[columns]]", f'name = "{name}"', 'kind = "?"') for name in ("dose", "ward", "even")]
+    assert declared == [line for table in tables for line in table]
+    with pytest.raises(ps.SchemaError, match="columns.toml does not say what dose, ward, even hold"):
+        read_columns(folder / "columns.toml")
+
+
+def test_the_plan_on_the_page_says_nothing_that_was_read_or_chosen_here(privstats, folder):
+    privstats("try", "north.csv", "south.csv", *ASKED, "--delta", "1e-7", cwd=folder)
+    page = (folder / "try.html").read_text()
+    plan = page[page.index("<pre") : page.index("</pre>")]
+    assert all(word in plan for word in ("epsilon = 20.0", "delta = 1e-07", "clients = 2"))
+    assert plan.count("&#34;?&#34;") == 3 + 2 + 3, "kinds of columns; classes, records; unit, adjacency, model"
+    assert not [word for word in ("yes", "add-remove", "local", "1398") if word in plan]
+
+
+def test_a_page_of_a_rehearsal_is_replaced_and_another_file_is_not(privstats, folder):
+    words = ("try", "north.csv", "south.csv", *ASKED, "--json")
+    (folder / "try.html").write_text("mine")
+    assert "try.html exists" in privstats(*words, cwd=folder).stderr
+    assert (folder / "try.html").read_text() == "mine"
+    assert privstats(*words, "--force", cwd=folder).returncode == 0
+    first = (folder / "try.html").read_text()
+    assert privstats(*words, cwd=folder).returncode == 0
+    assert (folder / "try.html").read_text() != first
+
+
+def test_scripts_get_one_object(privstats, folder):
+    done = privstats("try", "north.csv", "south.csv", *ASKED, "--json", "--out", "p.html", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert 0.5 < found["auc"] <= 1
+    assert 0.8 < found["auc_no_privacy"] <= 1
+    assert set(found["auc_alone"]) == {"north", "south"}
+    assert "classes of ill: no, yes" in found["assumed_public"]
+    assert found["seconds"] > 0
+    assert (folder / "p.html").is_file()
+
+
+def test_the_example_brings_two_hospitals(privstats, tmp_path):
+    done = privstats("try", "--example", "--target", "ill", "--epsilon", "3", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["auc"] > 0.7
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["north.csv", "south.csv", "try.html"]
+    (tmp_path / "north.csv").write_text("mine")
+    again = privstats("try", "--example", "--target", "ill", "--epsilon", "3", "--force", cwd=tmp_path)
+    assert (again.returncode, "north.csv exists and is another file" in again.stderr) == (2, True)
+    assert (tmp_path / "north.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["north.csv", *ASKED], "a rehearsal needs two files or more, one for each party; or --example"),
+        (["north.csv", "--example", *ASKED], "--example brings its own files"),
+        (["north.csv", "nowhere.csv", *ASKED], "no such file"),
+        (["north.csv", "south.csv", *ASKED, "--separator", ";"], "has no column 'ill'"),
+        (["north.csv", "south.csv", *ASKED, "--model", "magic"], "model"),
+        (["north.csv", "south.csv", *ASKED, "--out", "north.csv"], "north.csv exists; name another file"),
+        (["north.csv", "south.csv", "--target", "ill"], "--epsilon"),
+    ],
+)
+def test_what_cannot_be_tried_is_one_sentence_and_no_file(privstats, folder, words, told):
+    done = privstats("try", *words, cwd=folder)
+    assert done.returncode == 2
+    assert told in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert not (folder / "try.html").exists()
+
+
+def test_the_bundled_files_are_what_their_program_writes(tmp_path):
+    """Their columns and shares, for the last digits of exp differ between machines."""
+    from benchmarks import hospitals
+
+    for name, hospital in hospitals.HOSPITALS.items():
+        bundled = (Path(ps.__file__).parent / "workflows" / "rehearsal" / f"{name}.csv").read_text().splitlines()
+        rows = hospitals.rows(hospital)
+        assert bundled[0] == ",".join(hospitals.HEADER)
+        assert len(bundled) == 1 + len(rows) == 1 + hospital.records
+        ill = sum(line.endswith(",yes") for line in bundled)
+        assert abs(ill - sum(row[-1] == "yes" for row in rows)) <= 2
+        assert 0.05 < ill / len(rows) < 0.2
