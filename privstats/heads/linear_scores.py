@@ -23,6 +23,7 @@ from privstats.estimates.spectrum import denoise_spectrum
 from privstats.heads.diagnostics import FewRecordsWarning
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence
 from privstats.heads.provenance import Provenance
+from privstats.heads.release_list import behind_counts
 from privstats.heads.rules import LinearRule, Rule, WhitenedRule
 from privstats.randomness import Generator, uniform
 from privstats.release import Release
@@ -40,7 +41,7 @@ class LinearScores:
 
 
 def made_from(head: Any, releases: Released | Sequence[Release | None]) -> list[Release]:
-    """The releases without those that are None, if the head was made from them and nothing else.
+    """The releases without those that are None, and without counts of cut points, if the head was made from them alone.
 
     Raises:
         ReleaseError: other releases, or public records beside them.
@@ -52,7 +53,8 @@ def made_from(head: Any, releases: Released | Sequence[Release | None]) -> list[
         raise ReleaseError("these are not the releases that the head was made from; give all of them, in order")
     if found.public is not None:
         raise ReleaseError("the head was made with public records, whose part no release tells; fit it without public")
-    return have
+    _, behind = behind_counts(have)
+    return [each for each in behind if each is not None]
 
 
 def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:

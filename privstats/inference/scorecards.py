@@ -23,7 +23,7 @@ from privstats.inference.summary import Summary, card_summary
 from privstats.progress import progress_bar
 from privstats.release import Release
 from privstats.schema import ClassSchema
-from privstats.transforms import Cells
+from privstats.transforms import Cells, Centre, UnitNorm
 from privstats.transforms.columns import Categories, Column, Dates, Numeric, Truth
 
 if TYPE_CHECKING:
@@ -241,8 +241,8 @@ def scorecard(head: Any, releases: Released | Sequence[Release | None], *, alpha
 
     ``f_j(cell) = w_j . b_j(cell) - w_j . mean b_j`` with the mean over the records, sum_c A_c / sum_c N_c, and ``base =
     b + sum_j w_j . mean b_j``: the score is base + sum_j f_j. LDA's scores are that exactly. RefinedSoftmax divides
-    each row by its own length behind the whitening; the card takes one length for all, the root of the mean square that
-    B gives, and ``exact`` is False.
+    each row by its own length behind the whitening, and a course that releases a mean first by that of the row less it;
+    the card takes one length for all, the root of the mean square, and ``exact`` is False.
 
     Bands are ``points +- z s``, with s the standard deviation over 200 further draws of the releases' noise
     (:mod:`privstats.heads.linear_scores`). **They tell of the spread by noise alone**: what other records or other cut
@@ -255,7 +255,7 @@ def scorecard(head: Any, releases: Released | Sequence[Release | None], *, alpha
         alpha: 1 less the level of each band.
 
     Raises:
-        ReleaseError: other releases, or records that are not declared columns alone.
+        ReleaseError: other releases, or rows that are not those of declared columns.
         HeadError: a head whose scores are not linear.
 
     Example:
@@ -272,29 +272,55 @@ def scorecard(head: Any, releases: Released | Sequence[Release | None], *, alpha
     """
     require_level(alpha)
     have = made_from(head, releases)
-    cells = _declared(head)
-    mean = _mean_row(have, cells.width)
-    found = linear_scores(head.rule_, have)
-    base, points = _points(found, cells, mean)
-    shares = _shares(have, cells, mean)
-    spread = _spread(head, have, cells, mean) if _noisy(have) else [np.zeros_like(each) for each in points]
-    reach = float(-ndtri(alpha / 2))
+    rows = _Rows.of(head)
+    mean = rows.mean(*_class_sums(have))
+    scores = linear_scores(head.rule_, have)
+    base, points = _points(rows.before(scores), rows.cells, mean)
+    shares = _shares(have, rows, mean)
+    spread = _spread(head, have, rows, mean) if _noisy(have) else [np.zeros_like(each) for each in points]
+    reach, cells = float(-ndtri(alpha / 2)), rows.cells
     columns = tuple(
         ColumnPoints(column.name, _cell_names(column, marks), each, each - reach * s, each + reach * s, *held)
         for column, marks, each, s, held in zip(cells.columns, cells.marks, points, spread, shares, strict=True)
     )
     outcomes = tuple(map(str, head.classes_[1:] if len(head.classes_) == 2 else head.classes_))
-    exact = found.coef is getattr(head.rule_, "coef", None)
+    exact = scores.coef is getattr(head.rule_, "coef", None) and rows.length == 1
     return Scorecard(outcomes, base, columns, alpha, cells, tuple(have), str(head.provenance_), exact)
 
 
-def _declared(head: Any) -> Cells:
-    match head.preprocessing_.transform:
-        case (Cells() as cells,):
-            return cells
-    raise ReleaseError(
-        "a scorecard reads a head straight behind declared columns: a transform of Cells alone, without a mean first"
-    )
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The public map of a head: rows of cells as they are, or less a mean m and scaled to norm 1.
+
+    Rows of cells have norm 1, so that a row less its mean has the mean square 1 - |m|^2: the one length for all.
+    """
+
+    cells: Cells
+    shift: NDArray[np.float64]
+    length: float
+
+    @classmethod
+    def of(cls, head: Any) -> _Rows:
+        match head.preprocessing_.transform:
+            case (Cells() as cells,):
+                return cls(cells, np.zeros(cells.width), 1.0)
+            case (Cells() as cells, Centre(centre), UnitNorm()):
+                shift = np.array(centre)
+                return cls(cells, shift, math.sqrt(max(1 - float(shift @ shift), 0.01)))
+        raise ReleaseError(
+            "a scorecard reads a head behind declared columns: a transform of Cells, or a mean after them"
+        )
+
+    def before(self, scores: LinearScores) -> LinearScores:
+        """The scores of rows of cells."""
+        coef = scores.coef / self.length
+        return LinearScores(coef, scores.intercept - coef @ self.shift)
+
+    def mean(self, release: Release, classes: int) -> NDArray[np.float64]:
+        """The mean row of cells; the shift where noise leaves no records."""
+        kept = [place for place in range(classes) if place not in release.suppressed]
+        n = float(release.moments.N[kept].sum())
+        return self.shift + (self.length * release.moments.A[kept].sum(axis=0) / n if n >= 1 else 0.0)
 
 
 def _noisy(releases: Sequence[Release]) -> bool:
@@ -309,16 +335,8 @@ def _class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
     raise ReleaseError("a scorecard reads class sums, and none of the releases has them")
 
 
-def _mean_row(releases: Sequence[Release], width: int) -> NDArray[np.float64]:
-    """The mean of all rows; 0 where noise leaves no records."""
-    first, classes = _class_sums(releases)
-    kept = [place for place in range(classes) if place not in first.suppressed]
-    n = float(first.moments.N[kept].sum())
-    return np.asarray(first.moments.A[kept].sum(axis=0) / n) if n >= 1 else np.zeros(width)
-
-
 def _shares(
-    releases: Sequence[Release], cells: Cells, mean: NDArray[np.float64]
+    releases: Sequence[Release], rows: _Rows, mean: NDArray[np.float64]
 ) -> list[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
     """Of each column the shares of the records in its cells, and which cells noise cannot have filled.
 
@@ -327,8 +345,9 @@ def _shares(
     """
     first, classes = _class_sums(releases)
     total = max(float(first.moments.N.sum()), 1.0)
-    noise = float(first.sigma["A"]) * math.sqrt(classes) / total
+    noise = rows.length * float(first.sigma["A"]) * math.sqrt(classes) / total
     found = []
+    cells = rows.cells
     for block, table in zip(cells.blocks, cells.tables, strict=True):
         solve = np.linalg.pinv(np.vstack([table.T * 2.0**-cells.bits, np.ones(len(table))]))
         shares = solve @ np.append(mean[block], 1.0)
@@ -352,12 +371,12 @@ def _points(
 
 
 def _spread(
-    head: Any, releases: Sequence[Release], cells: Cells, mean: NDArray[np.float64]
+    head: Any, releases: Sequence[Release], rows: _Rows, mean: NDArray[np.float64]
 ) -> list[NDArray[np.float64]]:
     drawn: list[list[NDArray[np.float64]]] = []
     with progress_bar("bands", _DRAWS) as advance:
         for scores in under_other_noise(head, releases, _DRAWS):
-            drawn.append(_points(scores, cells, mean)[1])
+            drawn.append(_points(rows.before(scores), rows.cells, mean)[1])
             advance(1)
     return [np.std(np.stack(each), axis=0, ddof=1) for each in zip(*drawn, strict=True)]
 

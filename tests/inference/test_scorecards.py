@@ -189,6 +189,27 @@ def test_rounds_are_told_at_one_length() -> None:
     assert order > 0.98
 
 
+@pytest.mark.parametrize(("then", "head"), [(None, "LDA"), ("centred", "LDA"), ("rounds", "RefinedSoftmax")])
+def test_cards_are_read_behind_cut_points_and_a_mean(then: str | None, head: str) -> None:
+    table, y = _table(3_000)
+    cells = ps.Cells((ps.Numeric("age"), ps.Truth("smoker"), ps.Categories("stage", (1, 2, 3))))
+    plan = ps.Plan(
+        schema=ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,), class_names=("well", "ill")),
+        cohort=ps.Cohort(clients=2, min_survivors=2, max_records=6_000),
+        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6),
+    )
+    course = ps.Binned.within(plan, then, expected_records=3_000)
+    releases = ps.simulate(course, [(table.iloc[k::2], y[k::2]) for k in range(2)], rng=randomness.seeded(3))
+    fitted = getattr(ps.heads, head)()
+    fitted = (fitted.fit_releases if then == "rounds" else fitted.fit_release)(releases)
+    card = ps.inference.scorecard(fitted, releases)
+    scores = fitted.predict_log_proba(table) @ [-1, 1]
+    assert np.corrcoef(card.scores(table)[:, 0], scores)[0, 1] > 0.98
+    assert card.exact == (then is None)
+    counted = np.bincount(table["stage"], minlength=4)[1:] / len(table)
+    assert np.allclose(card.columns[2].shares[:3], counted, atol=0.03)
+
+
 def test_three_classes_have_a_score_each() -> None:
     table, _ = _table(300)
     y = table["stage"].to_numpy() - 1
