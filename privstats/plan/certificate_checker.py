@@ -57,7 +57,7 @@ STEPS = {  # public maps of one row; transport is fitted on a client's own
     "random-relu": f"{PROJECTED} keep_inputs=false", "random-fourier": f"{PROJECTED} bandwidth=1",
     "sparse-projection": f"{PROJECTED} sparsity=3", "scale": "per", "centre-rows": "", "unit-norm": "",
     "constant-feature": "value", "transport": "features reference strength",
-    "cells": "columns signs=7 ramp=false bits=12"}
+    "cells": "columns signs=7 ramp=true bits=12"}
 MOST, TINY = 1 << 53, Fraction("1e-30")
 WHOLE = {  # whole numbers, from and to
     "version": (1, 1), "features": (2, MOST), "classes": (2, MOST), "targets": (1, MOST), "folds": (1, 64),

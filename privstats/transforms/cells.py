@@ -53,13 +53,13 @@ class Cells(Transform):
     - a numeric column or dates of K cut points: K signs ``+-1/sqrt(K)``, + where the value has reached the cut, and 0
       for "missing"; a gap is 0 there and 1 for "missing". K = 1 for a truth and a category of two values, and an
       ordered category of k values has the k - 1 signs between neighbours; another value is missing in these.
+    - half of a numeric block's square is a ramp, (2i - 16)/16, i the number of 16 even edges from the first to the last
+      cut that the value has reached: what is linear in a column costs one weight. ``ramp=False`` leaves it out.
     - a category of k values: one 1 among k, "other" and "missing".
-    - with ``ramp``, half of a numeric block's square is (2i - 16)/16, i the number of 16 even edges from the first to
-      the last cut that the value has reached.
 
-    In whole numbers, 2**bits to the norm: a sign is q = floor(2**bits / sqrt(J K)), so that the square of a row is
-    sum_j K_j q_j^2 <= J 2**(2 bits) / J = 2**(2 bits), exactly, whatever the cells hold. No float enters behind the
-    comparison with the cuts, and nothing needs a clip norm or a range.
+    In whole numbers, 2**bits to the norm: a sign is q = floor(2**bits / sqrt(J K)), beside a ramp of 2 J K, so that the
+    square of a row is at most J 2**(2 bits) / J = 2**(2 bits), exactly, whatever the cells hold. No float enters behind
+    the comparison with the cuts, and nothing needs a clip norm or a range.
 
     Every value has a cell, and it follows from that value and this declaration alone
     (:mod:`privstats.transforms.reading`). Values that a column cannot read count as missing.
@@ -69,7 +69,7 @@ class Cells(Transform):
             :class:`~privstats.Truth`, :class:`~privstats.Categories`. Others of a table are never read. At most 500.
         signs: places for the cuts of a numeric column, 1 to 64: the width is public before any cut is known. A column
             of more public edges has a place for each.
-        ramp: half of a numeric block goes to its even steps.
+        ramp: half of a numeric block goes to its even steps (docs/raw_tables_numbers.md has what they gain).
         bits: f, between 8 and 20; a row is 2**bits grid steps long.
 
     Raises:
@@ -79,9 +79,9 @@ class Cells(Transform):
     Example:
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Categories("sex", ("f", "m"))), signs=2)
         >>> cells.names
-        ('age >= 40', 'age >= 65', 'age: missing', 'sex: m', 'sex: missing')
+        ('age >= 40', 'age >= 65', 'age: ramp', 'age: missing', 'sex: m', 'sex: missing')
         >>> cells.whole(cells.codes({"age": [50, None], "sex": ["f", "m"]})).tolist()
-        [[2048, -2048, 0, -2896, 0], [0, 0, 2896, 2896, 0]]
+        [[1448, -1448, -256, 0, -2896, 0], [0, 0, 0, 2896, 2896, 0]]
     """
 
     kind: ClassVar[str] = "cells"
@@ -90,7 +90,7 @@ class Cells(Transform):
 
     columns: tuple[Column, ...]
     signs: int = field(default=7, kw_only=True)
-    ramp: bool = field(default=False, kw_only=True)
+    ramp: bool = field(default=True, kw_only=True)
     bits: int = field(default=12, kw_only=True)
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ import privstats as ps
 from privstats.errors import SchemaError
 
 CELLS = ps.Cells((ps.Numeric("age", (40, 65)), ps.Categories("sex", ("f", "m"))), signs=2)
-USUAL = {"classes": 2, "features": 5, "statistics": "NAB", "clip_norm": 1.0, "transform": (CELLS,)}
+USUAL = {"classes": 2, "features": 6, "statistics": "NAB", "clip_norm": 1.0, "transform": (CELLS,)}
 UNIT = ps.transforms.UnitNorm()
 
 
@@ -21,21 +21,21 @@ UNIT = ps.transforms.UnitNorm()
         ({"grid_bits": 10}, "grid_bits must be at least 12, the bits of Cells"),
         ({"feature_names": ("age", "sex")}, "feature_names must be left out: Cells names the columns"),
         (
-            {"transform": (CELLS, ps.transforms.Transport(5, "ab" * 32, 0.4))},
+            {"transform": (CELLS, ps.transforms.Transport(6, "ab" * 32, 0.4))},
             "no map of one client's records may follow",
         ),
-        ({"features": 4}, "transform gives 5 features but features=4"),
+        ({"features": 4}, "transform gives 6 features but features=4"),
     ],
 )
 def test_where_cells_cannot_stand(changes, said):
     with pytest.raises(SchemaError, match=said):
         ps.ClassSchema(
-            **{"classes": 2, "features": 5, "statistics": "NAB", "clip_norm": 1.0, "transform": (CELLS,), **changes}
+            **{"classes": 2, "features": 6, "statistics": "NAB", "clip_norm": 1.0, "transform": (CELLS,), **changes}
         )
 
 
 def test_a_plan_with_cells_is_its_file():
-    schema = ps.ClassSchema(2, 5, "NAB", 1.0, transform=(CELLS, UNIT), grid_bits=10)
+    schema = ps.ClassSchema(2, 6, "NAB", 1.0, transform=(CELLS, UNIT), grid_bits=10)
     plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 2, 1000), privacy=ps.NoPrivacy())
     text = plan.to_toml()
     assert ps.Plan.from_toml(text) == plan
