@@ -36,7 +36,17 @@ from privstats.heads.evidence import (
 )
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
-from privstats.heads.private import Labels, PublicRecords, Records, RowCount, arrays, central, owners_terms
+from privstats.heads.private import (
+    Labels,
+    PublicRecords,
+    Records,
+    RowCount,
+    arrays,
+    central,
+    course_over,
+    owners_terms,
+    rows_behind,
+)
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.release_list import OfOneRelease, sources
@@ -44,7 +54,7 @@ from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy, row
 from privstats.moments.labels import places_of
 from privstats.release import Release
 from privstats.schema import Schema
-from privstats.transforms import Transform, of_unit_norm, steps_of
+from privstats.transforms import Column, Transform
 
 if TYPE_CHECKING:
     from privstats.course import Releases
@@ -234,9 +244,10 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         *,
         epsilon: float,
         delta: float,
-        clip_norm: float,
+        clip_norm: float | None = None,
         adjacency: Adjacency,
         classes: Sequence[Any] | None = None,
+        columns: Sequence[Column] | None = None,
         transform: Sequence[Transform] = (),
         grid_bits: int = 12,
         max_records: int | None = None,
@@ -252,24 +263,29 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         Args:
             X, y: records, as ``privstats.measure`` takes them; labels of any type. Batches come as ``X`` alone.
             epsilon, delta: the promise for one record.
-            clip_norm: rows longer than this (after ``transform``) are shortened to it: a public choice.
+            clip_norm: rows longer than this (after ``transform``) are shortened to it: a public choice. Needed without
+                ``columns``.
             adjacency: ``"add-remove"`` or ``"replace-one"``.
             classes: every class there can be, from public knowledge. If omitted, those that occur in ``y``, which is
                 then taken for public (``AssumedPublicWarning``).
+            columns: those of a raw table, as public words (:class:`~privstats.Numeric` and the others of
+                :class:`~privstats.Cells`). Rows then have norm 1 whatever the columns hold, so ``clip_norm`` and
+                ``transform`` are left out, and a mean is released first. Cut points of columns without edges are found
+                before that (:class:`~privstats.Binned`), under the same promise. ``expected_records`` must be given.
             transform: public maps in front of the clip; they become part of the head.
             grid_bits, max_records: as in the schema and in ``privstats.private_release``.
             centred: release the mean of all rows first, and then the sums of rows centred by it (``Centred``); both
                 together keep the promise. Rows are scaled to norm 1 behind ``transform``, and ``clip_norm`` must be 1.
-            expected_records: n for ``centred``, from public knowledge. If omitted, ``max_records``; without that, the
-                nearest power of two to the number of rows, which is then taken for public (``AssumedPublicWarning``
-                under ``"add-remove"``).
+            expected_records: n for ``centred`` or ``columns``, from public knowledge. If omitted, ``max_records``;
+                without that, the nearest power of two to the number of rows, which is then taken for public
+                (``AssumedPublicWarning`` under ``"add-remove"``).
             ledger, dataset: where the release is charged, as in ``privstats.private_release``; it has no default.
                 Several fits on the same records add up, and only a ledger keeps the total; ``ledger="uncharged"`` says
                 that no ledger is kept.
 
         Guarantee:
-            The whole head is computed from one release, or both of a ``centred`` course, which together are
-            (epsilon, delta)-DP for one record under ``adjacency``. Number and names of the columns are public, the
+            The whole head is computed from one release, or all of a course (``centred``, ``columns``), which together
+            are (epsilon, delta)-DP for one record under ``adjacency``. Number and names of the columns are public, the
             classes unless they are given, and of a ``centred`` course the number of rows to a power of two likewise;
             ``provenance_.assumed_public`` says which was read off the records.
 
@@ -282,20 +298,21 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
             LedgerError: neither ledger nor "uncharged" was given, or the cap would be passed; no noise is drawn then.
         """
         check_parameters(self, self.bounds)
-        if expected_records is not None and not centred:
-            raise HeadError("expected_records serves centred=True alone; leave it out")
+        if expected_records is not None and not (centred or columns is not None):
+            raise HeadError("expected_records serves centred=True alone, and declared columns; leave it out")
+        maps, norm = rows_behind(columns, transform, clip_norm, expected_records, unit=centred)
+        centred = centred or columns is not None
         records = arrays(X, y) if centred else Records.of(X, y)
-        labels, maps = Labels.of(records, classes), of_unit_norm(transform) if centred else steps_of(transform)
-        schema = labels.schema(records, self._measured(), maps, clip_norm, grid_bits)
+        labels = Labels.of(records, classes)
+        schema = labels.schema(records, self._measured(), maps, norm, grid_bits)
         numbered, promise = records.labelled(labels.numbers), central(epsilon, delta, adjacency)
         if not centred:
             self.release_ = numbered.released(schema, promise, max_records, ledger, dataset)
             return self.fit_release(self.release_, labels.names.tolist())._assuming(labels.assumed)
-        from privstats.course import Centred
         from privstats.course.alone import private_releases, single_party_plan
 
         rows = RowCount.of(records, expected_records, max_records, adjacency)
-        course = Centred.within(single_party_plan(schema, promise, max_records=max_records), expected_records=rows.n)
+        course = course_over(single_party_plan(schema, promise, max_records=max_records), "centred", rows.n)
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
         self.fit_release(self.releases_, labels.names.tolist())  # refuses a second session without a sum
         *_, self.release_ = (each for each in self.releases_ if each is not None)

@@ -24,7 +24,7 @@ from privstats.files.envelope import PathLike
 from privstats.files.signing import Signer
 from privstats.heads.evidence import Array
 from privstats.heads.private import central, owners_terms
-from privstats.transforms import Transform
+from privstats.transforms import Column, Transform
 
 __all__ = ["Private"]
 
@@ -33,7 +33,7 @@ _LEAST = 0.001
 
 _ROUNDING = 1e-9
 
-_LEFT_OUT = ("classes", "target_bound", "centred", "expected_records")
+_LEFT_OUT = ("clip_norm", "classes", "columns", "target_bound", "centred", "expected_records")
 """Terms that only some heads take; None leaves them to the head."""
 
 
@@ -87,8 +87,10 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         head: an unfitted head of ``privstats.heads``; it is cloned, as scikit-learn's meta-estimators do.
         epsilon, delta: the promise for one record, of each fit, in all of its rows.
         adjacency: ``"add-remove"`` or ``"replace-one"``.
-        clip_norm: rows longer than this (after ``public_transform``) are shortened to it: a public choice.
+        clip_norm: rows longer than this (after ``public_transform``) are shortened to it: a public choice. Needed
+            without ``columns``.
         classes: every class there can be, from public knowledge; classifiers only.
+        columns: those of a raw table, as in the head's ``fit_private``; classifiers only.
         target_bound: targets longer than this are shortened to it: a public choice; regressions need it.
         centred: whether the mean is released first; classifiers of one release only.
         expected_records: the number of records, from public knowledge; for refined heads and ``centred``.
@@ -129,8 +131,9 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         epsilon: float,
         delta: float,
         adjacency: Adjacency,
-        clip_norm: float,
+        clip_norm: float | None = None,
         classes: Sequence[Any] | None = None,
+        columns: Sequence[Column] | None = None,
         target_bound: float | None = None,
         centred: bool | None = None,
         expected_records: int | None = None,
@@ -147,6 +150,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         self.adjacency = adjacency
         self.clip_norm = clip_norm
         self.classes = classes
+        self.columns = columns
         self.target_bound = target_bound
         self.centred = centred
         self.expected_records = expected_records

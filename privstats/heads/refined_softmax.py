@@ -20,7 +20,7 @@ from scipy.special import softmax as probabilities
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from privstats.course import Releases, Rounds
+from privstats.course import Releases
 from privstats.course.alone import Paid, private_releases, single_party_plan
 from privstats.course.recipe_reading import recipe_of
 from privstats.course.recipes import ClassRounds, ModuleRounds
@@ -33,7 +33,7 @@ from privstats.estimates.shrinkage import Priors, log_priors
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence
-from privstats.heads.private import Labels, RowCount, arrays, central, owners_terms
+from privstats.heads.private import Labels, RowCount, arrays, central, course_over, owners_terms, rows_behind
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import behind_counts, present
@@ -41,7 +41,7 @@ from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy, t
 from privstats.progress import progress_bar
 from privstats.schema.calibration import FACTORS
 from privstats.schema.modules import Module, module_of
-from privstats.transforms import Transform, UnitNorm, of_unit_norm
+from privstats.transforms import Column, Transform, UnitNorm
 
 __all__ = ["RefinedSoftmax"]
 
@@ -175,8 +175,9 @@ class RefinedSoftmax(ClassHead):
         epsilon: float,
         delta: float,
         adjacency: Adjacency,
-        clip_norm: float = 1.0,
+        clip_norm: float | None = 1.0,
         classes: Sequence[Any] | None = None,
+        columns: Sequence[Column] | None = None,
         transform: Sequence[Transform] = (),
         grid_bits: int = 12,
         max_records: int | None = None,
@@ -196,7 +197,8 @@ class RefinedSoftmax(ClassHead):
             epsilon, delta: the promise for one record, of the first release and all rounds together.
             adjacency: ``"add-remove"`` or ``"replace-one"``.
             clip_norm: 1, the norm of every row.
-            classes, transform, grid_bits, max_records, ledger, dataset: as in :meth:`ClassHead.fit_private`.
+            classes, columns, transform, grid_bits, max_records, ledger, dataset: as in :meth:`ClassHead.fit_private`;
+                behind the cut points of ``columns`` come the rounds.
             centred: False: its whitened rows gain nothing by a mean first.
             expected_records: n, from public knowledge. If omitted, ``max_records``; without that, the nearest power of
                 two to the number of rows, which is then taken for public (``AssumedPublicWarning`` under
@@ -216,14 +218,14 @@ class RefinedSoftmax(ClassHead):
         check_parameters(self, self.bounds)
         if centred:
             raise HeadError("RefinedSoftmax takes no mean first: leave centred out, or give it to LDA")
-        records, maps = arrays(X, y), of_unit_norm(transform)
+        maps, norm = rows_behind(columns, transform, clip_norm, expected_records, unit=True)
+        records = arrays(X, y)
         labels = Labels.of(records, classes)
-        schema = labels.schema(records, "NAB", maps, clip_norm, grid_bits)
+        schema = labels.schema(records, "NAB", maps, norm, grid_bits)
         whole = single_party_plan(schema, central(epsilon, delta, adjacency), max_records=max_records)
         rows = RowCount.of(records, expected_records, max_records, adjacency)
-        course = Rounds.within(
-            whole, self.rounds, expected_records=rows.n, calibrated=self.calibrated, module=self.module
-        )
+        options = {"rounds": self.rounds, "calibrated": self.calibrated, "module": self.module}
+        course = course_over(whole, "rounds", rows.n, **options)
         numbered = records.labelled(labels.numbers)
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
         self.fit_releases(self.releases_, labels.names.tolist())

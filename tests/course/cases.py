@@ -18,6 +18,7 @@ RIDGE = ps.RidgeSchema(D, clip_norm=2.0, target_bound=3.0, transform=(ConstantFe
 PARTIES = ps.PartySchema(C, D, transform=(UnitNorm(),))
 TABLE = ps.Cells((ps.Numeric("age"), ps.Numeric("sodium"), ps.Truth("ill"), ps.Categories("ward", ("a", "b", "c"))))
 """Two columns whose cuts nobody knows, and two of public values."""
+CLOSED = TABLE.with_edges({"age": (40.0, 60.0), "sodium": (140.0,)})
 OF_CELLS = ps.ClassSchema(2, TABLE.width, "NAB", 1.0, transform=(TABLE,))
 HELPERS = tuple(ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(3))
 

@@ -16,10 +16,9 @@ from privstats.dp import gaussian_mu, joint_mu
 from privstats.errors import DataError, PlanError
 from privstats.estimates.cut_points import public_cuts
 from privstats.randomness import seeded
-from tests.course.cases import CLIENTS, OF_CELLS, TABLE, N, parties_plan, plan_of, table, tables
+from tests.course.cases import CLIENTS, CLOSED, OF_CELLS, TABLE, N, parties_plan, plan_of, table, tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
-CLOSED = TABLE.with_edges({"age": (40.0, 60.0), "sodium": (140.0,)})
 SCORES = ps.ScoreSchema(TABLE.width + 1, math.sqrt(2), transform=(TABLE, ps.transforms.ConstantFeature(1.0)))
 
 

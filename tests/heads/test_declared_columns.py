@@ -1,0 +1,66 @@
+"""One party's raw table: declared columns in place of a clip norm, with nothing else to choose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.errors import PrivstatsError
+from tests.course.cases import CLOSED, TABLE, table
+
+pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
+TERMS: dict[str, Any] = {"epsilon": 8.0, "delta": 1e-6, "adjacency": "add-remove", "ledger": "uncharged"}
+N = 2_000
+
+
+def records() -> tuple[dict[str, list[object]], np.ndarray]:
+    X, y = table(N)
+    return X, np.where(y == 1, "ill", "well")
+
+
+@pytest.mark.parametrize(
+    ("head", "kinds"), [("LDA", ["mean", "classes"]), ("RefinedSoftmax", ["classes", "gradients"])]
+)
+@pytest.mark.parametrize("cells", [TABLE, CLOSED], ids=["open", "closed"])
+def test_a_raw_table_is_fitted_under_the_whole_promise_and_predicts_from_one(head: str, kinds: Any, cells: Any) -> None:
+    """Columns with a unit of their own, texts and gaps; the cut points of open ones are found first."""
+    (X, y), terms = records(), {**TERMS, "columns": cells.columns, "expected_records": N}
+    found = getattr(ps.heads, head)().fit_private(X, y, classes=["ill", "well"], **terms)
+    tasks = [release.plan.schema.task for release in found.releases_]
+    counts = tasks.count("counts")
+    assert bool(counts) == bool(cells.open)
+    assert tasks[counts : counts + 2] == kinds
+    assert found.provenance_.epsilon == pytest.approx(8.0, rel=1e-6)
+    assert len(found.provenance_.releases) == len(tasks)
+    assert not found.provenance_.assumed_public
+    if cells.open:
+        assert found.score(X, y) > 0.6  # sodium is higher in those who are ill
+    np.testing.assert_array_equal(found.predict(X), found.predict(dict(reversed(X.items()))))
+
+
+def test_a_pipeline_takes_the_same_declaration() -> None:
+    X, y = records()
+    terms = {**TERMS, "columns": TABLE.columns, "expected_records": N, "classes": ("ill", "well")}
+    assert ps.heads.Private(ps.heads.LDA(), **terms).fit(X, y).score(X, y) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "a private fit needs clip_norm=...: only the owner"),
+        ({"columns": TABLE.columns}, "declared columns need expected_records=..., the number of records"),
+        ({"columns": TABLE.columns, "expected_records": 9, "clip_norm": 2.0}, "leave clip_norm and transform out"),
+        (
+            {"columns": TABLE.columns, "expected_records": 9, "transform": (ps.transforms.UnitNorm(),)},
+            "leave clip_norm and transform out",
+        ),
+        ({"clip_norm": None}, "clip_norm must be a number between"),
+        ({"clip_norm": 1.0, "expected_records": 9}, "expected_records serves centred=True alone, and declared columns"),
+    ],
+)
+def test_what_does_not_go_together_is_said(given: Any, said: str) -> None:
+    with pytest.raises(PrivstatsError, match=said):
+        ps.heads.LDA().fit_private([[0.0, 1.0], [1.0, 0.0]], [0, 1], **TERMS, **given)
