@@ -44,7 +44,7 @@ _BEHIND = ("centred", "rounds", "newton")
 _MOST_SESSIONS = 6
 _MOST, _MOST_DAYS = 40, 18
 """Powers of two beyond which the first grid has one cell: of numbers, and of days from 1970, which end at year 9999."""
-_TOLD_FROM = 20.0
+_TOLD_FROM = 50.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Binned(Planned):
     magnitudes of any size (1e-6 to 1e12, of both signs), and those of the next ones follow from the counts before. A
     count session without a sum leaves the cells as they are; a column that no session shows gets public cut points.
 
-    How finely is counted, and at what price, follows from :attr:`signal_to_noise`. From 20 on: octaves, then 64 cells,
+    How finely is counted, and at what price, follows from :attr:`signal_to_noise`. From 50 on: octaves, then 64 cells,
     in three sessions, for a tenth of mu^2. Below: powers of four, then 16 cells, in four sessions, for three tenths;
     stating the edges of some columns, or reading fewer, does more there than any of this.
 

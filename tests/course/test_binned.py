@@ -213,7 +213,7 @@ def test_the_noise_does_not_depend_on_what_a_party_says_it_counted() -> None:
 
 def test_how_finely_is_counted_follows_from_stated_numbers_alone() -> None:
     clear, dim = binned(epsilon=20.0), binned(epsilon=0.5)
-    assert clear.signal_to_noise > 20 > dim.signal_to_noise
+    assert clear.signal_to_noise > 50 > dim.signal_to_noise
     assert (clear.counting.cells, clear.counting.sessions, clear.counting.share) == (64, 3, 0.1)
     assert (dim.counting.cells, dim.counting.sessions, dim.counting.share) == (16, 4, 0.3)
     noisy = binned(epsilon=20.0, model="local")
