@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import privstats as ps
 from privstats.errors import PlanError
 from privstats.schema import Schema
 from privstats.schema.public_values import Published
+from tests.schema.samples import PROMISED
 
 __all__ = ["KINDS", "random_plans"]
 
@@ -80,8 +83,18 @@ def _gaussians(chance: random.Random, common: dict[str, Any]) -> Schema:
     return ps.GaussianSchema(shrinkage=0.2, rounds=2, reference=chance.random() < 0.5, **common)
 
 
+def _like(sample: Any, _: random.Random, common: dict[str, Any]) -> Schema:
+    drawn: Schema = replace(sample, clip_norm=common["clip_norm"], grid_bits=common["grid_bits"])
+    return drawn
+
+
+_WRITTEN = (
+    *("classes", "ridge", "counts", "sites", "within", "score", "gradients", "calibration", "mean", "gaussians"),
+    *("party-softmax", "party-update"),
+)
 KINDS: tuple[Callable[[random.Random, dict[str, Any]], Schema], ...] = (
     *(_classes, _ridge, _counts, _sites, _within, _score, _gradients, _calibration, _mean, _parties, _gaussians),
+    *(partial(_like, sample) for sample in PROMISED if sample.task not in _WRITTEN),
 )
 
 

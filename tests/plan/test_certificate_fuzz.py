@@ -18,6 +18,7 @@ import tomli_w
 from privstats.dp import Privacy
 from privstats.errors import PrivstatsError
 from privstats.plan.certificate_checker import Refused, check, read, unit_bound
+from privstats.schema import KINDS
 from tests.plan.every_kind import PLANS, certified, with_tables
 from tests.plan.promised import keeps_the_promise, mu_of, plan_of
 
@@ -25,8 +26,7 @@ Change = tuple[tuple[Any, ...], Any]
 LETTERS = "abcxyzNABSDTFgHqQLVMP0123456789/-.eE \"'\\\0é"
 WORDS = (
     *("central", "distributed", "local", "panel", "none", "record", "client", "add-remove", "replace-one", "logistic"),
-    *("poisson", "classes", "ridge", "counts", "sites", "within", "mean", "score", "gradients", "calibration"),
-    *("gaussians", "party-softmax", "party-update", "interactive", "split", "NA", "NABSD", "NQ", "left", "transport"),
+    *("poisson", "interactive", "split", "NA", "NABSD", "NQ", "left", "transport", *KINDS),
 )
 CLAIMED = ("model", "unit", "adjacency", "epsilon", "delta")
 

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -138,10 +139,16 @@ def proved(level: Any) -> Callable[[ps.Plan, Path], object]:
     return lambda plan, _: plan_of(plan.schema, **around)
 
 
+def searched(plan: ps.Plan) -> object:
+    audit = search_of(plan.schema)
+    few = {"steps": 2} if "steps" in signature(audit).parameters else {}
+    return audit(target_of(plan), seeded(0), starts=1, **few)
+
+
 STOPS: dict[str, Callable[[ps.Plan, Path], object]] = {
     "certificate": lambda plan, _: certificate_text(plan),
     "checker": lambda plan, _: check(plan.to_toml(), certificate_text(plan)),
-    "search": lambda plan, _: search_of(plan.schema),
+    "search": lambda plan, _: searched(plan),
     "declared mu": lambda plan, _: declared_mu(target_of(plan), seeded(0), 1),
     "budget": lambda plan, _: audit_budget(target_of(plan)),
     "canary": lambda plan, _: audit_canary(target_of(plan), seeded(0), trials=20),

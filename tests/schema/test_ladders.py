@@ -44,7 +44,7 @@ ASKED: dict[str, Callable[[Any], object]] = {
     "baselines": lambda schema: baselines(SimpleNamespace(schema=schema), *NOTHING, lambda: None),  # type: ignore[arg-type]
     "rounds": lambda schema: advised_rounds(schema, 1.0),
     "recipe": lambda schema: recipe_for(SimpleNamespace(schema=schema, validity=None), 100, 1.0, 2),  # type: ignore[arg-type]
-    "worst pair": lambda schema: worst_pair(schema, {"N": 1.0}, "add-remove", seeded(0), 1),
+    "worst pair": lambda schema: worst_pair(schema, {"U": 1.0}, "add-remove", seeded(0), 1),
 }
 NOTHING = ((np.zeros((0, 2)), np.zeros(0)), (np.zeros((0, 2)), np.zeros(0)))
 

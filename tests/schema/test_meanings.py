@@ -7,13 +7,13 @@ import re
 import pytest
 
 import privstats as ps
-from privstats.schema import KINDS, Schema, statistic
+from privstats.schema import KINDS, Schema
 from privstats.schema.statistic import Statistic
 from privstats.workflows.report import explanations
 from tests import made
 from tests.schema.samples import SCHEMAS
 
-TABLES = {name: table for name, table in vars(statistic).items() if name.endswith("_TABLE")}
+TABLES = {f"{schema.task}-{place}": schema.table for place, schema in enumerate(SCHEMAS)}
 
 
 def test_every_kind_and_every_letter_is_shown_here() -> None:

@@ -45,7 +45,8 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
                 mu = mu or joint_mu(target.schema, sigma, adjacency)
                 mark = " *" if (unit, adjacency, records, name) == promised else ""
                 between = (f"{unit} {_SHORT[adjacency]}{mark}", unit, adjacency)
-                rows.append((name, *between, mu, gaussian_epsilon(mu, delta), *operating_point(mu)))
+                epsilon = gaussian_epsilon(mu, delta) if mu else 0.0  # a pooled count, between records exchanged
+                rows.append((name, *between, mu, epsilon, *operating_point(mu)))
     notes = [
         f"the plan promises epsilon {promise.epsilon:.4g} at delta {promise.delta:g} per {promise.unit} under "
         f"{promise.adjacency}; a search finds mu {found:.6g} under its noise, the promise is mu {promise.mu:.6g}",

@@ -52,7 +52,7 @@ def audit_counts(target: Target, rng: Generator, *, starts: int = 12) -> Report:
         if math.isfinite(sigma)
         for adjacency in _ADJACENCIES
     ]
-    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.found / f.claimed, f.violated) for f in found)
+    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
     columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
     notes = (
         f"{16 * starts + 2} records with every pair of them, the two that differ in every variable included",

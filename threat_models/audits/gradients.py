@@ -71,7 +71,7 @@ def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts:
         )
         for (name, noise), adjacency in track("searching", [*product(questions.items(), _ADJACENCIES)])
     ]
-    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.found / f.claimed, f.violated) for f in found)
+    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
     said = f", with every published {' and '.join(schema.needs)}," if schema.needs else ""
     notes = (f"{starts} starts of {steps} moves over records{said} by the library's own map",)
     columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")

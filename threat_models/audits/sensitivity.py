@@ -64,6 +64,11 @@ class Finding:
     tolerance: float = TOLERANCE
 
     @property
+    def ratio(self) -> float:
+        """Found over claimed; 1 where neither moves, as a pooled count between records that are exchanged."""
+        return self.found / self.claimed if self.claimed else 1.0 if not self.found else math.inf
+
+    @property
     def violated(self) -> bool:
         """The search beat the claim by more than rounding: the claim is false."""
         return self.found > self.claimed * (1 + self.tolerance)
@@ -78,7 +83,7 @@ def audit_sensitivity(target: Target, rng: Generator, *, starts: int = 12) -> Re
     found = list(findings(target.schema, target.sigma, rng, starts=starts))
     promise = target.promise
     found.append(Finding("promise", promise.adjacency, promise.mu, worst_mu(target, rng, starts), PROMISE_TOLERANCE))
-    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.found / f.claimed, f.violated) for f in found)
+    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
     notes = (
         f"{starts} random starts per configuration, L-BFGS over records in {target.schema.features} dimensions",
         f"promise: epsilon {promise.epsilon:g} at delta {promise.delta:g} per {promise.unit}, {promise.adjacency}",

@@ -63,7 +63,7 @@ def audit_sites(target: Target, rng: Generator, *, steps: int = 400, starts: int
         for adjacency in _ADJACENCIES
         for best in [max(worst_sites(schema, noise, adjacency, rng, steps, corner=not k)[0] for k in range(starts))]
     ]
-    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.found / f.claimed, f.violated) for f in found)
+    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
     notes = (f"{starts} starts of {steps} moves over one or two sites' sizes and means and the records that change",)
     columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
     return Report("sites", columns, rows, notes, any(f.violated for f in found))

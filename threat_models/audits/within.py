@@ -65,7 +65,7 @@ def audit_within(target: Target, rng: Generator, *, steps: int = 400, starts: in
         for adjacency in _ADJACENCIES
         for best in [max(worst_client(schema, noise, adjacency, rng, steps)[0] for _ in range(starts))]
     ]
-    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.found / f.claimed, f.violated) for f in found)
+    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
     notes = (
         f"{starts} starts of {steps} moves over the client's size, mix and mean and the record that comes or goes",
     )
