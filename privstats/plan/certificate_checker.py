@@ -420,6 +420,9 @@ def _fill(plan: Table) -> Table:
                 table[name] = usual
             elif name[:-1] in table and repr(table[name[:-1]]) == repr(usual):
                 del table[name[:-1]]
+    schema = plan["schema"]
+    if "features" not in schema and schema["task"] != "counts" and _width(schema):
+        schema["features"] = _width(schema)
     return plan
 
 
@@ -478,8 +481,7 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
             fine = ("target_bound" in schema) == (schema["family"] == "poisson")
     for step in (step for step in schema["transform"] if step["kind"] == "cells"):
         fine &= step is schema["transform"][0] and _is_short(step)
-        alone = len(schema["transform"]) == 1 and schema["task"] != "counts"
-        fine &= not alone or schema["features"] == _width(step) + (schema["task"] == "sites")
+        fine &= schema["task"] == "counts" or _width(schema) in (0, schema["features"])
     for columns in (name for name in ("features", "targets") if name in schema):  # or rounding leaves no ball
         fine &= schema[columns] < 4 ** (schema["grid_bits"] + 1)
     require(fine, "plan", "what it says of a record does not go together")
@@ -504,12 +506,25 @@ def _is_short(step: Table) -> bool:
     return bool(square <= full)
 
 
-def _width(step: Table) -> int:
-    """Entries of a row: places, the ramp, and what is missing; of values a cell each, of others, and of gaps."""
+def _width(schema: Table) -> int:
+    """Entries of a row of cells: places, the ramp, and what is missing; of values a cell each, of others, and of gaps.
+
+    0 where none come in, or where maps follow whose outputs are not their inputs.
+    """
+    kinds = [step["kind"] for step in schema["transform"]]
+    if kinds[:1] != ["cells"] or not {*kinds[1:]} <= {
+        "constant-feature",
+        "unit-norm",
+        "scale",
+        "centre",
+        "centre-rows",
+    }:
+        return 0
+    step, more = schema["transform"][0], kinds.count("constant-feature") + (schema["task"] == "sites")
     numbers = [each for each in step["columns"] if each["kind"] in ("numeric", "dates")]
     rest = [each for each in step["columns"] if each["kind"] not in ("numeric", "dates")]
     places = sum(max(step["signs"], _cuts(each)) + step["ramp"] + 1 for each in numbers)
-    return int(places) + sum(_cuts(each) + 1 if _cuts(each) else len(each["values"]) + 2 for each in rest)
+    return int(places) + more + sum(_cuts(each) + 1 if _cuts(each) else len(each["values"]) + 2 for each in rest)
 
 
 def _letters(schema: Table) -> str:

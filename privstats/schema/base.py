@@ -120,6 +120,9 @@ class Schema(ABC):
     @property
     def columns(self) -> str:
         """The columns beside labels and targets, as a phrase."""
+        if self.transform and self.transform[0].reads_cells:
+            cells: Any = self.transform[0]
+            return f"the columns {listed(tuple(column.name for column in cells.columns))} of a table"
         width = self.features - self.appended
         return f"{width} numbers" if self.feature_names is None else f"the columns {listed(self.feature_names)}"
 
