@@ -1,6 +1,6 @@
 """Two rounds of whole parties: one direction of each, then its update to weights that follow from their noisy sum.
 
-This module decides the plans, their price and their order; ``moments.party_descent`` descends, and
+This module decides the plans, their price and their order; ``moments.parties`` descends, and
 ``heads.PartyDiscriminant`` adds the two sums.
 """
 

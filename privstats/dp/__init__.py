@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from privstats.dp.calibration import calibrate as calibrate
     from privstats.dp.client_clip import client_norm as client_norm
     from privstats.dp.client_clip import clip_client as clip_client
+    from privstats.dp.gaussian import Guarantee as Guarantee
     from privstats.dp.gaussian import compose as compose
     from privstats.dp.gaussian import gaussian_delta as gaussian_delta
     from privstats.dp.gaussian import gaussian_epsilon as gaussian_epsilon
     from privstats.dp.gaussian import gaussian_mu as gaussian_mu
     from privstats.dp.gaussian import operating_point as operating_point
-    from privstats.dp.guarantee import Guarantee as Guarantee
     from privstats.dp.ledger import Ledger as Ledger
     from privstats.dp.ledger_price import Cost as Cost
     from privstats.dp.mechanisms import draw_central as draw_central

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from numbers import Integral
 
 from privstats.dp.allocation import allocate, checked_shares, pure_shares
-from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
-from privstats.dp.guarantee import Guarantee
+from privstats.dp.gaussian import Guarantee, compose, gaussian_epsilon, gaussian_mu
 from privstats.dp.models import MODELS, Model, TrustModel
 from privstats.dp.privacy import Privacy
 from privstats.dp.pure import laplace_mu, laplace_sigma, laplace_tail, scales_of, unit_l1

@@ -24,7 +24,7 @@ from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_parameters
 from privstats.heads.release_list import directions
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy, take_columns
-from privstats.moments.party_descent import Block, direction
+from privstats.moments.parties import Block, direction
 from privstats.schema.gradients import ROW_BITS
 
 __all__ = ["PartyDiscriminant", "site_weights"]

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from privstats.plan.budget import Dropout as Dropout
     from privstats.plan.budget import dropout_table as dropout_table
     from privstats.plan.cohort import Cohort as Cohort
+    from privstats.plan.cohort import check_plausible as check_plausible
     from privstats.plan.plan import Plan as Plan
     from privstats.plan.review import Change as Change
     from privstats.plan.review import Difference as Difference
     from privstats.plan.review import Effect as Effect
     from privstats.plan.review import difference as difference
     from privstats.plan.review import facts as facts
-    from privstats.plan.sanity_check import check_plausible as check_plausible
     from privstats.plan.validity import Validity as Validity
 else:
     __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -28,7 +28,7 @@ class PartySchema(Schema):
     accelerated steps ``W += C / e (Y - softmax(XW'))'X / n`` with ``e = sum |x|^2 / n``, and sends W at length 1. A
     party may do anything to its own records before the clip, so its descent costs nothing.
     ``heads.PartyDiscriminant`` reads the release. It is for promises for whole parties; for one record a
-    :class:`ClassSchema` is far better. The steps are made with whole numbers (``moments.party_descent``): order,
+    :class:`ClassSchema` is far better. The steps are made with whole numbers (``moments.parties``): order,
     batches, container and machine change no bit. A party's rows are held in memory, four bytes a number.
 
     Guarantee:

@@ -2,6 +2,8 @@
 
 A plan stores seed and sizes; the matrix is expanded from them when rows arrive (``expand``) and applied without
 rounding error (``exact.product``), so two parties with one plan have one map, bit for bit.
+``OrthogonalProjection`` expands three rows of signs alone, in O(d log d) by Walsh-Hadamard transforms. The cosine of
+random features is a fixed sequence of correctly rounded operations, because library cosines differ in the last bit.
 """
 
 from __future__ import annotations
@@ -18,11 +20,46 @@ from numpy.typing import NDArray
 from privstats.errors import SchemaError
 from privstats.transforms.arrays import arrays_of
 from privstats.transforms.base import Transform
-from privstats.transforms.cosine import cosine_of_turns
-from privstats.transforms.exact import Rows, product
-from privstats.transforms.expand import GAUSSIAN_BITS, GAUSSIAN_SCALE, expand_words, gaussian_matrix, sign_matrix
+from privstats.transforms.exact import Rows, product, scaled_rows, unscaled
+from privstats.transforms.expand import GAUSSIAN_BITS, GAUSSIAN_SCALE, expand_words, gaussian_matrix, sign_matrix, signs
 
-__all__ = ["GaussianProjection", "RandomFourier", "RandomReLU", "SeededMap", "SparseProjection"]
+__all__ = [
+    "GaussianProjection",
+    "OrthogonalProjection",
+    "RandomFourier",
+    "RandomReLU",
+    "SeededMap",
+    "SparseProjection",
+    "cosine_of_turns",
+]
+
+_TERMS = 12  # (pi/2)**24 / 24! is below 2**-54
+_ROUNDS = 3
+
+
+def _coefficients() -> list[float]:
+    """(-1)**k (2 pi)**(2 k) / (2 k)!, by multiplications and divisions in a fixed order."""
+    values, term = [], 1.0
+    for k in range(_TERMS):
+        values.append(term)
+        term = -term * (2 * math.pi) * (2 * math.pi) / ((2 * k + 1) * (2 * k + 2))
+    return values
+
+
+_COEFFICIENTS = _coefficients()
+
+
+def cosine_of_turns(turns: Rows) -> Rows:
+    """cos(2 pi turns), to about 2e-16, the same bits everywhere."""
+    xp = arrays_of(turns)
+    distance = abs(turns - xp.rint(turns))  # from the nearest whole turn: 0 to 1/2, exact
+    far = distance > 0.25
+    angle = xp.where(far, 0.5 - distance, distance)
+    square = angle * angle
+    value = square * _COEFFICIENTS[-1] + _COEFFICIENTS[-2]
+    for coefficient in reversed(_COEFFICIENTS[:-2]):
+        value = value * square + coefficient
+    return xp.where(far, -value, value)
 
 
 @dataclass(frozen=True)
@@ -199,3 +236,64 @@ def _sparse_matrix(definition: SparseProjection) -> Any:
 def _phases(definition: RandomFourier) -> NDArray[np.float64]:
     words = expand_words(definition.seed, f"{definition.kind}|phases", definition.features)
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+@dataclass(frozen=True)
+class OrthogonalProjection(SeededMap):
+    """x -> the first ``features`` coordinates of H D3 H D2 H D1 x, times sqrt(p / features).
+
+    H is the orthonormal Walsh-Hadamard transform of the next power of two p, D are random signs (Ailon, Chazelle 2009;
+    three rounds as in Andoni et al. 2015). With ``features = p`` it is a rotation and keeps every norm.
+
+    Example:
+        >>> rotate = ps.transforms.OrthogonalProjection(seed=0, inputs=3, features=4)
+        >>> row = ps.transforms.apply((rotate,), np.array([[1.0, 2.0, 2.0]]))
+        >>> row.shape, np.linalg.norm(row).round(6)
+        ((1, 4), np.float64(3.0))
+    """
+
+    kind: ClassVar[str] = "orthogonal-projection"
+    affine: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.features > self._padded:
+            raise SchemaError(
+                f"transform {self.kind!r} makes at most {self._padded} features from {self.inputs}; lower features"
+            )
+
+    @property
+    def _padded(self) -> int:
+        return 1 << (self.inputs - 1).bit_length()
+
+    def apply(self, rows: Rows) -> Rows:
+        """Projected rows ``(n, features)``."""
+        xp, size = arrays_of(rows), self._padded
+        # Unnormalised rounds stretch the norm by sqrt(p) each, and no entry exceeds the norm: these bits stay exact.
+        doublings = (size - 1).bit_length()
+        bits = 52 - -(-_ROUNDS * doublings // 2) - -(-(self.inputs - 1).bit_length() // 2)
+        scaled, exponents = scaled_rows(rows, bits)
+        work = xp.rint(scaled)
+        if size > self.inputs:
+            work = xp.append(work, 0.0, size - self.inputs)
+        for flips in _flips(self):
+            work = walsh_hadamard(work * xp.like(flips, rows))
+        return unscaled(work[:, : self.features], exponents) / (size * math.sqrt(self.features))
+
+
+def walsh_hadamard(rows: Rows) -> Rows:
+    """The unnormalised Walsh-Hadamard transform of every row of ``(n, p)``, p a power of two."""
+    xp, size = arrays_of(rows), int(rows.shape[1])
+    half = 1
+    while half < size:
+        pairs = rows.reshape(-1, 2, half)
+        left, right = pairs[:, 0], pairs[:, 1]
+        rows = xp.hstack(left + right, left - right).reshape(-1, size)
+        half *= 2
+    return rows
+
+
+@lru_cache(maxsize=8)
+def _flips(definition: OrthogonalProjection) -> NDArray[np.float64]:
+    size = 1 << (definition.inputs - 1).bit_length()
+    return signs(definition.seed, definition.kind, _ROUNDS * size).reshape(_ROUNDS, size)

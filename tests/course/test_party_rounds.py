@@ -18,7 +18,7 @@ from privstats.cli.main import app
 from privstats.course import Single, read, verify_next, write
 from privstats.encoding import flatten
 from privstats.errors import DataError, HeadError, PlanError, ReleaseError
-from privstats.moments import party_descent
+from privstats.moments import parties
 from privstats.randomness import seeded
 from privstats.schema.public_values import VALUE_BITS, Published, Values, beside
 from privstats.workflows.report import Statement, registry_entry
@@ -114,7 +114,7 @@ def test_attack_no_published_weights_make_an_update_longer_or_depend_on_order(
 
 @given(st.sampled_from([-8, 0, 64]), st.sampled_from([1e-4, 1.0]))
 def test_attack_published_weights_keep_a_logit_a_whole_number_below_2_to_53(exponent: int, scale: float) -> None:
-    right, seen = party_descent.probabilities, [0.0]
+    right, seen = parties.probabilities, [0.0]
 
     def watched(logits: np.ndarray, at: int) -> np.ndarray:
         seen.append(float(np.abs(logits).max()))
@@ -123,7 +123,7 @@ def test_attack_published_weights_keep_a_logit_a_whole_number_below_2_to_53(expo
 
     said = Published.of({"W": Values(np.full((C, D), MOST) * np.array([[1], [-1], [1]]), exponent)})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(party_descent, "probabilities", watched)
+        patch.setattr(parties, "probabilities", watched)
         ps.measure(ps.PartyUpdateSchema(C, D), scale * np.ones((4, D)), [0, 1, 2, 0], published=said)
     assert 0 < max(seen) <= 2.0**53
 

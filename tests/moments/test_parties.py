@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 import privstats as ps
 from privstats.encoding import flatten
 from privstats.errors import DataError, LedgerError, PlanError, SchemaError
-from privstats.moments import gradients, parties, party_descent
+from privstats.moments import gradients, parties
 from privstats.moments.parties import PartyMoments, cut, shortened
 from privstats.randomness import seeded
 from privstats.transforms import UnitNorm
@@ -134,20 +134,20 @@ def test_attack_no_party_makes_a_logit_that_floats_would_round(seed: int, empty:
 
 
 def test_weights_are_cut_before_rows_are_multiplied_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(party_descent, "_MOST", 1000.0)
+    monkeypatch.setattr(parties, "_MOST", 1000.0)
     assert 2.0**16 < largest_logit(monkeypatch, SCHEMA, *records(50)) <= 2.0**16 * 1000 * math.sqrt(D)
 
 
 def largest_logit(patch: pytest.MonkeyPatch, schema: ps.PartySchema, X: np.ndarray, y: np.ndarray) -> float:
     """Of a party's whole descent, in whole numbers."""
-    right, seen = party_descent.probabilities, [0.0]
+    right, seen = parties.probabilities, [0.0]
 
     def watched(logits: np.ndarray, exponent: int) -> np.ndarray:
         seen.append(float(np.abs(logits).max()))
         assert (logits == np.rint(logits)).all()
         return right(logits, exponent)
 
-    patch.setattr(party_descent, "probabilities", watched)
+    patch.setattr(parties, "probabilities", watched)
     ps.measure(schema, X, y)
     return max(seen)
 

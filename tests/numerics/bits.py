@@ -21,8 +21,8 @@ from privstats.encoding import flatten
 from privstats.randomness import seeded
 from privstats.schema import CalibrationSchema, GradientSchema
 from privstats.schema.public_values import Published, Values
-from privstats.transforms.cosine import cosine_of_turns
 from privstats.transforms.exact import row_norms
+from privstats.transforms.random_maps import cosine_of_turns
 
 __all__ = ["digests"]
 

@@ -13,9 +13,8 @@ from scipy.linalg import hadamard
 import privstats as ps
 from privstats import transforms as T
 from privstats.errors import SchemaError
-from privstats.transforms.cosine import cosine_of_turns
 from privstats.transforms.expand import GAUSSIAN_SCALE, gaussian_matrix, sign_matrix, signs
-from privstats.transforms.orthogonal import walsh_hadamard
+from privstats.transforms.random_maps import cosine_of_turns, walsh_hadamard
 
 CHAINS = [
     (T.CentreRows(),),
