@@ -520,11 +520,11 @@ def _width(schema: Table) -> int:
         "centre-rows",
     }:
         return 0
-    step, more = schema["transform"][0], kinds.count("constant-feature") + (schema["task"] == "sites")
+    step, more = schema["transform"][0], kinds.count("constant-feature") + int(schema["task"] == "sites")
     numbers = [each for each in step["columns"] if each["kind"] in ("numeric", "dates")]
     rest = [each for each in step["columns"] if each["kind"] not in ("numeric", "dates")]
     places = sum(max(step["signs"], _cuts(each)) + step["ramp"] + 1 for each in numbers)
-    return int(places) + more + sum(_cuts(each) + 1 if _cuts(each) else len(each["values"]) + 2 for each in rest)
+    return int(places + more + sum(_cuts(each) + 1 if _cuts(each) else len(each["values"]) + 2 for each in rest))
 
 
 def _letters(schema: Table) -> str:
