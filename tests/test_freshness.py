@@ -181,7 +181,7 @@ PLACES = {  # every call that draws noise or makes a generator, and the doors th
     "session/unmasked.py: draw_central": {"a server's release", "one party alone", "a course of one party"},
     "course/weighing.py: rounded_gaussian": {"epochs of a weighed stream"},
     "course/weighing.py: bound_to": {"epochs of a weighed stream"},
-    "engines/journal/releasing.py: bound_to": {"a server with a journal"},
+    "engines/journal/session_outputs.py: bound_to": {"a server with a journal"},
     "randomness.py: Generator": {"a server's release"},
     "randomness.py: secure": {"a server's release"},
     "dp/samplers.py: spawn": {"a server's release"},

@@ -266,7 +266,7 @@ def test_attack_a_copied_journal_that_ends_in_another_sum(tmp_path: Path, monkey
     noise = (stolen("ours") - exact) / np.concatenate(levels)
     assert np.abs(noise).max() > 0.5
     assert 0.6 < noise.std() < 3
-    monkeypatch.setattr("privstats.engines.journal.releasing.noise_of", lambda seed, *sums: Generator(seed))
+    monkeypatch.setattr("privstats.engines.journal.session_outputs.noise_of", lambda seed, *sums: Generator(seed))
     assert np.array_equal(stolen("double"), exact)
 
 

@@ -174,7 +174,7 @@ MACHINES: dict[str, Mutant] = {
     ),
     "journal draws noise anew": _bug(
         "a journaled server draws new noise whenever its release is asked for",
-        name_in("privstats.engines.journal.releasing", "bound_to", lambda right: lambda *said: secure()),
+        name_in("privstats.engines.journal.session_outputs", "bound_to", lambda right: lambda *said: secure()),
         _SESSIONS + "a_central_release_is_drawn_once_however_often_it_is_asked_for",
     ),
     "journals share a seed": _bug(

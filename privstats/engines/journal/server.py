@@ -22,9 +22,9 @@ from privstats.engines.journal.base import (
     require_aggregator,
     require_callable,
 )
-from privstats.engines.journal.releasing import Releasing
 from privstats.engines.journal.rollback import Counter, server_outside
 from privstats.engines.journal.server_files import ABANDONED, END_STEP, SNAPSHOT, ServerFiles, Snapshot
+from privstats.engines.journal.session_outputs import SessionOutputs
 from privstats.engines.records import check_key, read_sealed
 from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
 from privstats.plan import Plan
@@ -63,7 +63,7 @@ class JournaledServer(JournalBase):
     def __init__(self, directory: Path, key: bytes, server: Aggregator, files: ServerFiles, *, lock: int) -> None:
         super().__init__(lock, directory)
         self._directory, self._key, self._server, self._files = directory, key, server, files
-        self._releasing = Releasing(server, files)
+        self._outputs = SessionOutputs(server, files)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], key: bytes, server: Aggregator) -> JournaledServer:
@@ -202,7 +202,7 @@ class JournaledServer(JournalBase):
             elif sender == ABANDONED:
                 self._server.abandon(message.decode())
             elif sender < 0:
-                self._releasing.repeat(sender)
+                self._outputs.repeat(sender)
             else:
                 self._server.receive(sender, message)
 
@@ -294,7 +294,7 @@ class JournaledServer(JournalBase):
     @exclusive
     def _hand_out(self) -> tuple[RingVector, tuple[int, ...]]:
         with self._acting():
-            return self._releasing.hand_out()
+            return self._outputs.hand_out()
 
     @exclusive
     def release(self, plan: Plan, charge: Charging = None) -> Release:
@@ -312,7 +312,7 @@ class JournaledServer(JournalBase):
             LedgerError, ReleaseError: as ``session.release``.
         """
         with self._acting(PrivstatsError):
-            return self._releasing.release(plan, charge)
+            return self._outputs.release(plan, charge)
 
     @exclusive
     def start(self) -> Outbox:

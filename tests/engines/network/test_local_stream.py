@@ -319,7 +319,7 @@ def killed_at(study: Path, changes: Path, place: str, count: int = 1) -> None:
 def test_a_central_server_that_is_killed_draws_the_noise_that_it_has_drawn(tmp_path: Path, records: Records) -> None:
     """After the first draw, and before its end is kept: the seed has been on the disk since before the mark."""
     study, changes = study_of(tmp_path / "study", Stream(plan_of(promise(epsilon=20.0)), 2)), records.epoch(0)
-    killed_at(study, changes, "privstats.engines.journal.releasing.Releasing._settle")
+    killed_at(study, changes, "privstats.engines.journal.session_outputs.SessionOutputs._settle")
     ((entry,),) = (account.entries for account in Ledger.open(study / "host" / "ledger").accounts())
     assert entry.begun == (0,)
     killed_at(study, changes, "privstats.engines.network.session_history.SessionHistory.add")

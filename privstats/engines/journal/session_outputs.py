@@ -23,12 +23,12 @@ from privstats.release import Release
 from privstats.secagg.machines import Aggregator
 from privstats.session.accounting import CHARGED_BEFORE, Charging, charge_of, on_upload, spend
 
-__all__ = ["Releasing", "noise_of"]
+__all__ = ["SessionOutputs", "noise_of"]
 
 _LABEL = b"privstats/journal/noise/2"  # /1 was the seed itself, not bound to the sum
 
 
-class Releasing:
+class SessionOutputs:
     """The exact sum and the release of one session.
 
     Args:
