@@ -23,7 +23,7 @@ from threat_models.audits.noise import audit_noise
 from threat_models.audits.searches import search_of
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
-from threat_models.sharp import SHARP, violations
+from threat_models.quick_check import SHARP, violations
 
 __all__ = ["AUDITS", "attacks_under", "audits_under", "evidence", "failures_under", "objections", "seen", "turn"]
 

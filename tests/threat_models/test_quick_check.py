@@ -5,7 +5,7 @@ import pytest
 
 from threat_models import world
 from threat_models.attack import attacks_named
-from threat_models.sharp import SHARP, violations
+from threat_models.quick_check import SHARP, violations
 
 from .conftest import plan_of, promise, ridge_plan
 
