@@ -65,16 +65,16 @@ def run(
     json: Json = False,
 ) -> None:
     """Run attacks against a plan, each compared with the same attacker without the release and with the ceiling."""
-    from threat_models import attacking
+    from threat_models import attack_runs
     from threat_models import evaluate as evaluation
     from threat_models.attack import attacks_named
 
     plan, chosen = ps.Plan.read(path), attacks_named(attack_ or ())
-    pool, what = attacking.pool_of(plan, data, seed)
-    with attacking.bar(evaluation.steps(plan, chosen, evaluation.Effort(trials=trials)), quiet=json) as pace:
-        effort = attacking.effort_of(trials, records, seed, out, pace)
+    pool, what = attack_runs.pool_of(plan, data, seed)
+    with attack_runs.bar(evaluation.steps(plan, chosen, evaluation.Effort(trials=trials)), quiet=json) as pace:
+        effort = attack_runs.effort_of(trials, records, seed, out, pace)
         report = evaluation.evaluate(plan, chosen, pool, effort)
-    attacking.finish(report, what, out, json, pace)
+    attack_runs.finish(report, what, out, json, pace)
 
 
 @attack.command()
@@ -91,20 +91,20 @@ def sweep(
     json: Json = False,
 ) -> None:
     """Run attacks over a range of one setting, for a curve."""
-    from threat_models import attacking
+    from threat_models import attack_runs
     from threat_models import evaluate as evaluation
     from threat_models.attack import attacks_named
 
     plan, chosen = ps.Plan.read(path), attacks_named(attack_ or ())
     if over not in AXES:
         raise DataError(f"--over must be one of {', '.join(AXES)}, got {over}")
-    pool, what = attacking.pool_of(plan, data, seed)
-    with attacking.bar(
+    pool, what = attack_runs.pool_of(plan, data, seed)
+    with attack_runs.bar(
         len(value) * evaluation.steps(plan, chosen, evaluation.Effort(trials=trials)), quiet=json
     ) as pace:
-        effort = attacking.effort_of(trials, records, seed, out, pace)
+        effort = attack_runs.effort_of(trials, records, seed, out, pace)
         report = evaluation.sweep(plan, chosen, pool, over, value, effort)
-    attacking.finish(report, what, out, json, pace)
+    attack_runs.finish(report, what, out, json, pace)
 
 
 @attack.command()
@@ -119,12 +119,12 @@ def matrix(
     json: Json = False,
 ) -> None:
     """Who learns what: every attack by everybody who could run it, from the public to the server itself."""
-    from threat_models import attacking
+    from threat_models import attack_runs
     from threat_models import evaluate as evaluation
     from threat_models.attack import attacks_named
 
     plan, chosen = ps.Plan.read(path), attacks_named(attack_ or ())
-    pool, what = attacking.pool_of(plan, data, seed)
-    with attacking.bar(None, quiet=json) as pace:
-        report = evaluation.matrix(plan, chosen, pool, attacking.effort_of(trials, records, seed, out, pace))
-    attacking.finish(report, what, out, json, pace)
+    pool, what = attack_runs.pool_of(plan, data, seed)
+    with attack_runs.bar(None, quiet=json) as pace:
+        report = evaluation.matrix(plan, chosen, pool, attack_runs.effort_of(trials, records, seed, out, pace))
+    attack_runs.finish(report, what, out, json, pace)

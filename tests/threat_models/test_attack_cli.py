@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from privstats.errors import DataError
-from threat_models import attacking
+from threat_models import attack_runs
 from threat_models.attack import attacks
 from threat_models.attack_cli import attack
 
@@ -60,7 +60,7 @@ def test_a_pipe_is_told_which_attack_begins_and_ends(small, monkeypatch):
     lines = call(*words).stderr.splitlines()
     assert lines[0] == "playing mean-ratio"
     assert re.fullmatch(r"played mean-ratio in \d+ s", lines[-1])
-    monkeypatch.setattr(attacking, "_SILENT", 0.0)
+    monkeypatch.setattr(attack_runs, "_SILENT", 0.0)
     lines = call(*words).stderr.splitlines()
     assert lines[-2] == "8 of 8 trials", "a long attack is not silent either"
     monkeypatch.setenv("PRIVSTATS_PROGRESS", "0")
