@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,26 @@ def test_counts_read_no_targets_and_any_value_has_a_cell() -> None:
     assert moments == ps.measure(course.first.schema, X, unreadable="leave out")
     for name in ("age", "sodium"):
         assert moments.T[course.first.schema.place((name,))].sum() == N
+
+
+def test_no_record_moves_counts_by_more_than_the_noise_is_for_and_some_pair_by_as_much() -> None:
+    """Any two records of odd values, beside others whose cells they may not move; every session's cells are tried."""
+    course = binned()
+    narrow = course.next(run(course, 1))
+    odd: list[object] = [None, "x", "", -0.0, 1e300, -(2**60), True, "007", 1e-9, float("inf"), "2020-01-02", (1, 2)]
+    X, _ = table(30)
+    for plan in (course.first, narrow):
+        before = ps.measure(plan.schema, X, unreadable="leave out").T
+        vectors = []
+        for age, sodium in product(odd, odd):
+            one = {"age": age, "Sodium": sodium, "ill": odd, "ward": None}
+            more = {name: [*column, one.get(name)] for name, column in X.items()}
+            vectors.append(ps.measure(plan.schema, more, unreadable="leave out").T - before)
+        assert {int(np.abs(vector).sum()) for vector in vectors} == {2}  # one cell of each table
+        farthest = max(np.linalg.norm(a - b) for a, b in product(vectors, vectors))
+        assert farthest == pytest.approx(math.sqrt(2 * 2))
+        assert joint_mu(plan.schema, {"T": 1.0}, "add-remove") == pytest.approx(math.sqrt(2))
+        assert joint_mu(plan.schema, {"T": 1.0}, "replace-one") == pytest.approx(farthest)
 
 
 def test_the_noise_does_not_depend_on_what_a_party_says_it_counted() -> None:

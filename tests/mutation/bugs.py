@@ -163,6 +163,26 @@ def unshrunk_mean(right: Any) -> Any:
     return lambda total, sigma, records: right(total, 0.0, records)
 
 
+def sessions_as_one(right: Any) -> Any:
+    """Every count session has the part of the promise that all of them share."""
+    return lambda plan, edges, part: right(plan, edges, 3 * part)
+
+
+def cells_by_counts(right: Any) -> Any:
+    """The number of cells of the next session follows from how many are occupied, and so does the size of uploads."""
+    return lambda found, cells: right(found, min(cells, 1 + 2 * len(found.cells)))
+
+
+def closed_at_the_right(right: Any) -> Any:
+    """A value on an edge counts below it, and its sign says that it has reached it."""
+    return lambda name, edges, missing: right(name, edges, closed="right", missing=missing)
+
+
+def later_counts_unpriced(right: Any) -> Any:
+    """What a course costs has one count session in it, however many there are."""
+    return property(lambda course: (course.first, *course._rest.priced))
+
+
 def calibration_as_added(schema: Any, weights: Any, adjacency: Any) -> float:
     return right_calibration_square(schema, weights, "add-remove")
 

@@ -7,6 +7,7 @@ that neither side sees fails the nightly run. How many there are: ``len(MUTANTS)
 from __future__ import annotations
 
 from privstats import dp, encoding, release, session
+from privstats.course import Binned
 from privstats.dp import models
 from privstats.dp.calibration import Noise
 from privstats.moments import ridge_moments
@@ -45,6 +46,7 @@ _SEAM = "tests/modules/test_seam.py::"
 _GRADIENTS = "tests/threat_models/audits/test_gradients.py::"
 _MEAN = "tests/moments/test_mean.py::"
 _CENTRED = "tests/course/test_centred.py::"
+_BINNED = "tests/course/test_binned.py::"
 _READABLE = "tests/moments/test_readable.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
 
@@ -395,6 +397,34 @@ MUTANTS: dict[str, Mutant] = {
         row_in("privstats.dp.sensitivities", "_SQUARES", "mean", lambda right: bugs.mean_as_added),
         "shares",
         (_MEAN + "test_some_two_records_are_as_far_apart_as_it_says",),
+        (),
+    ),
+    "count sessions priced as one": Mutant(
+        "each count session of cut points spends what all of them may",
+        name_in("privstats.course.binned", "_count_plan", bugs.sessions_as_one),
+        "shares",
+        (_BINNED + "test_all_sessions_together_cost_the_promise_and_no_more",),
+        (),
+    ),
+    "later counts unpriced": Mutant(
+        "the price of cut points has their first count session in it and no other",
+        member(Binned, "priced", bugs.later_counts_unpriced),
+        "shares",
+        (_BINNED + "test_a_course_over_raw_tables_runs_to_a_head_with_all_of_its_promise",),
+        (),
+    ),
+    "cells by counts": Mutant(
+        "how many cells the next session counts follows from the counts before",
+        name_in("privstats.course.binned", "refined", bugs.cells_by_counts),
+        "shares",
+        (_BINNED + "test_no_record_and_no_cut_point_decides_a_price_a_size_or_a_width",),
+        (),
+    ),
+    "counts closed at the right": Mutant(
+        "a value on a cut is counted below it and summed above",
+        name_in("privstats.course.binned", "Bins", bugs.closed_at_the_right),
+        "shares",
+        (_BINNED + "test_a_value_counts_in_the_cell_that_its_signs_say",),
         (),
     ),
     "noisy mean trusted whole": Mutant(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,7 +33,7 @@ from privstats.release import Release
 from privstats.schema import Schema
 from privstats.secagg.protocols import protocol_of
 from threat_models.audits.canary import GROUP_MU, lower_bounds
-from threat_models.audits.kinds import columns_of, outcome_of
+from threat_models.audits.kinds import Outcome, columns_of, outcome_of
 from threat_models.audits.promise import mu_of
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
@@ -160,7 +161,8 @@ class _Party:
         self._people = [secagg.Identity.generate(rng.bytes) for _ in range(course.first.cohort.clients)]
         self._server = _member(0)
         self._copies = copies_of(privacy)
-        self.canary = canary_of(course.first.schema, rng)
+        summed = next(plan.schema for plan in course.priced if plan.schema.task != "counts")
+        self.canary = canary_of(summed, rng)
 
     def measured(self, plan: Plan, which: int) -> Moments:
         """The moments of the canary (0) or of what is in its place (1): a record, or a client of copies of it."""
@@ -255,21 +257,31 @@ def _chance(rng: Generator) -> np.random.Generator:
 def _asked(course: Course, party: _Party, rng: Generator, asks: int) -> Iterator[tuple[Plan, list[Release | None]]]:
     """The server's requests, round by round: plans that follow from a first release that it invented.
 
-    It says of every later round that it failed, so that the course goes on to its last one, retries and all; of a
-    second release of records as they are (a mean, or the sums behind one) it says so every other time, and invents that
-    too.
+    It says of every later round that it failed, so that the course goes on to its last one, retries and all; of the
+    releases of records as they are that follow (counts, a mean, the sums behind one) it says so every other time, and
+    invents those too.
     """
     yield from [(course.first, [])] * asks
-    second_is_unpublished = course.most > 1 and course.priced[1].published is None
+    unpublished = len(list(takewhile(lambda plan: plan.published is None, course.priced[1:])))
     for place in range(1, course.most):
-        histories: list[list[Release | None]] = []
-        for turn in range(asks * _INVENTIONS):
-            first = invented(course.first, rng)
-            second = course.next([first]) if second_is_unpublished and turn % 2 else None
-            told = None if second is None else invented(second, rng)
-            histories.append([first, told, *[None] * place][:place])
+        turns = range(asks * _INVENTIONS)
+        histories = [_told(course, place, 1 + unpublished * (turn % 2), rng) for turn in turns]
         plans = [(plan, history) for history in histories if (plan := course.next(history)) is not None]
         yield from sorted(plans, key=lambda offer: -party.reach(offer[0]))[:asks]
+
+
+def _told(course: Course, place: int, many: int, rng: Generator) -> list[Release | None]:
+    """So many invented releases, each of the plan that follows from those before it; then rounds that failed."""
+    history: list[Release | None] = []
+    while len(history) < min(place, many):
+        plan = course.next(history) if history else course.first
+        history.append(None if plan is None else invented(plan, rng))
+    return [*history, *[None] * (place - len(history))]
+
+
+def _outcome(schema: Schema) -> Outcome:
+    """Counts read no targets, and the records of a course have one."""
+    return Outcome(1) if schema.task == "counts" else outcome_of(schema)
 
 
 def invented(plan: Plan, rng: Generator) -> Release:
@@ -278,7 +290,7 @@ def invented(plan: Plan, rng: Generator) -> Release:
     Raises:
         SchemaError: no records are made up for schemas of this kind.
     """
-    schema, chance, outcome = plan.schema, _chance(rng), outcome_of(plan.schema)
+    schema, chance, outcome = plan.schema, _chance(rng), _outcome(plan.schema)
     columns = columns_of(schema)
     X = chance.normal(size=(_INVENTED_RECORDS, columns)) * (schema.clip_norm / math.sqrt(columns))
     y = outcome.drawn(len(X), chance)

@@ -51,6 +51,27 @@ def test_a_canary_over_a_whole_course_ends_at_or_below_the_claim(schema: Any, te
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize(
+    ("then", "terms"),
+    [
+        ("centred", {"model": "distributed"}),
+        ("centred", {"model": "central", "adjacency": "replace-one"}),
+        pytest.param("rounds", {"model": "local"}, marks=pytest.mark.nightly),
+    ],
+)
+def test_a_canary_over_cut_points_and_what_follows_ends_at_or_below_the_claim(then: str, terms: dict[str, Any]) -> None:
+    """One record's cells are at cuts of the server's choice; in all sessions together it shows no more."""
+    cells = ps.Cells((ps.Numeric("age"), ps.Numeric("sodium")))
+    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
+    course = ps.Binned.within(plan_of(schema, epsilon=EPSILON, **terms), then, expected_records=600)
+    found = row(audit_course(course, seeded(1), asks=2, trials=200))
+    assert found["sessions"] == course.most
+    assert found["mu claimed"] == pytest.approx(CLAIMED, rel=1e-6)
+    assert 0.75 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
+    assert 0.4 * CLAIMED < found["mu at least"] <= found["mu claimed"]
+
+
+@pytest.mark.ci
 def test_a_calibration_is_inside_the_claim() -> None:
     """It is one more session, which the canary is in too."""
     course = rounds(SOFTMAX, 2, epsilon=EPSILON, calibrated=True)

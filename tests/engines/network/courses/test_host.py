@@ -26,7 +26,7 @@ from privstats.errors import (
 from privstats.secagg.interactive import server
 from privstats.session.accounting import CHARGED_BEFORE
 from tests import made
-from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, plan_of, rounds
+from tests.course.cases import CLIENTS, OF_CELLS, RIDGE, SOFTMAX, plan_of, rounds, tables
 from tests.engines.network.courses.study import DATASET, CourseStudy, course_study, open_account
 from tests.engines.network.fake import FolderNet, study_of
 from tests.faults import killed_in_a_child
@@ -82,6 +82,29 @@ def test_a_mean_first_is_carried_like_any_course(tmp_path: Path) -> None:
     ]
     assert exact(study, found) == [EVERYBODY] * 2
     assert [study.account(peer).mu for peer in range(CLIENTS)] == pytest.approx([study.course.mu] * CLIENTS)
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
+def test_cut_points_and_what_follows_are_carried_like_any_course(tmp_path: Path, monkeypatch: Any) -> None:
+    """Raw tables at the parties; one count session ends without a sum, and everybody goes on with the same cells."""
+    course = ps.Binned.within(plan_of(OF_CELLS, model="distributed"), "centred", expected_records=600, sessions=2)
+    study, real = course_study(tmp_path, course), server.unmask
+    for peer, (X, y) in enumerate(tables()):
+        study.shards[peer] = (rows := np.array([X[name] for name in ("age", "Sodium", "ill", "ward")], object).T, y)
+        np.savez(study.home(peer) / "records.npz", X=rows.astype(str), y=y)
+
+    def unmask(*arguments: Any, **named: Any) -> Any:
+        if Host.open(study.host).folder.rounds == (0, 1):
+            raise AggregationError("unmask", "implausible", "not today")
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(server, "unmask", unmask)
+    found = FolderNet(study).ended().releases
+    assert [each and each.plan.schema.task for each in found] == ["counts", None, "mean", "classes"]
+    assert course.next([found[0], None]) == found[2].plan
+    assert ps.heads.LDA().fit_release(found).provenance_.course is None
+    assert [study.account(peer).mu for peer in range(CLIENTS)] == pytest.approx([course.mu] * CLIENTS)
 
 
 @pytest.mark.ci
