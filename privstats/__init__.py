@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from privstats.version import __version__ as __version__
     from privstats.workflows.simulate import simulate as simulate
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)
 
 if TYPE_CHECKING:  # by attribute alone: a star import would hide a caller's own plan or release, or need Hypothesis
     from privstats import course as course

@@ -100,17 +100,17 @@ def test_a_name_without_as_is_for_the_room_alone(tmp_path):
     (tmp_path / "brought.py").write_text(
         "from typing import TYPE_CHECKING\nfrom privstats.lazy_names import lazy_names\n"
         "if TYPE_CHECKING:\n    from privstats.plan import Cohort, Plan as Plan\n"
-        "else:\n    __getattr__, __dir__, __all__ = lazy_names(__name__)\n"
+        "else:\n    __getattr__, __dir__ = lazy_names(__name__)\n"
     )
     run("import brought; assert brought.__all__ == ['Plan'] and not hasattr(brought, 'Cohort')", cwd=tmp_path)
 
 
 def test_a_module_without_its_text_is_refused(tmp_path):
     source = tmp_path / "bare.py"
-    source.write_text("from privstats.lazy_names import lazy_names\nlazy_names(__name__)\n")
+    source.write_text("from privstats.lazy_names import lazy_names\n__getattr__, __dir__ = lazy_names(__name__)\n")
     run(f"import py_compile; py_compile.compile({str(source)!r}, cfile='bare.pyc')", cwd=tmp_path)
     source.unlink()
-    program = "\ntry:\n    import bare\nexcept ImportError as error:\n    print(error)"
+    program = "import bare\ntry:\n    bare.name\nexcept ImportError as error:\n    print(error)"
     assert "install privstats with its sources" in run(program, cwd=tmp_path)
 
 

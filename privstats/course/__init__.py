@@ -32,4 +32,4 @@ if TYPE_CHECKING:
     from privstats.course.stream import Stream as Stream
     from privstats.course.stream import StreamTotal as StreamTotal
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -47,4 +47,4 @@ if TYPE_CHECKING:
     from privstats.dp.sensitivities import joint_mu as joint_mu
     from privstats.dp.sensitivities import sensitivity as sensitivity
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

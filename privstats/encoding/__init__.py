@@ -17,4 +17,4 @@ if TYPE_CHECKING:
     from privstats.encoding.ring import Ring as Ring
     from privstats.encoding.ring import RingVector as RingVector
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

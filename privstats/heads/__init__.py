@@ -45,12 +45,12 @@ if TYPE_CHECKING:  # a head that is not here works, and its type is Any
     from privstats.heads.ridge import Ridge as Ridge
     from privstats.heads.ridge import RidgeClassifier as RidgeClassifier
 
-_listed, _listed_dir, _names = lazy_names(__name__)
+_listed, _listed_dir = lazy_names(__name__)
 
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return sorted({*HEADS, *_names})
+        return sorted({*HEADS, *_listed(name)})
     if name.startswith("_") or name not in HEADS:
         return _listed(name)
     value = head_class(name)

@@ -44,4 +44,4 @@ if TYPE_CHECKING:
     from privstats.inference.tables import proportions as proportions
     from privstats.inference.tables import quantile as quantile
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -33,4 +33,4 @@ if TYPE_CHECKING:
     from privstats.moments.within import RealWithinMoments as RealWithinMoments
     from privstats.moments.within import WithinMoments as WithinMoments
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -19,4 +19,4 @@ if TYPE_CHECKING:
     from privstats.plan.review import facts as facts
     from privstats.plan.validity import Validity as Validity
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -42,4 +42,4 @@ if TYPE_CHECKING:
     from privstats.schema.statistic import COUNT_SCALE as COUNT_SCALE
     from privstats.schema.within import WithinSchema as WithinSchema
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

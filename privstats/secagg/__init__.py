@@ -19,4 +19,4 @@ if TYPE_CHECKING:
     from privstats.secagg.upload.panel import end_of as end_of
     from privstats.secagg.upload.parameters import UploadParameters as UploadParameters
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -27,4 +27,4 @@ if TYPE_CHECKING:
     from privstats.session.unmasked import release as release
     from privstats.session.vector import Contribution as Contribution
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -22,4 +22,4 @@ if TYPE_CHECKING:
     from privstats.testing.tables import table_values as table_values
     from privstats.testing.transport import MockTransport as MockTransport
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -31,4 +31,4 @@ if TYPE_CHECKING:
     from privstats.transforms.rowwise import of_unit_norm as of_unit_norm
     from privstats.transforms.transport import Transport as Transport
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

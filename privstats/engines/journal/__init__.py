@@ -15,4 +15,4 @@ if TYPE_CHECKING:
     _HELPER: type[Peer] = JournaledHelper
     _SERVER: type[Aggregator] = JournaledServer
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

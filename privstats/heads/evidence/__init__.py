@@ -20,4 +20,4 @@ if TYPE_CHECKING:
     from privstats.heads.evidence.ridge import records_gram as records_gram
     from privstats.heads.evidence.ridge import release_gram as release_gram
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -32,4 +32,4 @@ if TYPE_CHECKING:
     from privstats.heads.registry.entries import head_class as head_class
     from privstats.heads.registry.entries import named as named
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -20,4 +20,4 @@ if TYPE_CHECKING:
     from privstats.heads.rules.rule import Rule as Rule
     from privstats.heads.rules.rule import rule_of as rule_of
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -12,4 +12,4 @@ if TYPE_CHECKING:
     from privstats.workflows.demo.tasks import TASKS as TASKS
     from privstats.workflows.demo.tasks import Settings as Settings
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -21,4 +21,4 @@ if TYPE_CHECKING:
     from privstats.workflows.rehearsal.run import opened as opened
     from privstats.workflows.rehearsal.run import rehearsed as rehearsed
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

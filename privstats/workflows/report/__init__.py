@@ -25,4 +25,4 @@ if TYPE_CHECKING:
     from privstats.workflows.report.registry import TO_WRITE as TO_WRITE
     from privstats.workflows.report.registry import registry_entry as registry_entry
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

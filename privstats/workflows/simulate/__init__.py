@@ -10,4 +10,4 @@ if TYPE_CHECKING:
     from privstats.workflows.simulate.simulation import simulate as simulate
     from privstats.workflows.simulate.summed import dirichlet_partition as dirichlet_partition
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -21,4 +21,4 @@ if TYPE_CHECKING:
     from privstats.workflows.sweep.tables import means as means
     from privstats.workflows.sweep.tables import table as table
 else:
-    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__)
