@@ -142,14 +142,16 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
 
 
 def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
+    """A cell is a line of its own; with a ramp its steps make a thick line from the lowest points to the highest."""
     told, last = column.told[row], len(column.cells) - 1
-    for place, (points, low, high) in enumerate(
-        zip(column.points[row], column.low[row], column.high[row], strict=True)
-    ):
-        color = _UNTOLD if not told[place] else _UP if points > 0 else _DOWN
+    for place in range(last + 1):
+        steps = column.intervals.of_steps == place
+        points, ends = column.points[row, steps], [column.low[row, steps].min(), column.high[row, steps].max()]
+        color = _UNTOLD if not told[place] else _UP if points.mean() > 0 else _DOWN
         if column.filled[place]:
-            axes.plot([low, high], [place, place], color=color, linewidth=1.5)
-        axes.plot(points, place, marker="s" if place == last else "o", color=color, markersize=5)
+            axes.plot(ends, [place, place], color=color, linewidth=1.5)
+        axes.plot([points.min(), points.max()], [place, place], color=color, linewidth=5, solid_capstyle="round")
+        axes.plot(points.mean(), place, marker="s" if place == last else "o", color=color, markersize=5)
     axes.set_yticks(range(last + 1), column.cells)
     axes.set_ylim(last + 0.6, -0.6)
     axes.set_title(column.name, loc="left", fontsize="medium")

@@ -8,61 +8,66 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtri, softmax
 
-from privstats.errors import DataError, ReleaseError
+from privstats.errors import DataError
+from privstats.estimates.spectrum import Array
 from privstats.heads.evidence import Released
-from privstats.heads.linear_scores import LinearScores, linear_scores, made_from, under_other_noise
+from privstats.heads.linear_scores import linear_scores, made_from
+from privstats.inference.card_points import Intervals, Rows, cell_points, class_sums, noise_spread, noisy, shares
 from privstats.inference.counts import require_level
 from privstats.inference.summary import Summary, card_summary
-from privstats.progress import progress_bar
 from privstats.release import Release
-from privstats.schema import ClassSchema
-from privstats.transforms import Cells, Centre, UnitNorm
-from privstats.transforms.columns import Categories, Column, Dates, Numeric, Truth
+from privstats.transforms import Cells
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 __all__ = ["ColumnPoints", "Explanation", "Scorecard", "scorecard"]
 
-_DRAWS = 200
-_SURE = 3.0
-"""Standard deviations of its noise that a cell's share must exceed to hold records."""
-
 
 @dataclass(frozen=True, eq=False)
 class ColumnPoints:
-    """The points of one column.
+    """The points of one column: one number for every cell, or, with a ramp, for every step within it.
 
     Attributes:
         name: of the column.
-        cells: names of its cells, the last one that of a gap.
-        points: ``(classes, cells)``, log odds (of more than two classes: scores less their mean over the classes); 0 is
+        intervals: the cells as people read them, and the one of every step.
+        points: ``(classes, steps)``, log odds (of more than two classes: scores less their mean over the classes); 0 is
             the mean over all records.
-        low, high: their bands, ``(classes, cells)``: of noise alone.
+        low, high: their bands, ``(classes, steps)``: of noise alone.
         shares: of the records in each cell, ``(cells,)``, noisy where the releases are.
         filled: whether a cell holds more records than noise could show in an empty one, ``(cells,)``: the points of an
             empty cell are no finding, and its band is too narrow.
     """
 
     name: str
-    cells: tuple[str, ...]
-    points: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    shares: NDArray[np.float64]
+    intervals: Intervals
+    points: Array
+    low: Array
+    high: Array
+    shares: Array
     filled: NDArray[np.bool_]
 
     @property
+    def cells(self) -> tuple[str, ...]:
+        """Names of the cells, the last one that of a gap."""
+        return self.intervals.names
+
+    @property
     def told(self) -> NDArray[np.bool_]:
-        """Whether a cell that holds records has a band without 0, ``(classes, cells)``."""
-        return ((self.low > 0) | (self.high < 0)) & self.filled
+        """Whether a cell holds records, and the bands of all its steps lie on one side of 0, ``(classes, cells)``."""
+        low, high = self.within(self.low, np.min), self.within(self.high, np.max)
+        return ((low > 0) | (high < 0)) & self.filled
+
+    def within(self, values: Array, take: Any) -> Array:
+        """One number per cell of ``values``, ``(classes, steps)``: what ``take`` gives of its steps."""
+        steps = self.intervals.of_steps
+        return np.stack([take(values[:, steps == place], axis=1) for place in range(len(self.cells))], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +175,7 @@ class Scorecard:
             raise DataError("record must be a row of a frame, or a mapping from names of columns to values")
         (places,) = self.cells.indices(self.cells.codes({name: [value] for name, value in named.items()}))
         parts = [
-            (column.name, column.cells[place], float(column.points[row, place]))
+            (column.name, column.cells[column.intervals.of_steps[place]], float(column.points[row, place]))
             for column, place in zip(self.columns, places, strict=True)
         ]
         return Explanation(
@@ -182,23 +187,23 @@ class Scorecard:
         return card_summary(self)
 
     def to_frame(self) -> DataFrame:
-        """One row per outcome, column and cell: points, low, high, share of the records, told."""
+        """One row per outcome, column and cell, or step of it: points, low, high, share of the records, told."""
         from pandas import DataFrame
 
         return DataFrame(
             {
                 "outcome": outcome,
                 "column": column.name,
-                "cell": cell,
-                "points": column.points[row, place],
-                "low": column.low[row, place],
-                "high": column.high[row, place],
+                "cell": column.cells[place],
+                "points": column.points[row, step],
+                "low": column.low[row, step],
+                "high": column.high[row, step],
                 "share": column.shares[place],
                 "told": bool(column.told[row, place]),
             }
             for row, outcome in enumerate(self.outcomes)
             for column in self.columns
-            for place, cell in enumerate(column.cells)
+            for step, place in enumerate(column.intervals.of_steps)
         )
 
     def plot(self, path: Any = None, column: str | None = None, outcome: str | None = None) -> Any:
@@ -236,7 +241,9 @@ class Scorecard:
         return self.summary().as_html()
 
 
-def scorecard(head: Any, releases: Released | Sequence[Release | None], *, alpha: float = 0.05) -> Scorecard:
+def scorecard(
+    head: Any, releases: Released | Sequence[Release | None], *, alpha: float = 0.05, draws: int = 200
+) -> Scorecard:
     """Points per cell, with bands, of a head behind :class:`~privstats.Cells`.
 
     ``f_j(cell) = w_j . b_j(cell) - w_j . mean b_j`` with the mean over the records, sum_c A_c / sum_c N_c, and ``base =
@@ -244,7 +251,7 @@ def scorecard(head: Any, releases: Released | Sequence[Release | None], *, alpha
     each row by its own length behind the whitening, and a course that releases a mean first by that of the row less it;
     the card takes one length for all, the root of the mean square, and ``exact`` is False.
 
-    Bands are ``points +- z s``, with s the standard deviation over 200 further draws of the releases' noise
+    Bands are ``points +- z s``, with s the standard deviation over ``draws`` further draws of the releases' noise
     (:mod:`privstats.heads.linear_scores`). **They tell of the spread by noise alone**: what other records or other cut
     points would have given is not in them, nor how far a head that knows its noise shrinks all points toward 0. Of
     exact releases they have no width.
@@ -253,6 +260,7 @@ def scorecard(head: Any, releases: Released | Sequence[Release | None], *, alpha
         head: fitted on releases: ``LDA``, or another of linear scores, or ``RefinedSoftmax``.
         releases: those that it was made from, in order.
         alpha: 1 less the level of each band.
+        draws: at least 2; with 200, s is known to 5 %.
 
     Raises:
         ReleaseError: other releases, or rows that are not those of declared columns.
@@ -271,126 +279,20 @@ def scorecard(head: Any, releases: Released | Sequence[Release | None], *, alpha
         ('smoker', 'true')
     """
     require_level(alpha)
-    have = made_from(head, releases)
-    rows = _Rows.of(head)
-    mean = rows.mean(*_class_sums(have))
+    if draws < 2:
+        raise DataError(f"draws must be at least 2, got {draws}; 200 give a standard deviation to 5 %")
+    have, rows = made_from(head, releases), Rows.of(head)
+    mean = rows.mean(*class_sums(have))
     scores = linear_scores(head.rule_, have)
-    base, points = _points(rows.before(scores), rows.cells, mean)
-    shares = _shares(have, rows, mean)
-    spread = _spread(head, have, rows, mean) if _noisy(have) else [np.zeros_like(each) for each in points]
+    base, points = cell_points(rows.before(scores), rows.cells, mean)
+    spread = noise_spread(head, have, rows, mean, draws) if noisy(have) else [np.zeros_like(each) for each in points]
     reach, cells = float(-ndtri(alpha / 2)), rows.cells
     columns = tuple(
-        ColumnPoints(column.name, _cell_names(column, marks), each, each - reach * s, each + reach * s, *held)
-        for column, marks, each, s, held in zip(cells.columns, cells.marks, points, spread, shares, strict=True)
+        ColumnPoints(column.name, intervals, each, each - reach * s, each + reach * s, part, filled)
+        for column, each, s, (intervals, part, filled) in zip(
+            cells.columns, points, spread, shares(have, rows, mean), strict=True
+        )
     )
     outcomes = tuple(map(str, head.classes_[1:] if len(head.classes_) == 2 else head.classes_))
     exact = scores.coef is getattr(head.rule_, "coef", None) and rows.length == 1
     return Scorecard(outcomes, base, columns, alpha, cells, tuple(have), str(head.provenance_), exact)
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The public map of a head: rows of cells as they are, or less a mean m and scaled to norm 1.
-
-    Rows of cells have norm 1, so that a row less its mean has the mean square 1 - |m|^2: the one length for all.
-    """
-
-    cells: Cells
-    shift: NDArray[np.float64]
-    length: float
-
-    @classmethod
-    def of(cls, head: Any) -> _Rows:
-        match head.preprocessing_.transform:
-            case (Cells() as cells,):
-                return cls(cells, np.zeros(cells.width), 1.0)
-            case (Cells() as cells, Centre(centre), UnitNorm()):
-                shift = np.array(centre)
-                return cls(cells, shift, math.sqrt(max(1 - float(shift @ shift), 0.01)))
-        raise ReleaseError(
-            "a scorecard reads a head behind declared columns: a transform of Cells, or a mean after them"
-        )
-
-    def before(self, scores: LinearScores) -> LinearScores:
-        """The scores of rows of cells."""
-        coef = scores.coef / self.length
-        return LinearScores(coef, scores.intercept - coef @ self.shift)
-
-    def mean(self, release: Release, classes: int) -> NDArray[np.float64]:
-        """The mean row of cells; the shift where noise leaves no records."""
-        kept = [place for place in range(classes) if place not in release.suppressed]
-        n = float(release.moments.N[kept].sum())
-        return self.shift + (self.length * release.moments.A[kept].sum(axis=0) / n if n >= 1 else 0.0)
-
-
-def _noisy(releases: Sequence[Release]) -> bool:
-    return any(level > 0 for release in releases for level in release.sigma.values())
-
-
-def _class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
-    """The release of class sums, and how many classes it has."""
-    for release in releases:
-        if isinstance(schema := release.plan.schema, ClassSchema):
-            return release, schema.classes
-    raise ReleaseError("a scorecard reads class sums, and none of the releases has them")
-
-
-def _shares(
-    releases: Sequence[Release], rows: _Rows, mean: NDArray[np.float64]
-) -> list[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
-    """Of each column the shares of the records in its cells, and which cells noise cannot have filled.
-
-    The mean of a block is the mean of its cells' rows by their shares, which add up to 1: as many equations as cells.
-    With a ramp there are more cells than equations, and the least shares that solve them are taken.
-    """
-    first, classes = _class_sums(releases)
-    total = max(float(first.moments.N.sum()), 1.0)
-    noise = rows.length * float(first.sigma["A"]) * math.sqrt(classes) / total
-    found = []
-    cells = rows.cells
-    for block, table in zip(cells.blocks, cells.tables, strict=True):
-        solve = np.linalg.pinv(np.vstack([table.T * 2.0**-cells.bits, np.ones(len(table))]))
-        shares = solve @ np.append(mean[block], 1.0)
-        sure = _SURE * noise * np.linalg.norm(solve[:, :-1], axis=1)
-        found.append((shares, shares > np.maximum(sure, 0.5 / total)))
-    return found
-
-
-def _points(
-    scores: LinearScores, cells: Cells, mean: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    """The base, one per outcome, and of each column ``(outcomes, cells)``."""
-    coef, intercept = scores.coef, scores.intercept
-    if len(coef) == 2:
-        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
-    else:
-        coef, intercept = coef - coef.mean(axis=0), intercept - intercept.mean()
-    tables = [table * 2.0**-cells.bits for table in cells.tables]
-    points = [coef[:, block] @ (table - mean[block]).T for block, table in zip(cells.blocks, tables, strict=True)]
-    return intercept + coef @ mean, points
-
-
-def _spread(
-    head: Any, releases: Sequence[Release], rows: _Rows, mean: NDArray[np.float64]
-) -> list[NDArray[np.float64]]:
-    drawn: list[list[NDArray[np.float64]]] = []
-    with progress_bar("bands", _DRAWS) as advance:
-        for scores in under_other_noise(head, releases, _DRAWS):
-            drawn.append(_points(rows.before(scores), rows.cells, mean)[1])
-            advance(1)
-    return [np.std(np.stack(each), axis=0, ddof=1) for each in zip(*drawn, strict=True)]
-
-
-def _cell_names(column: Column, marks: NDArray[np.float64]) -> tuple[str, ...]:
-    """Names of a column's cells, the last one that of a gap."""
-    match column:
-        case Numeric() | Dates():
-            said = [column.said(float(mark)) for mark in marks]
-            inner = [f"{low} to < {high}" for low, high in pairwise(said)]
-            return (f"< {said[0]}", *inner, f">= {said[-1]}", "missing")
-        case Truth():
-            return ("false", "true", "missing")
-        case Categories(values=()):
-            return ("given", "missing")
-        case Categories():
-            return (*map(str, column.values), *(() if column.is_scale else ("other",)), "missing")

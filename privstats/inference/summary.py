@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # the results that are shown: a regression brings its own sum
     from privstats.inference.counts import Interval
     from privstats.inference.group_means import GroupMeans
     from privstats.inference.regression import Regression
-    from privstats.inference.scorecards import Scorecard
+    from privstats.inference.scorecards import ColumnPoints, Scorecard
     from privstats.inference.survival import SurvivalCurve
 
 __all__ = ["Summary", "card_summary", "curve_summary", "means_summary", "proportions_summary", "summarise"]
@@ -210,11 +210,10 @@ def card_summary(card: Scorecard) -> Summary:
     rows = []
     for row, outcome in enumerate(card.outcomes):
         for column in card.columns:
-            bands = zip(column.points[row], column.low[row], column.high[row], strict=True)
-            for place, (cell, ends) in enumerate(zip(column.cells, bands, strict=True)):
-                first = f"{column.name}" if len(card.outcomes) == 1 else f"{outcome}: {column.name}"
-                said = [f"{value:+.2f}" for value in ends] if column.filled[place] else [f"({ends[0]:+.2f})", "", ""]
-                rows.append((first if not place else "", cell, f"{100 * max(column.shares[place], 0.0):.0f} %", *said))
+            first = column.name if len(card.outcomes) == 1 else f"{outcome}: {column.name}"
+            for place, cell in enumerate(column.cells):
+                share = f"{100 * max(column.shares[place], 0.0):.0f} %"
+                rows.append((first if not place else "", cell, share, *_points(column, row, place)))
     release = card.releases[0]
     return Summary(
         title=_title(release, "Scorecard"),
@@ -234,6 +233,16 @@ def card_summary(card: Scorecard) -> Summary:
             f"Plan {release.plan.digest[:16]}, {len(release.survivors)} of {release.plan.cohort.clients} clients.",
         ),
     )
+
+
+def _points(column: ColumnPoints, row: int, place: int) -> tuple[str, str, str]:
+    """The points of a cell and its band; of several steps the first and the last, and the band of all."""
+    steps = column.intervals.of_steps == place
+    points = [f"{value:+.2f}" for value in column.points[row, steps]]
+    said = points[0] if points[0] == points[-1] else f"{points[0]} to {points[-1]}"
+    if not column.filled[place]:
+        return f"({said})", "", ""
+    return said, f"{column.low[row, steps].min():+.2f}", f"{column.high[row, steps].max():+.2f}"
 
 
 def _title(release: Release, what: str) -> str:

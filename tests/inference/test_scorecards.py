@@ -23,7 +23,7 @@ COLUMNS = (
     ps.Dates("admitted", (18262.0, 18779.0)),
     ps.Categories("stage", (1, 2, 3), ordered=True),
 )
-CELLS = ps.Cells(COLUMNS)
+CELLS = ps.Cells(COLUMNS, ramp=True)
 ODD = {
     "age": [39.99, 40, 65, None, -9, "70", "old", 0.1 + 0.2],
     "ward": ["A", " B ", "it's", "?", None, "C", "a", 3],
@@ -108,6 +108,14 @@ def test_points_add_up_to_the_scores_of_a_linear_head() -> None:
     assert np.allclose(card.predict_proba(odd), _chances(head, odd), atol=1e-12)
 
 
+def test_steps_of_a_ramp_are_told_as_the_intervals_between_cuts() -> None:
+    _, release, head = _exact()
+    age = ps.inference.scorecard(head, release).columns[0]
+    assert age.cells == ("< 40", "40 to < 65", ">= 65", "missing")
+    assert age.points.shape[1] == 18 + 1 - 2 + 1  # 16 even steps share both outer cuts
+    assert age.intervals.of_steps.tolist() == [0] + [1] * 15 + [2, 3]
+
+
 def test_an_explanation_adds_up_and_names_the_cells() -> None:
     table, release, head = _exact()
     card = ps.inference.scorecard(head, release)
@@ -130,10 +138,11 @@ def test_shares_are_those_of_the_records_and_points_have_mean_0() -> None:
     card = ps.inference.scorecard(head, release)
     places = CELLS.indices(CELLS.codes(table))
     for j, column in enumerate(card.columns):
-        counted = np.bincount(places[:, j], minlength=len(column.cells)) / len(table)
+        steps = np.bincount(places[:, j], minlength=len(column.intervals.of_steps)) / len(table)
+        counted = np.bincount(column.intervals.of_steps, steps)
         assert np.allclose(column.shares, counted, atol=1e-3)  # whole entries: 2**-12
         assert (column.filled == (counted > 0)).all()
-        assert abs(column.points[0] @ counted) < 1e-3
+        assert abs(column.points[0] @ steps) < 1e-3
     assert (_flat(card, "low") == _flat(card, "high")).all()
 
 
@@ -165,7 +174,9 @@ def _cover(fitted: list[tuple[Any, Any]]) -> float:
     """How often bands hold the mean curve of many draws, over the cells that hold records."""
     cards = [ps.inference.scorecard(head, releases) for releases, head in fitted]
     points, low, high = (np.stack([_flat(card, name) for card in cards]) for name in ("points", "low", "high"))
-    filled = np.stack([np.concatenate([column.filled for column in card.columns]) for card in cards])
+    filled = np.stack(
+        [np.concatenate([column.filled[column.intervals.of_steps] for column in card.columns]) for card in cards]
+    )
     curve = points.mean(axis=0)
     return float(((low <= curve) & (curve <= high))[filled].mean())
 
@@ -222,7 +233,7 @@ def test_three_classes_have_a_score_each() -> None:
     with pytest.raises(ps.DataError, match="outcome must be one of"):
         card.explain(table.iloc[0])
     assert card.explain(table.iloc[0], "2").outcome == "2"
-    assert len(card.to_frame()) == 3 * sum(len(column.cells) for column in card.columns)
+    assert len(card.to_frame()) == 3 * sum(len(column.intervals.of_steps) for column in card.columns)
 
 
 def test_python_without_the_library_gives_the_same_scores(tmp_path: Any) -> None:

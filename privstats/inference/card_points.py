@@ -1,0 +1,166 @@
+"""The numbers of a scorecard: points of every cell, the spread of their noise, and the records that a cell holds.
+
+``scorecards`` shows them; ``heads.linear_scores`` draws the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.heads.linear_scores import LinearScores, under_other_noise
+from privstats.progress import progress_bar
+from privstats.release import Release
+from privstats.schema import ClassSchema
+from privstats.transforms import Cells, Centre, UnitNorm
+from privstats.transforms.columns import Categories, Column, Dates, Numeric, Truth
+
+__all__ = ["Intervals", "Rows", "cell_points", "class_sums", "noise_spread", "noisy", "shares"]
+
+_SURE = 3.0
+"""Standard deviations of its noise that an interval's share must exceed to hold records."""
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """The cells of one column as people read them: with a ramp, several steps make the interval between two cuts.
+
+    Attributes:
+        names: of the intervals, the last one that of a gap.
+        of_steps: the interval of each cell of the column's table, ``(cells,)``.
+    """
+
+    names: tuple[str, ...]
+    of_steps: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, column: Column, marks: Array) -> Intervals:
+        """Of a column whose cells begin at these codes, but for the first."""
+        cuts = np.array(column.edges) if isinstance(column, Numeric | Dates) and column.edges else marks
+        places = np.searchsorted(cuts, marks, side="right")
+        return cls(_names(column, cuts), np.concatenate([[0], places, [len(cuts) + 1]]))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The public map of a head: rows of cells as they are, or less a mean m and scaled to norm 1.
+
+    Rows of cells have norm 1, so that a row less its mean has the mean square 1 - |m|^2: the one length for all.
+    """
+
+    cells: Cells
+    shift: Array
+    length: float
+
+    @classmethod
+    def of(cls, head: Any) -> Rows:
+        """Of a fitted head.
+
+        Raises:
+            ReleaseError: rows that are not those of declared columns.
+        """
+        match head.preprocessing_.transform:
+            case (Cells() as cells,):
+                return cls(cells, np.zeros(cells.width), 1.0)
+            case (Cells() as cells, Centre(centre), UnitNorm()):
+                shift = np.array(centre)
+                return cls(cells, shift, math.sqrt(max(1 - float(shift @ shift), 0.01)))
+        raise ReleaseError(
+            "a scorecard reads a head behind declared columns: a transform of Cells, or a mean after them"
+        )
+
+    def before(self, scores: LinearScores) -> LinearScores:
+        """The scores of rows of cells."""
+        coef = scores.coef / self.length
+        return LinearScores(coef, scores.intercept - coef @ self.shift)
+
+    def mean(self, release: Release, classes: int) -> Array:
+        """The mean row of cells; the shift where noise leaves no records."""
+        kept = [place for place in range(classes) if place not in release.suppressed]
+        n = float(release.moments.N[kept].sum())
+        return self.shift + (self.length * release.moments.A[kept].sum(axis=0) / n if n >= 1 else 0.0)
+
+
+def noisy(releases: Sequence[Release]) -> bool:
+    """Whether any of the releases carries noise."""
+    return any(level > 0 for release in releases for level in release.sigma.values())
+
+
+def class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
+    """The release of class sums, and how many classes it has."""
+    for release in releases:
+        if isinstance(schema := release.plan.schema, ClassSchema):
+            return release, schema.classes
+    raise ReleaseError("a scorecard reads class sums, and none of the releases has them")
+
+
+def shares(releases: Sequence[Release], rows: Rows, mean: Array) -> list[tuple[Intervals, Array, NDArray[np.bool_]]]:
+    """Of each column its intervals, the shares of the records in them, and which of them noise cannot have filled.
+
+    The mean of a block is the mean of its cells by their shares, which add up to 1: as many equations as intervals, for
+    a ramp, which tells steps of one interval apart, is left out of them.
+    """
+    first, classes = class_sums(releases)
+    total = max(float(first.moments.N.sum()), 1.0)
+    noise = rows.length * float(first.sigma["A"]) * math.sqrt(classes) / total
+    found = []
+    cells = rows.cells
+    for column, marks, block, table in zip(cells.columns, cells.marks, cells.blocks, cells.tables, strict=True):
+        intervals = Intervals.of(column, marks)
+        firsts = np.unique(intervals.of_steps, return_index=True)[1]
+        read = [j for j in range(table.shape[1]) if not (_has_ramp(column, cells) and j == table.shape[1] - 2)]
+        system = np.vstack([table[firsts][:, read].T * 2.0**-cells.bits, np.ones(len(firsts))])
+        solve = np.linalg.pinv(system)
+        part = solve @ np.append(mean[block][read], 1.0)
+        sure = _SURE * noise * np.linalg.norm(solve[:, :-1], axis=1)
+        found.append((intervals, part, part > np.maximum(sure, 0.5 / total)))
+    return found
+
+
+def _has_ramp(column: Column, cells: Cells) -> bool:
+    return cells.ramp and isinstance(column, Numeric | Dates)
+
+
+def cell_points(scores: LinearScores, cells: Cells, mean: Array) -> tuple[Array, list[Array]]:
+    """The base, one per outcome, and of each column ``(outcomes, cells)``."""
+    coef, intercept = scores.coef, scores.intercept
+    if len(coef) == 2:
+        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+    else:
+        coef, intercept = coef - coef.mean(axis=0), intercept - intercept.mean()
+    tables = [table * 2.0**-cells.bits for table in cells.tables]
+    points = [coef[:, block] @ (table - mean[block]).T for block, table in zip(cells.blocks, tables, strict=True)]
+    return intercept + coef @ mean, points
+
+
+def noise_spread(head: Any, releases: Sequence[Release], rows: Rows, mean: Array, draws: int) -> list[Array]:
+    """Of each column the standard deviation of its points over other draws of the noise, ``(outcomes, cells)``."""
+    drawn: list[list[Array]] = []
+    with progress_bar("bands", draws) as advance:
+        for scores in under_other_noise(head, releases, draws):
+            drawn.append(cell_points(rows.before(scores), rows.cells, mean)[1])
+            advance(1)
+    return [np.std(np.stack(each), axis=0, ddof=1) for each in zip(*drawn, strict=True)]
+
+
+def _names(column: Column, cuts: Array) -> tuple[str, ...]:
+    """Names of a column's intervals, the last one that of a gap."""
+    match column:
+        case Numeric() | Dates():
+            said = [column.said(float(cut)) for cut in cuts]
+            inner = [f"{low} to < {high}" for low, high in pairwise(said)]
+            return (f"< {said[0]}", *inner, f">= {said[-1]}", "missing")
+        case Truth():
+            return ("false", "true", "missing")
+        case Categories(values=()):
+            return ("given", "missing")
+        case Categories():
+            return (*map(str, column.values), *(() if column.is_scale else ("other",)), "missing")
