@@ -155,7 +155,7 @@ def _names(column: Column, cuts: Array) -> tuple[str, ...]:
     """Names of a column's intervals, the last one that of a gap."""
     match column:
         case Numeric() | Dates():
-            said = [column.said(float(cut)) for cut in cuts]
+            said = [column.said(float(cut)) for cut in cuts] if isinstance(column, Dates) else _told_apart(cuts)
             inner = [f"{low} to < {high}" for low, high in pairwise(said)]
             return (f"< {said[0]}", *inner, f">= {said[-1]}", "missing")
         case Truth():
@@ -164,3 +164,15 @@ def _names(column: Column, cuts: Array) -> tuple[str, ...]:
             return ("given", "missing")
         case Categories():
             return (*map(str, column.values), *(() if column.is_scale else ("other",)), "missing")
+
+
+def _told_apart(cuts: Array) -> list[str]:
+    """Cut points in four digits, or in as many as keep a tenth of the distance to the nearest neighbour."""
+    gaps = np.diff(cuts, prepend=-np.inf, append=np.inf)
+    near = np.minimum(gaps[:-1], gaps[1:]) / 10
+    return [_rounded(float(cut), float(room)) for cut, room in zip(cuts, near, strict=True)]
+
+
+def _rounded(cut: float, room: float) -> str:
+    said = (f"{cut:.{digits}g}" for digits in range(4, 18))
+    return next(text for text in said if abs(float(text) - cut) <= room)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the results that are shown: a regression brings its own sum
 __all__ = ["Summary", "card_summary", "curve_summary", "means_summary", "proportions_summary", "summarise"]
 
 _WIDTH = 80
+_LEAST_NAME = 12
 _HIDDEN = "-"
 _LEAST_P = 1e-4
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
@@ -74,9 +75,10 @@ class Summary:
         return self.as_text()
 
     def as_text(self) -> str:
-        """80 columns of plain text; row names are cut to what is left."""
+        """80 columns of plain text, more for long cells; row names are cut to what is left, but not below 12."""
         widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
-        widths[0] = min(widths[0], _WIDTH - sum(width + 2 for width in widths[1:]))
+        left = _WIDTH - sum(width + 2 for width in widths[1:])
+        widths[0] = min(widths[0], max(left, _LEAST_NAME))
         lines = [self.title, "=" * _WIDTH]
         for name, value in self.head:
             lines += textwrap.wrap(f"{name:<18} {value}", _WIDTH, subsequent_indent=" " * 19, drop_whitespace=True)

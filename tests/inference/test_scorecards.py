@@ -15,6 +15,7 @@ from scipy.special import softmax
 
 import privstats as ps
 from privstats import randomness
+from privstats.inference.card_points import Intervals
 
 COLUMNS = (
     ps.Numeric("age", (40.0, 65.0), gaps=(-9,)),
@@ -114,6 +115,18 @@ def test_steps_of_a_ramp_are_told_as_the_intervals_between_cuts() -> None:
     assert age.cells == ("< 40", "40 to < 65", ">= 65", "missing")
     assert age.points.shape[1] == 18 + 1 - 2 + 1  # 16 even steps share both outer cuts
     assert age.intervals.of_steps.tolist() == [0] + [1] * 15 + [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("edges", "names"),
+    [
+        ((16.6640625, 22.0), ("< 16.66", "16.66 to < 22", ">= 22")),
+        ((1000.0, 1000.0078125), ("< 1000", "1000 to < 1000.008", ">= 1000.008")),
+        ((1 / 3,), ("< 0.3333", ">= 0.3333")),
+    ],
+)
+def test_cut_points_are_named_in_as_many_digits_as_tell_them_apart(edges: Any, names: tuple[str, ...]) -> None:
+    assert Intervals.of(ps.Numeric("x", edges), np.array(edges)).names == (*names, "missing")
 
 
 def test_an_explanation_adds_up_and_names_the_cells() -> None:
