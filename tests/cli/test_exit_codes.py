@@ -329,7 +329,7 @@ def commands(group, *above):
     """Every command by its words."""
     for name in group.list_commands(None):
         command = group.get_command(None, name)
-        if hasattr(command, "list_commands"):
+        if hasattr(command, "list_commands") and command.list_commands(None):
             yield from commands(command, *above, name)
         else:
             yield " ".join([*above, name]), command
