@@ -167,7 +167,7 @@ class _Party:
     def measured(self, plan: Plan, which: int) -> Moments:
         """The moments of the canary (0) or of what is in its place (1): a record, or a client of copies of it."""
         X, y = (np.repeat(each[which : which + 1], self._copies, axis=0) for each in self.canary)
-        return exact_moments(plan.schema, X, y, published=plan.published)
+        return exact_moments(plan.schema, X, y, published=plan.published, unreadable=plan.unreadable)
 
     def shift(self, plan: Plan) -> NDArray[np.int64]:
         """The canary's shift of the flat vector, behind the clip of a client: by its presence, or its exchange."""
@@ -294,5 +294,5 @@ def invented(plan: Plan, rng: Generator) -> Release:
     columns = columns_of(schema)
     X = chance.normal(size=(_INVENTED_RECORDS, columns)) * (schema.clip_norm / math.sqrt(columns))
     y = outcome.drawn(len(X), chance)
-    vector = flatten(exact_moments(schema, X, y, published=plan.published))
+    vector = flatten(exact_moments(schema, X, y, published=plan.published, unreadable=plan.unreadable))
     return Release(plan, vector, tuple(range(plan.cohort.min_survivors)))
