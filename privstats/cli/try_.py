@@ -61,7 +61,7 @@ def rehearse(
     from privstats.workflows import rehearsal
     from privstats.workflows.report import require_extra
 
-    require_extra("jinja2")
+    require_extra()
     writable([*([] if _is_rehearsal(out) else [out]), *([Path(_COLUMNS)] if keep else [])], force)
     paths = _files(tables or [], example)
     asked = rehearsal.Asked(target, epsilon, delta, adjacency, model, test, tuple(drop or ()))
@@ -108,7 +108,7 @@ def _rehearsed(what: Opened) -> Rehearsal:
     from privstats.progress import progress_bar
     from privstats.workflows import rehearsal
 
-    with progress_bar("rehearsing", len(what.parties) + 2) as advance, threadpool_limits(1):
+    with progress_bar("rehearsing", len(what.parties) + 3) as advance, threadpool_limits(1):
         return rehearsal.rehearsed(what, advance)
 
 

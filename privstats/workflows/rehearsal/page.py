@@ -17,12 +17,14 @@ import tomli_w
 from privstats.files.atomic import atomic_write
 from privstats.workflows.rehearsal.assumed import Sentence
 from privstats.workflows.rehearsal.run import Opened, Rehearsal, words_of
-from privstats.workflows.report.layout import Cell, Table, render
+from privstats.workflows.rehearsal.shapes import decisive, drawn
+from privstats.workflows.report.layout import Cell, Figure, Table, render
 
 __all__ = ["STAMP", "Bar", "bars", "costs", "next_commands", "promised", "study_plan", "taken", "write_page"]
 
 STAMP = "A REHEARSAL: read from the files themselves"
 _OPEN = "?"
+_READ = ("transform", "features", "classes", "class_names")
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def study_plan(what: Opened) -> str:
     """The plan that a study would write, with a question mark for what this rehearsal read from files or chose."""
     tables: Mapping[str, Any] = what.plan.tables
     columns = [{"name": each.name, "kind": _OPEN} for each in what.public.columns]
-    schema = {key: value for key, value in tables["schema"].items() if key not in ("transform", "features", "classes")}
+    schema = {key: value for key, value in tables["schema"].items() if key not in _READ}
     cohort = {**tables["cohort"], "max_records": _OPEN}
     privacy = {"epsilon": what.asked.epsilon, "unit": _OPEN}
     for name in ("delta", "adjacency", "model"):
@@ -128,11 +130,28 @@ def next_commands(what: Opened, files: Sequence[str]) -> list[tuple[str, str]]:
     ]
 
 
+def shape(found: Rehearsal) -> Figure:
+    """The points of the columns that decide most, as a picture.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    left = len(found.card.columns) - len(decisive(found.card))
+    others = f" The other {left} columns decide less." if left else ""
+    return Figure.of_png(
+        "points of the private model",
+        "Points of the private model over the values of a column: log odds beside those of the mean record. The band "
+        "is 95 % of the noise alone; grey where noise alone may be all of it, or where a cell holds no records for "
+        f"sure.{others}",
+        drawn(found.card),
+    )
+
+
 def write_page(found: Rehearsal, files: Sequence[str], path: str | os.PathLike[str]) -> None:
     """Render the page and write it whole.
 
     Raises:
-        MissingExtraError: jinja2 is not installed.
+        MissingExtraError: jinja2 or matplotlib is not installed.
     """
     what = found.opened
     html = render(
@@ -152,5 +171,6 @@ def write_page(found: Rehearsal, files: Sequence[str], path: str | os.PathLike[s
         costs=Table("what it cost", ("what", "here"), costs(found), words=True),
         plan=study_plan(what),
         commands=next_commands(what, files),
+        card=shape(found),
     )
     atomic_write(path, html.encode(), shared=True)

@@ -19,6 +19,7 @@ from privstats.course.base import Course
 from privstats.dp import Privacy
 from privstats.errors import DataError
 from privstats.heads import LDA, RefinedSoftmax
+from privstats.inference import Scorecard, scorecard
 from privstats.moments import RecordFile
 from privstats.moments.csv_lines import place_of
 from privstats.plan import Cohort, Plan
@@ -33,6 +34,8 @@ from privstats.workflows.simulate import simulate
 __all__ = ["Asked", "Opened", "Rehearsal", "opened", "rehearsed", "words_of"]
 
 _PAIR = 2
+_DRAWS = 40
+"""Of the noise, for the scorecard's bands: a fifth of the usual, for thirty columns take a minute of these."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,8 @@ class Opened:
         """The plan of the whole, whose promise all sessions keep together."""
         cells = Cells(self.public.columns)
         size = self.public.records
-        schema = ClassSchema(len(self.public.classes), cells.width, "NAB", clip_norm=1.0, transform=(cells,))
+        names = self.public.classes
+        schema = ClassSchema(len(names), cells.width, "NAB", clip_norm=1.0, class_names=names, transform=(cells,))
         clients = len(self.parties)
         colluders = min(1, clients - _PAIR) if self.privacy.model == "distributed" else 0
         return Plan(schema=schema, cohort=Cohort(clients, clients, 2 * size, colluders), privacy=self.privacy)
@@ -127,7 +131,7 @@ class Rehearsal:
         exact: of the same recipe on the exact sums of all of them, without any promise.
         alone: of that recipe on each party's own records.
         releases: of every session.
-        head: the private model.
+        card: the points of the private model, with bands of the noise.
         upload_bytes: that each party sent, of masked numbers.
         seconds: from the files to here.
     """
@@ -137,7 +141,7 @@ class Rehearsal:
     exact: Auc
     alone: Mapping[str, Auc]
     releases: tuple[Release, ...]
-    head: Any
+    card: Scorecard
     upload_bytes: int
     seconds: float
 
@@ -169,14 +173,18 @@ def opened(files: Sequence[RecordFile], asked: Asked) -> Opened:
 def rehearsed(what: Opened, advance: Callable[[int], None]) -> Rehearsal:
     """Run the sessions with masks and noise, and fit each model.
 
-    ``advance`` is called ``len(what.parties) + 2`` times.
+    ``advance`` is called ``len(what.parties) + 3`` times.
     """
     start = perf_counter()
-    releases = simulate(what.course, [party.shard for party in what.parties])
+    names = np.array(what.public.classes)
+    shards = [(table, names[y]) for table, y in (party.shard for party in what.parties)]
+    releases = simulate(what.course, shards)
     kept = tuple(release for release in releases if release is not None)
     head = _fitted(_head(what), kept)
     y = np.concatenate([party.y[party.test] for party in what.parties])
     private = auc(y, _stacked([head.predict_proba(party.held_out) for party in what.parties]))
+    advance(1)
+    card = scorecard(head, kept, draws=_DRAWS)
     advance(1)
     exact = _without_noise(what, what.parties)
     advance(1)
@@ -185,7 +193,7 @@ def rehearsed(what: Opened, advance: Callable[[int], None]) -> Rehearsal:
         alone[party.name] = _without_noise(what, (party,))
         advance(1)
     sent = sum(release.plan.masking.upload_bytes for release in kept)
-    return Rehearsal(what, private, exact, alone, kept, head, sent, what.seconds + perf_counter() - start)
+    return Rehearsal(what, private, exact, alone, kept, card, sent, what.seconds + perf_counter() - start)
 
 
 def _head(what: Opened) -> Any:

@@ -12,6 +12,7 @@ from privstats.errors import DataError, PlanError
 from privstats.moments import RecordFile
 from privstats.workflows import rehearsal
 from privstats.workflows.rehearsal.parties import auc
+from privstats.workflows.rehearsal.shapes import decisive, drawn
 
 WORDS = {"delta": 1e-5, "adjacency": "add-remove", "model": "central"}
 ASKED = rehearsal.Asked("ill", 50.0, **WORDS)
@@ -42,7 +43,7 @@ def files(tmp_path_factory):
 def found(files):
     ticks = []
     done = rehearsal.rehearsed(rehearsal.opened(files, ASKED), ticks.append)
-    assert ticks == [1] * 4
+    assert ticks == [1] * 5
     return done
 
 
@@ -51,6 +52,20 @@ def test_with_little_noise_the_private_model_is_nearly_that_without(found):
     assert abs(found.private.value - found.exact.value) < 0.03
     assert set(found.alone) == {"north", "south"}
     assert all(0.8 < each.value <= 1 for each in found.alone.values())
+
+
+def test_the_card_is_of_the_private_model(found):
+    assert [each.name for each in found.card.columns] == ["dose", "ward", "even"]
+    dose = found.card.columns[0]
+    points = dose.within(dose.points, np.mean)[0]
+    assert points[-2] > points[0], "the larger the dose, the more are ill"
+    assert dose.told.any()
+    assert not found.card.columns[2].told.all()
+
+
+def test_the_columns_that_decide_are_drawn(found):
+    assert decisive(found.card) == [0, 1, 2]
+    assert drawn(found.card).startswith(b"\x89PNG")
 
 
 def test_every_record_is_summed_or_held_out_and_lines_that_are_none_are_counted(found):

@@ -1,0 +1,100 @@
+"""The points of a private model over the values of its columns, as small panels that a phone can show.
+
+``inference.plot_scorecard`` has a row for every cell, to read numbers off; here a column of numbers or dates is one
+stepped curve with the band of its noise.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.inference.scorecards import ColumnPoints, Scorecard
+from privstats.transforms import Column, Dates, Numeric
+
+__all__ = ["COLUMNS", "decisive", "drawn"]
+
+COLUMNS = 6
+"""Columns that are drawn."""
+
+_INK, _GREY = "#1f4e79", "#b5b5b5"
+_WIDE, _HIGH = 4.2, 1.45
+_MARGIN = 0.1
+_LONGEST = 10
+_NOTHING = 1e-6
+"""Of the span of the cut points: what is nearer 0 is shown as 0."""
+
+
+def decisive(card: Scorecard) -> list[int]:
+    """The places of the columns whose points vary most over the records, in the order of the table."""
+    row = len(card.outcomes) - 1
+    found = ((each.within(each.points, np.mean)[row], each.shares) for each in card.columns)
+    weights = [float((np.clip(shares, 0, None) * points**2).sum()) for points, shares in found]
+    order = sorted(range(len(weights)), key=lambda place: -weights[place])
+    return sorted(order[:COLUMNS])
+
+
+def drawn(card: Scorecard) -> bytes:
+    """A PNG file with a panel for each of the decisive columns, of the last outcome.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    from privstats import optional_dependencies
+
+    places, row = decisive(card), len(card.outcomes) - 1
+    drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
+    figure = drawing.Figure(figsize=(_WIDE, _HIGH * len(places) + 0.2), layout="constrained")
+    panels = figure.subplots(len(places), sharey=True, squeeze=False)[:, 0]
+    for axes, place in zip(panels, places, strict=True):
+        column, declared = card.columns[place], card.cells.columns[place]
+        axes.axhline(0, color="#444444", linewidth=0.6)
+        if isinstance(declared, Numeric | Dates):
+            _curve(axes, column, declared, card.cells.marks[place], row)
+        else:
+            _values(axes, column, row)
+        axes.set_title(column.name, loc="left", fontsize=9, fontweight="bold")
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.supylabel(f"log odds of {card.outcomes[row]}", fontsize=8)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    return buffer.getvalue()
+
+
+def _curve(axes: Any, column: ColumnPoints, declared: Numeric | Dates, marks: NDArray[Any], row: int) -> None:
+    """Steps between the cut points, the band behind them; a gap stands to the right by itself."""
+    span = float(marks[-1] - marks[0]) or 1.0
+    ends = np.concatenate([[marks[0] - _MARGIN * span], marks, [marks[-1] + _MARGIN * span]])
+    points, told = column.points[row, :-1], column.told[row, column.intervals.of_steps[:-1]]
+    low, high = column.low[row, :-1], column.high[row, :-1]
+    axes.stairs(high, ends, baseline=low, fill=True, color=_INK, alpha=0.15)
+    axes.stairs(points, ends, baseline=None, color=_GREY, linewidth=1.6)
+    axes.stairs(np.where(told, points, np.nan), ends, baseline=None, color=_INK, linewidth=1.8)
+    gap = ends[-1] + _MARGIN * span
+    _mark(axes, gap, column, row, -1)
+    places = [float(marks[0]), float(np.median(marks)), float(marks[-1])] if len(marks) > 1 else [float(marks[0])]
+    axes.set_xticks([*places, gap], [*(_said(declared, each, span) for each in places), "missing"])
+
+
+def _values(axes: Any, column: ColumnPoints, row: int) -> None:
+    for place in range(len(column.cells)):
+        _mark(axes, place, column, row, place)
+    names = [cell if len(cell) <= _LONGEST else f"{cell[:_LONGEST]}..." for cell in column.cells]
+    axes.set_xticks(range(len(names)), names)
+
+
+def _mark(axes: Any, x: float, column: ColumnPoints, row: int, place: int) -> None:
+    """One cell by itself, with its band."""
+    colour = _INK if column.told[row, place] else _GREY
+    axes.plot([x, x], [column.low[row, place], column.high[row, place]], color=colour, alpha=0.4, linewidth=3)
+    axes.plot([x], [column.points[row, place]], marker="o", markersize=4, color=colour)
+
+
+def _said(column: Column, value: float, span: float) -> str:
+    if isinstance(column, Dates):
+        return column.said(float(np.floor(value)))
+    return f"{value if abs(value) > _NOTHING * span else 0.0:.3g}"
