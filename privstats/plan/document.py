@@ -192,7 +192,7 @@ def _schema(table: dict[str, Any]) -> Schema:
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         raise PlanError("schema.transform must be a list of tables: write [[schema.transform]]")
     maps = transforms.from_builtins(steps)
-    sized = "features" in {field.name for field in fields(cls)}  # tables of counts have none
+    sized = "features" in {f.name for f in fields(cls)}  # type: ignore[arg-type]  # tables of counts have none
     if sized and "features" not in table and maps and maps[0].reads_cells:
         table["features"] = (transforms.output_features(maps) or 0) + cls.appended  # which the columns say already
     built: Schema = _build(cls, "schema", {**table, "transform": maps})
