@@ -120,6 +120,11 @@ def init(
         columns = _declared(file, public, public_file, target, drop or ())
         text = plan_from(path, given, columns, ask=not yes and can_ask())
         atomic_write(path, text.encode(), shared=True)
+        if columns is not None and columns.open:
+            say(
+                f"the cut points of {', '.join(columns.open)} are found under the promise: divide it with privstats "
+                f"course init study.toml --plan {path} --then rounds --expected-records RECORDS"
+            )
     say(f"wrote {path}; edit it, then run: privstats plan check {path}")
 
 

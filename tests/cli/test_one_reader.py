@@ -7,6 +7,7 @@ import json
 import pkgutil
 import runpy
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -167,3 +168,66 @@ def test_a_word_for_nothing_is_a_gap_to_every_command(privstats, folder, name, w
         return
     assert (done.returncode, "has missing values in ill" in " ".join(done.stderr.split())) == (2, True), done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+CANARY = "canary"
+CELLS = ps.Cells((ps.Numeric("dose", (0.0, 1.0)), ps.Categories("ward", ("a", "b"))))
+DECLARED = ps.ClassSchema(2, CELLS.width, "NA", 1.0, class_names=LABELS, transform=(CELLS,))
+
+
+@pytest.mark.parametrize(
+    "broken", ["as it is", "no names", "a stray quote", "another separator", "no text", "no label"]
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("flower", "records", "study/party 0", "t.csv", "--target", "ill"),
+        ("flower", "records", "study/party 0", "t.csv", "--target", "dose"),
+        ("flower", "records", "study/party 0", "t.csv", "--target", "absent"),
+        ("plan", "init", "--from", "t.csv", "--force"),
+        ("plan", "init", "--from", "t.csv", "--public", "c.toml", "--target", "ill", "--yes"),
+        ("look", "t.csv", "--plan", "absent.toml"),
+    ],
+    ids=" ".join,
+)
+def test_no_path_but_look_and_try_tells_a_cell(privstats, tmp_path, words, broken):
+    """Texts of all cells are canaries: what commands print, how they end and what they write is searched for it."""
+    study_of(tmp_path, schema=DECLARED, privacy=PRIVACY)
+    rows = [f"{CANARY}{place},{place},{CANARY}" for place in range(9)]
+    header = "" if broken == "no names" else "dose,ward,ill\n"
+    text = header + "\n".join([*rows, *{"a stray quote": [f'"{CANARY},1,2']}.get(broken, [])])
+    text = text.replace(",", ";") if broken == "another separator" else text
+    text = text.replace(f",{CANARY}\n", ",\n") if broken == "no label" else text
+    (tmp_path / "t.csv").write_bytes(text.encode() + (b"\n\xff\xfecanary,\xff,\xff" if broken == "no text" else b""))
+    (tmp_path / "c.toml").write_text('[[columns]]\nname = "dose"\nkind = "numeric"\n')
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        done = privstats(*words, cwd=tmp_path)
+    assert CANARY not in done.stdout + done.stderr + "".join(str(each.message) for each in said)
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and before.get(path) != path.stat().st_mtime_ns]
+    assert not [path for path in written if CANARY.encode() in path.read_bytes()]
+
+
+def test_under_a_promise_no_value_changes_how_a_command_ends(privstats, tmp_path):
+    """A file of odd values of every kind is taken as a plain one is: the server sees who is absent."""
+    study_of(tmp_path, schema=DECLARED, privacy=PRIVACY)
+    ended = []
+    for odd in (
+        "",
+        "x",
+        "1.5",
+        "True",
+        "007",
+        "1e3",
+        "9007199254740993",
+        "inf",
+        "9999-12-31",
+        "2020-01-01T00:00+02:00",
+    ):
+        rows = [f"{place / 9},a,{LABELS[place % 2]}" for place in range(9)]
+        (tmp_path / "t.csv").write_text("\n".join(["dose,ward,ill", *rows, f"{odd},{odd},{odd}"]))
+        done = privstats("flower", "records", "study/party 0", "t.csv", "--target", "ill", cwd=tmp_path)
+        ended.append((done.returncode, done.stdout))
+    assert set(ended) == {ended[0]}
+    assert ended[0][0] == 0

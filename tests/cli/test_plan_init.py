@@ -221,6 +221,7 @@ def test_a_public_file_is_read_as_a_whole(init, tmp_path, monkeypatch):
     (tmp_path / "ward.csv").write_text(WARD)
     done = init("--yes", "--from", "ward.csv", "--public-file", "--target", "ill", "--drop", "patient", *OPEN)
     assert done.exit_code == 0, done.output
+    assert "the cut points of bmi are found under the promise: divide it with privstats course init" in done.output
     plan = ps.Plan.read("plan.toml")
     assert [each.name for each in plan.schema.transform[0].columns] == ["age", "bmi", "stage"]
     assert (plan.schema.class_names, plan.cohort.max_records) == (("no", "yes"), 900)
