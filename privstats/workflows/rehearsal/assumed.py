@@ -93,7 +93,7 @@ def assumed_of(table: Mapping[str, Readings], target: str, records: int) -> Assu
     Raises:
         DataError: the target has one value or too many, or no column is left.
     """
-    found: dict[str, Column | str] = {name: _kind_of(name, values) for name, values in table.items() if name != target}
+    found = kinds_of({name: values for name, values in table.items() if name != target})
     columns = tuple(each for each in found.values() if not isinstance(each, str))
     if not columns:
         raise DataError(
@@ -105,7 +105,14 @@ def assumed_of(table: Mapping[str, Readings], target: str, records: int) -> Assu
 
 def kinds_of(table: Mapping[str, Readings]) -> dict[str, Column | str]:
     """The declaration that fits each column, or why it is left out."""
-    return {name: _kind_of(name, values) for name, values in table.items()}
+    return {name: _accepted(name, values) for name, values in table.items()}
+
+
+def _accepted(name: str, found: Readings) -> Column | str:
+    try:
+        return _kind_of(name, found)
+    except SchemaError:
+        return "its name or values are none that a plan can list"
 
 
 def _kind_of(name: str, found: Readings) -> Column | str:
@@ -131,7 +138,7 @@ def _of_numbers(name: str, numbers: Any) -> Column | str:
     if set(different.tolist()) == {0.0, 1.0}:
         return Truth(name)
     if len(different) <= _FEW:
-        return Categories(name, tuple(int(each) for each in different))
+        return _first_accepted(lambda: Categories(name, tuple(map(int, different.tolist()))), lambda: Numeric(name))
     if len(different) == len(numbers) and all(low < high for low, high in pairwise(numbers.tolist())):
         return "a running number"
     return Numeric(name)
@@ -149,13 +156,12 @@ def _by_count(item: tuple[str, int]) -> tuple[int, str]:
     return -item[1], item[0]
 
 
-def _first_accepted(*made: Callable[[], Categories]) -> Categories | str:
-    for make in made:
-        try:
-            return make()
-        except SchemaError:  # texts that no plan may list
-            continue
-    return "its name or values are none that a plan can list"
+def _first_accepted(whole: Callable[[], Column], less: Callable[[], Column]) -> Column:
+    """The first declaration, or the second where its values are none that a plan may list."""
+    try:
+        return whole()
+    except SchemaError:
+        return less()
 
 
 def _classes(target: str, found: Readings) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ def kind(values, name="x"):
         ([3.0] * N, "one value alone"),
         (["same"] * N, "one value alone"),
         (["", None] * (N // 2), "empty"),
+        ([2.0**60, 2.0**61] * (N // 2), ps.Numeric("x")),
         (["a\u0000b\u2028c", "d"] * (N // 2), ps.Categories("x", (), other=True, missing=True)),
     ],
 )
@@ -48,6 +49,10 @@ def test_a_column_is_taken_for_what_most_of_it_is(values, said):
     if isinstance(found, ps.Categories):
         found = ps.Categories(found.name, found.values, other=True, missing=True)
     assert found == said
+
+
+def test_a_name_that_no_plan_holds_is_left_out():
+    assert kind(RNG.normal(size=N), name="x" * 300) == "its name or values are none that a plan can list"
 
 
 def test_of_many_texts_the_twelve_most_frequent_are_listed():
