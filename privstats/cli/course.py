@@ -146,6 +146,8 @@ def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
     console.print(f"all together, {course.most} sessions at most: {said}", highlight=False, soft_wrap=True)
     if promise is not None:
         console.print(f"promised as a whole: {_promised(promise, course.mu)}", highlight=False, soft_wrap=True)
+    if remark := getattr(course, "remark", ""):
+        console.print(f"warning: {remark}", highlight=False, soft_wrap=True)
     console.print(f"\ndigest: {course.digest}", highlight=False, soft_wrap=True)
     if promise is None or promise.holds(course.mu):
         say(f"{path} holds together.")

@@ -44,7 +44,7 @@ _BEHIND = ("centred", "rounds", "newton")
 _MOST_SESSIONS = 6
 _MOST, _MOST_DAYS = 40, 18
 """Powers of two beyond which the first grid has one cell: of numbers, and of days from 1970, which end at year 9999."""
-_TOLD_FROM = 50.0
+_TOLD_FROM, _NAMED = 50.0, 6
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,18 @@ class Binned(Planned):
         counted = _FINE.share if self.share is None else self.share
         return _signal(self._plan, self.expected_records, (self._rest.mu / mu_of(self._plan)) ** 2 / (1 - counted))
 
+    @property
+    def remark(self) -> str:
+        """What its owners should know of how clearly columns are counted; empty where that is fine."""
+        if self.signal_to_noise >= _TOLD_FROM:
+            return ""
+        many = ", ".join(self.columns[:_NAMED]) + (", ..." if len(self.columns) > _NAMED else "")
+        return (
+            f"{self.expected_records:,} records, the promise and {len(self.columns)} open columns leave a full cell "
+            f"{self.signal_to_noise:.2g} deviations of its noise, and {_TOLD_FROM:g} are clear: state the edges of "
+            f"some columns ({many}), or read fewer"
+        )
+
     @cached_property
     def counting(self) -> Counting:
         """How columns are counted."""
@@ -221,7 +233,7 @@ class Binned(Planned):
         """
         counts, rest = releases[: self.counting.sessions], releases[self.counting.sessions :]
         if len(counts) < self.counting.sessions:
-            return self._counts(self._after(counts))
+            return self._counts(self._after(counts)[0])
         behind = self._behind(self.cut_points(counts))
         return behind.next(rest) if rest else behind.first
 
@@ -234,19 +246,20 @@ class Binned(Planned):
         Raises:
             PlanError: a release is of another plan than this course's.
         """
-        _ = self._after(counts)
-        return cut_points_after(self._cells, counts)
+        return _closed(self._cells, self._after(counts)[1])
 
-    def _after(self, counts: Releases) -> Grid:
-        """The cells of the next counts."""
-        grid = dict(self._first_grid)
+    def _after(self, counts: Releases) -> tuple[Grid, Mapping[str, Occupied]]:
+        """The cells of the next counts, and where the records of each column are that any count shows."""
+        grid, known = dict(self._first_grid), dict[str, Occupied]()
         for place, release in enumerate(counts):
             if release is None:
                 continue
             if release.plan != self._counts(grid):
                 raise PlanError(f"release {place} is not of this course; give those of its own sessions, in order")
-            grid |= {name: refined(found, self.counting.cells) for name, found in _occupied(release).items()}
-        return grid
+            found = _occupied(release)
+            known |= found
+            grid |= {name: refined(each, self.counting.cells) for name, each in found.items()}
+        return grid, known
 
     def _counts(self, grid: Grid) -> Plan:
         """The plan of counts in these cells."""
@@ -341,6 +354,10 @@ def cut_points_after(cells: Cells, counts: Releases) -> dict[str, tuple[float, .
     found: dict[str, Occupied] = {}
     for release in counts:
         found |= {} if release is None else _occupied(release)
+    return _closed(cells, found)
+
+
+def _closed(cells: Cells, found: Mapping[str, Occupied]) -> dict[str, tuple[float, ...]]:
     return {name: cut_points(found.get(name), cells.signs) for name in cells.open}
 
 
@@ -348,10 +365,11 @@ def _occupied(release: Release) -> dict[str, Occupied]:
     """Where the records of every column are that the counts show."""
     schema, sigma = release.plan.schema, release.sigma["T"] * COUNT_SCALE
     assert isinstance(schema, CountSchema)  # noqa: S101  its plan is a course's
-    found = {}
-    for variable in schema.variables:
-        *counts, _ = release.vector[schema.place((variable.name,))].tolist()  # the last cell is that of a gap
-        found[variable.name] = scanned(variable.edges, counts, sigma)  # type: ignore[union-attr]
+    found, rest = {}, release.vector.tolist()
+    for variable in schema.variables:  # one table of each, in this order
+        edges: tuple[float, ...] = variable.edges  # type: ignore[union-attr]
+        counts, rest = rest[: len(edges) - 1], rest[len(edges) :]  # the last cell is that of a gap
+        found[variable.name] = scanned(edges, counts, sigma)
     return {name: occupied for name, occupied in found.items() if occupied is not None}
 
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from heapq import heapify, heapreplace
 from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import TypeAlias
@@ -114,9 +115,12 @@ def refined(found: Occupied, cells: int) -> tuple[float, ...]:
     """
     held = _fitting(found, cells)
     parts = [1] * len(held)
+    densest = [(-mass, place) for place, (_, mass) in enumerate(held)]
+    heapify(densest)
     for _ in range(cells - len(held) - _gaps(held)):
-        densest = max(range(len(held)), key=lambda place: (held[place][1] / parts[place], -place))
-        parts[densest] += 1
+        _, place = densest[0]
+        parts[place] += 1
+        heapreplace(densest, (-held[place][1] / parts[place], place))
     points = [
         low + (high - low) * Fraction(part, into)
         for ((low, high), _), into in zip(held, parts, strict=True)

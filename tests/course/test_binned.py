@@ -248,6 +248,9 @@ def test_how_finely_is_counted_follows_from_stated_numbers_alone() -> None:
     assert clear.signal_to_noise > 50 > dim.signal_to_noise
     assert (clear.counting.cells, clear.counting.sessions, clear.counting.share) == (64, 3, 0.1)
     assert (dim.counting.cells, dim.counting.sessions, dim.counting.share) == (16, 4, 0.3)
+    assert not clear.remark
+    assert dim.remark.startswith("600 records, the promise and 2 open columns leave a full cell")
+    assert "state the edges of some columns (age, sodium), or read fewer" in dim.remark
     noisy = binned(epsilon=20.0, model="local")
     assert noisy.signal_to_noise < clear.signal_to_noise / 1.5  # the noise of every party is in it
     n = 10 * N
