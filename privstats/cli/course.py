@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -96,7 +96,6 @@ def init(
     of whole parties, their two rounds; of scores, a regression; of Gaussians, an alignment; any other plan gives
     refinement rounds, or with --centred or --epochs what these options say.
     """
-    from privstats.cli.parts.courses import made, whole_plan
     from privstats.course.document import texts
 
     options = {
@@ -116,10 +115,59 @@ def init(
         "repeats": repeats,
         "allow_disclosing_leavers": allow_disclosing_leavers,
     }
-    course = made(whole_plan(plan), options)
+    course = _made(_whole_plan(plan), options)
     writable([path.with_name(name) for name in texts(path.name, course)], force)
     first = ps.course.write(path, course)
     typer.echo(f"wrote {path} and {first}; run: privstats course check {path}")
+
+
+def _made(whole: ps.Plan, options: Mapping[str, Any]) -> Written:
+    """The course that divides a plan's promise.
+
+    Args:
+        whole: the plan.
+        options: those of the command, by their names in Python; what is None or False was not given.
+
+    Raises:
+        PlanError: options of another kind, one that is needed is missing, or the plan is none of this kind.
+    """
+    from privstats.course.kinds import kind_for
+
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
+    kind = kind_for(whole.schema, given)
+    flags = [kind.asked] if kind.asked and kind.asked not in kind.options else []
+    takes = [*flags, *kind.options]
+    strangers = [name for name in given if name not in takes]
+    if strangers and not kind.takes_others:
+        said = f"takes {_flags(takes)}" if takes else "has no options"
+        raise PlanError(f"{kind.what}: such a course {said} beside --plan; leave {_flags(strangers)} out")
+    if lacking := [name for name in kind.needed if name not in given]:
+        raise PlanError(f"{kind.what}: such a course needs {_flags(lacking)}, which only its owners can state")
+    course: Written = kind.within(whole, **{name: value for name, value in given.items() if name not in flags})
+    return course
+
+
+def _flags(names: Iterable[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
+def _whole_plan(path: Path) -> ps.Plan:
+    """A plan's file; it need not publish values that follow from its schema alone, as a regression's weights do.
+
+    Raises:
+        PlanError: as for ``Plan.read``.
+    """
+    from privstats.course.kinds import kind_for
+    from privstats.plan.document import from_toml, read_text
+
+    try:
+        return ps.Plan.read(path)
+    except PlanError:
+        terms = from_toml(read_text(path))
+        whole = kind_for(terms["schema"], ()).whole
+        if terms["published"] is not None or whole is ps.Plan:
+            raise
+        return whole(**terms)
 
 
 @app.command()
