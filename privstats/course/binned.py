@@ -329,7 +329,9 @@ def _count_plan(plan: Plan, edges: Grid, part: float) -> Plan:
     """The plan of a table of every open column in these cells, for this part of the plan's mu^2."""
     bins = tuple(Bins(name, cut, missing=True) for name, cut in edges.items())
     schema = CountSchema(bins, tuple((name,) for name in edges), transform=(open_cells(plan),))
-    return replace(plan, schema=schema, privacy=part_of(plan, part, None), min_count=0, merge={}, published=None)
+    proved = None if plan.validity is None else replace(plan.validity, level="moments")  # cell by cell
+    privacy = part_of(plan, part, None)
+    return replace(plan, schema=schema, privacy=privacy, min_count=0, merge={}, published=None, validity=proved)
 
 
 def _signal(plan: Plan, records: int, part: float) -> float:

@@ -17,7 +17,7 @@ from privstats.dp import gaussian_mu, joint_mu
 from privstats.errors import DataError, PlanError
 from privstats.estimates.cut_points import public_cuts
 from privstats.randomness import seeded
-from tests.course.cases import CLIENTS, CLOSED, OF_CELLS, TABLE, N, parties_plan, plan_of, table, tables
+from tests.course.cases import CLIENTS, CLOSED, HELPERS, OF_CELLS, TABLE, N, parties_plan, plan_of, table, tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
 SCORES = ps.ScoreSchema(TABLE.width + 1, math.sqrt(2), transform=(TABLE, ps.transforms.ConstantFeature(1.0)))
@@ -241,6 +241,16 @@ def test_the_noise_does_not_depend_on_what_a_party_says_it_counted() -> None:
         assert plan.masking.upload_bytes == course.priced[1].masking.upload_bytes
     ended = [lied, *[None] * (course.counting.sessions - 1)]
     assert course.next(ended).noise == course.priced[-1].noise
+
+
+@pytest.mark.parametrize("level", ["norm", "moments"])
+def test_parties_that_prove_their_sums_prove_their_counts_cell_by_cell(level: Any) -> None:
+    changes: dict[str, Any] = {"protocol": "split", "panel": HELPERS, "model": "panel"}
+    whole = replace(plan_of(OF_CELLS, **changes), validity=ps.plan.Validity(level, most_records=200))
+    course: Any = ps.Binned.within(whole, "rounds", expected_records=N)
+    proved = [plan.masking.statement.name for plan in course.priced]
+    counts = course.counting.sessions
+    assert proved == ["moments"] * counts + [level] + ["norm"] * (len(proved) - counts - 1)
 
 
 def test_how_finely_is_counted_follows_from_stated_numbers_alone() -> None:

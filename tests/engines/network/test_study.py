@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+import privstats as ps
+from privstats.engines.network.folder_documents import COURSES, read_documents
 from privstats.engines.network.study import _tree, write_study
 from privstats.errors import PrivstatsError
+from privstats.secagg import Identity, Roster
+from tests.course.cases import CLIENTS, OF_CELLS, plan_of
 from tests.engines.network.fake import study_of
 
 TEMPLATE = files("privstats.engines.flower").joinpath("template")
@@ -32,3 +37,19 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     given = study_of(tmp_path).host
     with pytest.raises(PrivstatsError, match="cannot make .*: Not a directory; name another folder"):
         write_study(given / "plan.toml", given / "roster.toml", given / "plan.toml" / "study", TEMPLATE)
+
+
+def test_every_file_of_a_course_of_a_course_is_handed_out(tmp_path: Path) -> None:
+    """Each folder reads the course that was distributed, with the one that follows its cut points."""
+    course = ps.Binned.within(plan_of(OF_CELLS, model="distributed"), "rounds", expected_records=600)
+    ps.course.write(tmp_path / "mine.toml", course)
+    people = [Identity.generate(os.urandom).public for _ in range(CLIENTS + 1)]
+    Roster.numbered(people[1:], server=people[0], label="cuts", counter=0).save(tmp_path / "roster.toml")
+    write_study(tmp_path / "mine.toml", tmp_path / "roster.toml", tmp_path / "new", TEMPLATE)
+    for home in ("host", "party"):
+        assert {*COURSES} & {path.name for path in (tmp_path / "new" / home).iterdir()} == {
+            "course.toml",
+            "course.then.toml",
+            "course.then.first.toml",
+        }
+        assert read_documents(tmp_path / "new" / home)[0] == course
