@@ -14,6 +14,7 @@ from typing import Any
 
 import tomli_w
 
+from privstats.course import Binned, Course
 from privstats.files.atomic import atomic_write
 from privstats.workflows.rehearsal.assumed import Sentence
 from privstats.workflows.rehearsal.run import Opened, Rehearsal, words_of
@@ -90,10 +91,17 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
         ("records summed", f"{what.public.records:,}"),
         ("records held out to score on", f"{held:,}"),
         *left,
+        *_faint(what.course),
         ("sessions", f"{len(found.releases)}"),
         ("bytes that each party sent, masked", f"{found.upload_bytes:,}"),
         ("seconds, all parties in one process", f"{found.seconds:.0f}"),
     ]
+
+
+def _faint(course: Course) -> list[tuple[str, str]]:
+    """Where cut points are lost in the noise of their counts."""
+    remark = course.remark if isinstance(course, Binned) else ""
+    return [("how faintly cut points are seen", remark)] if remark else []
 
 
 def study_plan(what: Opened) -> str:

@@ -87,9 +87,13 @@ def test_the_sessions_keep_one_promise_and_are_those_of_the_course(found):
     assert [each.name for each in what.public.columns] == ["dose", "ward", "even"]
 
 
-def test_stronger_noise_costs_more_than_half_of_what_is_learned(files):
+def test_stronger_noise_costs_more_than_half_of_what_is_learned(files, found):
     what = rehearsal.opened(files, replace(ASKED, epsilon=0.02))
-    assert rehearsal.rehearsed(what, lambda _: None).private.value < 0.8
+    done = rehearsal.rehearsed(what, lambda _: None)
+    assert done.private.value < 0.8
+    remarks = [dict(rehearsal.costs(each)).get("how faintly cut points are seen") for each in (found, done)]
+    assert remarks[0] is None
+    assert "state the edges of some columns (dose)" in remarks[1]
 
 
 def test_three_classes_are_rehearsed_too(tmp_path):
