@@ -20,6 +20,7 @@ import privstats as ps
 from privstats.engines.dask import measure
 from privstats.errors import DataError, MissingExtraError, PrivstatsError, SchemaError
 from privstats.schema import GradientSchema
+from tests.course.cases import OF_CELLS, plan_of, table
 
 RNG = np.random.default_rng(0)
 RECORDS, FEATURES, CLASSES = 1_000, 5, 3
@@ -64,6 +65,16 @@ def test_every_cut_of_an_array_gives_the_whole(schema, rows):
     whole = ps.measure(schema, X[:count], Y[:count])
     assert found == whole
     assert found.clip_report == whole.clip_report
+
+
+@pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
+def test_sessions_of_cut_points_are_measured_partition_by_partition():
+    course = ps.Binned.within(plan_of(OF_CELLS), expected_records=600)
+    X, y = table()
+    frame = dd.from_pandas(pd.DataFrame({**X, "y": y}), npartitions=3)
+    for plan in (course.first, course.next([None] * course.counting.sessions)):
+        found = measure(plan.schema, frame[list(X)], frame["y"], unreadable=plan.unreadable)
+        assert found == ps.measure(plan.schema, X, y, unreadable=plan.unreadable)
 
 
 def test_targets_are_measured_too():
