@@ -32,6 +32,7 @@ from privstats.moments.grid import Grid
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, secure
 from privstats.release import Release
+from privstats.transforms.cells import Cells
 from privstats.transforms.reading import Readings
 
 flat, right_release, right_draw, right_outside = flatten, session.release, mechanisms._draw, Grid.outside
@@ -275,6 +276,17 @@ def unclipped(fields: str) -> Any:
 
 def by_position(key: Any, folds: int) -> Any:
     return np.arange(len(key)) % folds
+
+
+def one_more(right: Any) -> Any:
+    return lambda *given: right(*given) + 1
+
+
+_INDICES = Cells.indices
+
+
+def gaps_below(cells: Cells, codes: Any) -> Any:
+    return _INDICES(cells, np.where(np.isnan(codes), -np.inf, codes))
 
 
 def read_by_type(right: Any) -> Any:

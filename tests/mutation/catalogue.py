@@ -16,6 +16,7 @@ from privstats.plan import Plan
 from privstats.randomness import Generator, checked, secure
 from privstats.secagg.exclusive import Exclusive
 from privstats.session.vector import Contribution
+from privstats.transforms.cells import Cells
 from tests.brought import bring_modules
 from tests.mutation import bugs
 from tests.mutation.ledger_catalogue import LEDGER_MUTANTS
@@ -272,6 +273,30 @@ MUTANTS: dict[str, Mutant] = {
             _READABLE + "test_one_blank_moves_no_other_record",
             "tests/threat_models/test_inference.py::test_cells_that_follow_from_the_type_of_a_column_are_flagged",
         ),
+        (),
+    ),
+    "declared columns by their type": Mutant(
+        "the code of a value follows from the type of its column, so that one text or gap moves every other record",
+        name_in("privstats.transforms.cells", "read", bugs.read_by_type),
+        "",
+        (
+            "tests/moments/test_table.py::test_every_container_gives_the_same_integers",
+            "tests/threat_models/audits/test_sensitivity_audit.py::test_no_record_of_a_table_moves_more_than_the_claim",
+        ),
+        (),
+    ),
+    "steps of cells rounded up": Mutant(
+        "the step of a column's signs is rounded up, so that a row may be longer than the grid says",
+        name_in("privstats.transforms.blocks", "step_of", bugs.one_more),
+        "",
+        ("tests/transforms/test_cells.py::test_every_cell_of_every_column_keeps_the_norm",),
+        (),
+    ),
+    "a gap is below every cut": Mutant(
+        "a gap is taken for a value below every cut, and has no cell of its own",
+        member(Cells, "indices", bugs.gaps_below),
+        "",
+        ("tests/transforms/test_cells.py::test_the_map_is_what_it_says",),
         (),
     ),
     "labels by the type of a column": Mutant(

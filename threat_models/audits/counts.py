@@ -22,7 +22,7 @@ from privstats.encoding import flatten
 from privstats.errors import PlanError, UnreadableRecordsWarning
 from privstats.moments import exact_moments
 from privstats.randomness import Generator
-from privstats.schema import Bins, CountSchema, Variable, narrowed
+from privstats.schema import Bins, CountSchema, Variable, bare, narrowed
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
@@ -75,7 +75,7 @@ def counted_vectors(schema: CountSchema, chance: np.random.Generator, starts: in
     """Contributions of single records, in wire steps, ``(m, cells)``: 16 a start, and two that differ everywhere."""
     places = [chance.random(len(schema.variables)) for _ in range(16 * starts)]
     places += [np.full(len(schema.variables), corner) for corner in (0.0, 1.0 - 1e-9)]
-    return np.stack([flatten(exact_moments(schema, records_at(schema, each[None]))) for each in places])
+    return np.stack([flatten(exact_moments(bare(schema), records_at(schema, each[None]))) for each in places])
 
 
 def odd_vectors(schema: CountSchema, chance: np.random.Generator) -> NDArray[np.int64]:
@@ -90,6 +90,7 @@ def odd_vectors(schema: CountSchema, chance: np.random.Generator) -> NDArray[np.
             warnings.simplefilter("ignore", UnreadableRecordsWarning)
             return flatten(exact_moments(schema, typed, unreadable="leave out"))
 
+    schema = bare(schema)
     others = records_at(schema, chance.random((_OTHERS, len(schema.variables))))
     before, found = counted(others), []
     for variable, odd in product(schema.variables, _ODD):

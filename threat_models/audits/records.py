@@ -6,6 +6,7 @@ Vectors are drawn behind the public transform, so no transform has to be inverte
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from privstats.moments import exact_moments
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, PartySchema, RidgeSchema, row_of
+from privstats.schema import ClassSchema, PartySchema, RidgeSchema, bare, row_of
 from threat_models.audits.counts import records_at
 from threat_models.audits.kinds import row_part
 from threat_models.audits.target import Moments, Target, moments_of
@@ -60,7 +61,7 @@ def of_tables(target: Target, count: int, rng: Generator) -> Moments:
     schema: Any = target.schema
     columns = len(schema.variables)
     places = (rng.uint64(count * columns) >> np.uint64(11)).reshape(count, columns).astype(np.float64) * 2.0**-53
-    return exact_moments(schema, records_at(schema, places))
+    return replace(exact_moments(bare(schema), records_at(schema, places)), schema=schema)
 
 
 def of_rows(target: Target, count: int, rng: Generator) -> Moments:

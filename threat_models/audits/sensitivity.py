@@ -24,6 +24,7 @@ from privstats.errors import PlanError
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import Schema
+from threat_models.audits.cells import worst_of_tables
 from threat_models.audits.kinds import Shape, row_part
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
@@ -83,6 +84,7 @@ def audit_sensitivity(target: Target, rng: Generator, *, starts: int = 12) -> Re
     found = list(findings(target.schema, target.sigma, rng, starts=starts))
     promise = target.promise
     found.append(Finding("promise", promise.adjacency, promise.mu, worst_mu(target, rng, starts), PROMISE_TOLERANCE))
+    found += _of_tables(target, rng)
     rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
     notes = (
         f"{starts} random starts per configuration, L-BFGS over records in {target.schema.features} dimensions",
@@ -90,6 +92,13 @@ def audit_sensitivity(target: Target, rng: Generator, *, starts: int = 12) -> Re
     )
     columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
     return Report("sensitivity", columns, rows, notes, any(f.violated for f in found))
+
+
+def _of_tables(target: Target, rng: Generator) -> list[Finding]:
+    """Records of declared columns, measured in whole tables; they seldom attain the bound, and may not pass it."""
+    schema, sigma = target.schema, target.sigma
+    worst = worst_of_tables(schema, sigma, rng)
+    return [Finding("tables", how, joint_mu(schema, sigma, how), mu) for how, mu in worst.items()]
 
 
 def worst_mu(target: Target, rng: Generator, starts: int) -> float:

@@ -211,7 +211,9 @@ class Target:
         """The moments of a client without records."""
         schema = self.schema
         if isinstance(schema, CountSchema):
-            return exact_moments(schema, {variable.name: [] for variable in schema.variables})
+            none: Any = exact_moments(bare(schema), {variable.name: [] for variable in schema.variables})
+            empty: Moments = replace(none, schema=schema)
+            return empty
         if schema.needs:
             nothing, y = np.zeros((0, columns_of(schema))), outcome_of(schema).alike(0)
             return exact_moments(schema, nothing, y, published=self.plan.published)

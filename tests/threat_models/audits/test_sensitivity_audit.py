@@ -6,11 +6,16 @@ import math
 import numpy as np
 import pytest
 
+import privstats as ps
 from privstats import ClassSchema, MeanSchema, RidgeSchema
+from privstats.dp import joint_mu
 from privstats.randomness import seeded
+from privstats.transforms import cells
 from tests.mutation import bugs
 from tests.threat_models.audits.plans import target
 from threat_models.audits import sensitivity
+from threat_models.audits.cells import worst_of_tables
+from threat_models.audits.counts import audit_counts
 from threat_models.audits.searches import broken_promise
 from threat_models.audits.sensitivity import audit_sensitivity, findings, worst_pair
 
@@ -29,6 +34,48 @@ def test_every_claim_of_a_plan_is_reached_and_none_is_beaten(schema):
     ratios = [row[report.columns.index("ratio")] for row in report.rows]
     assert all(1 - 1e-4 <= ratio <= 1 + 1e-9 for ratio in ratios)
     assert not report.violated
+
+
+def tables():
+    cells = ps.Cells(
+        (
+            ps.Numeric("age", (40, 65)),
+            ps.Dates("seen", ("2020-01-01",)),
+            ps.Truth("smoker"),
+            ps.Categories("sex", (1, 2)),
+            ps.Categories("ward", (1, 2, 3)),
+            ps.Categories("note", ()),
+        ),
+        ramp=True,
+    )
+    yield ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
+    yield RidgeSchema(cells.width, clip_norm=1.0, target_bound=0.5, transform=(cells,))
+
+
+@pytest.mark.parametrize("schema", [*tables()], ids=["classes", "ridge"])
+def test_no_record_of_a_table_moves_more_than_the_claim(schema):
+    report = audit_sensitivity(target(schema), seeded(1), starts=1)
+    found = [row for row in report.rows if row[0] == "tables"]
+    assert [row[1] for row in found] == ["add-remove", "replace-one"]
+    ratios = [row[report.columns.index("ratio")] for row in found]
+    assert 0.95 < ratios[0] <= 1
+    assert 0.6 < ratios[1] <= 1
+    assert not report.violated
+
+
+def test_codes_that_follow_from_the_type_of_a_column_are_found(monkeypatch):
+    monkeypatch.setattr(cells, "read", bugs.read_by_type(cells.read))
+    schema = next(tables())
+    worst, claimed = worst_of_tables(schema, {"A": 1.0}, seeded(1)), joint_mu(schema, {"A": 1.0}, "add-remove")
+    assert worst["add-remove"] > 2 * claimed
+
+
+def test_counts_of_declared_columns_are_searched_too():
+    declared = ps.Cells((ps.Numeric("age"), ps.Categories("sex", (1, 2))))
+    schema = ps.CountSchema((ps.Bins("age", (0, 40, 60), missing=True),), (("age",),), transform=(declared,))
+    report = audit_counts(target(schema), seeded(1), starts=1)
+    assert [row[4] for row in report.rows] == pytest.approx([1.0] * 4)
+    assert target(schema).empty().records == 0
 
 
 def test_a_claim_that_is_too_small_is_violated(monkeypatch):
