@@ -75,7 +75,7 @@ def test_counts_of_declared_columns_are_searched_too():
     schema = ps.CountSchema((ps.Bins("age", (0, 40, 60), missing=True),), (("age",),), transform=(declared,))
     report = audit_counts(target(schema), seeded(1), starts=1)
     assert [row[4] for row in report.rows] == pytest.approx([1.0] * 4)
-    assert target(schema).empty().records == 0
+    assert target(schema).empty.records == 0
 
 
 def test_a_claim_that_is_too_small_is_violated(monkeypatch):
