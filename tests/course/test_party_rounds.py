@@ -284,8 +284,8 @@ def test_the_commands_of_plans_read_a_second_round(tmp_path: Path, released: Any
     assert "PartyDiscriminant" not in said("plan", "check")
     assert not said("plan", "certify").startswith("exit")
     assert "no claim is contradicted" in said("audit", "budget")
-    for audit in ("canary", "noise"):
-        assert "this takes a ClassSchema or RidgeSchema, got PartyUpdateSchema" in said("audit", audit)
+    assert "this takes a ClassSchema or RidgeSchema, got PartyUpdateSchema" in said("audit", "canary")
+    assert "no party of known records is written for a PartyUpdateSchema; give a ClassSchema," in said("audit", "noise")
 
 
 def test_a_report_on_a_second_round_speaks_of_whole_parties(released: Any) -> None:
