@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.inference.cell_table import CellTable as CellTable
     from privstats.inference.clipping import Saturation as Saturation
     from privstats.inference.counts import Interval as Interval
     from privstats.inference.figure import plot_explanation as plot_explanation

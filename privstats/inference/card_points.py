@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,36 +16,16 @@ from numpy.typing import NDArray
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.heads.linear_scores import LinearScores, under_other_noise
+from privstats.inference.cell_intervals import Intervals, has_ramp
 from privstats.progress import progress_bar
 from privstats.release import Release
 from privstats.schema import ClassSchema
 from privstats.transforms import Cells, Centre, UnitNorm
-from privstats.transforms.columns import Categories, Column, Dates, Numeric, Truth
 
-__all__ = ["Intervals", "Rows", "cell_points", "class_sums", "noise_spread", "noisy", "shares"]
+__all__ = ["Rows", "cell_points", "class_sums", "noise_spread", "noisy", "shares"]
 
 _SURE = 3.0
 """Standard deviations of its noise that an interval's share must exceed to hold records."""
-
-
-@dataclass(frozen=True, eq=False)
-class Intervals:
-    """The cells of one column as people read them: with a ramp, several steps make the interval between two cuts.
-
-    Attributes:
-        names: of the intervals, the last one that of a gap.
-        of_steps: the interval of each cell of the column's table, ``(cells,)``.
-    """
-
-    names: tuple[str, ...]
-    of_steps: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, column: Column, marks: Array) -> Intervals:
-        """Of a column whose cells begin at these codes, but for the first."""
-        cuts = np.array(column.edges) if isinstance(column, Numeric | Dates) and column.edges else marks
-        places = np.searchsorted(cuts, marks, side="right")
-        return cls(_names(column, cuts), np.concatenate([[0], places, [len(cuts) + 1]]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,17 +95,13 @@ def shares(releases: Sequence[Release], rows: Rows, mean: Array) -> list[tuple[I
     for column, marks, block, table in zip(cells.columns, cells.marks, cells.blocks, cells.tables, strict=True):
         intervals = Intervals.of(column, marks)
         firsts = np.unique(intervals.of_steps, return_index=True)[1]
-        read = [j for j in range(table.shape[1]) if not (_has_ramp(column, cells) and j == table.shape[1] - 2)]
+        read = [j for j in range(table.shape[1]) if not (has_ramp(column, cells) and j == table.shape[1] - 2)]
         system = np.vstack([table[firsts][:, read].T * 2.0**-cells.bits, np.ones(len(firsts))])
         solve = np.linalg.pinv(system)
         part = solve @ np.append(mean[block][read], 1.0)
         sure = _SURE * noise * np.linalg.norm(solve[:, :-1], axis=1)
         found.append((intervals, part, part > np.maximum(sure, 0.5 / total)))
     return found
-
-
-def _has_ramp(column: Column, cells: Cells) -> bool:
-    return cells.ramp and isinstance(column, Numeric | Dates)
 
 
 def cell_points(scores: LinearScores, cells: Cells, mean: Array) -> tuple[Array, list[Array]]:
@@ -149,30 +124,3 @@ def noise_spread(head: Any, releases: Sequence[Release], rows: Rows, mean: Array
             drawn.append(cell_points(rows.before(scores), rows.cells, mean)[1])
             advance(1)
     return [np.std(np.stack(each), axis=0, ddof=1) for each in zip(*drawn, strict=True)]
-
-
-def _names(column: Column, cuts: Array) -> tuple[str, ...]:
-    """Names of a column's intervals, the last one that of a gap."""
-    match column:
-        case Numeric() | Dates():
-            said = [column.said(float(cut)) for cut in cuts] if isinstance(column, Dates) else _told_apart(cuts)
-            inner = [f"{low} to < {high}" for low, high in pairwise(said)]
-            return (f"< {said[0]}", *inner, f">= {said[-1]}", "missing")
-        case Truth():
-            return ("false", "true", "missing")
-        case Categories(values=()):
-            return ("given", "missing")
-        case Categories():
-            return (*map(str, column.values), *(() if column.is_scale else ("other",)), "missing")
-
-
-def _told_apart(cuts: Array) -> list[str]:
-    """Cut points in four digits, or in as many as keep a tenth of the distance to the nearest neighbour."""
-    gaps = np.diff(cuts, prepend=-np.inf, append=np.inf)
-    near = np.minimum(gaps[:-1], gaps[1:]) / 10
-    return [_rounded(float(cut), float(room)) for cut, room in zip(cuts, near, strict=True)]
-
-
-def _rounded(cut: float, room: float) -> str:
-    said = (f"{cut:.{digits}g}" for digits in range(4, 18))
-    return next(text for text in said if abs(float(text) - cut) <= room)

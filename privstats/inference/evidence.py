@@ -15,6 +15,7 @@ from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.heads.evidence import FoldSums, GramEvidence, release_gram
+from privstats.inference.cell_design import CellDesign, declared_cells, design_of
 from privstats.inference.inversion import NormalEquations
 from privstats.release import Release
 from privstats.schema import RidgeSchema, Schema, narrowed
@@ -24,6 +25,7 @@ __all__ = [
     "CONSTANT",
     "LinearSums",
     "Parts",
+    "cell_design",
     "chosen_columns",
     "column_names",
     "contrasts_of",
@@ -67,8 +69,9 @@ class LinearSums:
         contrasts: ``(m, p)``: the parameters in raw units from the solution.
         records: number of records, noisy where the release is.
         mean: of the target; 0 without an intercept.
-        columns: number of released columns, without the constant.
+        columns: number of released columns, without the constant; of declared columns that of their contrasts.
         parts: fold sums, or None.
+        cells: the design of declared columns, or None.
     """
 
     equations: NormalEquations
@@ -78,6 +81,7 @@ class LinearSums:
     mean: float
     columns: int
     parts: Parts | None
+    cells: CellDesign | None = None
 
     @property
     def intercept(self) -> bool:
@@ -116,6 +120,8 @@ def linear_sums(
     schema = ridge_schema(release)
     evidence = release_gram(release, records)
     target = _target(schema, target)
+    if declared_cells(schema) is not None:
+        return _cell_sums(schema, evidence, columns, target)
     raw = schema.features - (evidence.constant is not None)
     names = column_names(schema, raw)
     chosen = chosen_columns(names, columns)
@@ -124,14 +130,49 @@ def linear_sums(
     degrees = degrees_left(count, count_sigma, len(kept), f"{len(kept)} columns")
     scale, shift = map_columns(schema.transform, raw)
     return LinearSums(
-        equations=_equations(evidence, kept, target, degrees),
+        equations=_equations(evidence, evidence.G[np.ix_(kept, kept)], evidence.h[kept], target, degrees),
         names=((CONSTANT,) if evidence.constant is not None else ()) + tuple(names[j] for j in chosen),
         contrasts=contrasts_of(scale[chosen], shift[chosen], evidence.constant),
         records=count,
-        mean=0.0 if evidence.constant is None else float(evidence.h[raw, target]) / (evidence.constant * count),
+        mean=_mean(evidence, target, count),
         columns=raw,
         parts=_parts(evidence, kept, target, raw, count_sigma),
     )
+
+
+def _cell_sums(
+    schema: RidgeSchema, evidence: GramEvidence, columns: Sequence[str | int] | None, target: int
+) -> LinearSums:
+    """The sums of a regression on declared columns."""
+    design = cell_design(schema, evidence.G, evidence.sigma_G, columns)
+    count, count_sigma = _records(evidence, schema.features - 1, None)
+    degrees = degrees_left(count, count_sigma, design.taken, f"{design.taken} parameters")
+    return LinearSums(
+        equations=_equations(evidence, design.gram(evidence.G), design.vector(evidence.h), target, degrees),
+        names=design.names,
+        contrasts=design.contrasts,
+        records=count,
+        mean=_mean(evidence, target, count),
+        columns=design.cells,
+        parts=None,
+        cells=design,
+    )
+
+
+def cell_design(schema: Schema, G: Array, sigma: float, columns: Sequence[str | int] | None = None) -> CellDesign:
+    """The design of declared columns; ``columns`` by their declared names or numbers.
+
+    Raises:
+        ReleaseError: a column that is not declared, or rows that are not of cells and a constant.
+    """
+    cells = declared_cells(schema)
+    assert cells is not None  # noqa: S101  the callers have asked
+    return design_of(cells, schema, G, sigma, chosen_columns([each.name for each in cells.columns], columns))
+
+
+def _mean(evidence: GramEvidence, target: int, records: float) -> float:
+    """The mean target; 0 without a constant, which is the last column."""
+    return 0.0 if evidence.constant is None else float(evidence.h[-1, target]) / (evidence.constant * records)
 
 
 def degrees_left(records: float, sigma: float, taken: int, what: str) -> float:
@@ -148,12 +189,12 @@ def degrees_left(records: float, sigma: float, taken: int, what: str) -> float:
     return records - taken
 
 
-def _equations(evidence: GramEvidence, kept: list[int], target: int, degrees: float) -> NormalEquations:
-    """The normal equations of one target on the chosen columns."""
+def _equations(evidence: GramEvidence, G: Array, h: Array, target: int, degrees: float) -> NormalEquations:
+    """The normal equations of one target, G ``(p, p)`` and all targets' h ``(p, T)`` of the chosen columns."""
     return NormalEquations(
-        G=evidence.G[np.ix_(kept, kept)],
-        h=evidence.h[kept, target],
-        q=evidence.q - _other_targets(evidence, kept, target),
+        G=G,
+        h=h[:, target],
+        q=evidence.q - _other_targets(G, h, target),
         sigma_G=evidence.sigma_G,
         sigma_h=evidence.sigma_h,
         sigma_q=evidence.sigma_q,
@@ -268,12 +309,12 @@ def _records(evidence: GramEvidence, constant: int, records: int | None) -> tupl
     return float(records), 0.0
 
 
-def _other_targets(evidence: GramEvidence, kept: list[int], target: int) -> float:
+def _other_targets(G: Array, h: Array, target: int) -> float:
     """The part of the other targets' energy that the columns explain; q holds all targets together."""
-    others = np.delete(evidence.h[kept], target, axis=1)
+    others = np.delete(h, target, axis=1)
     if not others.size:
         return 0.0
-    return float((others * np.linalg.lstsq(evidence.G[np.ix_(kept, kept)], others, rcond=None)[0]).sum())
+    return float((others * np.linalg.lstsq(G, others, rcond=None)[0]).sum())
 
 
 def contrasts_of(scale: Array, shift: Array, constant: float | None) -> Array:

@@ -25,7 +25,17 @@ from scipy.special import chndtr, chndtrix, fdtrc, ndtr, ndtri, stdtr, stdtrit
 
 from privstats.estimates.spectrum import Array
 
-__all__ = ["Errors", "Inversion", "NormalEquations", "folded", "folded_quantile", "holm", "quantile", "two_sided"]
+__all__ = [
+    "Errors",
+    "Inversion",
+    "NormalEquations",
+    "condition",
+    "folded",
+    "folded_quantile",
+    "holm",
+    "quantile",
+    "two_sided",
+]
 
 _LOST = math.sqrt(np.finfo(np.float64).eps)
 _NORMAL = 1e12  # degrees from which F and chi2 agree to every digit
@@ -92,6 +102,11 @@ class NormalEquations:
     def eigenvalues(self) -> Array:
         """Eigenvalues of G in ascending order, ``(p,)``."""
         return self._eigen[0]
+
+    @property
+    def determined(self) -> Array:
+        """Eigenvalues of G in ascending order, without those that are 0 up to rounding."""
+        return self.eigenvalues[~self._null(self.eigenvalues)]
 
     @cached_property
     def lost(self) -> Array:
@@ -321,6 +336,11 @@ class Inversion:
     def _over_precision(self, variance: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.precision > 0, np.sqrt(np.maximum(variance, 0.0)) / self.precision, np.inf)
+
+
+def condition(values: Array) -> float | None:
+    """The condition number of columns from G's eigenvalues in ascending order; None where G is indefinite."""
+    return math.sqrt(float(values[-1]) / float(values[0])) if values[0] > 0 else None
 
 
 def quantile(alpha: float, degrees: float) -> float:

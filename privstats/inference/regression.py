@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
+from privstats.inference.cell_design import ColumnCells
+from privstats.inference.cell_table import CellTable, cell_table
 from privstats.inference.clipping import Hidden, Saturation, clip_note, hides, saturation_of
 from privstats.inference.evidence import LinearSums, linear_sums, ridge_schema
-from privstats.inference.inversion import Errors, Inversion, holm
+from privstats.inference.inversion import Errors, Inversion, condition, holm
 from privstats.inference.parts import FEWEST_PARTS, PartErrors, uneven
 from privstats.inference.summary import Summary, summarise
 from privstats.release import Release
@@ -57,6 +59,7 @@ class Regression:
         errors: computes intervals and tests.
         model, assumed: the model and its assumptions, in words.
         rounds: number of releases behind it, each of which cost what the last one's plan says.
+        column_cells: of declared columns their cells and parameters, which :meth:`cells` reads.
 
     Example:
         >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
@@ -82,6 +85,7 @@ class Regression:
     model: str = "Linear regression"
     assumed: str = "the model holds"
     rounds: int = 1
+    column_cells: tuple[ColumnCells, ...] = ()
 
     @property
     def params(self) -> Array:
@@ -172,6 +176,30 @@ class Regression:
             raise ReleaseError("contrasts must be linearly independent; leave out a row that follows from others")
         return self._combined(rows, len(rows)).joint_pvalue()
 
+    def cells(self, *, reference: Mapping[str, str] | None = None, alpha: float = _ALPHA) -> CellTable:
+        """Contrasts of each declared column's cells with a reference cell, as treatment coding has them.
+
+        Args:
+            reference: by column the name of the cell that its others are compared with; where none is given, the first
+                cell that holds more records than noise could show.
+            alpha: level of the intervals.
+
+        Raises:
+            ReleaseError: not a regression on :class:`~privstats.Cells`, another column or cell, or another level.
+
+        Example:
+            >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
+            >>> map_ = (cells, ps.transforms.ConstantFeature(1.0))
+            >>> schema = ps.RidgeSchema(cells.width + 1, clip_norm=1.5, target_bound=4.0, transform=map_)
+            >>> table = {"age": [30, 50, 70, 35, 45, 80] * 9, "smoker": [0, 0, 1, 1, 1, 0] * 9}
+            >>> moments = ps.measure(schema, table, [1.0, 1.5, 2.6, 1.2, 1.6, 2.4] * 9)
+            >>> found = ps.inference.ols(ps.Release.exact(schema, moments)).cells()
+            >>> found.cells[:4], found.estimate[:4].round(1).tolist()
+            (('< 40', '40 to < 65', '>= 65', 'missing'), [0.0, 0.4, 1.4, nan])
+        """
+        _require_level(alpha)
+        return cell_table(self, reference or {}, alpha)
+
     def summary(self, alpha: float = _ALPHA) -> Summary:
         """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
         _require_level(alpha)
@@ -245,7 +273,8 @@ def ols(
 
     Args:
         release: with or without noise. The plan may map records by ``Centre``, ``Scale`` and a last
-            ``ConstantFeature``; coefficients are per unit of the columns as they came in.
+            ``ConstantFeature``; coefficients are per unit of the columns as they came in. Or by ``Cells`` and a last
+            ``ConstantFeature``: parameters are contrasts of cells, which :meth:`Regression.cells` shows by column.
         columns: names or numbers of the columns in the model; all if omitted.
         target: which target, where the release has several. Their energy is released together, so the residual variance
             of all replaces that of one, and intervals are conservative.
@@ -288,6 +317,8 @@ def ols(
 
 def _no_folds(sums: LinearSums) -> str:
     """The reason why folds give no errors; empty where they do."""
+    if sums.cells is not None:
+        return "folds of declared columns have cells without records"
     if sums.parts is None or len(sums.parts.G) < FEWEST_PARTS:
         return f"the schema has fewer than {FEWEST_PARTS} folds, or no constant column"
     if uneven(sums.parts):
@@ -299,7 +330,6 @@ def _regression(
     release: Release, sums: LinearSums, errors: Errors, cov_type: str, reason: str, unclipped: bool
 ) -> Regression:
     schema, equations = ridge_schema(release), sums.equations
-    smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
     saturation = saturation_of(schema, release, sums)
     if hides(saturation, unclipped):
         errors = Hidden(errors)
@@ -309,7 +339,7 @@ def _regression(
         df_resid=equations.degrees,
         scale=equations.variance,
         rsquared=explained(sums) if schema.targets == 1 else None,
-        condition_number=math.sqrt(largest / smallest) if smallest > 0 else None,
+        condition_number=condition(equations.eigenvalues if sums.cells is None else equations.determined),
         saturation_=saturation,
         cov_type=cov_type,
         cov_reason=reason,
@@ -317,6 +347,7 @@ def _regression(
         release=release,
         columns=sums.columns,
         errors=errors,
+        column_cells=() if sums.cells is None else sums.cells.columns,
     )
 
 
@@ -333,7 +364,7 @@ def _notes(
     notes = list[str]()
     if said := clip_note(saturation, unclipped):
         notes.append(said)
-    notes += design_notes(schema, sums, errors)
+    notes += design_notes(schema, sums, errors) if sums.cells is None else sums.cells.notes(sums.equations)
     if schema.targets > 1:
         notes.append("the residual variance is that of all targets together: intervals are conservative")
     return notes

@@ -21,8 +21,16 @@ from numpy.typing import NDArray
 from privstats.course.newton import weights_after
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
-from privstats.inference.evidence import CONSTANT, column_names, contrasts_of, map_columns, require_records
-from privstats.inference.inversion import Inversion, NormalEquations
+from privstats.inference.cell_design import CellDesign, declared_cells
+from privstats.inference.evidence import (
+    CONSTANT,
+    cell_design,
+    column_names,
+    contrasts_of,
+    map_columns,
+    require_records,
+)
+from privstats.inference.inversion import Inversion, NormalEquations, condition
 from privstats.inference.regression import Regression
 from privstats.release import Release
 from privstats.schema import ScoreSchema, narrowed
@@ -36,6 +44,7 @@ _ARRIVED = 2.0  # standard errors that the next step may move a coefficient by, 
 _SETTLED = 0.5  # log of the information along a coefficient that a round may have changed, at the most
 _SURE = 2.0  # standard deviations of noise that a measured change must allow for
 _SAID = 0.5  # standard errors of a possible next step from which a note says so
+_ALL = slice(None)
 _TITLES = {"logistic": "Logistic regression", "poisson": "Poisson regression"}
 
 
@@ -150,7 +159,7 @@ def remainder(equations: NormalEquations, radius: float) -> float:
     left after the step. Infinite where noise has made H indefinite.
     """
     step = equations.solution
-    if equations.eigenvalues[0] <= 0:
+    if equations.determined[0] <= 0:
         return math.inf
     r = min(radius * float(np.linalg.norm(step)), 50.0)
     curve = (math.expm1(r) - r) / r if r > 0 else 0.0
@@ -164,7 +173,8 @@ def logit(releases: Sequence[Release | None]) -> Regression:
     next Newton step could change. A coefficient is told only where that is at most two standard errors, and where the
     information along it has settled: rounds that ended before they converged tell no coefficient. Give the schema a
     public ``rate=`` where outcomes are rare, and take more rounds there and where an odds ratio is large: eight for a
-    log odds ratio of 5.
+    log odds ratio of 5. Of declared columns (``Cells`` and a last ``ConstantFeature``) parameters are contrasts of
+    cells, which :meth:`Regression.cells` shows by column.
 
     Args:
         releases: of every round; None for one that ended without a sum.
@@ -212,39 +222,43 @@ def _regression(releases: Sequence[Release | None], family: str) -> Regression:
     last, schema = present[-1], _schema(present[-1], family)
     weights = [each.real for each in weights_after(schema, present)[: len(present)]]
     w = weights[-1]
-    raw = schema.features - (schema.constant is not None)
-    scale, shift = map_columns(schema.transform, raw)
-    contrasts = contrasts_of(scale, shift, schema.constant)
-    equations = _equations(last)
+    if declared_cells(schema) is not None:
+        design = cell_design(schema, _symmetric(last), last.sigma["H"])
+        names, rows, columns, cells = design.names, design.rows, design.cells, design.columns
+        equations, contrasts = _equations(last, design), design.contrasts
+    else:
+        design, cells, columns = None, (), schema.features - (schema.constant is not None)
+        rows = contrasts_of(*map_columns(schema.transform, columns), schema.constant)
+        names = (*(() if schema.constant is None else (CONSTANT,)), *column_names(schema, columns))
+        equations, contrasts = _equations(last), rows
     inversion = Inversion(equations, contrasts, math.inf, remainder(equations, schema.clip_norm))
-    errors = LastStep(inversion, contrasts @ w, _earlier(present, weights, schema.clip_norm))
-    smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
-    names = column_names(schema, raw)
+    errors = LastStep(inversion, rows @ w, _earlier(present, weights, schema.clip_norm, design))
     return Regression(
-        names=names if schema.constant is None else (CONSTANT, *names),
+        names=names,
         nobs=None,
         df_resid=math.inf,
         scale=1.0,
         rsquared=None,
-        condition_number=math.sqrt(largest / smallest) if smallest > 0 else None,
+        condition_number=condition(equations.determined),
         saturation_=None,
         cov_type="nonrobust",
         cov_reason=f"one step after {len(present) - 1} rounds",
-        notes=tuple(_notes(errors)),
+        notes=tuple(_notes(errors) if design is None else _notes(errors, design.read) + design.notes(equations)),
         release=last,
-        columns=raw,
+        columns=columns,
         errors=errors,
         model=_TITLES[family],
         rounds=len(releases),
+        column_cells=cells,
     )
 
 
-def _notes(errors: LastStep) -> list[str]:
-    """Warnings about rounds that ended too early."""
-    arrived, notes = errors.arrived, list[str]()
+def _notes(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[str]:
+    """Warnings about rounds that ended too early for the parameters that are read."""
+    arrived, notes = errors.arrived[read], list[str]()
     if not arrived.all():
         notes.append("the rounds ended before they arrived: give rate=, or more rounds")
-    most = float(errors.left[arrived].max(initial=0.0))
+    most = float(errors.left[read][arrived].max(initial=0.0))
     if most >= _SAID:
         notes.append(
             f"a next round could move a coefficient by up to {most:.1f} standard errors, which intervals include"
@@ -252,21 +266,30 @@ def _notes(errors: LastStep) -> list[str]:
     return notes
 
 
-def _earlier(present: Sequence[Release], weights: Sequence[Array], radius: float) -> tuple[Earlier, ...]:
+def _earlier(
+    present: Sequence[Release], weights: Sequence[Array], radius: float, design: CellDesign | None
+) -> tuple[Earlier, ...]:
     """The rounds before the last one, the nearest first."""
     found = []
     for back in range(1, min(LOOK_BACK, len(present) - 1) + 1):
-        H, sigma = np.asarray(present[-1 - back].moments.H), present[-1 - back].sigma["H"]
+        H, sigma = _symmetric(present[-1 - back]), present[-1 - back].sigma["H"]
         moved = radius * float(np.linalg.norm(weights[-1] - weights[-1 - back]))
-        found.append(Earlier((H + H.T) / 2, sigma, moved, back))
+        found.append(Earlier(H if design is None else design.gram(H), sigma, moved, back))
     return tuple(found)
 
 
-def _equations(last: Release) -> NormalEquations:
+def _equations(last: Release, design: CellDesign | None = None) -> NormalEquations:
     """The Newton step of a round: its information, its score, and a variance of 1."""
-    H, g = np.asarray(last.moments.H), np.asarray(last.moments.g)
+    H, g = _symmetric(last), np.asarray(last.moments.g)
+    if design is not None:
+        H, g = design.gram(H), design.vector(g)
     noise = {"sigma_G": last.sigma["H"], "sigma_h": last.sigma["g"], "sigma_q": 0.0}
-    return NormalEquations((H + H.T) / 2, g, 0.0, **noise, degrees=math.inf, known_variance=1.0)
+    return NormalEquations(H, g, 0.0, **noise, degrees=math.inf, known_variance=1.0)
+
+
+def _symmetric(release: Release) -> Array:
+    H = np.asarray(release.moments.H)
+    return np.asarray((H + H.T) / 2)
 
 
 def _present(releases: Sequence[Release | None], family: str) -> list[Release]:

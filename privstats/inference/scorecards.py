@@ -18,7 +18,8 @@ from privstats.errors import DataError
 from privstats.estimates.spectrum import Array
 from privstats.heads.evidence import Released
 from privstats.heads.linear_scores import linear_scores, made_from
-from privstats.inference.card_points import Intervals, Rows, cell_points, class_sums, noise_spread, noisy, shares
+from privstats.inference.card_points import Rows, cell_points, class_sums, noise_spread, noisy, shares
+from privstats.inference.cell_intervals import Intervals
 from privstats.inference.counts import require_level
 from privstats.inference.summary import Summary, card_summary
 from privstats.release import Release

@@ -25,7 +25,7 @@ from privstats.inference.evidence import (
     map_columns,
     require_records,
 )
-from privstats.inference.inversion import Errors, Inversion, NormalEquations
+from privstats.inference.inversion import Errors, Inversion, NormalEquations, condition
 from privstats.inference.parts import PartErrors
 from privstats.inference.regression import Regression, design_notes, explained
 from privstats.inference.restricted_likelihood import LEVELS, MixedErrors, Reml, pull_weights
@@ -109,13 +109,12 @@ def _fields(
 ) -> dict[str, Any]:
     """The fields of a regression over sites, without R-squared; ``cov`` and ``words`` as it names them."""
     equations = sums.equations
-    smallest, largest = float(equations.eigenvalues[0]), float(equations.eigenvalues[-1])
     return {
         "names": sums.names,
         "nobs": sums.records,
         "df_resid": equations.degrees,
         "scale": equations.variance,
-        "condition_number": math.sqrt(largest / smallest) if smallest > 0 else None,
+        "condition_number": condition(equations.eigenvalues),
         "saturation_": None,
         "cov_type": cov[0],
         "cov_reason": cov[1],

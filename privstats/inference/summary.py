@@ -19,13 +19,22 @@ from privstats.plan import Plan
 from privstats.release import Release
 
 if TYPE_CHECKING:  # the results that are shown: a regression brings its own summary, so nothing of them is run here
+    from privstats.inference.cell_table import CellTable
     from privstats.inference.counts import Interval
     from privstats.inference.group_means import GroupMeans
     from privstats.inference.regression import Regression
     from privstats.inference.scorecards import ColumnPoints, Scorecard
     from privstats.inference.survival import SurvivalCurve
 
-__all__ = ["Summary", "card_summary", "curve_summary", "means_summary", "proportions_summary", "summarise"]
+__all__ = [
+    "Summary",
+    "card_summary",
+    "cells_summary",
+    "curve_summary",
+    "means_summary",
+    "proportions_summary",
+    "summarise",
+]
 
 _WIDTH = 80
 _LEAST_NAME = 12
@@ -149,8 +158,37 @@ def summarise(table: Regression, alpha: float) -> Summary:
                 f"{table.assumed}, independent records, negligible clipping, honest clients",
                 table.rounds,
             ),
-            f"{shown} of {table.columns} released columns shown.",
+            f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",
             *(f"Warning: {note}." for note in table.notes),
+        ),
+    )
+
+
+def cells_summary(table: CellTable) -> Summary:
+    """Contrasts of each column's cells, one row per cell."""
+    fit, rows = table.regression, []
+    errors = (table.estimate, table.error, table.noise_error, table.pvalue, table.low, table.high)
+    before = ""
+    for place, (column, cell, told) in enumerate(zip(table.columns, table.cells, table.told, strict=True)):
+        estimate, error, noise, p, low, high = (float(values[place]) for values in errors)
+        said = ["reference", "", "", "", "", ""]
+        if not table.reference[place]:
+            said = _cells(bool(told), estimate, error, noise, 0.0, p, low, high)
+            del said[3]
+        if column != before:
+            rows.append((column, *[""] * 6))
+        rows.append((f"  {cell}", *said))
+        before = column
+    model = f"{fit.assumed}, effects of columns add up, independent records, negligible clipping, honest clients"
+    return Summary(
+        title=_title(fit.release, f"{fit.model}: contrasts of cells"),
+        head=_head(fit),
+        columns=("", "contrast", "std err", "of it noise", "P>|t|", *_ends(table.alpha)),
+        rows=tuple(rows),
+        foot=(
+            *_foot(fit.release, table.alpha, model, fit.rounds),
+            "A contrast is the difference to the column's reference cell, other columns equal.",
+            *(f"Warning: {note}." for note in fit.notes),
         ),
     )
 

@@ -1,0 +1,261 @@
+"""The design of a regression on declared columns: what contrasts of cells its sums can tell.
+
+A row of :class:`~privstats.Cells` has a public block per column, so rows move only in the differences of its cells, and
+a fit is the same for all weights that agree on these. Orthonormal directions V of the differences, with the constant,
+give normal equations V'GV that carry noise of the same law as G's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.cell_intervals import Intervals, has_ramp
+from privstats.inference.inversion import NormalEquations
+from privstats.schema import Schema
+from privstats.transforms import Cells, ConstantFeature
+
+__all__ = ["CellDesign", "ColumnCells", "declared_cells", "design_of"]
+
+_SURE = 3.0
+"""Standard deviations of its noise that a cell's count must exceed to hold records."""
+_FLAT = 1e-9  # singular values of differences, beside the largest, below which they are rounding
+_ROOM = 2.0**-6  # share of the clip that rounding may cost a row
+
+
+class ColumnCells(NamedTuple):
+    """One column's cells in a table of contrasts.
+
+    Attributes:
+        name: of the column.
+        cells: their names, the last one that of a gap.
+        reference: number of the cell that the others are compared with.
+        places: of each cell its parameter; -1 for the reference.
+        empty: whether noise could show as many records in a cell of none, ``(cells,)``.
+    """
+
+    name: str
+    cells: tuple[str, ...]
+    reference: int
+    places: tuple[int, ...]
+    empty: NDArray[np.bool_]
+
+    @property
+    def others(self) -> list[int]:
+        """Numbers of the cells that have a parameter."""
+        return [cell for cell, place in enumerate(self.places) if place >= 0]
+
+
+@dataclass(frozen=True, eq=False)
+class CellDesign:
+    """Parameters of declared columns: the level of the reference record, and of each cell the contrast with its own.
+
+    Attributes:
+        rows: parameters from weights of the released rows, the level first, ``(m, d)``.
+        basis: orthonormal directions in which rows differ, ``(d, p)``.
+        lost: which of them only records of empty cells could move along, ``(p,)``: nothing is read there.
+        columns: the columns that are read.
+        cells: number of contrasts of all declared columns.
+    """
+
+    rows: Array
+    basis: Array
+    lost: NDArray[np.bool_]
+    columns: tuple[ColumnCells, ...]
+    cells: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters, the level first."""
+        return ("const", *(f"{each.name}: {each.cells[cell]}" for each in self.columns for cell in each.others))
+
+    @cached_property
+    def contrasts(self) -> Array:
+        """Parameters from weights of the basis, ``(m, p)``. The level has no part in lost directions: along those the
+        reference and all other cells that hold records have the same place."""
+        found: Array = self.rows @ self.basis
+        found[0, self.lost] = 0.0
+        return found
+
+    @property
+    def read(self) -> NDArray[np.bool_]:
+        """Parameters of cells that hold records, ``(m,)``."""
+        empty = [column.places[cell] for column in self.columns for cell in np.flatnonzero(column.empty)]
+        return ~np.isin(np.arange(len(self.names)), empty)
+
+    @property
+    def taken(self) -> int:
+        """Parameters that are estimated."""
+        return int((~self.lost).sum())
+
+    def gram(self, G: Array) -> Array:
+        """``V'GV``, with 0 in lost directions: of one symmetric ``(d, d)``, or of many."""
+        found = self.basis.T @ G @ self.basis
+        found[..., self.lost, :] = 0.0
+        found[..., :, self.lost] = 0.0
+        return np.asarray((found + np.swapaxes(found, -1, -2)) / 2)
+
+    def vector(self, h: Array) -> Array:
+        """``V'h``, with 0 in lost directions: of ``(d, T)``."""
+        found = self.basis.T @ h
+        found[self.lost] = 0.0
+        return np.asarray(found)
+
+    def notes(self, equations: NormalEquations) -> list[str]:
+        """Warnings about cells: those without records, collinear ones, and a Gram matrix lost in noise."""
+        notes, empty = list[str](), [f"{each.name}: {cell}" for each in self.columns for cell in _empty(each)]
+        if empty:
+            few = "no more records than noise could show" if equations.sigma_G else "no records"
+            notes.append(f"{few} in {', '.join(empty)}: not told, and left out of the fit")
+        if len(equations.lost.T) > self.lost.sum():
+            notes.append("cells of different columns are collinear: their contrasts cannot be told apart")
+        elif equations.determined[0] < equations.sigma_G * math.sqrt(2 * self.taken):
+            notes.append(
+                "the Gram matrix is not told apart from its noise: declare fewer cells, read fewer columns, or release "
+                "more records"
+            )
+        return notes
+
+
+def _empty(column: ColumnCells) -> list[str]:
+    return [cell for cell, is_empty in zip(column.cells, column.empty, strict=True) if is_empty]
+
+
+def declared_cells(schema: Schema) -> Cells | None:
+    """The declaration of a schema's columns, where it has one.
+
+    Raises:
+        ReleaseError: a transform whose rows are not those of cells and a constant, or are shortened by the clip.
+    """
+    match schema.transform:
+        case (Cells() as cells, ConstantFeature() as last):
+            if math.hypot(1.0, last.value) > schema.clip_norm * (1 + _ROOM):
+                raise ReleaseError(
+                    f"clip_norm {schema.clip_norm:g} shortens every row of Cells and ConstantFeature({last.value:g}); "
+                    f"take clip_norm={math.hypot(1.0, last.value):.4g} or more"
+                )
+            return cells
+        case (Cells(), *_):
+            raise ReleaseError("a regression on Cells needs ConstantFeature behind it, and no other map")
+    return None
+
+
+def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequence[int]) -> CellDesign:
+    """The design of some columns, from sums of products of rows.
+
+    **Each cell is compared with its column's first cell that holds records**, as in treatment coding. A cell whose
+    count is within 3 standard deviations of its noise counts as empty: its own contrasts are not told, and the noise of
+    its directions, along which the sums determine nothing, stays out of all others.
+
+    Args:
+        cells: the declaration.
+        schema: of the rows: their grid.
+        G: ``(d, d)``, symmetric, perhaps noisy; the constant last.
+        sigma: noise standard deviation on its diagonal; 1 / sqrt 2 of it elsewhere.
+        chosen: numbers of the columns that are read.
+    """
+    width, blocks = schema.features, [_read(cells, j, schema) for j in range(len(cells.columns))]
+    constant = float(_on_grid(np.array([_constant(schema)]), schema)[0])
+    level, kept, gone = _placed(np.array([constant]), slice(width - 1, width), width), list[Array](), list[Array]()
+    rows, columns = [level], list[ColumnCells]()
+    for j in chosen:
+        place, block = cells.blocks[j], blocks[j]
+        holds = block.holds(G[place, -1] / constant, G[-1, -1] / constant**2, sigma / constant, constant)
+        column = block.column(holds, len(rows))
+        level[place] = block.means[column.reference]
+        moved = np.delete(block.means, column.reference, axis=0) - block.means[column.reference]
+        rows += [_placed(each, place, width) for each in moved]
+        for found, directions in zip((kept, gone), block.directions(holds), strict=True):
+            found += [_placed(each, place, width) for each in directions]
+        columns.append(column)
+    lost = np.array([False] * len(kept) + [True] * len(gone) + [False])
+    every = sum(len(block.names) - 1 for block in blocks)
+    basis = np.column_stack([*kept, *gone, np.eye(width)[-1]])
+    return CellDesign(np.stack(rows), basis, lost, tuple(columns), every)
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """One column's cells on the grid.
+
+    Attributes:
+        name: of the column.
+        names: of the cells as people read them, the intervals between cuts.
+        steps: the entries of each cell of the table, ``(s, entries)``.
+        of_steps: the interval of each.
+        means: of each interval the mean of its steps: a ramp has several.
+        plain: entries that are the same all over an interval.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    steps: Array
+    of_steps: NDArray[np.intp]
+    means: Array
+    plain: NDArray[np.bool_]
+
+    def holds(self, sums: Array, total: float, sigma: float, constant: float) -> NDArray[np.bool_]:
+        """Which intervals hold more records than noise could show in an empty one.
+
+        Counts solve "rows by their counts add up to the sums of the block, and the counts to all records": as many
+        equations as intervals.
+        """
+        solve = np.linalg.pinv(np.vstack([self.means[:, self.plain].T, np.ones(len(self.names))]))
+        counts = solve @ np.append(sums[self.plain], total)
+        noise = sigma * np.hypot(np.linalg.norm(solve[:, :-1], axis=1) / math.sqrt(2), solve[:, -1] / constant)
+        found = np.asarray(counts > np.maximum(_SURE * noise, 0.5))
+        return found if found.any() else np.arange(len(found)) == 0
+
+    def column(self, holds: NDArray[np.bool_], first: int) -> ColumnCells:
+        """The cells with their parameters, of which ``first`` is the number of the first one."""
+        reference = int(holds.argmax())
+        places = first + np.arange(len(holds)) - (np.arange(len(holds)) > reference)
+        places[reference] = -1
+        return ColumnCells(self.name, self.names, reference, tuple(places.tolist()), ~holds)
+
+    def directions(self, holds: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Orthonormal directions between steps of intervals that hold records, and the further ones of the others."""
+        filled = holds[self.of_steps]
+        differences = self.steps - self.steps[int(filled.argmax())]
+        kept = _span(differences[filled], float(np.abs(differences).max()))
+        return kept, _span(differences - differences @ kept.T @ kept, float(np.abs(differences).max()))
+
+
+def _read(cells: Cells, j: int, schema: Schema) -> _Block:
+    intervals = Intervals.of(cells.columns[j], cells.marks[j])
+    steps, of_steps = _on_grid(np.ldexp(cells.tables[j], -cells.bits), schema), intervals.of_steps
+    means = np.stack([steps[of_steps == place].mean(axis=0) for place in range(len(intervals.names))])
+    plain = np.ones(steps.shape[1], np.bool_)
+    if has_ramp(cells.columns[j], cells):
+        plain[-2] = False
+    return _Block(cells.columns[j].name, intervals.names, steps, of_steps, means, plain)
+
+
+def _constant(schema: Schema) -> float:
+    last = schema.transform[-1]
+    assert isinstance(last, ConstantFeature)  # noqa: S101  declared_cells has refused others
+    return last.value
+
+
+def _on_grid(entries: Array, schema: Schema) -> Array:
+    """Entries as they are measured: rounded to the grid of the rows."""
+    return np.rint(entries * schema.scale) / schema.scale
+
+
+def _placed(entries: Array, block: slice, width: int) -> Array:
+    row = np.zeros(width)
+    row[block] = entries
+    return row
+
+
+def _span(rows: Array, size: float) -> Array:
+    _, values, directions = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(directions[values > _FLAT * size])

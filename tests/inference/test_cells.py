@@ -1,0 +1,321 @@
+"""Regressions on declared columns: against dummy columns without noise, empty cells, references, and coverage."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privstats as ps
+from benchmarks.inference.cells import FAR, RARE, CellWorld, coverage
+from privstats import course as courses
+from privstats import inference as inf
+from privstats import session
+from privstats.errors import ReleaseError
+from privstats.inference.cell_intervals import Intervals
+from privstats.inference.evidence import linear_sums
+from privstats.randomness import seeded
+from privstats.transforms import Cells, ConstantFeature, UnitNorm
+from tests import made
+
+COLUMNS = (ps.Numeric("age", (40, 65)), ps.Categories("stage", ("a", "b", "c")), ps.Truth("smoker"))
+CELLS = Cells(COLUMNS, signs=4, ramp=False)
+AGE, STAGE, SMOKER = np.array([0, 0.4, 0.9, 0.2]), np.array([0, -0.5, 0.3, 0, 0]), np.array([0, 0.6, 0])
+ALL_EMPTY = ["stage: other", "age: missing", "stage: missing", "smoker: missing"]
+
+
+def schema_of(cells=CELLS, **changes):
+    terms = {"clip_norm": 1.5, "target_bound": 6.0, "grid_bits": 20, "transform": (cells, ConstantFeature(1.0))}
+    return ps.RidgeSchema(cells.width + 1, **{**terms, **changes})
+
+
+def people(n, seed=0, gaps=0.0):
+    rng = np.random.default_rng(seed)
+    table = {
+        "age": rng.uniform(20, 90, n),
+        "stage": rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2]).astype(object),
+        "smoker": rng.integers(0, 2, n).astype(float),
+    }
+    for column in table.values():
+        column[rng.random(n) < gaps] = None
+    places = CELLS.indices(CELLS.codes(table))
+    fitted = sum(effects[places[:, j]] for j, effects in enumerate((AGE, STAGE, SMOKER)))
+    return table, 0.5 + fitted + rng.normal(size=n) * 0.4, places
+
+
+def exact(table, y, cells=CELLS, **changes):
+    schema = schema_of(cells, **changes)
+    return ps.Release.exact(schema, ps.measure(schema, table, y))
+
+
+def dummies(places, held):
+    """A constant, and a column of 0 and 1 for every cell that holds records but its column's first."""
+    return np.column_stack(
+        [np.ones(len(places))] + [places[:, j] == cell for j, cells in enumerate(held) for cell in cells[1:]]
+    ).astype(float)
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_without_noise_it_is_the_regression_on_dummy_columns(gaps):
+    table, y, places = people(800, gaps=gaps)
+    fit = inf.ols(exact(table, y))
+    held = [np.unique(places[:, j]) for j in range(3)]
+    theirs = sm.OLS(y, dummies(places, held)).fit()
+    told = fit.told
+    np.testing.assert_allclose(fit.params[told], theirs.params, atol=2e-5)
+    np.testing.assert_allclose(fit.bse[told], theirs.bse, rtol=1e-4)
+    np.testing.assert_allclose(fit.conf_int()[told], theirs.conf_int(), atol=2e-5)
+    assert fit.df_resid == pytest.approx(theirs.df_resid, abs=0.01)  # the constant is on the grid too
+    empty = [name for name, seen in zip(fit.names, told, strict=True) if not seen]
+    assert sorted(empty) == sorted(each for each in ALL_EMPTY if each == "stage: other" or not gaps)
+    assert fit.errors.joint_pvalue() == 1.0
+
+
+@given(
+    cuts=st.lists(st.integers(-3, 3), min_size=1, max_size=4, unique=True).map(sorted),
+    signs=st.integers(1, 6),
+    ramp=st.booleans(),
+    values=st.integers(2, 4),
+    seed=st.integers(0, 999),
+)
+def test_contrasts_are_those_of_least_squares_on_the_rows_whatever_is_declared(cuts, signs, ramp, values, seed):
+    names = tuple("abcd"[:values])
+    cells = Cells((ps.Numeric("x", tuple(cuts)), ps.Categories("k", names), ps.Truth("t")), signs=signs, ramp=ramp)
+    rng = np.random.default_rng(seed)
+    table = {
+        "x": rng.integers(-4, 4, 60) * 1.0,
+        "k": rng.choice(names, 60).tolist(),
+        "t": rng.integers(0, 2, 60),
+    }
+    table["x"][rng.random(60) < 0.1] = np.nan
+    y = rng.normal(size=60)
+    fit = inf.ols(exact(table, y, cells))
+    found = fit.cells()
+    rows = np.column_stack([cells.apply(cells.codes(table)), np.ones(60)])
+    weights = np.linalg.lstsq(rows, y, rcond=1e-9)[0]
+    for place, (column, block, entries) in enumerate(zip(fit.column_cells, cells.blocks, cells.tables, strict=True)):
+        here = np.array([name == column.name for name in found.columns])
+        steps = Intervals.of(cells.columns[place], cells.marks[place]).of_steps
+        means = np.stack([entries[steps == interval].mean(axis=0) for interval in range(len(column.cells))])
+        moved = (means - means[column.reference]) * 2.0**-cells.bits @ weights[block]
+        np.testing.assert_allclose(found.estimate[here][found.told[here]], moved[found.told[here]], atol=2e-3)
+    held = set(cells.indices(cells.codes(table))[:, 1])
+    told = found.told[[name == "k" for name in found.columns]]
+    assert set(np.flatnonzero(told)) == held
+
+
+@pytest.mark.parametrize("bits", [8, 12])
+def test_contrasts_are_those_of_the_rows_as_the_grid_has_them(bits):
+    table, y, places = people(500)
+    schema = schema_of(Cells(COLUMNS, signs=4, ramp=False, bits=12), grid_bits=bits)
+    fit = inf.ols(ps.Release.exact(schema, ps.measure(schema, table, y)))
+    theirs = sm.OLS(
+        np.rint(y * schema.target_scale) / schema.target_scale, dummies(places, [range(3), range(3), range(2)])
+    )
+    np.testing.assert_allclose(fit.params[fit.told], theirs.fit().params, atol=1e-6)
+
+
+def test_a_cell_between_others_that_is_empty_leaves_the_others_alone():
+    table, y, places = people(600)
+    kept = places[:, 0] != 1
+    fit = inf.ols(exact({name: values[kept] for name, values in table.items()}, y[kept]))
+    theirs = sm.OLS(y[kept], dummies(places[kept], [(0, 2), range(3), range(2)])).fit()
+    np.testing.assert_allclose(fit.params[fit.told], theirs.params, atol=2e-5)
+    assert "age: 40 to < 65" in {name for name, seen in zip(fit.names, fit.told, strict=True) if not seen}
+
+
+def test_behind_a_ramp_cells_are_the_intervals_between_cuts_and_empty_ones_are_seen():
+    cells = Cells((ps.Numeric("age", (30, 40, 65, 80)), *COLUMNS[1:]), signs=4, ramp=True)
+    table, y, _ = people(600)
+    table["age"] = np.where(table["age"] > 65, 79.5, table["age"])  # at one end of its interval
+    table["age"][:20] = 85.0
+    kept = (table["age"] < 40) | (table["age"] >= 65)
+    found = inf.ols(exact({name: values[kept] for name, values in table.items()}, y[kept], cells)).cells()
+    assert found.cells[:6] == ("< 30", "30 to < 40", "40 to < 65", "65 to < 80", ">= 80", "missing")
+    assert found.told[:6].tolist() == [True, True, False, True, True, False]
+
+
+def test_the_first_cell_that_holds_records_is_the_reference():
+    table, y, places = people(600)
+    kept = places[:, 0] != 0
+    found = inf.ols(exact({name: values[kept] for name, values in table.items()}, y[kept])).cells()
+    assert [cell for cell, first in zip(found.cells, found.reference, strict=True) if first] == [
+        "40 to < 65",
+        "a",
+        "false",
+    ]
+    assert not found.told[0]
+    assert np.isnan(found.estimate[0])
+
+
+def test_another_reference_turns_contrasts_round():
+    fit = inf.ols(exact(*people(600)[:2]))
+    found, turned = fit.cells(), fit.cells(reference={"stage": "c"})
+    stage = [place for place, column in enumerate(found.columns) if column == "stage"]
+    assert turned.cells == found.cells
+    np.testing.assert_allclose(turned.estimate[stage][:3], found.estimate[stage][:3] - found.estimate[stage[2]])
+    assert turned.low[stage[0]] == pytest.approx(-found.high[stage[2]])
+    assert turned.pvalue[stage[0]] == pytest.approx(found.pvalue[stage[2]])
+    np.testing.assert_array_equal(turned.estimate[:4], found.estimate[:4])
+    hidden = fit.cells(reference={"stage": "other"})
+    assert hidden.told[stage].tolist() == [
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]  # a reference without records tells nothing
+
+
+def test_a_submodel_reads_the_declared_columns_it_names():
+    table, y, places = people(600)
+    fit = inf.ols(exact(table, y), columns=["smoker", "age"])
+    theirs = sm.OLS(y, dummies(places[:, [2, 0]], [range(2), range(3)])).fit()
+    np.testing.assert_allclose(fit.params[fit.told], theirs.params, atol=2e-5)
+    assert [each.name for each in fit.column_cells] == ["smoker", "age"]
+    with pytest.raises(ReleaseError, match="no column of the release; it has age, stage, smoker"):
+        inf.ols(exact(table, y), columns=["weight"])
+
+
+def test_columns_that_say_the_same_are_not_told_and_the_others_are():
+    table, y, _ = people(600)
+    cells = Cells((*COLUMNS, ps.Truth("again")), signs=4, ramp=False)
+    fit = inf.ols(exact({**table, "again": table["smoker"]}, y, cells))
+    told = dict(zip(fit.names, fit.told, strict=True))
+    assert not told["smoker: true"]
+    assert not told["again: true"]
+    assert told["age: 40 to < 65"]
+    assert any("collinear" in note for note in fit.notes)
+
+
+def test_orthonormal_directions_carry_the_noise_that_the_sums_carry():
+    sums = linear_sums(exact(*people(300)[:2]), None, None, None)
+    design = sums.cells
+    np.testing.assert_allclose(design.basis.T @ design.basis, np.eye(design.basis.shape[1]), atol=1e-12)
+    _, places = people(300)[0], people(300)[2]
+    rows = np.column_stack([CELLS.apply(CELLS.codes(people(300)[0])), np.ones(300)])
+    moved = rows - rows.mean(axis=0)
+    np.testing.assert_allclose(
+        moved @ design.basis[:, ~design.lost] @ design.basis[:, ~design.lost].T, moved, atol=1e-5
+    )
+    assert np.abs(moved @ design.basis[:, design.lost]).max() < 1e-5
+    assert len(places) == 300
+
+
+def test_tables_say_reference_and_what_is_not_told():
+    found = inf.ols(exact(*people(600)[:2])).cells()
+    text = str(found.summary())
+    assert text.count("reference\n") == 3
+    assert re.search(r"\n  other +- +- +- +1\.0000 +-inf +inf\n", text)
+    assert "no records in age: missing, stage: other" in text
+    frame = found.to_frame()
+    assert list(frame.columns[:4]) == ["column", "cell", "reference", "contrast"]
+    assert frame.loc[frame["reference"], "contrast"].tolist() == [0.0, 0.0, 0.0]
+    assert frame["told"].sum() == 3 + 3 + 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"transform": (CELLS,), "features": CELLS.width}, "needs ConstantFeature behind it"),
+        ({"transform": (CELLS, UnitNorm(), ConstantFeature(1.0))}, "and no other map"),
+        ({"clip_norm": 1.0}, "clip_norm 1 shortens every row"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::privstats.errors.ClippedWarning")
+def test_other_maps_are_refused_by_name(changes, said):
+    table, y, _ = people(100)
+    schema = ps.RidgeSchema(
+        **{
+            "features": CELLS.width + 1,
+            "clip_norm": 1.5,
+            "target_bound": 6.0,
+            "transform": (CELLS, ConstantFeature(1.0)),
+            **changes,
+        }
+    )
+    with pytest.raises(ReleaseError, match=said):
+        inf.ols(ps.Release.exact(schema, ps.measure(schema, table, y)))
+
+
+def test_cells_of_other_regressions_and_unknown_references_are_refused():
+    fit = inf.ols(exact(*people(200)[:2]))
+    with pytest.raises(ReleaseError, match="'weight'; declared and read are age, smoker, stage"):
+        fit.cells(reference={"weight": "x"})
+    with pytest.raises(ReleaseError, match="stage has no cell 'd'"):
+        fit.cells(reference={"stage": "d"})
+    schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0, transform=(ConstantFeature(1.0),))
+    plain = ps.Release.exact(schema, ps.measure(schema, [[0.1], [0.2], [0.4], [0.8]], np.array([1.2, 1.5, 1.7, 2.7])))
+    with pytest.raises(ReleaseError, match="reads a regression on declared columns"):
+        inf.ols(plain).cells()
+
+
+# -- under noise -------------------------------------------------------------------------------------------------------
+
+
+def test_empty_cells_under_noise_hide_nothing_but_themselves():
+    schema = schema_of(clip_norm=2**0.5, grid_bits=12)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 20_000), privacy=made.promise(epsilon=1.0, delta=1e-6))
+    rng = seeded(1)
+    table, y, places = people(10_000)
+    parts = [ps.measure(schema, {k: v[i::2] for k, v in table.items()}, y[i::2]) for i in range(2)]
+    for _ in range(20):
+        found = inf.ols(session.aggregate_unmasked(plan, parts, rng)).cells()
+        names = [f"{column}: {cell}" for column, cell in zip(found.columns, found.cells, strict=True)]
+        assert {name for name, told in zip(names, found.told, strict=True) if not told} == set(ALL_EMPTY)
+    assert places.max() < 4
+
+
+@pytest.mark.parametrize("family", ["logistic", "poisson"])
+def test_rounds_of_scores_read_cells(family):
+    n, rng, noise = 20_000, np.random.default_rng(2), seeded(3)
+    table, _, places = people(n)
+    fitted = -0.8 + AGE[places[:, 0]] + STAGE[places[:, 1]] + SMOKER[places[:, 2]]
+    logistic = family == "logistic"
+    y = (rng.random(n) < 1 / (1 + np.exp(-fitted))).astype(int) if logistic else rng.poisson(np.exp(fitted)).clip(0, 12)
+    schema = ps.ScoreSchema(
+        CELLS.width + 1,
+        2**0.5,
+        family=family,
+        target_bound=None if logistic else 12.0,
+        transform=(CELLS, ConstantFeature(1.0)),
+    )
+    course = ps.Newton.start(schema, ps.Cohort(2, 2, 2 * n), made.promise(epsilon=8.0, delta=1e-6))
+
+    def release(node):
+        parts = [
+            ps.measure(schema, {k: v[i::2] for k, v in table.items()}, y[i::2], published=node.plan.published)
+            for i in range(2)
+        ]
+        return session.aggregate_unmasked(node.plan, parts, noise)
+
+    fit = (inf.logit if logistic else inf.poisson)(courses.run(course, release))
+    x = dummies(places, [range(3), range(3), range(2)])
+    theirs = (sm.Logit(y, x) if logistic else sm.Poisson(y, x)).fit(disp=0)
+    assert sorted(name for name, told in zip(fit.names, fit.told, strict=True) if not told) == sorted(ALL_EMPTY)
+    assert (np.abs(fit.params[fit.told] - theirs.params) < 5 * fit.noise_bse[fit.told] + 0.01).all()
+    sampling = np.sqrt(fit.bse[fit.told] ** 2 - fit.noise_bse[fit.told] ** 2)
+    np.testing.assert_allclose(sampling, theirs.bse, rtol=0.05)
+    assert not any("arrived" in note for note in fit.notes)
+    assert fit.cells().told.sum() == 3 + 3 + 2
+
+
+@pytest.mark.parametrize(
+    ("world", "runs"),
+    [
+        (CellWorld(3), 15),
+        pytest.param(CellWorld(1, 0.1), 300, marks=pytest.mark.nightly),
+        pytest.param(CellWorld(3, 0.1), 300, marks=pytest.mark.nightly),
+        pytest.param(CellWorld(7), 300, marks=pytest.mark.nightly),
+        pytest.param(CellWorld(3, RARE, FAR), 300, marks=pytest.mark.nightly),
+    ],
+    ids=str,
+)
+def test_an_interval_of_a_cell_is_told_and_misses_in_at_most_one_release_of_twenty(world, runs):
+    row = coverage(world, 10_000, 1.0, runs)
+    assert row["told and missed"] <= 0.05 + 4 * (0.05 / runs) ** 0.5 / 3
+    assert row["told"] > (0.95 if world.cuts < 7 and world.gap is None else 0.0)
