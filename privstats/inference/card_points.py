@@ -1,6 +1,6 @@
 """The numbers of a scorecard: points of every cell, the spread of their noise, and the records that a cell holds.
 
-``scorecards`` shows them; ``heads.linear_scores`` draws the noise.
+``scorecards`` shows them; ``inference.linear_scores`` draws the noise.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
-from privstats.heads.linear_scores import LinearScores, under_other_noise
 from privstats.inference.cell_intervals import Intervals, has_ramp
+from privstats.inference.linear_scores import LinearScores, under_other_noise
 from privstats.progress import progress_bar
 from privstats.release import Release
 from privstats.schema import ClassSchema

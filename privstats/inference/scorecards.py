@@ -17,10 +17,10 @@ from scipy.special import expit, ndtri, softmax
 from privstats.errors import DataError
 from privstats.estimates.spectrum import Array
 from privstats.heads.evidence import Released
-from privstats.heads.linear_scores import linear_scores, made_from
 from privstats.inference.card_points import Rows, cell_points, class_sums, noise_spread, noisy, shares
 from privstats.inference.cell_intervals import Intervals
 from privstats.inference.counts import require_level
+from privstats.inference.linear_scores import linear_scores, made_from
 from privstats.inference.summary import Summary, card_summary
 from privstats.release import Release
 from privstats.transforms import Cells
@@ -253,8 +253,8 @@ def scorecard(
     the card takes one length for all, the root of the mean square, and ``exact`` is False.
 
     Bands are ``points +- z s``, with s the standard deviation over ``draws`` further draws of the releases' noise
-    (:mod:`privstats.heads.linear_scores`). **They tell of the spread by noise alone**: what other records or other cut
-    points would have given is not in them, nor how far a head that knows its noise shrinks all points toward 0. Of
+    (:mod:`privstats.inference.linear_scores`). **They tell of the spread by noise alone**: what other records or other
+    cut points would have given is not in them, nor how far a head that knows its noise shrinks all points toward 0. Of
     exact releases they have no width.
 
     Args:

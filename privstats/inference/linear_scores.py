@@ -113,7 +113,7 @@ def _closed_form(head: Any, releases: Sequence[Release]) -> Callable[[Generator]
 
 def _refined(head: Any, releases: Sequence[Release]) -> Callable[[Generator], LinearScores]:
     from privstats.course.recipe_reading import recipe_of
-    from privstats.heads.lda import LDA
+    from privstats.heads import LDA
 
     recipe: Any = recipe_of(releases)
     constants, sums = recipe.constants, recipe.sums(releases[0])
