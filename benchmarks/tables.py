@@ -24,6 +24,7 @@ from benchmarks import (
     paper_tables,
     peer_tables,
     proof_tables,
+    raw_table_tables,
     refinement_tables,
     sentences,
     size_tables,
@@ -322,6 +323,7 @@ TABLES: Tables = {
     **proof_tables.TABLES,
     **size_tables.TABLES,
     **speed_tables.TABLES,
+    **raw_table_tables.TABLES,
     **paper_tables.TABLES,
 }
 """By the name in a page's marker."""

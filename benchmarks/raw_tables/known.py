@@ -16,20 +16,24 @@ __all__ = ["Known"]
 
 Array = NDArray[np.float64]
 
+_LEVELS = np.arange(1, 8) / 8
+
 
 @dataclass(frozen=True)
 class Known:
-    """The true range and median of every number, the list of every category, read from all records.
+    """The true range, median and quantiles of every number, the list of every category, read from all records.
 
     Attributes:
         book: the category of each column, None for a number.
         ranges: least and largest value of each number.
         medians: of each number.
+        edges: its quantiles at k / 8, each once, as a code book with cut points would have them.
     """
 
     book: Mapping[str, Category | None]
     ranges: Mapping[str, tuple[float, float]]
     medians: Mapping[str, float]
+    edges: Mapping[str, tuple[float, ...]]
 
     @classmethod
     def of(cls, columns: pd.DataFrame) -> Self:
@@ -37,13 +41,13 @@ class Known:
         book = code_book(columns)
         numbers = [name for name, category in book.items() if category is None]
         ranges = {name: (float(columns[name].min()), float(columns[name].max())) for name in numbers}
-        return cls(book, ranges, {name: float(columns[name].median()) for name in numbers})
-
-    def cuts(self, columns: pd.DataFrame, parts: int = 8) -> Mapping[str, tuple[float, ...]]:
-        """The quantiles of each number at k / parts, each once: what a code book with cut points would say."""
-        levels = np.arange(1, parts) / parts
-        found = {name: np.nanquantile(columns[name].to_numpy(np.float64), levels) for name in self.ranges}
-        return {name: tuple(np.unique(cuts).tolist()) for name, cuts in found.items()}
+        cuts = {name: np.nanquantile(columns[name].to_numpy(np.float64), _LEVELS) for name in numbers}
+        return cls(
+            book,
+            ranges,
+            medians={name: float(columns[name].median()) for name in numbers},
+            edges={name: tuple(np.unique(each).tolist()) for name, each in cuts.items()},
+        )
 
     def moved(self, columns: pd.DataFrame) -> pd.DataFrame:
         """Every number moved into 999 to 1,001 by its range, so that its octave tells nothing."""

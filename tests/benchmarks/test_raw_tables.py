@@ -7,10 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.raw_tables import running
+from benchmarks import raw_table_tables
+from benchmarks.raw_table_tables import EBM, EBM_WHOLE, OURS, WHOLE, leads
+from benchmarks.raw_tables import running, story
 from benchmarks.raw_tables.known import Known
 from benchmarks.raw_tables.rivals import WAYS
 from benchmarks.raw_tables.sets import TABLES, RawTable, code_book, splits
+from benchmarks.tables import DOCS
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +64,7 @@ def test_rivals_are_told_what_is_true(table):
     moved = known.moved(table[0])["sodium"]
     assert (moved.min(), moved.max()) == (999, 1001)
     assert np.argsort(moved).tolist() == np.argsort(table[0]["sodium"]).tolist()
-    assert [len(cuts) for cuts in known.cuts(table[0]).values()] == [7, 7]
+    assert [len(cuts) for cuts in known.edges.values()] == [7, 7]
 
 
 def test_no_column_that_is_left_out_is_missing_from_its_table():
@@ -133,3 +136,82 @@ def test_what_cannot_run_here_says_why(monkeypatch):
         assert name in WAYS.private
         assert "needs" in reason
         assert all(cell[0] != name for cell in WAYS.cells(None, [1.0]))
+
+
+def saved(monkeypatch, ours, theirs, splits=25):
+    """Results of two tables: AUCs of ours and of DP-EBM on whole records, by the gap of every split."""
+
+    def row(way, aucs):
+        return {"way": way, "epsilon": 1.0, "aucs": aucs[:splits], "mean": float(np.mean(aucs)), "se": 0.01}
+
+    names = ("first", "second")
+    about = [
+        {"data": name, "role": role, "records": 4_000, "numbers": 5, "categories": 1, "own gaps": 0, "positive": 0.5}
+        for name, role in zip(names, ("new", "tuned"), strict=True)
+    ]
+    found = {
+        "raw_tables.cells": {f"AUC: {name}": [row(raw_table_tables.OURS, ours[name])] for name in names},
+        "raw_tables.rivals": {
+            "tables": about,
+            **{f"AUC: {name}": [row("DP-EBM, whole", theirs[name])] for name in names},
+        },
+    }
+    monkeypatch.setattr(raw_table_tables, "results", lambda name: found[name])
+
+
+def test_a_lead_is_judged_split_by_split(monkeypatch):
+    hard = np.linspace(0.6, 0.9, 25)  # splits differ far more than the ways do
+    wobble = np.where(np.arange(25) % 2, 0.002, -0.002)
+    ours = {"first": [*(hard + 0.01 + wobble)], "second": [*(hard - 0.01 + wobble)]}
+    saved(monkeypatch, ours, {"first": [*hard], "second": [*hard]})
+    first, second = raw_table_tables.leads(raw_table_tables.OURS, "DP-EBM, whole", 1.0)
+    assert (first.word, second.word) == ("ahead", "behind")
+    assert first.gap == pytest.approx(0.00992)
+    assert first.error == pytest.approx(0.002 / 5, rel=0.03)
+    assert str(second) == "**-.010 ± .000, behind**"
+    assert raw_table_tables.standing([first, second]) == "ahead on 1, level on 0, behind on 1 of 2"
+    assert (raw_table_tables.named("first"), raw_table_tables.named("second")) == ("first", "second *")
+    goal, *_ = raw_table_tables.raw_tables_goals()[1:]
+    assert goal[1:] == ["ahead on 1, level on 0, behind on 0 of 1", "**missed**"]  # one table is not ten
+
+
+def test_noise_that_is_as_large_as_the_lead_is_level_and_few_splits_are_not_judged(monkeypatch):
+    noise = np.random.default_rng(0).normal(0, 0.05, 25)
+    ours, theirs = {"first": [*(0.7 + noise)], "second": [*(0.7 + noise)]}, {"first": [0.7] * 25, "second": [0.7] * 25}
+    saved(monkeypatch, ours, theirs)
+    assert {lead.word for lead in raw_table_tables.leads(raw_table_tables.OURS, "DP-EBM, whole", 1.0)} == {"level"}
+    assert not list(raw_table_tables.leads(raw_table_tables.OURS, "DP-EBM", 1.0))
+    saved(monkeypatch, ours, theirs, splits=9)
+    assert not list(raw_table_tables.leads(raw_table_tables.OURS, "DP-EBM, whole", 1.0))
+
+
+def test_the_picture_is_of_the_committed_results():
+    image = pytest.importorskip("PIL.Image")
+    rows = story.shown()
+    assert len(rows) == 10
+    for theme in story.THEMES:
+        with image.open(DOCS / "images" / f"raw-tables-{theme}.png") as picture:
+            assert picture.text[story.SOURCE] == story.digest(rows)
+    (axes,) = story.figure(rows, story.THEMES["dark"]).axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == [data for data, _ in rows]
+    assert len(axes.get_legend().get_texts()) == 4
+
+
+def test_what_the_page_says_of_its_tables_is_so():
+    new = {lead.data for lead in leads(WHOLE, EBM_WHOLE, 1.0) if lead.role == "new"}
+    assert len(new) == 10
+    behind = {lead.data for lead in leads(OURS, EBM, 1.0) if lead.side < 0} & new
+    assert behind == {"biopsy", "monica"}
+    assert {lead.data for lead in leads(WHOLE, EBM_WHOLE, 1.0) if lead.side < 0} & new == {"biopsy"}
+    handicapped = {lead.data for lead in leads(OURS, EBM_WHOLE, 1.0) if lead.side < 0} & new
+    assert handicapped == {"biopsy", "titanic", "monica", "churn"}
+    ramp = {lead.data: lead.side for lead in leads("signs and ramp", "signs", 1.0)}
+    assert all(ramp[data] >= 0 for data in new)
+    assert ramp["cps, with family income"] == 1
+    assert all(_by_gaps(data) < -0.003 for data in handicapped - behind)
+
+
+def _by_gaps(data):
+    """What boosted trees lose by the gaps."""
+    with_gaps, whole = (raw_table_tables.row_of(data, way, None) for way in ("boosting", "boosting, whole"))
+    return with_gaps["mean"] - whole["mean"]

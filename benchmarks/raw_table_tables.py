@@ -1,0 +1,288 @@
+"""The number tables of docs/raw_tables_numbers.md, from the committed results of ``benchmarks/raw_tables``.
+
+Part of ``benchmarks/tables.py``, which writes them into the page. Every verdict is of differences split by split: ahead
+or behind by two standard errors of their mean, level otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from benchmarks.measuring import Row, Rows, results, standard_error
+from benchmarks.table import Cells, Tables, by_name
+
+__all__ = ["OURS", "TABLES", "Lead", "leads", "named", "said", "standing"]
+
+OURS, WHOLE = "signs and ramp", "whole"
+EBM, EBM_WHOLE = "DP-EBM", "DP-EBM, whole"
+_OURS, _RIVALS = "raw_tables.cells", "raw_tables.rivals"
+_TITLE, _ABOUT = "AUC: ", "tables"
+_FEW, _ALL = 10, 25  # splits from which on a way is shown and judged, and how many there are to be
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How far one way is ahead of another on a table: mean and standard error over the splits that both have.
+
+    Attributes:
+        data, role: the table's name, and what it was used for before.
+        gap, error: of the AUC.
+        splits: how many both have.
+    """
+
+    data: str
+    role: str
+    gap: float
+    error: float
+    splits: int
+
+    @property
+    def side(self) -> int:
+        """1 ahead, -1 behind, 0 level."""
+        return (self.gap > 2 * self.error) - (self.gap < -2 * self.error)
+
+    @property
+    def word(self) -> str:
+        """Ahead, behind or level."""
+        return ("behind", "level", "ahead")[self.side + 1]
+
+    def __str__(self) -> str:
+        said = f"{_signed(self.gap)} ± {_digits(self.error)}, {self.word}"
+        return f"**{said}**" if self.side < 0 else said
+
+
+def about() -> Rows:
+    """The tables that were run on, the untouched ones first."""
+    return list(results(_RIVALS)[_ABOUT])
+
+
+def row_of(data: str, way: str, epsilon: float | None) -> Row | None:
+    """A way's AUCs on a table; None where it was not run on enough splits to be judged."""
+    for result in (_OURS, _RIVALS):
+        for row in results(result).get(_TITLE + data, []):
+            if row["way"] == way and row["epsilon"] == epsilon and len(row["aucs"]) >= _FEW:
+                found: Row = row
+                return found
+    return None
+
+
+def leads(way: str, rival: str, epsilon: float) -> Iterator[Lead]:
+    """Of one way over another at an epsilon, on every table where both have enough splits."""
+    for each in about():
+        if (lead := _lead(each, way, rival, epsilon)) is not None:
+            yield lead
+
+
+def _lead(table: Row, way: str, rival: str, epsilon: float) -> Lead | None:
+    ours, theirs = (row_of(table["data"], name, epsilon) for name in (way, rival))
+    if ours is None or theirs is None:
+        return None
+    both = min(len(ours["aucs"]), len(theirs["aucs"]))
+    gaps = np.subtract(ours["aucs"][:both], theirs["aucs"][:both])
+    return Lead(table["data"], table["role"], float(gaps.mean()), standard_error(gaps), both)
+
+
+def standing(found: Iterable[Lead]) -> str:
+    """How often ahead, level and behind."""
+    sides = [lead.side for lead in found]
+    return f"ahead on {sides.count(1)}, level on {sides.count(0)}, behind on {sides.count(-1)} of {len(sides)}"
+
+
+def said() -> str:
+    """The untouched tables at epsilon 1 in a sentence: like with like, and as the goal has it."""
+    same, whole, handicapped = (
+        standing(lead for lead in leads(way, rival, 1.0) if lead.role == "new")
+        for way, rival in ((OURS, EBM), (WHOLE, EBM_WHOLE), (OURS, EBM_WHOLE))
+    )
+    return (
+        f"At epsilon 1 ours is, against DP-EBM on the same records with the same gaps, {same} untouched tables; with "
+        f"whole records for both, {whole}. With a tenth of the cells missing for ours alone it is {handicapped}."
+    )
+
+
+def named(data: str) -> str:
+    """A table's name, with a star where something was chosen on it."""
+    role = next(each["role"] for each in about() if each["data"] == data)
+    return data + {"new": "", "seen": " °", "tuned": " *"}[role]
+
+
+def raw_tables_sets() -> Cells:
+    """What was asked of which table."""
+    head = ["table", "from", "records", "numbers", "categories", "its own gaps", "share asked for"]
+    return [
+        head,
+        *(
+            [
+                named(each["data"]),
+                each["source"],
+                f"{each['records']:,}",
+                str(each["numbers"]),
+                str(each["categories"]),
+                f"{each['own gaps']:,}",
+                f"{100 * each['positive']:.0f} %",
+            ]
+            for each in about()
+        ),
+    ]
+
+
+def _beside(epsilon: float) -> Cells:
+    """Ours and DP-EBM, with like records and as the goal has it; boosting without privacy."""
+    head = [
+        "table",
+        "ours",
+        "DP-EBM",
+        "ours over it",
+        "ours, whole",
+        "DP-EBM, whole",
+        "ours over it",
+        "ours, a tenth missing, over DP-EBM, whole",
+    ]
+    return [head, *(_beside_line(each, epsilon) for each in about())]
+
+
+def _beside_line(table: Row, epsilon: float) -> list[str]:
+    data = table["data"]
+    line = [named(data)]
+    for way, rival in ((OURS, EBM), (WHOLE, EBM_WHOLE)):
+        line += [_auc(data, way, epsilon), _auc(data, rival, epsilon), _shown(_lead(table, way, rival, epsilon))]
+    return [*line, _shown(_lead(table, OURS, EBM_WHOLE, epsilon))]
+
+
+def raw_tables_others() -> Cells:
+    """What else there is at epsilon 1, and trees without privacy."""
+    private = ("ranges, whole", "ranges ten times too wide, whole", "ranges, gaps left out", "diffprivlib, whole")
+    head = ["table", "ours", *private, "boosting, no privacy", "the same, whole"]
+    return [
+        head,
+        *(
+            [
+                named(each["data"]),
+                _auc(each["data"], OURS, 1.0),
+                *(_auc(each["data"], way, 1.0) for way in private),
+                _auc(each["data"], "boosting", None),
+                _auc(each["data"], "boosting, whole", None),
+            ]
+            for each in about()
+        ),
+    ]
+
+
+def raw_tables_ramp() -> Cells:
+    """What the ramp beside the signs gains, by head and epsilon."""
+    ways = {"": ("signs and ramp", "signs"), ", LDA": ("signs and ramp, LDA", "signs, LDA")}
+    columns = [(head, epsilon) for head in ways for epsilon in (0.3, 1.0, 3.0)]
+    names = [f"{head.removeprefix(', ') or 'refined softmax'}, {_short(epsilon)}" for head, epsilon in columns]
+    lines = [
+        [named(each["data"]), *(_shown(_lead(each, *ways[head], epsilon)) for head, epsilon in columns)]
+        for each in about()
+    ]
+    return [["table", *names], *lines]
+
+
+def raw_tables_cuts() -> Cells:
+    """What finding the cut points costs at epsilon 1, and what moving all numbers and misstating n do to it."""
+    ways = ("told cuts", "moved", "ten times the records")
+    head = ["table", "r", "ours", *(name for way in ways for name in (way, f"{way}, over ours"))]
+    lines = []
+    for each in about():
+        cells = [named(each["data"]), f"{_resolution(each['data'], 1.0):.0f}", _auc(each["data"], OURS, 1.0)]
+        for way in ways:
+            cells += [_auc(each["data"], way, 1.0), _shown(_lead(each, way, OURS, 1.0))]
+        lines.append(cells)
+    return [head, *lines]
+
+
+def raw_tables_goals() -> Cells:
+    """What was to be reached, what was measured, and whether it was."""
+    return [["goal", "measured", "verdict"], *_against_goals(), *_moved_goals(), *_stated_goals()]
+
+
+def _against_goals() -> Iterator[list[str]]:
+    asked = {
+        "epsilon 1, untouched tables, a tenth missing here, DP-EBM with whole records": (OURS, EBM_WHOLE),
+        "the same, DP-EBM with the same gaps and true medians": (OURS, EBM),
+        "the same, both with whole records": (WHOLE, EBM_WHOLE),
+    }
+    for goal, (way, rival) in asked.items():
+        found = [lead for lead in leads(way, rival, 1.0) if lead.role == "new"]
+        sides = [lead.side for lead in found]
+        met = len(sides) - sides.count(-1) >= 9 and sides.count(1) >= 5  # of ten
+        yield [f"{goal}: not behind on 9 of 10, ahead on 5", standing(found), _verdict(met, found)]
+
+
+def _moved_goals() -> Iterator[list[str]]:
+    """Columns inside one octave beside told cuts, where r, a full cell in noise deviations, is 20 or more."""
+    for epsilon in (1.0, 3.0):
+        found = [lead for lead in leads("moved", "told cuts", epsilon) if _resolution(lead.data, epsilon) >= 20]
+        yield [
+            f"columns moved to 1,000 ± 1, epsilon {epsilon:g}: within .02 of told cuts where a cell is 20 deviations",
+            _worst(found),
+            _verdict(all(lead.gap >= -0.02 for lead in found), found),
+        ]
+
+
+def _stated_goals() -> Iterator[list[str]]:
+    for epsilon in (0.3, 1.0, 3.0):
+        found = list(leads("ten times the records", OURS, epsilon))
+        goal = f"records stated ten times too many, epsilon {epsilon:g}: costs .03 at most"
+        yield [goal, _worst(found), _verdict(all(lead.gap >= -0.03 for lead in found), found)]
+
+
+def _resolution(data: str, epsilon: float) -> float:
+    """r: records to fit on over the noise of one count at a share of a tenth."""
+    from benchmarks.raw_tables.running import DELTA
+    from privstats.dp import gaussian_mu
+
+    table = next(each for each in about() if each["data"] == data)
+    noise = math.sqrt(3 * table["numbers"] / 0.1) / gaussian_mu(epsilon, DELTA)
+    return float(0.75 * table["records"] / noise)
+
+
+def _worst(found: Sequence[Lead]) -> str:
+    if not found:
+        return "-"
+    least = min(found, key=lambda lead: lead.gap)
+    return f"worst of {len(found)}: {_signed(least.gap)} ± {_digits(least.error)} on {least.data}"
+
+
+def _verdict(met: bool, found: Sequence[Lead]) -> str:
+    return "not run" if not found else "met" if met else "**missed**"
+
+
+def _auc(data: str, way: str, epsilon: float | None) -> str:
+    row = row_of(data, way, epsilon)
+    if row is None:
+        return "-"
+    splits = len(row["aucs"])
+    return f"{_digits(row['mean'])} ± {_digits(row['se'])}" + f" ({splits})" * (splits < _ALL)
+
+
+def _shown(lead: Lead | None) -> str:
+    return "-" if lead is None else str(lead)
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")
+
+
+def _signed(value: float) -> str:
+    return ("-" if value < 0 else "+") + _digits(abs(value))
+
+
+def _short(epsilon: float) -> str:
+    return f"{epsilon:g}".removeprefix("0")
+
+
+TABLES: Tables = {
+    **by_name(raw_tables_sets, raw_tables_others, raw_tables_cuts, raw_tables_ramp, raw_tables_goals),
+    "raw_tables_at_one": partial(_beside, 1.0),
+    "raw_tables_at_three": partial(_beside, 3.0),
+    "raw_tables_at_a_third": partial(_beside, 0.3),
+}
+"""By the name in the page's marker: tables, ours beside DP-EBM, others, the ramp, the goals."""

@@ -1,0 +1,146 @@
+"""Raw tables as they are: declared columns, no range, cut points found under the same promise.
+
+    python -m benchmarks.raw_tables.cells --save --keep                  # go on with what is not there yet
+    python -m benchmarks.raw_tables.cells --figures docs/images          # draw the saved results
+
+What is told is what a code book says: which columns are numbers, the values of the others, and how many records there
+are. "told cuts" are the quantiles of the whole table; "moved" is the same table with every number in 999 to 1,001; all
+but "whole" miss a tenth of the cells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sklearn.metrics import roc_auc_score
+
+import privstats as ps
+from benchmarks.measuring import Tables, command
+from benchmarks.raw_tables.known import Known
+from benchmarks.raw_tables.running import DELTA, Way, Ways, options, tables_of
+from benchmarks.raw_tables.sets import Split
+from privstats import heads
+
+__all__ = ["WAYS", "declared"]
+
+Edges = Mapping[str, tuple[float, ...]]
+
+
+def declared(known: Known, edges: Edges | None = None, **options: Any) -> ps.Cells:
+    """The columns as a code book has them, with cut points where it has these."""
+    columns = [
+        ps.Numeric(name, None if edges is None else edges[name]) if category is None else _listed(name, category.values)
+        for name, category in known.book.items()
+    ]
+    return ps.Cells(tuple(columns), **options)
+
+
+def _listed(name: str, values: Sequence[str | float]) -> ps.Categories | ps.Numeric:
+    """A category of texts or whole numbers; of other numbers a column with a cut at each listed one but the first."""
+    if any(isinstance(value, str) for value in values):
+        return ps.Categories(name, tuple(map(str, values)))
+    numbers = sorted(map(float, values))
+    if all(number.is_integer() for number in numbers):
+        return ps.Categories(name, tuple(map(int, numbers)))
+    return ps.Numeric(name, tuple(numbers[1:]))
+
+
+def fitted(head: Any, cells: ps.Cells, split: Split, epsilon: float, records: int) -> float:
+    """AUC of a head that one party fits on its table as it is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a count tells little here, or that records are few
+        head.fit_private(
+            split.gaps,
+            split.y,
+            **_given(head, cells),
+            epsilon=epsilon,
+            delta=DELTA,
+            adjacency="add-remove",
+            classes=(0, 1),
+            expected_records=records,
+            ledger="uncharged",
+        )
+        return float(roc_auc_score(split.y_test, head.predict_proba(split.gaps_test)[:, 1]))
+
+
+def _given(head: Any, cells: ps.Cells) -> Mapping[str, Any]:
+    """The columns where nothing else is chosen, else the map; LDA's sums are centred in both."""
+    if cells == ps.Cells(cells.columns):
+        return {"columns": cells.columns}
+    return {"transform": (cells,), "clip_norm": 1.0, "centred": isinstance(head, heads.LDA)}
+
+
+def _found(head: Callable[[], Any], *, ramp: bool) -> Way:
+    def way(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+        cells = declared(known, ramp=ramp)
+        return [fitted(head(), cells, split, epsilon, len(split.y)) for split in splits]
+
+    return way
+
+
+def whole(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+    """No cell is missing but those that always were."""
+    same = [replace(split, gaps=split.whole, gaps_test=split.whole_test) for split in splits]
+    return default(known, same, epsilon)
+
+
+def default(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+    """The recipe as it comes."""
+    return [fitted(heads.RefinedSoftmax(), declared(known), split, epsilon, records=len(split.y)) for split in splits]
+
+
+def told_cuts(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+    """The quantiles of the whole table stand in the plan, and nothing is counted."""
+    cells = declared(known, known.edges)
+    return [fitted(heads.RefinedSoftmax(), cells, split, epsilon, len(split.y)) for split in splits]
+
+
+def moved(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+    """Every number lies between 999 and 1,001, so that magnitudes tell nothing."""
+    same = [replace(split, gaps=known.moved(split.gaps), gaps_test=known.moved(split.gaps_test)) for split in splits]
+    return default(known, same, epsilon)
+
+
+def stated_tenfold(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+    """``expected_records`` is ten times the number of records."""
+    cells = declared(known)
+    return [fitted(heads.RefinedSoftmax(), cells, split, epsilon, 10 * len(split.y)) for split in splits]
+
+
+WAYS = Ways(
+    private={
+        "signs": _found(heads.RefinedSoftmax, ramp=False),
+        "signs and ramp": _found(heads.RefinedSoftmax, ramp=True),
+        "whole": whole,
+        "signs, LDA": _found(heads.LDA, ramp=False),
+        "signs and ramp, LDA": _found(heads.LDA, ramp=True),
+        "told cuts": told_cuts,
+        "moved": moved,
+        "ten times the records": stated_tenfold,
+    }
+)
+"""By name; all but "whole" miss a tenth of the cells, and the last four are the recipe as it comes."""
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    options(parser)
+    parser.add_argument("--figures", type=Path, help="draw the saved results into this folder, and stop")
+
+
+def tables(chosen: argparse.Namespace) -> Tables:
+    """As ``running`` has them, or the picture."""
+    if chosen.figures is not None:
+        from benchmarks.raw_tables.story import draw
+
+        draw(chosen.figures)
+        return
+    yield from tables_of(WAYS, "raw_tables.cells", chosen)
+
+
+if __name__ == "__main__":
+    command("raw_tables.cells", __doc__, tables, _options)
