@@ -34,6 +34,18 @@ def _half_width(row: Row) -> str:
     return "-" if row["half width"] is None else f"{row['half width']:.3f}"
 
 
+def inference_cells() -> Cells:
+    """docs/cells.md: contrasts of cells of declared columns."""
+    head = ["cuts", "missing", "records", "epsilon", "told", "told and missed", "worst cell", "half width"]
+    lines = []
+    for _, rows in titled("inference.cells"):
+        for row in rows:
+            about = [str(row["cuts"]), f"{100 * row['gaps']:g} %", f"{row['records']:,}", _epsilon(row)]
+            found = [_percent(row["told"]), _missed(row), _percent(row["worst parameter"]), _number(row, "half width")]
+            lines.append([*about, *found])
+    return [head, *lines]
+
+
 def inference_peers() -> Cells:
     """docs/tables.md: other ways on the same records."""
     head = ["table", "way", "version", "epsilon", "told and missed", "half width", "median error", "bytes", "shows"]
@@ -100,6 +112,6 @@ TABLES: Tables = {
         "Kaplan-Meier, central",
         _RELEASE | {"told": _share("told"), "told and missed": _share("told and missed")},
     ),
-    **by_name(inference_peers, inference_readers, inference_real),
+    **by_name(inference_cells, inference_peers, inference_readers, inference_real),
 }
-"""By the name in the page's marker: regressions, survival, peers, other readers, real columns."""
+"""By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""
