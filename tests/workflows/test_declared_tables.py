@@ -1,0 +1,78 @@
+"""Declared tables through whole sessions: odd values change no outcome that anybody else sees."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.errors import UnreadableRecordsWarning
+from privstats.heads import LDA
+from privstats.workflows.sweep import sweep
+from tests import made
+
+CELLS = ps.Cells(
+    (
+        ps.Numeric("age", (40, 55, 70), gaps=(-9,)),
+        ps.Dates("seen", ("2020-01-01",)),
+        ps.Truth("smoker"),
+        ps.Categories("sex", ("f", "m")),
+        ps.Categories("ward", (1, 2, 3)),
+    )
+)
+SCHEMA = ps.ClassSchema(2, CELLS.width, "NAB", 1.0, transform=(CELLS,), class_names=("well", "ill"))
+COHORT = ps.Cohort(3, 3, 1000)
+ODD = ("12 mg", 2**70, float("inf"), "03/04/2020", b"\xff", (1, 2), object())
+
+
+def table(seed: int, records: int = 60) -> tuple[dict[str, Any], list[Any]]:
+    chance = np.random.default_rng(seed)
+    ages = chance.normal(55, 15, records)
+    return {
+        "age": ages.tolist(),
+        "seen": chance.choice(["2019-05-01", "2021-01-01"], records).tolist(),
+        "smoker": chance.choice([True, False], records).tolist(),
+        "sex": chance.choice(["f", "m"], records).tolist(),
+        "ward": chance.integers(1, 4, records).tolist(),
+    }, ["ill" if age > 55 else "well" for age in ages]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_a_session_with_an_odd_value_of_any_kind_ends_as_one_without(odd: Any) -> None:
+    plan = made.plan(SCHEMA, COHORT, made.promise("distributed"))
+    parties = [table(seed) for seed in range(3)]
+    usual = ps.simulate(plan, parties)
+    for name in CELLS.columns:
+        X, y = table(0)
+        X[name.name][7] = odd
+        with warnings.catch_warnings(action="ignore", category=UnreadableRecordsWarning):
+            found = ps.simulate(plan, [(X, y), *parties[1:]])
+        assert found.survivors == usual.survivors
+        assert found.plan.digest == usual.plan.digest
+    X, y = table(0)
+    y[3] = odd
+    with warnings.catch_warnings(action="ignore", category=UnreadableRecordsWarning):
+        assert ps.simulate(plan, [(X, y), *parties[1:]]).survivors == usual.survivors
+
+
+def test_a_sweep_takes_the_declaration() -> None:
+    plan = made.plan(SCHEMA, COHORT, made.promise("distributed"))
+    found = sweep(plan, table(0, 300), table(1), {"LDA": LDA}, [50.0], repeats=2)
+    assert {point.epsilon for point in found.points} == {50.0, float("inf")}
+    assert all(point.mean > 0.6 for point in found.points)
+
+
+def test_partitions_of_dask_take_the_declaration() -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    from privstats.engines.dask import measure
+
+    X, y = table(0)
+    whole = pandas.DataFrame(X)
+    expected = ps.measure(SCHEMA, whole, y)
+    cut = frames.from_pandas(whole.assign(note="?"), npartitions=3)
+    labels = frames.from_pandas(pandas.Series(y), npartitions=3)
+    assert measure(SCHEMA, cut, labels) == expected
