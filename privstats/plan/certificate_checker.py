@@ -49,6 +49,7 @@ KEYS = {  # of the other tables; "k?" may be missing, and "k?=v" is where it is 
     "edges": 'name edges closed?="left" missing?=false open?="both"', "numeric": 'name kind edges? gaps?=[] unit?=""',
     "dates": "name kind edges? gaps?=[]", "truth": "name kind gaps?=[]",
     "categories": "name kind values ordered?=false gaps?=[]"}
+KEEPING = {"constant-feature", "unit-norm", "scale", "centre", "centre-rows"}  # maps of so many entries, or one more
 DECLARED = ["numeric", "dates", "truth", "categories"]  # columns of a raw table
 PROJECTED = "seed inputs features"
 SECTIONS = ["cohort", "privacy", "aggregation", "published", "validity"]
@@ -512,13 +513,7 @@ def _width(schema: Table) -> int:
     0 where none come in, or where maps follow whose outputs are not their inputs.
     """
     kinds = [step["kind"] for step in schema["transform"]]
-    if kinds[:1] != ["cells"] or not {*kinds[1:]} <= {
-        "constant-feature",
-        "unit-norm",
-        "scale",
-        "centre",
-        "centre-rows",
-    }:
+    if kinds[:1] != ["cells"] or not {*kinds[1:]} <= KEEPING:
         return 0
     step, more = schema["transform"][0], kinds.count("constant-feature") + int(schema["task"] == "sites")
     numbers = [each for each in step["columns"] if each["kind"] in ("numeric", "dates")]
