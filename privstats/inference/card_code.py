@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.transforms.columns import Categories, Column, Dates, Numeric, Truth
-from privstats.transforms.reading import MISSING
+from privstats.transforms.reading import MISSING, same
 
 if TYPE_CHECKING:
     from privstats.inference.scorecards import Scorecard
@@ -26,25 +26,36 @@ import re
 from bisect import bisect_right
 from datetime import datetime, timezone
 from math import exp, isfinite
+from unicodedata import normalize
 
 BASE = {base!r}
 COLUMNS = {columns}
 MISSING = {missing}
 PLAIN = re.compile(r"[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?")
+DATE = re.compile(r"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?:[T ][0-9]{{2}}:[0-9]{{2}}.*)?")
+
+
+def text_of(value):
+    """A value as text, normalised and without space at its ends."""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return normalize("NFC", text.replace("\\0", "").strip()).strip()
 
 
 def number(value):
     """A plain number in 15 digits, or None."""
-    text = str(int(value) if isinstance(value, bool) else value).strip()
+    text = text_of(int(value) if isinstance(value, bool) else value)
     found = float(text) if PLAIN.fullmatch(text) else None
     return float("%.15g" % found) if found is not None and isfinite(found) else None
 
 
 def day(value):
-    """Days since 1970-01-01 of an ISO date, or None."""
+    """Days since 1970-01-01 of an ISO date with hyphens, or None."""
+    text = text_of(value)
     try:
-        at = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
+        at = datetime.fromisoformat(text) if DATE.fullmatch(text) else None
     except ValueError:
+        return None
+    if at is None:
         return None
     at = at if at.tzinfo else at.replace(tzinfo=timezone.utc)
     return (at - datetime(1970, 1, 1, tzinfo=timezone.utc)).total_seconds() / 86400
@@ -53,13 +64,13 @@ def day(value):
 def same(value, listed):
     """Whether two values are one: numbers as numbers, texts as texts."""
     a, b = number(value), number(listed)
-    return a == b if a is not None or b is not None else str(value).strip() == str(listed).strip()
+    return a == b if a is not None or b is not None else text_of(value) == text_of(listed)
 
 
 def points_of(column, value):
     """The points of a column's value."""
     *points, gap = column["points"]
-    if value is None or str(value).strip().lower() in MISSING or any(same(value, each) for each in column["gaps"]):
+    if value is None or text_of(value).lower() in MISSING or any(same(value, each) for each in column["gaps"]):
         return gap
     if column["kind"] == "listed":
         places = [place for place, each in enumerate(column["values"]) if same(value, each)]
@@ -67,7 +78,7 @@ def points_of(column, value):
             return points[places[0]]
         return points[-1] if len(points) > len(column["values"]) else gap
     if column["kind"] == "truth":
-        value = {{"true": 1, "false": 0}}.get(str(value).strip().lower(), value)
+        value = {{"true": 1, "false": 0}}.get(text_of(value).lower(), value)
         found = number(value)
         return points[int(found)] if found in (0, 1) else gap
     found = day(value) if column["kind"] == "dates" else number(value)
@@ -103,12 +114,16 @@ def python_of(card: Scorecard, row: int) -> str:
 
 
 def sql_of(card: Scorecard, row: int, table: str) -> str:
-    """A query over a table whose columns have the types that were declared; a value of SQL's NULL is a gap."""
+    """A query in standard SQL, over a table whose columns have the types that were declared: NULL is a gap.
+
+    Raises:
+        DataError: a listed value has a backslash, or a name cannot be printed.
+    """
     parts = [
         _case(column, marks, _rounded(shown.points[row]))
         for column, marks, shown in zip(card.cells.columns, card.cells.marks, card.columns, strict=True)
     ]
-    head = f"-- {_title(card, row)}\n-- {_inside(card.promise)}\n"
+    head = f"-- {_title(card, row)}\n-- {_inside(card.promise)}\n-- A gap is NULL; texts must be as listed here.\n"
     body = "\n".join(f"    + {part}" for part in parts)
     return f"{head}SELECT t.*, {float(card.base[row])!r}\n{body}\n    AS log_odds\nFROM {_identifier(table)} AS t;\n"
 
@@ -126,7 +141,7 @@ def _title(card: Scorecard, row: int) -> str:
 def _kind(column: Column, marks: NDArray[np.float64]) -> dict[str, object]:
     match column:
         case Numeric():
-            return {"kind": "numbers", "from": marks.tolist()}
+            return {"kind": "numbers", "from": [same(mark) for mark in marks.tolist()]}
         case Dates():
             return {"kind": "dates", "from": marks.tolist()}
         case Truth():
@@ -172,7 +187,13 @@ def _identifier(name: str) -> str:
 
 
 def _literal(value: object) -> str:
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+    if not isinstance(value, str):
+        return repr(value)
+    if "\\" in value:  # some dialects take it for an escape, in which a quotation mark would end the text
+        raise DataError(
+            f"the listed value {value!r} has a backslash, which SQL's dialects read differently: take Python"
+        )
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _inside(text: str) -> str:

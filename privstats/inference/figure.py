@@ -103,7 +103,7 @@ def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int 
     panels = figure.subplots(len(rows), sharex=True, squeeze=False, height_ratios=[count + 1 for count in rows])[:, 0]
     for axes, column in zip(panels, card.columns, strict=True):
         _panel(axes, column, row)
-    panels[-1].set_xlabel(f"points: log odds of {card.outcomes[row]}")
+    panels[-1].set_xlabel(f"points: log odds of {card.outcomes[row]}", parse_math=False)
     return _saved(figure, path)
 
 
@@ -134,10 +134,10 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
     names = [f"{column} {cell}" for column, cell, _ in explained.parts]
     points = [points for *_, points in explained.parts]
     axes.barh(range(len(points)), points, color=[_UP if each > 0 else _DOWN for each in points])
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.invert_yaxis()
     _plain(axes)
-    axes.set_xlabel(f"points: log odds of {explained.outcome}")
+    axes.set_xlabel(f"points: log odds of {explained.outcome}", parse_math=False)
     return _saved(figure, path)
 
 
@@ -152,9 +152,9 @@ def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
             axes.plot(ends, [place, place], color=color, linewidth=1.5)
         axes.plot([points.min(), points.max()], [place, place], color=color, linewidth=5, solid_capstyle="round")
         axes.plot(points.mean(), place, marker="s" if place == last else "o", color=color, markersize=5)
-    axes.set_yticks(range(last + 1), column.cells)
+    axes.set_yticks(range(last + 1), column.cells, parse_math=False)
     axes.set_ylim(last + 0.6, -0.6)
-    axes.set_title(column.name, loc="left", fontsize="medium")
+    axes.set_title(column.name, loc="left", fontsize="medium", parse_math=False)
     _plain(axes)
 
 

@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 import privstats as ps
 from privstats import randomness
-from privstats.inference.card_points import Intervals
+from privstats.inference.cell_intervals import Intervals
 
 COLUMNS = (
     ps.Numeric("age", (40.0, 65.0), gaps=(-9,)),
@@ -31,6 +31,11 @@ ODD = {
     "smoker": [True, 0, 1, None, "TRUE", "no", 2, "false"],
     "admitted": ["2019-12-31", "2020-01-01", "2021-06-01", None, "03/04/2020", "2022-01-01T10:00:00", "x", ""],
     "stage": [1, 2, 3, None, "2", 4, "x", 1.0],
+}
+SPELT: dict[str, list[Any]] = {
+    "v": [0.3, 0.1 + 0.2, 0.29999999, "0.3", 0.7, None],
+    "c": ["e\u0301", "\u00e9", " z ", "\0z", "w", "None"],
+    "d": ["20200601", "2020-W23-1", "2020-06-01", "2020-06-01 10:00", "2020-06-01T23:00+05:00", "2019-01-01"],
 }
 
 
@@ -261,6 +266,31 @@ def test_python_without_the_library_gives_the_same_scores(tmp_path: Any) -> None
     run = [sys.executable, "-I", str(tmp_path / "run.py"), str(tmp_path)]
     found = subprocess.run(run, input=json.dumps(records), capture_output=True, text=True, check=True)
     assert np.allclose(json.loads(found.stdout), card.scores(ODD)[:, 0], atol=1e-8)
+
+
+def test_python_reads_every_spelling_as_the_library_does(tmp_path: Any) -> None:
+    cells = ps.Cells(
+        (ps.Numeric("v", (0.1 + 0.2, 0.7)), ps.Categories("c", ("\u00e9", "z", "w")), ps.Dates("d", (18414.5,)))
+    )
+    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
+    release = ps.Release.exact(schema, ps.measure(schema, SPELT, [0, 1, 1, 0, 1, 0], unreadable="leave out"))
+    card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
+    scope: dict[str, Any] = {}
+    exec(card.to_python(), scope)
+    found = [scope["score"](dict(zip(SPELT, values, strict=True))) for values in zip(*SPELT.values(), strict=True)]
+    assert np.allclose(found, card.scores(SPELT)[:, 0], atol=1e-8)
+
+
+def test_a_backslash_is_refused_in_sql_and_dollars_are_no_formula() -> None:
+    cells = ps.Cells((ps.Categories("$\\q$", ("b\\'; DROP TABLE x; --", "$\\w$")), ps.Truth("t")))
+    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
+    table = {"$\\q$": ["b\\'; DROP TABLE x; --", "$\\w$"] * 10, "t": [0, 1, 1, 0] * 5}
+    release = ps.Release.exact(schema, ps.measure(schema, table, [0, 1] * 10))
+    card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
+    with pytest.raises(ps.DataError, match="has a backslash"):
+        card.to_sql("visits")
+    card.plot().draw_without_rendering()
+    card.explain({"$\\q$": "$\\w$", "t": 1}).plot().draw_without_rendering()
 
 
 def test_sql_gives_the_same_scores_of_a_typed_table() -> None:
