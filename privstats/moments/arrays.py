@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import bsr_array, csc_array, csr_array
 
 from privstats.errors import DataError, RecordError
-from privstats.transforms.reading import decoded, read
+from privstats.transforms.reading import array_of, read
 
 __all__ = [
     "columns_of",
@@ -56,7 +56,7 @@ def values_of(column: Any) -> Any:
     if is_tensor(column):
         require_plain(column, "a column")
         return host_rows(column.cpu())
-    return column if isinstance(column, np.ma.MaskedArray) else np.asarray(decoded(column))
+    return column if isinstance(column, np.ma.MaskedArray) else array_of(column)
 
 
 def on_device(array: Any) -> bool:
@@ -199,7 +199,7 @@ def _numbers(X: Any) -> NDArray[Any] | None:
         return None
     try:
         whole = np.asarray(X) if hasattr(X, "__array__") else None
-    except (TypeError, ValueError):  # dates beside numbers
+    except Exception:  # dates beside numbers, or a value that numpy cannot hold
         return None
     return whole if whole is not None and whole.ndim == 2 and whole.dtype.kind in "fiub" else None
 
@@ -225,7 +225,7 @@ def _by_column(X: Any, names: tuple[str, ...] | None, columns: list[Any], gaps: 
 def numbers_of(series: Any) -> NDArray[Any]:
     """The values of pandas' column; of a nullable type of numbers with NaN for what is missing."""
     if isinstance(series.dtype, np.dtype) or getattr(series.dtype, "kind", "O") not in "fiub":
-        return np.asarray(series)
+        return array_of(series)
     return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
 
 

@@ -134,10 +134,16 @@ class CodeRows:
 def _records(source: Any) -> int:
     if not isinstance(source, list):
         return int(source.shape[0])
+    if any(isinstance(each, Mapping) or not _has_order(each) for each in source):
+        raise DataError("a column of the table is no list and no array, such as a set; give its values in order")
     lengths = {len(column) if hasattr(column, "__len__") else len(values_of(column)) for column in source}
     if len(lengths) > 1 or any(getattr(column, "ndim", 1) != 1 for column in source):
         raise DataError("the columns of the table have different lengths; give one value per record in each")
     return lengths.pop()
+
+
+def _has_order(column: Any) -> bool:
+    return any(hasattr(column, name) for name in ("__getitem__", "__array__")) and getattr(column, "ndim", 1) != 0
 
 
 def _pieces(source: Any, where: slice) -> list[Any]:

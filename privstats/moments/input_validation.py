@@ -33,7 +33,7 @@ from privstats.moments.labels import check_labels
 from privstats.moments.sparse_grid import windows
 from privstats.schema import ClassSchema, RecordSchema, Schema
 from privstats.transforms import output_features
-from privstats.transforms.reading import decoded, read
+from privstats.transforms.reading import array_of, read
 
 __all__ = [
     "Rows",
@@ -204,7 +204,7 @@ def as_rows(array: Any, field: str) -> Any:
     if isinstance(array, np.ma.MaskedArray):
         raise RecordError(f"{field} is a masked array, whose masked entries have no meaning here; fill it first")
     try:
-        return np.asarray(decoded(array))
+        return array_of(array)
     except ValueError:
         raise RecordError(f"{field} has rows of different lengths; give a rectangular array") from None
 

@@ -18,7 +18,7 @@ from privstats.errors import DataError, RecordError
 from privstats.moments.arrays import host_rows, is_tensor, listed
 from privstats.moments.files import FileRows, GuardedRows
 from privstats.schema import ClassSchema, Schema
-from privstats.transforms.reading import Listed, read
+from privstats.transforms.reading import Listed, array_of, read
 
 __all__ = ["NamedLabels", "check_labels", "classes_of", "indices_of", "named_numbers", "places_of"]
 
@@ -144,7 +144,7 @@ def _listed(classes: tuple[Any, ...]) -> Listed:
 def _on_host(labels: Any) -> NDArray[Any]:
     if isinstance(labels, np.ma.MaskedArray):
         return labels
-    return host_rows(labels.cpu()) if is_tensor(labels) else np.asarray(labels)
+    return host_rows(labels.cpu()) if is_tensor(labels) else array_of(labels)
 
 
 def _are_whole(labels: Any) -> bool:

@@ -10,15 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from privstats.errors import DataError
 from privstats.moments.csv_lines import Dialect, csv_header, csv_lines, place_of
 from privstats.optional_dependencies import load, require
+from privstats.transforms.reading import array_of
 
 __all__ = ["Csv", "Parquet", "Table", "TableFile", "require_file", "table_file"]
-
-_NUMBERS = ("float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,7 +114,7 @@ class Parquet:
             table = self.dataset.read(columns=list(dict.fromkeys(wanted)))
         except (OSError, ValueError):
             raise _no_table(self.path) from None
-        yield {name: _each(table.column(name)) for name in wanted}
+        yield {name: array_of(table.column(name)) for name in wanted}
 
     @staticmethod
     def records(part: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -128,17 +125,6 @@ class Parquet:
         """All records."""
         (columns,) = self.parts(wanted, gaps=True)
         return Table(columns, 0)
-
-
-def _each(column: Any) -> Any:
-    """The values of Arrow's column; those that Python cannot hold, as a year 10,000 or broken UTF-8, stay Arrow's."""
-    numbers = np.asarray(column) if str(column.type) in _NUMBERS and not column.null_count else None
-    if numbers is not None:
-        return numbers
-    try:
-        return column.to_pylist()
-    except (ValueError, OverflowError):
-        return list(column)
 
 
 def _no_table(path: Path) -> DataError:

@@ -22,7 +22,21 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MISSING", "UNREADABLE", "Listed", "Reading", "Readings", "alike", "decoded", "read", "reading", "same"]
+from privstats.errors import DataError
+
+__all__ = [
+    "MISSING",
+    "UNREADABLE",
+    "Listed",
+    "Reading",
+    "Readings",
+    "alike",
+    "array_of",
+    "decoded",
+    "read",
+    "reading",
+    "same",
+]
 
 Reading: TypeAlias = float | str | None
 """A finite number, a text, or None where nothing is given."""
@@ -93,9 +107,12 @@ def read(values: Any) -> Readings:
 
     Args:
         values: ``(n,)``, of any type: an array, a list, or a column of a frame.
+
+    Raises:
+        DataError: a column whose type, whatever its values, has none that can be read, as a union of Arrow.
     """
     if not isinstance(values, np.ndarray | list | tuple):
-        values = np.asarray(decoded(values)) if hasattr(values, "__array__") else list(values)
+        values = array_of(values) if hasattr(values, "__array__") else list(values)
     array = values if isinstance(values, np.ndarray) else None
     if isinstance(array, np.ma.MaskedArray):
         return read(array.astype(object).tolist())  # None where it is masked
@@ -122,8 +139,62 @@ def read(values: Any) -> Readings:
     return Readings(numbers, texts)
 
 
+def array_of(column: Any) -> NDArray[Any]:
+    """A column of any library as numpy's array; a value that numpy cannot hold is :data:`UNREADABLE` in it.
+
+    Such are a text of Arrow that is not UTF-8, and a time of day beyond a day. They leave the others as they are.
+
+    Raises:
+        DataError: the column's type has no values that can be read.
+    """
+    column = decoded(column)
+    try:
+        return np.asarray(column)
+    except Exception:  # of the library in its own way, and with the value in its words
+        if not hasattr(column, "__array__") or len(getattr(column, "shape", (0,))) != 1:
+            raise
+    _require_values(column)
+    found = _by_halves(column)
+    out = np.empty(len(found), object)
+    for place, value in enumerate(found):
+        out[place] = value
+    return out
+
+
+def _require_values(column: Any) -> None:
+    try:
+        np.asarray(_part(column, 0, 0))
+    except Exception:
+        raise DataError(
+            "a column has a type whose values cannot be read one by one, such as a union of Arrow; give it as numbers, "
+            "texts or dates"
+        ) from None
+
+
+def _by_halves(column: Any) -> list[Any]:
+    """The values as if each stood alone, in as few steps as those that cannot be converted allow."""
+    try:
+        whole = np.asarray(column)
+    except Exception:
+        if len(column) == 1:
+            return [UNREADABLE]
+        middle = len(column) // 2
+        return _by_halves(_part(column, 0, middle)) + _by_halves(_part(column, middle, len(column)))
+    return list(whole)
+
+
+def _part(column: Any, start: int, stop: int) -> Any:
+    return column.iloc[start:stop] if hasattr(column, "iloc") else column[start:stop]
+
+
 def decoded(column: Any) -> Any:
-    """Arrow's dictionaries as their values: numpy is given the value of another record for a gap in them."""
+    """A column of Arrow itself where pandas holds one, and dictionaries of Arrow as their values.
+
+    Pandas makes times Python's, which end with the year 9999; and numpy is given the value of another record for a gap
+    in a dictionary.
+    """
+    if hasattr(getattr(column, "dtype", None), "pyarrow_dtype"):
+        column = getattr(column, "array", column).__arrow_array__()
     kind: Any = getattr(column, "type", None)
     return column.cast(kind.value_type) if hasattr(kind, "index_type") and hasattr(column, "cast") else column
 
@@ -151,7 +222,8 @@ def alike(numbers: NDArray[np.float64], marks: Sequence[float] | NDArray[np.floa
     edges, out = np.asarray(marks, np.float64), numbers.copy()
     place = np.searchsorted(edges, numbers)
     for near in (edges[np.maximum(place - 1, 0)], edges[np.minimum(place, len(edges) - 1)]):
-        close = np.flatnonzero((np.abs(numbers - near) <= _NEAR * np.abs(near)) & (numbers != near))
+        with np.errstate(over="ignore"):  # two ends of all floats are further apart than any float
+            close = np.flatnonzero((np.abs(numbers - near) <= _NEAR * np.abs(near)) & (numbers != near))
         for at in close.tolist():
             if same(float(numbers[at])) == same(float(near[at])):
                 out[at] = near[at]
@@ -203,7 +275,7 @@ def _reading(value: Any) -> Reading:
         case np.ma.MaskedArray() if value is np.ma.masked:
             return None
         case np.datetime64() | np.timedelta64():  # before numbers, for numpy takes a span for an integer
-            return None if np.isnat(value) else _of_time(value.astype(f"{value.dtype.str[1:3]}[us]").item())
+            return None if np.isnat(value) else _of_numpys_time(value)
         case bool() | int() | float() | np.bool_() | Decimal() | Real():
             return _of_number(value)
         case date() | timedelta():
@@ -278,6 +350,15 @@ def _of_time(value: Any) -> str:
             return str(value.isoformat())
     at = datetime(value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond)
     return at.date().isoformat() if at.time() == time() else at.isoformat()
+
+
+def _of_numpys_time(value: np.datetime64 | np.timedelta64) -> str:
+    """In microseconds, unless there are more of them than numpy counts: its count starts again, at a time long past."""
+    micros = value.astype(f"{value.dtype.str[1:3]}[us]")
+    coarse = np.datetime_data(value.dtype)[0] not in ("us", "ns", "ps", "fs", "as")
+    if coarse and micros.astype(value.dtype).astype(np.int64) != value.astype(np.int64):
+        return UNREADABLE
+    return _of_time(micros.item())
 
 
 def _is_nothing(value: Any) -> bool:

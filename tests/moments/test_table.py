@@ -220,3 +220,33 @@ def test_count_tables_of_declared_columns_count_codes():
     for wrong in ((ps.transforms.UnitNorm(),), (replace(cells, columns=cells.columns[1:]),)):
         with pytest.raises(SchemaError, match="Cells alone|age must be Bins of a numeric column"):
             replace(schema, transform=wrong)
+
+
+def test_one_text_that_is_not_utf8_is_missing_in_every_container():
+    arrow, pandas = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    parts = [b"f", b"M\xfcller, HIV+", b"", b"m"]
+    ends = arrow.py_buffer(np.cumsum([0, *map(len, parts)]).astype(np.int32).tobytes())
+    texts = arrow.StringArray.from_buffers(len(parts), ends, arrow.py_buffer(b"".join(parts)))
+    columns = {name: arrow.array(values) for name, values in (("age", [50, 60, 70, 39]), ("race", [1, 3, 9, 2]))}
+    expected = read(
+        CLASSES, {**{name: each.to_pylist() for name, each in columns.items()}, "sex": ["f", "?", "", "m"]}, LABELS
+    )
+    series = pandas.Series(pandas.arrays.ArrowExtensionArray(arrow.chunked_array([texts])))
+    for table in (
+        arrow.table({**columns, "sex": texts}),
+        {**columns, "sex": texts},
+        {**columns, "sex": series},
+        pandas.DataFrame({"sex": series, **{name: each.to_pandas() for name, each in columns.items()}}),
+    ):
+        assert read(CLASSES, table, LABELS) == expected
+    counts = ps.CountSchema((ps.Categories("sex", ("f", "m"), other=True, missing=True),), (("sex",),))
+    assert read(counts, {"sex": texts}).T.tolist() == read(counts, {"sex": ["f", "?", "", "m"]}).T.tolist()
+    named = replace(CLASSES, class_names=("f", "m"))
+    ages = {name: TABLE[name] for name in TABLE}
+    assert read(named, ages, texts) == read(named, ages, ["f", "?", "", "m"])
+
+
+@pytest.mark.parametrize("column", [(each for each in "fmfm"), {"f", "m", "x", "y"}, {"f": 1}, 5, None, np.array(5)])
+def test_what_has_no_order_is_no_column(column):
+    with pytest.raises(DataError, match="a column of the table is no list and no array"):
+        read(CLASSES, {**TABLE, "sex": column}, LABELS)

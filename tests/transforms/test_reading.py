@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -14,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.errors import SchemaError
+from privstats.errors import DataError, SchemaError
 from privstats.testing import held, table_values
-from privstats.transforms.reading import MISSING, Listed, alike, read, reading, same
+from privstats.transforms.reading import MISSING, UNREADABLE, Listed, alike, read, reading, same
 
 
 class Hostile:
@@ -146,3 +147,66 @@ def test_listed_values_that_no_record_could_be_told_by_are_refused(values, words
 def test_edges_that_no_value_could_lie_between_are_refused():
     with pytest.raises(SchemaError, match="must increase, in 15 digits"):
         ps.Bins("v", (0.0, 0.3, 0.1 + 0.2, 1.0))
+
+
+def broken_texts(parts):
+    arrow = pytest.importorskip("pyarrow")
+    ends = np.cumsum([0, *map(len, parts)]).astype(np.int32)
+    return arrow.StringArray.from_buffers(len(parts), arrow.py_buffer(ends.tobytes()), arrow.py_buffer(b"".join(parts)))
+
+
+def odd_columns():
+    arrow = pytest.importorskip("pyarrow")
+    texts = broken_texts([b"f", b"", b"M\xfcller", b"7", b"m"])
+    yield texts
+    yield arrow.DictionaryArray.from_arrays(arrow.array([2, 0, None, 3]), texts)
+    days = arrow.array([1, 2**31 - 1, None, 2_932_897, 3], arrow.int32())
+    yield from (days.cast(kind) for kind in (arrow.date32(), arrow.time32("s")))
+    yield arrow.array([-1, 2, 3], arrow.int32()).cast(arrow.time32("s"))
+    times = arrow.array([1, 2**62, None, -(2**62), 3], arrow.int64())
+    yield from (times.cast(arrow.timestamp("us", tz=zone)) for zone in ("Europe/Berlin", "No/Where", None))
+    yield times.cast(arrow.duration("us"))
+
+
+def test_a_value_that_cannot_be_converted_leaves_the_others_as_they_are():
+    arrow, pandas = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    for column in odd_columns():
+        whole = arrow.chunked_array([column])
+        series = pandas.Series(pandas.arrays.ArrowExtensionArray(whole))
+        for held_by in (column, whole, series):
+            found = read(held_by)
+            assert len(found.numbers) == len(column)
+            for place in range(len(column)):
+                alone = read(_slice(held_by, place))
+                assert alone.texts.get(0) == found.texts.get(place), (column.type, place)
+                np.testing.assert_array_equal(alone.numbers, found.numbers[place : place + 1])
+            assert found.texts == read(column).texts, column.type
+    found = read(next(odd_columns()))
+    assert found.texts == {0: "f", 2: UNREADABLE, 4: "m"}
+    assert found.missing.tolist() == [False, True, False, False, False]
+
+
+def _slice(column, place):
+    return column.iloc[place : place + 1] if hasattr(column, "iloc") else column[place : place + 1]
+
+
+def test_a_time_that_numpy_cannot_count_is_not_read_as_another():
+    span = 2**64 // 86_400_000_000
+    far = [np.datetime64(each, unit) for each, unit in ((span + 18_000, "D"), (2**62, "s"), (2**31 - 1, "D"))]
+    assert [reading(value) for value in [*far, np.timedelta64(2**62, "s")]] == [UNREADABLE] * 4
+    assert reading(np.datetime64("2020-01-02T03:04:05.123456789")) == "2020-01-02T03:04:05.123456"
+    assert [reading(np.datetime64("2020", unit)) for unit in "YMDhms"] == ["2020-01-01"] * 6
+
+
+def test_a_union_of_arrow_is_no_column():
+    arrow = pytest.importorskip("pyarrow")
+    places = arrow.array([0, 1], arrow.int8()), arrow.array([0, 0], arrow.int32())
+    union = arrow.UnionArray.from_dense(*places, [arrow.array([1]), arrow.array(["a"])])
+    with pytest.raises(DataError, match="a column has a type whose values cannot be read one by one"):
+        read(union)
+
+
+def test_numbers_at_both_ends_of_all_floats_are_compared_in_silence():
+    numbers = np.array([-1.7e308, -1.797e308, 5, 1e308])
+    with warnings.catch_warnings(action="error"):
+        assert alike(numbers, [1e308]).tolist() == numbers.tolist()
