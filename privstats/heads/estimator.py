@@ -267,7 +267,8 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
                 ``columns``.
             adjacency: ``"add-remove"`` or ``"replace-one"``.
             classes: every class there can be, from public knowledge. If omitted, those that occur in ``y``, which is
-                then taken for public (``AssumedPublicWarning``).
+                then taken for public (``AssumedPublicWarning``). A label that is none of them is refused; with
+                ``columns`` its record is left out (``UnreadableRecordsWarning``).
             columns: those of a raw table, as public words (:class:`~privstats.Numeric` and the others of
                 :class:`~privstats.Cells`). Rows then have norm 1 whatever the columns hold, so ``clip_norm`` and
                 ``transform`` are left out, and a mean is released first. Cut points of columns without edges are found
@@ -305,7 +306,8 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         records = arrays(X, y) if centred else Records.of(X, y)
         labels = Labels.of(records, classes)
         schema = labels.schema(records, self._measured(), maps, norm, grid_bits)
-        numbered, promise = records.labelled(labels.numbers), central(epsilon, delta, adjacency)
+        numbered = records.labelled(labels.numbers if columns is None else labels.places)
+        promise = central(epsilon, delta, adjacency)
         if not centred:
             self.release_ = numbered.released(schema, promise, max_records, ledger, dataset)
             return self.fit_release(self.release_, labels.names.tolist())._assuming(labels.assumed)

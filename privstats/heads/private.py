@@ -27,7 +27,7 @@ from privstats.estimates.denoise import public_means
 from privstats.heads.evidence import Array
 from privstats.heads.provenance import Assumed
 from privstats.heads.rules import Preprocessing, as_numpy
-from privstats.moments.arrays import columns_of
+from privstats.moments.arrays import columns_of, is_list, values_of
 from privstats.moments.input_validation import as_rows, pairs
 from privstats.moments.labels import named_numbers, places_of
 from privstats.release import Release
@@ -279,6 +279,20 @@ class Labels:
                 "its class in classes, or leave its record out"
             )
         return places
+
+    def places(self, y: Any) -> NDArray[np.intp]:
+        """:meth:`numbers`, with -1 for a label that is none of the classes the caller names: no label is refused.
+
+        Raises:
+            DataError: labels of another shape.
+        """
+        if self.assumed:
+            return self.numbers(y)
+        one_by_one = is_list(y) or isinstance(y, np.ma.MaskedArray)
+        labels = values_of(y) if one_by_one else _flat(y)
+        if labels.ndim != 1:
+            raise DataError(f"y must have shape (records,), got {labels.ndim} dimensions; give one class per record")
+        return places_of(list(self.names), labels)
 
 
 def rows_behind(

@@ -226,7 +226,7 @@ class RefinedSoftmax(ClassHead):
         rows = RowCount.of(records, expected_records, max_records, adjacency)
         options = {"rounds": self.rounds, "calibrated": self.calibrated, "module": self.module}
         course = course_over(whole, "rounds", rows.n, **options)
-        numbered = records.labelled(labels.numbers)
+        numbered = records.labelled(labels.numbers if columns is None else labels.places)
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
         self.fit_releases(self.releases_, labels.names.tolist())
         return self._assuming(labels.assumed + rows.assumed, course.digest)

@@ -116,7 +116,10 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
 
 
 def csv_lines(path: Path, wanted: list[str], *, gaps: bool, dialect: Dialect | None = None) -> Iterator[Lines]:
-    """The texts of some columns, some thousand lines at a time; blank lines are passed over.
+    """The texts of some columns, some thousand lines at a time.
+
+    A line of blanks alone is passed over: in a file of one column, a record with an empty field is such a line. One
+    with a separator is a record, whether that is a comma or a tab, even if all of its fields are empty.
 
     Args:
         path: the file, whose first line is its header.
@@ -136,7 +139,7 @@ def csv_lines(path: Path, wanted: list[str], *, gaps: bool, dialect: Dialect | N
         file.readline()
         for number, line in enumerate(file, 2):
             text = line.decode(how.encoding, "replace").strip("\r\n")
-            if not text.strip():
+            if not (text.strip() or how.separator in text):
                 continue
             fields = how.fields(text)
             if fields is None or len(fields) != len(names):

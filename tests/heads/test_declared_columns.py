@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.errors import PrivstatsError
+from privstats.errors import PrivstatsError, RecordError, UnreadableRecordsWarning
+from privstats.heads.private import Labels
 from tests.course.cases import CLOSED, TABLE, table
 
 pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
@@ -64,3 +65,32 @@ def test_a_pipeline_takes_the_same_declaration() -> None:
 def test_what_does_not_go_together_is_said(given: Any, said: str) -> None:
     with pytest.raises(PrivstatsError, match=said):
         ps.heads.LDA().fit_private([[0.0, 1.0], [1.0, 0.0]], [0, 1], **TERMS, **given)
+
+
+ODD = (None, float("nan"), "zz", 7, object(), [1, 2], np.array([0, 1]), {"a": 1})
+
+
+@pytest.mark.parametrize("head", ["LDA", "RefinedSoftmax"])
+def test_a_record_of_no_class_is_left_out_and_refuses_no_fit(head: str) -> None:
+    """Declared columns take any value, so they take any label; the sums are those of the other records."""
+    (X, y), odd = table(N), ODD * 25
+    terms = {**TERMS, "epsilon": 100.0, "columns": CLOSED.columns, "expected_records": N, "classes": (0, 1)}
+    labels: list[Any] = [*odd, *y[len(odd) :].tolist()]
+    with pytest.warns(UnreadableRecordsWarning, match=f"{len(odd)} of the records cannot be read and are left out"):
+        found = getattr(ps.heads, head)().fit_private(X, labels, **terms)
+    (sums,) = (each for each in found.releases_ if each.plan.schema.task == "classes")
+    np.testing.assert_allclose(sums.moments.N, np.bincount(y[len(odd) :]), atol=10)
+
+
+def test_each_label_has_a_place_by_itself_or_none() -> None:
+    labels = Labels(np.array(["a", "b"]))
+    assert labels.places(["a", *ODD, "b", [" b"]]).tolist() == [0] + [-1] * len(ODD) + [1, 1]
+    masked = np.ma.MaskedArray(np.array(["a", "b"]), [True, False])
+    assert labels.places(masked).tolist() == [-1, 1]
+    with pytest.raises(PrivstatsError, match=r"y must have shape \(records,\), got 2 dimensions"):
+        labels.places(np.array([["a", "b"]]))
+
+
+def test_rows_of_numbers_still_refuse_a_label_of_no_class() -> None:
+    with pytest.raises(RecordError, match="position 1 that is not among classes"):
+        ps.heads.LDA().fit_private([[0.0, 1.0]] * 2, [0, None], classes=(0, 1), clip_norm=1.0, **TERMS)

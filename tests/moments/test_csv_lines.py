@@ -9,7 +9,7 @@ import pytest
 
 from privstats.errors import DataError
 from privstats.moments import RecordFile
-from privstats.moments.csv_lines import Dialect, csv_header, place_of
+from privstats.moments.csv_lines import Dialect, csv_header, csv_lines, place_of
 from privstats.transforms.reading import reading
 
 GERMAN = {"encoding": "cp1252", "separator": ";", "decimal": ","}
@@ -40,6 +40,21 @@ def test_a_file_of_another_place_is_read_as_declared(tmp_path):
 def test_a_tab_may_be_called_so(separator, tmp_path):
     (tmp_path / "t.csv").write_text("größe\tcrp\till\n1\t2\tno\n", "utf-8-sig")
     assert whole(tmp_path / "t.csv", separator=separator).X.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "|", ":", "\t"])
+def test_a_record_of_empty_fields_is_a_record_and_a_blank_line_is_none(separator, tmp_path):
+    lines = ["größe,crp,ill", "1,2,no", ",,", "", "  ", " , , ", "3,4,yes"]
+    (tmp_path / "t.csv").write_text("\n".join(lines).replace(",", separator) + "\n\n", "utf-8")
+    found = whole(tmp_path / "t.csv", separator=separator)
+    np.testing.assert_array_equal(found.X, [[1, 2], [np.nan] * 2, [np.nan] * 2, [3, 4]])
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_an_empty_field_of_a_file_of_one_column_is_a_blank_line(separator, tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"crp\n1\n\n  \n2\r\n")
+    (found,) = csv_lines(tmp_path / "t.csv", ["crp"], gaps=True, dialect=Dialect(separator=separator))
+    assert found == {"crp": ["1", "2"]}
 
 
 @pytest.mark.parametrize(
