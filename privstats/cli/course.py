@@ -12,7 +12,7 @@ import typer
 
 import privstats as ps
 from privstats.cli.parts.output import Force, writable
-from privstats.cli.parts.terminal import new_table, say, terminal
+from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
@@ -195,7 +195,7 @@ def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
     if promise is not None:
         console.print(f"promised as a whole: {_promised(promise, course.mu)}", highlight=False, soft_wrap=True)
     if remark := getattr(course, "remark", ""):
-        console.print(f"warning: {remark}", highlight=False, soft_wrap=True)
+        console.print(f"warning: {escape(remark)}", highlight=False, soft_wrap=True)
     console.print(f"\ndigest: {course.digest}", highlight=False, soft_wrap=True)
     if promise is None or promise.holds(course.mu):
         say(f"{path} holds together.")

@@ -185,7 +185,7 @@ def check(
     console.print()
     facts = _facts(plan, found)
     for line in facts:
-        console.print(f"- {line}", highlight=False)
+        console.print(f"- {escape(line)}", highlight=False)
     console.print(f"\ndigest: {plan.digest}", highlight=False, soft_wrap=True)
     warnings = sum(line.startswith("WARNING") for line in facts)
     told = f", with {warnings} warning{'' if warnings == 1 else 's'}: see above" if warnings else ""
@@ -234,7 +234,7 @@ def diff(
         console.print(_table("changed", [(each.key, each.before, each.after) for each in found.changes]))
     console.print(_effects(found))
     for note in found.notes:
-        console.print(f"- {note}", highlight=False)
+        console.print(f"- {escape(note)}", highlight=False)
 
 
 def _effects(found: Difference) -> Table:

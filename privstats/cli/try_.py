@@ -70,11 +70,12 @@ def rehearse(
     if not as_json:
         _show_taken(what)
     found = _rehearsed(what)
-    rehearsal.write_page(found, [path.name for path in paths], out)
+    names = [path.name for path in paths]
+    rehearsal.write_page(found, names, out, kept=keep)
     if as_json:
         typer.echo(json_text(_facts(found)))
     else:
-        _show_found(found, [path.name for path in paths], out)
+        _show_found(found, names, out, kept=keep)
     if keep:
         _keep(what, quiet=as_json)
 
@@ -117,7 +118,7 @@ def _show_taken(what: Opened) -> None:
 
     console = terminal()
     console.print(f"[bold]{STAMP}[/]", highlight=False)
-    console.print(f"promise, as asked and as below: {promised(what)}\n", highlight=False, soft_wrap=True)
+    console.print(f"promise, as asked and as below: {escape(promised(what))}\n", highlight=False, soft_wrap=True)
     table = new_table("taken for public, which a study must know without looking at a record")
     for heading in ("what", "taken here", "where a study finds it"):
         table.add_column(heading, overflow="fold")
@@ -126,7 +127,7 @@ def _show_taken(what: Opened) -> None:
     console.print(table)
 
 
-def _show_found(found: Rehearsal, files: list[str], out: Path) -> None:
+def _show_found(found: Rehearsal, files: list[str], out: Path, *, kept: bool) -> None:
     from privstats.workflows.rehearsal import bars, costs, next_commands
 
     console = terminal()
@@ -134,13 +135,13 @@ def _show_found(found: Rehearsal, files: list[str], out: Path) -> None:
     table.add_column("model")
     table.add_column("area ± standard error", justify="right")
     for bar in bars(found):
-        table.add_row(escape(bar.name), bar.shown)
+        table.add_row(escape(bar.name), escape(bar.shown))
     console.print(table)
     for what, here in costs(found):
-        console.print(f"- {what}: {here}", highlight=False)
+        console.print(f"- {escape(what)}: {escape(here)}", highlight=False)
     console.print("\nnext:", highlight=False)
-    for command, why in next_commands(found.opened, files):
-        console.print(f"  {escape(command)}\n    {why}", highlight=False, soft_wrap=True)
+    for command, why in next_commands(found.opened, files, kept=kept):
+        console.print(f"  {escape(command)}\n    {escape(why)}", highlight=False, soft_wrap=True)
     console.print()
     say(f"wrote {out}, a page for those who may see the files")
 
@@ -164,6 +165,7 @@ def _facts(found: Rehearsal) -> dict[str, Any]:
 def _keep(what: Opened, *, quiet: bool) -> None:
     from privstats.plan.columns import undeclared
 
-    atomic_write(_COLUMNS, undeclared([each.name for each in what.public.columns]).encode(), shared=True)
+    names = [*(each.name for each in what.public.columns), what.public.target]
+    atomic_write(_COLUMNS, undeclared(names).encode(), shared=True)
     if not quiet:
         say(f"wrote {_COLUMNS}: the names alone; say what each column holds, from your data dictionary")

@@ -12,7 +12,7 @@ import csv
 import re
 import string
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from privstats.errors import DataError, RecordError
 from privstats.transforms.cells import key_of
 from privstats.transforms.reading import UNREADABLE, reading
 
-__all__ = ["Dialect", "Lines", "csv_header", "csv_lines", "like_a_record", "place_of"]
+__all__ = ["Dialect", "Lines", "csv_header", "csv_lines", "like_a_record", "place_of", "places_in"]
 
 Lines = dict[str, list[str | None]]
 """The texts of some lines by column; None throughout a line that has another number of fields."""
@@ -133,7 +133,8 @@ def csv_lines(path: Path, wanted: list[str], *, gaps: bool, dialect: Dialect | N
     """
     how = dialect or Dialect()
     names = csv_header(path, how)
-    places = [(name, names.index(name)) for name in wanted]
+    of = {name: place for place, name in enumerate(names)}
+    places = [(name, of[name]) for name in wanted]
     found: Lines = {name: [] for name in wanted}
     with path.open("rb") as file:
         file.readline()
@@ -168,7 +169,28 @@ def place_of(name: str, names: Sequence[str]) -> int | None:
         >>> place_of("Age", ["sex", "AGE"]), place_of("Age", ["AGE", "Age"]), place_of("Age", ["sex"])
         (1, 1, None)
     """
-    alike = [place for place, each in enumerate(names) if key_of(each) == key_of(name)]
+    return places_in([name], names)[0]
+
+
+def places_in(wanted: Iterable[str], names: Sequence[str]) -> list[int | None]:
+    """:func:`place_of` for each of the wanted columns, in a time that grows with their number and that of the names.
+
+    Raises:
+        DataError: as :func:`place_of`.
+
+    Example:
+        >>> from privstats.moments.csv_lines import places_in
+        >>> places_in(["Age", "dose"], ["sex", "AGE"])
+        [1, None]
+    """
+    alike: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        alike.setdefault(key_of(name), []).append(place)
+    return [_one_of(alike.get(key_of(name), []), name, names) for name in wanted]
+
+
+def _one_of(alike: Sequence[int], name: str, names: Sequence[str]) -> int | None:
+    """Of the places of names that differ in case at most, the one that is meant."""
     if len(alike) < 2:
         return alike[0] if alike else None
     exact = [place for place in alike if _plain(names[place]) == _plain(name)]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.moments.arrays import listed
 from privstats.moments.code_rows import Codes
-from privstats.moments.csv_lines import Dialect, like_a_record, place_of
+from privstats.moments.csv_lines import Dialect, like_a_record, place_of, places_in
 from privstats.moments.table_files import Table, require_file, table_file
 from privstats.transforms import Cells
 from privstats.transforms.reading import read, reading
@@ -338,7 +338,7 @@ def _found(file: RecordFile, names: list[str], features: list[str], target: str)
 
 def _present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> list[str]:
     """Columns of the plan, as the table's header has them."""
-    places = [place_of(name, names) for name in wanted]
+    places = places_in(wanted, names)
     if lacking := [name for name, place in zip(wanted, places, strict=True) if place is None]:
         raise DataError(f"{file.path} lacks {listed(lacking)} of the plan's columns; name its columns like these")
     return [names[place] for place in places if place is not None]

@@ -241,7 +241,7 @@ def test_a_public_file_is_read_as_a_whole(init, tmp_path, monkeypatch):
         (
             WARD,
             ["--public", "c.toml", "--target", "sick"],
-            "in c.toml is predicted: Age, stage, ill",
+            "the target 'sick' is not among the columns of c.toml: add it, or name one of Age, stage, ill",
         ),
         (WARD, ["--public", "c.toml", "--target", "ill", "--drop", "ill"], "--drop names columns of c.toml beside"),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -54,10 +55,50 @@ def test_no_cell_of_a_file_is_told_but_the_lists_that_are_said(privstats, folder
     canaries = {value for row in rows for value in (row[0], row[1], row[4]) if len(value) > 4}
     assert not [value for value in canaries if value in page or value in done.stdout or value in kept]
     declared = [line for line in kept.splitlines() if line and not line.startswith("#")]
-    tables = [("[[columns]]", f'name = "{name}"', 'kind = "?"') for name in ("dose", "ward", "even")]
+    tables = [("[[columns]]", f'name = "{name}"', 'kind = "?"') for name in ("dose", "ward", "even", "ill")]
     assert declared == [line for table in tables for line in table]
-    with pytest.raises(ps.SchemaError, match="columns.toml does not say what dose, ward, even hold"):
+    with pytest.raises(ps.SchemaError, match="columns.toml does not say what dose, ward, even, ill hold"):
         read_columns(folder / "columns.toml")
+
+
+ANSWERS = (
+    *("--yes", "--clients", "2", "--vanish", "0", "--colluders", "0", "--max-records", "2000", "--model", "central"),
+    *("--unit", "record", "--adjacency", "add-remove", "--epsilon", "3", "--delta", "1e-6"),
+)
+KINDS = {"dose": '"numeric"', "ward": '"categories"\nvalues = ["a", "b", "c"]', "even": '"truth"', "ill": '"truth"'}
+
+
+def test_what_is_said_to_come_next_runs_on_what_was_kept(privstats, folder):
+    done = privstats("try", "north.csv", "south.csv", *ASKED, "--keep", cwd=folder)
+    lines = done.stdout.partition("next:")[2].splitlines()
+    commands = [shlex.split(line)[1:] for line in lines if line.startswith("  privstats")]
+    assert [each[0] for each in commands] == ["plan", "look"], done.stdout
+    assert "--from north.csv</code>" not in (folder / "try.html").read_text()
+    kept = folder / "columns.toml"
+    text = kept.read_text()
+    for name, kind in KINDS.items():
+        text = text.replace(f'name = "{name}"\nkind = "?"', f'name = "{name}"\nkind = {kind}')
+    kept.write_text(text)
+    for command, answers in zip(commands, (ANSWERS, ()), strict=True):
+        run = privstats(*command, *answers, cwd=folder)
+        assert run.returncode == 0, run.stderr
+
+
+def test_a_target_that_is_not_declared_is_refused_by_name(privstats, folder):
+    (folder / "columns.toml").write_text('[[columns]]\nname = "dose"\nkind = "numeric"\n')
+    done = privstats("plan", "init", "plan.toml", "--public", "columns.toml", "--target", "ill", *ANSWERS, cwd=folder)
+    assert done.returncode == 2
+    assert "the target 'ill' is not among the columns of columns.toml: add it" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("name", ["[/red]m", "[bold red]m[/]", "$\\q$"])
+def test_a_name_of_a_column_is_text_on_the_screen_and_in_the_picture(privstats, folder, name):
+    for path in folder.glob("*.csv"):
+        path.write_text(path.read_text().replace("dose", name, 1))
+    done = privstats("try", "north.csv", "south.csv", "--target", "ill", "--epsilon", "0.5", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    remark = done.stdout.partition("how faintly cut points are seen")[2]
+    assert name in remark, done.stdout
 
 
 def test_the_plan_on_the_page_says_nothing_that_was_read_or_chosen_here(privstats, folder):

@@ -8,7 +8,7 @@ filled it in, or from a table that is public as a whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,6 +87,10 @@ def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declar
     columns = read_columns(public)
     names = [each.name for each in columns]
     predicted = None if target is None else place_of(target, names)
+    if target is not None and predicted is None:
+        raise PlanError(
+            f"the target {target!r} is not among the columns of {public}: add it, or name one of {', '.join(names)}"
+        )
     if predicted is None:
         raise PlanError(f"say with --target which of the columns in {public} is predicted: {', '.join(names)}")
     gone = {place_of(name, names) for name in drop}
@@ -145,11 +149,11 @@ def check_header(columns: Declaration, file: RecordFile) -> None:
     Raises:
         DataError: it lacks one.
     """
-    from privstats.moments.csv_lines import place_of
+    from privstats.moments.csv_lines import places_in
 
-    names = names_of(file)
-    wanted: Mapping[str, Any] = {each.name: place_of(each.name, names) for each in (*columns.columns, columns.target)}
-    if lacking := [name for name, place in wanted.items() if place is None]:
+    wanted = [each.name for each in (*columns.columns, columns.target)]
+    places = places_in(wanted, names_of(file))
+    if lacking := [name for name, place in zip(wanted, places, strict=True) if place is None]:
         raise DataError(
             f"{file.path} lacks {', '.join(map(repr, lacking))}, which are declared: name its columns like these"
         )

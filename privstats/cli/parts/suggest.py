@@ -10,7 +10,7 @@ import typer
 
 import privstats as ps
 from privstats.cli.parts.options import Decimal, Encoding, Separator, Target
-from privstats.cli.parts.terminal import new_table, terminal
+from privstats.cli.parts.terminal import escape, new_table, terminal
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text
 
@@ -88,7 +88,7 @@ def _show_found(found: Suggestion, shares: dict[str, float], costs: list[str], a
     if shares:
         _print_shares(console, shares)
     for line in (*found.remarks, *costs):
-        console.print(f"- {line}", highlight=False)
+        console.print(f"- {escape(line)}", highlight=False)
 
 
 def _public(file: RecordFile, labels: Path | None, plan: ps.Plan | None) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from privstats.cli.parts.heads import spelled
 from privstats.cli.parts.output import prepare
-from privstats.cli.parts.terminal import say, terminal
+from privstats.cli.parts.terminal import escape, say, terminal
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
 from privstats.heads.registry import head_class, named
@@ -119,9 +119,9 @@ def _show(found: Study) -> None:
     result = _over_epsilon(found)
     console.print(means(found) if result is None else table(result))
     for name, score in found.baselines.items():
-        console.print(f"- {name}: {found.metric} {score:.4g}", highlight=False)
+        console.print(f"- {escape(name)}: {escape(found.metric)} {score:.4g}", highlight=False)
     for note in _notes(found):
-        console.print(f"- {note}", highlight=False)
+        console.print(f"- {escape(note)}", highlight=False)
 
 
 def _over_epsilon(found: Study) -> Sweep | None:
@@ -166,7 +166,7 @@ def _write(found: Study, out: Path, data: Path) -> None:
     say(f"wrote {names} to {os.fspath(out)}")
     if beside := [name for name in found.axes.varied if name != "epsilon"]:
         why = f"no report.html: a page has the axis epsilon alone, and {', '.join(beside)} varied too"
-        terminal().print(why, highlight=False, soft_wrap=True)
+        terminal().print(escape(why), highlight=False, soft_wrap=True)
 
 
 def _page(found: Study, result: Sweep, data: Path) -> report.Page:

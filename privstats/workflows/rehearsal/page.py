@@ -122,20 +122,21 @@ def study_plan(what: Opened) -> str:
     return tomli_w.dumps(shown)
 
 
-def next_commands(what: Opened, files: Sequence[str]) -> list[tuple[str, str]]:
-    """The next three commands of a study, each with what it is for."""
+def next_commands(what: Opened, files: Sequence[str], *, kept: bool) -> list[tuple[str, str]]:
+    """The next commands of a study, each with what it is for; without the first where its file was ``kept``."""
     first, target = quote(files[0]), quote(what.asked.target)
-    return [
+    commands = [
         (
             f"privstats plan init plan.toml --from {first}",
             "writes columns.toml: the names, with a question mark for each kind, which the data dictionary answers",
         ),
         (
             f"privstats plan init plan.toml --from {first} --public columns.toml --target {target}",
-            "makes the plan of it, and asks for what nobody can choose for you",
+            "makes the plan of columns.toml once it is filled in, and asks for what nobody can choose for you",
         ),
         (f"privstats look {first} --plan plan.toml", "at each party, before it joins: its own file beside the plan"),
     ]
+    return commands[1:] if kept else commands
 
 
 def shape(found: Rehearsal) -> Figure:
@@ -155,8 +156,8 @@ def shape(found: Rehearsal) -> Figure:
     )
 
 
-def write_page(found: Rehearsal, files: Sequence[str], path: str | os.PathLike[str]) -> None:
-    """Render the page and write it whole.
+def write_page(found: Rehearsal, files: Sequence[str], path: str | os.PathLike[str], *, kept: bool = False) -> None:
+    """Render the page and write it whole; ``kept``: columns.toml is written already.
 
     Raises:
         MissingExtraError: jinja2 or matplotlib is not installed.
@@ -178,7 +179,7 @@ def write_page(found: Rehearsal, files: Sequence[str], path: str | os.PathLike[s
         ),
         costs=Table("what it cost", ("what", "here"), costs(found), words=True),
         plan=study_plan(what),
-        commands=next_commands(what, files),
+        commands=next_commands(what, files, kept=kept),
         card=shape(found),
     )
     atomic_write(path, html.encode(), shared=True)

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.moments import RecordFile
-from privstats.moments.csv_lines import place_of
+from privstats.moments.csv_lines import places_in
 from privstats.moments.labels import places_of
 from privstats.moments.record_files import held_out
 from privstats.transforms import Cells
 from privstats.transforms.reading import Readings, read
 from privstats.workflows.rehearsal.assumed import Assumed
 
-__all__ = ["Auc", "Party", "auc", "parties_of", "read_files"]
+__all__ = ["Auc", "Party", "auc", "parties_of", "read_file", "shared_names"]
 
 Columns: TypeAlias = Mapping[str, Readings]
 
@@ -69,31 +69,35 @@ class Auc:
     error: float | None
 
 
-def read_files(files: Sequence[RecordFile], target: str, drop: Sequence[str]) -> list[tuple[Columns, int]]:
-    """The columns that all files have, by the first one's names, and how many lines of each file are no records.
+def shared_names(files: Sequence[RecordFile], target: str, drop: Sequence[str]) -> list[str]:
+    """The columns that all files have, as the first one writes them; no record is read.
 
     Raises:
-        DataError: a file cannot be read, has no record, or lacks the target.
+        DataError: a file cannot be read, or lacks the target or a column to leave out.
     """
     headers = [file.columns for file in files]
     for file, names in zip(files, headers, strict=True):
-        for wanted in (target, *drop):
-            if place_of(wanted, names) is None:
+        for wanted, place in zip((target, *drop), places_in((target, *drop), names), strict=True):
+            if place is None:
                 raise DataError(f"{file.path} has no column {wanted!r}: name another one, in --target or --drop")
-    gone = {place_of(name, headers[0]) for name in drop}
-    kept = [
-        name
-        for place, name in enumerate(headers[0])
-        if place not in gone and all(place_of(name, names) is not None for names in headers)
-    ]
-    found: list[tuple[Columns, int]] = []
-    for file in files:
-        table = file.table(kept)
-        columns = {name: read(values) for name, values in zip(kept, table.columns.values(), strict=True)}
-        if not len(columns[kept[0]].numbers):
-            raise DataError(f"{file.path} holds no record; give a file with some")
-        found.append((columns, table.left_out))
-    return found
+    gone = set(places_in(drop, headers[0]))
+    kept = [name for place, name in enumerate(headers[0]) if place not in gone]
+    for names in headers:
+        kept = [name for name, place in zip(kept, places_in(kept, names), strict=True) if place is not None]
+    return kept
+
+
+def read_file(file: RecordFile, names: Sequence[str]) -> tuple[Columns, int]:
+    """The values of some columns, and how many lines are no records.
+
+    Raises:
+        DataError: the file cannot be read, or has no record.
+    """
+    table = file.table(names)
+    columns = {name: read(values) for name, values in zip(names, table.columns.values(), strict=True)}
+    if not len(columns[names[0]].numbers):
+        raise DataError(f"{file.path} holds no record; give a file with some")
+    return columns, table.left_out
 
 
 def parties_of(

@@ -28,7 +28,7 @@ from privstats.schema import ClassSchema
 from privstats.transforms import Cells, Dates, Numeric
 from privstats.transforms.reading import same
 from privstats.workflows.rehearsal.assumed import Assumed, assumed_of
-from privstats.workflows.rehearsal.parties import Auc, Party, auc, parties_of, read_files
+from privstats.workflows.rehearsal.parties import Auc, Party, auc, parties_of, read_file, shared_names
 from privstats.workflows.simulate import simulate
 
 __all__ = ["Asked", "Opened", "Rehearsal", "opened", "rehearsed", "words_of"]
@@ -161,10 +161,12 @@ def opened(files: Sequence[RecordFile], asked: Asked) -> Opened:
     asked.privacy(len(files))
     if not 0 < asked.test < 1:
         raise DataError(f"test must lie between 0 and 1, got {asked.test:g}; give the share to score on, such as 0.25")
-    found = read_files(files, asked.target, asked.drop)
-    names = list(found[0][0])
+    names = shared_names(files, asked.target, asked.drop)
     target = names[place_of(asked.target, names) or 0]
-    public = assumed_of(found[0][0], target, records=1)
+    first = read_file(files[0], names)
+    public = assumed_of(first[0], target, records=1)
+    Cells(public.columns)  # refuses too many columns before the other files are read
+    found = [first, *(read_file(file, names) for file in files[1:])]
     parties = parties_of(files, found, public, asked.test)
     public = replace(public, records=sum(int((~each.test).sum()) for each in parties))
     return Opened(asked, public, parties, perf_counter() - start)

@@ -56,10 +56,10 @@ def drawn(card: Scorecard) -> bytes:
             _curve(axes, column, declared, card.cells.marks[place], row)
         else:
             _values(axes, column, row)
-        axes.set_title(column.name, loc="left", fontsize=9, fontweight="bold")
+        axes.set_title(column.name, loc="left", fontsize=9, fontweight="bold", parse_math=False)
         axes.tick_params(labelsize=8)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.supylabel(f"log odds of {card.outcomes[row]}", fontsize=8)
+    figure.supylabel(f"log odds of {card.outcomes[row]}", fontsize=8, parse_math=False)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     return buffer.getvalue()
@@ -77,14 +77,15 @@ def _curve(axes: Any, column: ColumnPoints, declared: Numeric | Dates, marks: ND
     gap = ends[-1] + _MARGIN * span
     _mark(axes, gap, column, row, -1)
     places = [float(marks[0]), float(np.median(marks)), float(marks[-1])] if len(marks) > 1 else [float(marks[0])]
-    axes.set_xticks([*places, gap], [*(_said(declared, each, span) for each in places), "missing"])
+    names = [*(_said(declared, each, span) for each in places), "missing"]
+    axes.set_xticks([*places, gap], names, parse_math=False)
 
 
 def _values(axes: Any, column: ColumnPoints, row: int) -> None:
     for place in range(len(column.cells)):
         _mark(axes, place, column, row, place)
     names = [cell if len(cell) <= _LONGEST else f"{cell[:_LONGEST]}..." for cell in column.cells]
-    axes.set_xticks(range(len(names)), names)
+    axes.set_xticks(range(len(names)), names, parse_math=False)
 
 
 def _mark(axes: Any, x: float, column: ColumnPoints, row: int, place: int) -> None:

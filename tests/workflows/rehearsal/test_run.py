@@ -9,7 +9,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import DataError, PlanError
-from privstats.moments import RecordFile
+from privstats.moments import RecordFile, csv_lines
 from privstats.workflows import rehearsal
 from privstats.workflows.rehearsal.parties import auc
 from privstats.workflows.rehearsal.shapes import decisive, drawn
@@ -45,6 +45,21 @@ def found(files):
     done = rehearsal.rehearsed(rehearsal.opened(files, ASKED), ticks.append)
     assert ticks == [1] * 5
     return done
+
+
+def test_too_many_columns_are_refused_before_another_file_is_read(tmp_path, monkeypatch):
+    """And each name is looked at a few times: a header of thousands took half a minute."""
+    wide, seen = 2000, []
+    for name in ("north", "south"):
+        rows = [",".join([*(f"{row + place / 7:.3f}" for place in range(wide)), "ny"[row % 2]]) for row in range(6)]
+        (tmp_path / f"{name}.csv").write_text("\n".join([",".join([*(f"c{at}" for at in range(wide)), "ill"]), *rows]))
+    looked, whole, read = [], csv_lines.key_of, RecordFile.table
+    monkeypatch.setattr(csv_lines, "key_of", lambda name: looked.append(name) or whole(name))
+    monkeypatch.setattr(RecordFile, "table", lambda file, names: seen.append(file.path) or read(file, names))
+    with pytest.raises(ps.SchemaError, match="2000 columns are declared and at most 500 are allowed"):
+        rehearsal.opened([RecordFile(tmp_path / f"{name}.csv", "ill") for name in ("north", "south")], ASKED)
+    assert seen == [tmp_path / "north.csv"]
+    assert len(looked) < 20 * wide
 
 
 def test_with_little_noise_the_private_model_is_nearly_that_without(found):
