@@ -498,6 +498,9 @@ def _cuts(column: Table) -> int:
 
 def _is_short(step: Table) -> bool:
     """Whether no row of these cells is longer than 2**bits: in whole numbers, from J, K_j and f alone."""
+    kept = {type(each[name]) for each in step["columns"] for name in ("edges", "values") if name in each}
+    require({int} == {type(step["signs"]), type(step["bits"])} and kept <= {list}, "plan", "no plan declares so")
+    require(8 <= step["bits"] <= 20 and 1 <= step["signs"] <= 64 and type(step["ramp"]) is bool, "plan", "out of range")
     J, full, square = len(step["columns"]), 4 ** step["bits"], 0
     for column in step["columns"]:
         K, ramp = max(_cuts(column), 1), step["ramp"] and column["kind"] in ("numeric", "dates")

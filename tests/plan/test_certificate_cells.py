@@ -45,6 +45,8 @@ def test_a_plan_may_leave_its_features_out_where_columns_are_declared():
         (None, {"signs": 8}),  # another width
         (None, {"ramp": False}),
         (None, {"bits": 7}),  # too coarse
+        (None, {"bits": 10**15}),  # which nobody could raise 4 to
+        (None, {"signs": True}),
         (0, {"edges": [float(edge) for edge in range(9)]}),
         (5, {"values": [1, 2, 3, 4]}),
         (3, {"kind": "numbers"}),
