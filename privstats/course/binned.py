@@ -284,8 +284,9 @@ class Binned(Planned):
         signs = self._cells.signs
         plan = _origin(self._behind(dict.fromkeys(self.columns, public_cuts(signs))))
         schema: Any = plan.schema
-        read = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema
-        exact_moments(read, X, y, published=plan.published, unreadable=unreadable)
+        if isinstance(schema, ClassSchema):  # second moments would cost a pass, and refuse no record
+            schema = replace(schema, statistics="NA")
+        exact_moments(schema, X, y, published=plan.published, unreadable=unreadable)
 
 
 def open_cells(plan: Plan) -> Cells:

@@ -25,7 +25,7 @@ from privstats.heads.evidence import Array, ClassEvidence, Released, class_evide
 from privstats.heads.provenance import Provenance
 from privstats.heads.release_list import behind_counts
 from privstats.heads.rules import LinearRule, Rule, WhitenedRule
-from privstats.randomness import Generator, uniform
+from privstats.randomness import Generator, seeded, uniform
 from privstats.release import Release
 from privstats.schema import CalibrationSchema, ClassSchema
 
@@ -218,4 +218,4 @@ def _normal(shape: tuple[int, ...], rng: Generator) -> Array:
 
 def _generator(releases: Sequence[Release]) -> Generator:
     said = "".join(each.digest for each in releases).encode()
-    return Generator(hashlib.sha256(b"privstats/draws of other noise\0" + said).digest(), reproducible=True)
+    return seeded(int.from_bytes(hashlib.sha256(said).digest(), "big"))

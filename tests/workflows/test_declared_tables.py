@@ -25,7 +25,7 @@ CELLS = ps.Cells(
 )
 SCHEMA = ps.ClassSchema(2, CELLS.width, "NAB", 1.0, transform=(CELLS,), class_names=("well", "ill"))
 COHORT = ps.Cohort(3, 3, 1000)
-ODD = ("12 mg", 2**70, float("inf"), "03/04/2020", b"\xff", (1, 2), object())
+ODD = ("12 mg", 2**70, float("inf"), "03/04/2020", b"\xff", (1, 2), object)
 
 
 def table(seed: int, records: int = 60) -> tuple[dict[str, Any], list[Any]]:

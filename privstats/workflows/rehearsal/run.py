@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privstats.course import Binned, Centred, Rounds
 from privstats.course.base import Course
 from privstats.dp import Privacy
+from privstats.dp.models import MODELS
 from privstats.errors import DataError
 from privstats.heads import LDA, RefinedSoftmax
 from privstats.inference import Scorecard, scorecard
@@ -109,7 +110,7 @@ class Opened:
         names = self.public.classes
         schema = ClassSchema(len(names), cells.width, "NAB", clip_norm=1.0, class_names=names, transform=(cells,))
         clients = len(self.parties)
-        colluders = min(1, clients - _PAIR) if self.privacy.model == "distributed" else 0
+        colluders = min(1, clients - _PAIR) if MODELS[self.privacy.model].divided else 0
         return Plan(schema=schema, cohort=Cohort(clients, clients, 2 * size, colluders), privacy=self.privacy)
 
     @property
