@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -29,7 +29,12 @@ from privstats.randomness import Generator, seeded, uniform
 from privstats.release import Release
 from privstats.schema import CalibrationSchema, ClassSchema
 
+if TYPE_CHECKING:
+    from privstats.course.recipes import SoftmaxRounds
+
 __all__ = ["LinearScores", "linear_scores", "made_from", "under_other_noise"]
+
+_NOT_LINEAR = "points need a head with linear scores: LDA, or RefinedSoftmax without a module"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +74,8 @@ def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:
     if isinstance(rule, LinearRule):
         return LinearScores(rule.coef, rule.intercept)
     if not isinstance(rule, WhitenedRule):
-        raise HeadError("points need a head with linear scores: LDA, or RefinedSoftmax")
-    from privstats.course.recipe_reading import recipe_of
-
-    recipe: Any = recipe_of(releases)
+        raise HeadError(_NOT_LINEAR)
+    recipe = _softmax_recipe(releases)
     return _at_one_length(rule, softmax.SoftmaxWhitening.of(recipe.sums(releases[0])))
 
 
@@ -81,7 +84,7 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
 
     The sums behind the noise are taken to be the released N and A, and B with its spectrum denoised; every draw adds
     noise of the released levels to them and makes the head again. A gradient round was measured where earlier noise led
-    it, so its sum is first moved to where the draw leads (:func:`_moved`).
+    it, so its sum is first moved to where the draw leads, by the Hessian that is sure of its noise.
 
     The draws follow from the digests of the releases, so that one release has one table. They hide nothing: whoever
     holds the releases may draw as many as they like.
@@ -99,6 +102,17 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
             yield remade(rng)
 
 
+def _softmax_recipe(releases: Sequence[Release]) -> SoftmaxRounds:
+    """The recipe of rounds of a linear softmax; a module that another package brings may have any rule and state."""
+    from privstats.course.recipe_reading import recipe_of
+    from privstats.course.recipes import SoftmaxRounds
+
+    recipe = recipe_of(releases)
+    if not isinstance(recipe, SoftmaxRounds):
+        raise HeadError(_NOT_LINEAR)
+    return recipe
+
+
 def _closed_form(head: Any, releases: Sequence[Release]) -> Callable[[Generator], LinearScores]:
     (first,) = [each for each in releases if isinstance(each.plan.schema, ClassSchema)]
     evidence = _without_noise(class_evidence(first)[0])
@@ -112,10 +126,9 @@ def _closed_form(head: Any, releases: Sequence[Release]) -> Callable[[Generator]
 
 
 def _refined(head: Any, releases: Sequence[Release]) -> Callable[[Generator], LinearScores]:
-    from privstats.course.recipe_reading import recipe_of
     from privstats.heads import LDA
 
-    recipe: Any = recipe_of(releases)
+    recipe = _softmax_recipe(releases)
     constants, sums = recipe.constants, recipe.sums(releases[0])
     evidence = _without_noise(class_evidence(releases[0])[0])
     whitening, states = recipe.states(releases)
@@ -129,7 +142,7 @@ def _refined(head: Any, releases: Sequence[Release]) -> Callable[[Generator], Li
 
     def remade(rng: Generator) -> LinearScores:
         other = _redrawn(evidence, rng)
-        drawn = replace(sums, N=other.N, A=other.A, B=other.B)
+        drawn = replace(sums, N=other.N, A=other.A, B=np.asarray(other.B))
         there = softmax.SoftmaxWhitening.of(drawn)
         state = softmax.started(constants, drawn, there)
         for each in measured:

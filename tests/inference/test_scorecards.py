@@ -16,6 +16,7 @@ from scipy.special import softmax
 import privstats as ps
 from privstats import randomness
 from privstats.inference.cell_intervals import Intervals
+from privstats.inference.linear_scores import linear_scores
 
 COLUMNS = (
     ps.Numeric("age", (40.0, 65.0), gaps=(-9,)),
@@ -340,3 +341,19 @@ def test_pictures_are_drawn_of_all_columns_or_one(tmp_path: Any) -> None:
         card.plot(column="agee")
     assert len(card.explain(table.iloc[0]).plot(tmp_path / "one.png").axes[0].patches) == len(COLUMNS)
     assert (tmp_path / "all.svg").stat().st_size > 1_000 < (tmp_path / "one.png").stat().st_size
+
+
+def test_rounds_of_a_module_are_refused_whatever_its_rule() -> None:
+    plan = ps.Plan(
+        schema=_schema(),
+        cohort=ps.Cohort(clients=2, min_survivors=2, max_records=2_000),
+        privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6),
+    )
+    table, y = _table(1_000)
+    course = ps.Rounds.within(plan, 2, expected_records=1_000, module="adapter/2")
+    releases = ps.simulate(course, [(table.iloc[k::2], y[k::2]) for k in range(2)], rng=randomness.seeded(0))
+    _, fitted = _course(1_000, seed=0)
+    with pytest.raises(ps.errors.HeadError, match="without a module"):
+        linear_scores(fitted.rule_, [each for each in releases if each is not None])
+    with pytest.raises(ps.errors.HeadError, match="without a module"):
+        ps.inference.scorecard(ps.heads.RefinedSoftmax().fit_releases(releases), releases)
