@@ -70,6 +70,15 @@ def test_under_a_promise_two_vanish_and_the_weights_renormalise():
     assert values[-1] <= RADIUS**2 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("radius", [0.5, 3.0])
+def test_noise_takes_no_eigenvalue_of_the_reference_beyond_the_square_of_the_clip(radius):
+    """A client's covariance has eigenvalues of at most R^2, and a round refuses a reference outside."""
+    course = ps.Alignment(first(replace(PUBLIC, clip_norm=radius), replace(PROMISE, epsilon=0.01)))
+    values = np.linalg.eigvalsh(course.reference(ps.simulate(course, shards())).covariance.real)
+    assert values[-1] == pytest.approx(radius**2)
+    assert values[0] > -1e-9 * radius**2
+
+
 def test_a_client_s_upload_is_clipped_in_every_node():
     course = ps.Alignment(first(PUBLIC, PROMISE))
     for plan, published in ((course.first, None), (course.next(_released(course)), "round")):

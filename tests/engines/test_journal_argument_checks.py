@@ -44,6 +44,10 @@ def held(cohort: Cohort, **wrong) -> dict:
             lambda c, at: JournaledClient.resume(at, KEY, **place(c), on_upload=3),
             "on_upload must be a function, got int",
         ),
+        (
+            lambda c, at: JournaledClient.resume_or_create(at, KEY, lambda: c.clients[1], **place(c), on_upload="x"),
+            "on_upload must be a function, got str",
+        ),
         (lambda c, at: JournaledClient.resume_or_create(at, KEY, c.clients[0], **place(c)), "make must be a function"),
         (lambda c, at: JournaledServer.resume_or_create(at, KEY, c.server, **held(c)), "make must be a function"),
         (lambda c, at: JournaledClient.resume_or_create(at, KEY, lambda: None, **place(c)), "keeps a client, got None"),

@@ -126,6 +126,10 @@ def test_a_vector_that_is_too_long_is_refused_before_anything_grows_with_it(monk
         proved(schema=ps.ClassSchema(2, 32_000, "NAB", 1.0))
 
 
+def test_the_largest_tables_are_proved() -> None:
+    assert sum(proved(schema=ps.CountSchema((ps.Bins("a", tuple(range(10_001))),), (("a",),))).claim.sizes) == 10_000
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_proved_is_refused_by_name(case: str) -> None:
     make, told = REFUSED[case]

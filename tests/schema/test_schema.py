@@ -185,3 +185,12 @@ def test_names_make_another_schema():
     assert named == class_schema(class_names=("x", "y", "z"))
     assert named != class_schema()
     assert hash(named) != hash(class_schema())
+
+
+def test_tables_have_at_most_as_many_cells_as_a_vector_of_counts_may():
+    def cells(count):
+        return ps.CountSchema((ps.Bins("a", tuple(range(count + 1))),), (("a",),))
+
+    assert cells(1 << 16).sizes == {"cell": 1 << 16}
+    with pytest.raises(SchemaError, match="tables have 65537 cells in all and at most 65536 are allowed"):
+        cells((1 << 16) + 1)

@@ -69,6 +69,22 @@ def test_an_answer_is_given_once_and_then_repeated(tmp_path: Path) -> None:
     assert len(account.entries) == 1
 
 
+@pytest.mark.parametrize("kind", ["round", "another version's"])
+def test_a_refusal_is_signed_as_the_answer_to_the_message_that_it_refuses(tmp_path: Path, kind: str) -> None:
+    """Unsigned, or signed over another question, anybody on the wire could have refused in the party's name."""
+    study = study_of(tmp_path)
+    data = enveloped(study, "step", b"x")
+    refused = answer(study.home(1), kind, data)
+    question = b"x" if kind == "round" else data
+    publics = [identity.public for identity in study.identities]
+    found = statements.read_signed_reply(refused.data, hashlib.sha256(question).digest(), refused.code, publics)
+    assert refused.code in {"lost", "version"}
+    assert found is not None
+    assert (found.place, found.payload) == (1, b"")
+    for other, code in ((b"y", refused.code), (question, "ok")):
+        assert statements.read_signed_reply(refused.data, hashlib.sha256(other).digest(), code, publics) is None
+
+
 def test_attack_an_answer_under_another_key_is_refused_in_one_sentence_and_let_go_of(tmp_path: Path) -> None:
     """Closed twice, the lock's handle would be another file's by then."""
     study = study_of(tmp_path)
