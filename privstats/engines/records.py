@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -98,17 +98,26 @@ class RecordLog:
 
     def append(self, record: bytes) -> None:
         """Write one record and wait until it is on disk."""
+        self.append_many((record,))
+
+    def append_many(self, records: Sequence[bytes]) -> None:
+        """Write a group of records and wait, once, until all are on disk; if it fails, none was written."""
+        before, count = self.size, self._count
+        try:
+            _write_all(self._file, b"".join(map(self._next, records)))
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._count = count  # they count as never written; the next ones take their positions
+            self._file.truncate(before)
+            raise
+
+    def _next(self, record: bytes) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
         sealed = nonce + self._cipher.encrypt(nonce, record, self._place())
         length = (_CHECKED + len(sealed)).to_bytes(_LENGTH_BYTES, "big")
-        before = self.size
-        try:
-            _write_all(self._file, length + self._check(length) + sealed)
-            os.fsync(self._file.fileno())
-        except OSError:
-            self._file.truncate(before)  # it counts as never written; the next one takes its position
-            raise
+        whole = length + self._check(length) + sealed
         self._count += 1
+        return whole
 
     def records(self) -> Iterator[bytes]:
         """The records so far; a torn record after the last whole one is cut off, so that new ones append to it.

@@ -7,7 +7,7 @@ sends no bytes itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -32,11 +32,13 @@ from privstats.release import Release
 from privstats.secagg import Identity, Panel, Roster
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import ENDS, Aggregator, Masking, Outbox, StepStatus
+from privstats.secagg.wire import require_sender, view_of
 from privstats.session.accounting import Charging
 
 __all__ = ["JournaledServer"]
 
 _COUNT = "server"
+_GROUP, _GROUP_BYTES = 256, 8 << 20
 
 
 class JournaledServer(JournalBase):
@@ -333,6 +335,63 @@ class JournaledServer(JournalBase):
             return following
 
     @exclusive
+    def receive_many(
+        self, items: Sequence[tuple[int, bytes | bytearray | memoryview]]
+    ) -> list[RemoteProtocolError | None]:
+        """Receive a group of messages with one wait for the disk; when it returns, all that it accepted are on disk.
+
+        A refusal of one message of the group may rest on another of it, so none of the answers may be sent earlier.
+        What is to be sent to others afterwards is in :attr:`outbox`.
+
+        Args:
+            items: sender and message, in order of arrival.
+
+        Returns:
+            For each item None if it was accepted, now or before, or else its refusal.
+
+        Raises:
+            LocalProtocolError: an argument is of the wrong type, and nothing was received; or the group could not be
+                written, so that none of it may be answered and this object is unusable.
+
+        Example:
+            >>> from privstats.engines.journal import JournaledServer
+            >>> cohort, schema = ps.Cohort(2, 2, 10), ps.ClassSchema(2, 2, "NA", 1.0)
+            >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
+            >>> parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 2)
+            >>> server = JournaledServer.create("session", os.urandom(32), parties.server)
+            >>> answers = [(index, parties.clients[index].receive(message)[0][1]) for index, message in server.outbox]
+            >>> [refusal and refusal.code for refusal in server.receive_many([*answers, (7, answers[0][1])])]
+            [None, None, 'stranger']
+        """
+        for sender, data in items:
+            require_sender(sender)
+            view_of(data)
+        with self._acting(RemoteProtocolError):
+            refusals: list[RemoteProtocolError | None] = []
+            for group in _groups(items):
+                refusals += self._received(group)
+            return refusals
+
+    def _received(self, group: list[tuple[int, bytes]]) -> list[RemoteProtocolError | None]:
+        refusals: list[RemoteProtocolError | None] = []
+        kept: list[tuple[int, bytes]] = []
+        for sender, data in group:
+            accepted = self._server.accepted
+            try:
+                self._server.receive(sender, data)
+            except RemoteProtocolError as refusal:
+                refusals.append(refusal)
+                continue
+            refusals.append(None)
+            if self._server.accepted != accepted:  # a repeat changes nothing
+                kept.append((sender, data))
+        if kept:
+            self._files.append_many(kept)
+        if self._files.is_full:
+            self._compact()
+        return refusals
+
+    @exclusive
     def step_status(self) -> StepStatus:
         """Like the server's."""
         with self._acting():
@@ -396,6 +455,20 @@ class JournaledServer(JournalBase):
     def _let_go(self) -> None:
         self._files.close()
         super()._let_go()
+
+
+def _groups(items: Sequence[tuple[int, bytes | bytearray | memoryview]]) -> Iterator[list[tuple[int, bytes]]]:
+    """The items in their order, in groups that are short enough to be written at once."""
+    group: list[tuple[int, bytes]] = []
+    size = 0
+    for sender, data in items:
+        group.append((sender, bytes(data)))
+        size += len(data)
+        if len(group) == _GROUP or size >= _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def _counter(directory: Path, parameters: Masking, roster: Roster) -> Counter:

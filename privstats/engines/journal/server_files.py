@@ -8,7 +8,7 @@ cannot be overwritten. This module is independent of the machine.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -141,10 +141,14 @@ class ServerFiles:
 
     def append(self, sender: int, data: bytes = b"") -> None:
         """Append one message or one decision to the log."""
-        self._log.append(sender.to_bytes(_SENDER_BYTES, "big", signed=True) + data)
+        self.append_many([(sender, data)])
         if sender < 0:
             self._mark = self._mark.next
             self._counter.keep(self._mark.count)
+
+    def append_many(self, messages: Sequence[tuple[int, bytes]]) -> None:
+        """Append a group of messages to the log, with one wait for the disk."""
+        self._log.append_many([sender.to_bytes(_SENDER_BYTES, "big", signed=True) + data for sender, data in messages])
 
     def replace(self, state: bytes) -> None:
         """Replace snapshot and log by a newer snapshot, so that every existing copy becomes an older one."""
