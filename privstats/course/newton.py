@@ -21,10 +21,10 @@ from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step, start
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
-from privstats.schema import ScoreSchema, narrowed
+from privstats.schema import Schema, ScoreSchema, narrowed
 from privstats.schema.public_values import Published, Values
 
-__all__ = ["Newton", "weights_after"]
+__all__ = ["Newton", "check_numbers", "rounds_of", "stepped", "weights_after"]
 
 _MOST_ROUNDS = 64
 
@@ -63,7 +63,7 @@ class Newton(Planned):
 
     def _require(self) -> None:
         _require_scores(self.first)
-        _check_numbers(self.rounds, self.retries)
+        check_numbers(self.rounds, self.retries)
         published = _published(self.schema, ())
         if self.first.published is None or self.first.published.sha256 != published.sha256:
             raise PlanError("the first plan publishes other weights than its schema starts from; use Newton.start")
@@ -104,7 +104,7 @@ class Newton(Planned):
         """
         schema = _require_scores(whole)
         rounds = (5 if schema.family == "poisson" else 4) if rounds is None else rounds
-        _check_numbers(rounds, retries)
+        check_numbers(rounds, retries)
         part = part_of(whole, 1 / (rounds + retries), getattr(whole.privacy, "shares", None))
         return cls(replace(whole, privacy=part), rounds, retries, Promise.of(whole))
 
@@ -135,12 +135,9 @@ class Newton(Planned):
         """The plan of round ``len(releases)``; a round that ended without a sum publishes its weights again."""
         if not releases:
             return self.first
-        have = [each for each in releases if each is not None]
+        have = rounds_of(self.first, releases)
         if len(have) >= self.rounds or len(releases) >= self.most:
             return None
-        for release in have:
-            if release.plan != replace(self.first, published=release.plan.published):
-                raise PlanError("a release is not of this course; give the releases of its own rounds, in order")
         return replace(self.first, published=_published(self.schema, have, history(releases)))
 
 
@@ -151,22 +148,52 @@ def _require_scores(plan: object) -> ScoreSchema:
     return narrowed(plan.schema, ScoreSchema, refusal)
 
 
-def _check_numbers(rounds: object, retries: object) -> None:
+def rounds_of(plan: Plan, releases: Releases) -> list[Release]:
+    """The releases of rounds that ended with a sum.
+
+    Raises:
+        PlanError: one is of another plan than this, at whatever weights.
+    """
+    have = [each for each in releases if each is not None]
+    for release in have:
+        if release.plan != replace(plan, published=release.plan.published):
+            raise PlanError("a release is not of this course; give the releases of its own rounds, in order")
+    return have
+
+
+def check_numbers(rounds: object, retries: object) -> None:
+    """Refuse a number of rounds or retries that no course of scores has.
+
+    Raises:
+        PlanError: naming the number.
+    """
     for name, value, least in (("rounds", rounds, 1), ("retries", retries, 0)):
         if type(value) is not int or not least <= value <= _MOST_ROUNDS:
             raise PlanError(f"{name} must be a whole number from {least} to {_MOST_ROUNDS}, got {value!r}")
 
 
 def weights_after(schema: ScoreSchema, releases: Sequence[Release]) -> list[Values]:
+    """The weights of every round of a ``Newton`` course; as :func:`stepped`."""
+    first = Values.rounded(start(schema.features, schema.family, schema.rate, schema.constant))
+    return stepped(schema, releases, first, schema.clip_norm if schema.family == "poisson" else None)
+
+
+def stepped(schema: Schema, releases: Sequence[Release], first: Values, radius: float | None) -> list[Values]:
     """The weights of every round: those of the first, and after each release those of the next.
 
     Values that a release's plan holds are used as they are, if they are near those that follow from the releases before
     it; if it holds only their digest, as in a file, they are computed.
 
+    Args:
+        schema: of every round.
+        releases: of the rounds that ended with a sum, in order.
+        first: the weights of the first.
+        radius: R, where a step is shortened to 1 / R.
+
     Raises:
         ReleaseError: a release at other weights: of another course, or out of order.
     """
-    weights = [Values.rounded(start(schema.features, schema.family, schema.rate, schema.constant))]
+    weights = [first]
     for place, release in enumerate(releases):
         held = release.plan.published
         if held is None or release.plan.schema != schema:
@@ -185,7 +212,6 @@ def weights_after(schema: ScoreSchema, releases: Sequence[Release]) -> list[Valu
                 f"release {place} was made at other weights than follow from those before it: the releases are out of "
                 "order, of different courses, or made on a machine that rounds otherwise"
             )
-        radius = schema.clip_norm if schema.family == "poisson" else None
         step = damped_step(np.asarray(release.moments.g), np.asarray(release.moments.H), release.sigma["H"], radius)
         weights.append(Values.rounded(weights[-1].real + step))
     return weights

@@ -27,18 +27,25 @@ if TYPE_CHECKING:  # the results that are shown: a regression brings its own sum
     from privstats.inference.survival import SurvivalCurve
 
 __all__ = [
+    "HIDDEN",
     "Summary",
     "card_summary",
     "cells_summary",
+    "chance_of",
     "curve_summary",
+    "ends_of",
+    "foot_of",
     "means_summary",
+    "number_of",
     "proportions_summary",
     "summarise",
+    "title_of",
 ]
 
 _WIDTH = 80
 _LEAST_NAME = 12
-_HIDDEN = "-"
+HIDDEN = "-"
+"""Stands for what is not told."""
 _LEAST_P = 1e-4
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -147,16 +154,16 @@ def summarise(table: Regression, alpha: float) -> Summary:
     )
     shown = len(table.names) - (table.names[0] == "const")
     return Summary(
-        title=_title(table.release, table.model),
+        title=title_of(table.release, table.model),
         head=_head(table),
-        columns=("", "coef", "std err", "of it noise", "t", "P>|t|", *_ends(alpha)),
+        columns=("", "coef", "std err", "of it noise", "t", "P>|t|", *ends_of(alpha)),
         rows=rows,
         foot=(
-            *_foot(
+            *foot_of(
                 table.release,
                 alpha,
                 f"{table.assumed}, independent records, negligible clipping, honest clients",
-                table.rounds,
+                (table.release.plan,) * table.rounds,
             ),
             f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",
             *(f"Warning: {note}." for note in table.notes),
@@ -181,12 +188,12 @@ def cells_summary(table: CellTable) -> Summary:
         before = column
     model = f"{fit.assumed}, effects of columns add up, independent records, negligible clipping, honest clients"
     return Summary(
-        title=_title(fit.release, f"{fit.model}: contrasts of cells"),
+        title=title_of(fit.release, f"{fit.model}: contrasts of cells"),
         head=_head(fit),
-        columns=("", "contrast", "std err", "of it noise", "P>|t|", *_ends(table.alpha)),
+        columns=("", "contrast", "std err", "of it noise", "P>|t|", *ends_of(table.alpha)),
         rows=tuple(rows),
         foot=(
-            *_foot(fit.release, table.alpha, model, fit.rounds),
+            *foot_of(fit.release, table.alpha, model, (fit.release.plan,) * fit.rounds),
             "A contrast is the difference to the column's reference cell, other columns equal.",
             *(f"Warning: {note}." for note in fit.notes),
         ),
@@ -202,11 +209,11 @@ def curve_summary(curves: Mapping[str, SurvivalCurve], release: Release, alpha: 
             cells = (f"{time:g}", f"{at_risk:,.0f}", f"{events:,.0f}", f"{survival:.3f}", f"{low:.3f}", f"{high:.3f}")
             rows.append((group, *cells))
     return Summary(
-        title=_title(release, "Kaplan-Meier estimate"),
+        title=title_of(release, "Kaplan-Meier estimate"),
         head=tuple((f"median {group}".strip(), _interval(curve.median())) for group, curve in curves.items()),
-        columns=("", "time", "at risk", "events", "survival", *_ends(alpha)),
+        columns=("", "time", "at risk", "events", "survival", *ends_of(alpha)),
         rows=tuple(rows),
-        foot=tuple(_foot(release, alpha, "independent records, censoring that says nothing of the event")),
+        foot=tuple(foot_of(release, alpha, "independent records, censoring that says nothing of the event")),
     )
 
 
@@ -215,15 +222,15 @@ def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha:
     rows = [
         (cell, f"{share.value:.4f}", f"{share.low:.4f}", f"{share.high:.4f}")
         if share.told
-        else (cell, _HIDDEN, "0", "1")
+        else (cell, HIDDEN, "0", "1")
         for cell, share in shares.items()
     ]
     return Summary(
-        title=_title(release, "Proportions"),
+        title=title_of(release, "Proportions"),
         head=(),
-        columns=("", "proportion", *_ends(alpha)),
+        columns=("", "proportion", *ends_of(alpha)),
         rows=tuple(rows),
-        foot=tuple(_foot(release, alpha, "independent records, honest clients")),
+        foot=tuple(foot_of(release, alpha, "independent records, honest clients")),
     )
 
 
@@ -232,16 +239,16 @@ def means_summary(means: GroupMeans, release: Release, alpha: float) -> Summary:
     rows = []
     for j, column in enumerate(means.columns):
         for i, group in enumerate(means.groups):
-            p = "" if means.pvalues is None or i else _chance(float(means.pvalues[j]))
+            p = "" if means.pvalues is None or i else chance_of(float(means.pvalues[j]))
             values = (means.means[i, j], means.low[i, j], means.high[i, j], means.deviations[i, j])
-            cells = tuple(map(_number, values)) if means.told[i] else (_HIDDEN, "-inf", "inf", _HIDDEN)
+            cells = tuple(map(number_of, values)) if means.told[i] else (HIDDEN, "-inf", "inf", HIDDEN)
             rows.append((column if not i else "", group, *cells, p))
     return Summary(
-        title=_title(release, "Means by group"),
+        title=title_of(release, "Means by group"),
         head=tuple((f"records {group}", f"{n:,.0f}") for group, n in zip(means.groups, means.counts, strict=True)),
-        columns=("", "group", "mean", *_ends(alpha), "std", "P"),
+        columns=("", "group", "mean", *ends_of(alpha), "std", "P"),
         rows=tuple(rows),
-        foot=tuple(_foot(release, alpha, "independent records, negligible clipping, honest clients")),
+        foot=tuple(foot_of(release, alpha, "independent records, negligible clipping, honest clients")),
     )
 
 
@@ -256,11 +263,11 @@ def card_summary(card: Scorecard) -> Summary:
                 rows.append((first if not place else "", cell, share, *_points(column, row, place)))
     release = card.releases[0]
     return Summary(
-        title=_title(release, "Scorecard"),
+        title=title_of(release, "Scorecard"),
         head=tuple(
             (f"base, {outcome}", f"{value:+.3f}") for outcome, value in zip(card.outcomes, card.base, strict=True)
         ),
-        columns=("", "cell", "records", "points", *_ends(card.alpha)),
+        columns=("", "cell", "records", "points", *ends_of(card.alpha)),
         rows=tuple(rows),
         foot=(
             "A record's score is the base and its points: "
@@ -285,11 +292,13 @@ def _points(column: ColumnPoints, row: int, place: int) -> tuple[str, str, str]:
     return said, f"{column.low[row, steps].min():+.2f}", f"{column.high[row, steps].max():+.2f}"
 
 
-def _title(release: Release, what: str) -> str:
+def title_of(release: Release, what: str) -> str:
+    """The title of a table."""
     return ("TEST NOISE, not private: " if release.reproducible else "") + f"{what} from a release"
 
 
-def _ends(alpha: float) -> tuple[str, str]:
+def ends_of(alpha: float) -> tuple[str, str]:
+    """Headings of the ends of an interval."""
     return f"[{100 * (1 - alpha):g}%", "]"
 
 
@@ -297,7 +306,8 @@ def _interval(found: Interval) -> str:
     return f"{found.value:g} ({found.low:g} to {found.high:g})"
 
 
-def _chance(p: float) -> str:
+def chance_of(p: float) -> str:
+    """A p-value as it is printed."""
     return "<.0001" if p < _LEAST_P else f"{p:.4f}"
 
 
@@ -306,13 +316,13 @@ def _head(table: Regression) -> tuple[tuple[str, str], ...]:
     records = () if table.nobs is None else (("records", f"{table.nobs:,.0f}{noisy}"),)
     linear = (
         ("degrees of freedom", f"{table.df_resid:,.0f}"),
-        ("R-squared", _HIDDEN if table.rsquared is None else f"{table.rsquared:.3f}"),
+        ("R-squared", HIDDEN if table.rsquared is None else f"{table.rsquared:.3f}"),
         ("residual std", f"{math.sqrt(table.scale):.4g}"),
     )
     return (
         *records,
         *(linear if math.isfinite(table.df_resid) else ()),
-        ("condition number", _HIDDEN if table.condition_number is None else f"{table.condition_number:.3g}"),
+        ("condition number", HIDDEN if table.condition_number is None else f"{table.condition_number:.3g}"),
         ("standard errors", f"{table.cov_type} ({table.cov_reason})"),
     )
 
@@ -320,38 +330,48 @@ def _head(table: Regression) -> tuple[tuple[str, str], ...]:
 def _cells(
     told: bool, coef: float, error: float, noise: float, t: float, p: float, low: float, high: float
 ) -> list[str]:
-    chance = _chance(p)
+    chance = chance_of(p)
     if not told:
-        return [_HIDDEN, _HIDDEN, _HIDDEN, _HIDDEN, chance, "-inf", "inf"]
-    return [_number(coef), _number(error), _number(noise), f"{t:.2f}", chance, _number(low), _number(high)]
+        return [HIDDEN, HIDDEN, HIDDEN, HIDDEN, chance, "-inf", "inf"]
+    return [number_of(coef), number_of(error), number_of(noise), f"{t:.2f}", chance, number_of(low), number_of(high)]
 
 
-def _foot(release: Release, alpha: float, assumed: str, rounds: int = 1) -> list[str]:
+def foot_of(release: Release, alpha: float, assumed: str, plans: Sequence[Plan] = ()) -> list[str]:
+    """The claim, the promise of all releases behind a table, its plan and its assumptions.
+
+    Args:
+        release: the last one.
+        alpha: level.
+        assumed: the assumptions.
+        plans: of all releases, where there are several.
+    """
     plan = release.plan
     return [
         f"In at most {100 * alpha:g}% of releases an interval is told and misses. "
-        f"'{_HIDDEN}' is not told: noise hides it.",
-        _promise(plan, rounds),
+        f"'{HIDDEN}' is not told: noise hides it.",
+        _promise(plan, plans),
         f"Plan {plan.digest[:16]}, {len(release.survivors)} of {plan.cohort.clients} clients.",
         f"Assumed: {assumed}.",
     ]
 
 
-def _promise(plan: Plan, rounds: int) -> str:
+def _promise(plan: Plan, plans: Sequence[Plan]) -> str:
     """The promise for all releases that a table was read from."""
     privacy = plan.privacy
     if not isinstance(privacy, Privacy) or plan.noise is None:
         return "Exact sums: no differential privacy."
     epsilon, of = privacy.epsilon, ""
-    if rounds > 1:
-        epsilon, of = gaussian_epsilon(plan.noise.mu * math.sqrt(rounds), privacy.delta), f", all {rounds} rounds"
+    if len(plans) > 1:
+        mu = math.hypot(*(each.noise.mu for each in plans if each.noise is not None))
+        epsilon, of = gaussian_epsilon(mu, privacy.delta), f", all {len(plans)} rounds"
     return (
         f"Privacy: epsilon {epsilon:.4g}, delta {privacy.delta:g}{of}, unit {privacy.unit}, "
         f"adjacency {privacy.adjacency}, model {privacy.model}."
     )
 
 
-def _number(value: float) -> str:
+def number_of(value: float) -> str:
+    """A number as it is printed."""
     return f"{value:.4g}"
 
 

@@ -15,7 +15,7 @@ from privstats import course as courses
 from privstats import inference as inf
 from privstats import session
 from privstats.inference.inversion import Inversion, NormalEquations
-from privstats.inference.score import Earlier, LastStep, remainder
+from privstats.inference.last_step import Earlier, LastStep, remainder
 from privstats.randomness import seeded
 from privstats.transforms import ConstantFeature
 from tests import made

@@ -1,0 +1,210 @@
+"""The last round of a course of scores, solved without damping: estimates, intervals and tests.
+
+One step from weights w is as good as the maximum of the likelihood if w is close to it. What the step may leave is
+bounded (:class:`LastStep`), and intervals and p-values hold for every bias up to the bound. A coefficient is not told
+where the bound is large, nor where the information along it was still changing from round to round: in the tail of a
+logistic a Newton step moves log odds by 1 and divides the information by e, wherever it stands, and noise may make that
+step look small. The bias is a function of the weights, whose noise is of earlier rounds, so it is independent of the
+noise of this step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.estimates.spectrum import Array
+from privstats.inference.cell_design import CellDesign
+from privstats.inference.inversion import Inversion, NormalEquations
+from privstats.release import Release
+
+__all__ = ["LOOK_BACK", "Earlier", "LastStep", "last_step", "notes_on", "remainder"]
+
+LOOK_BACK = 2
+"""Rounds before the last one that are looked at: over two the noise in a change per round is half as large."""
+
+_ARRIVED = 2.0  # standard errors that the next step may move a coefficient by, at the most
+_SETTLED = 0.5  # log of the information along a coefficient that a round may have changed, at the most
+_SURE = 2.0  # standard deviations of noise that a measured change must allow for
+_SAID = 0.5  # standard errors of a possible next step from which a note says so
+_ALL = slice(None)
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A round before the last one.
+
+    Attributes:
+        information: H at its weights, ``(p, p)``.
+        sigma: noise standard deviation of H, as in ``NormalEquations``.
+        moved: R |w - w'|, which log v of no record can have changed by more than between the two rounds' weights.
+        rounds: from it to the last one.
+    """
+
+    information: Array
+    sigma: float
+    moved: float
+    rounds: int
+
+
+@dataclass(frozen=True)
+class LastStep:
+    """Parameters theta = C (w + b): test inversion of the step b, shifted by C w.
+
+    Attributes:
+        inversion: of the last round's information and score, with variance 1, normal quantiles, and as bias what the
+            step may have left (:func:`remainder`).
+        offset: C w, ``(m,)``.
+        earlier: up to two rounds before.
+    """
+
+    inversion: Inversion
+    offset: Array
+    earlier: tuple[Earlier, ...] = ()
+
+    @property
+    def estimate(self) -> Array:
+        """Parameters, ``(m,)``."""
+        return self.offset + self.inversion.estimate
+
+    @property
+    def error(self) -> Array:
+        """Standard errors."""
+        return self.inversion.error
+
+    @property
+    def noise_error(self) -> Array:
+        """Standard errors from the noise alone."""
+        return self.inversion.noise_error
+
+    @property
+    def left(self) -> Array:
+        """The most standard errors by which the next step could move each parameter, ``(m,)``."""
+        return self.inversion.left
+
+    @cached_property
+    def change(self) -> Array:
+        """The most by which a round changed the log of the information along each parameter, ``(m,)``.
+
+        Along a parameter's line a the information is D = a'Ha. Between two rounds log D changes by at most R |w - w'|,
+        and by what both D say with two standard deviations of their noise; the smaller bound counts, over the last
+        round and over the last two. 0 where there is one round: its own step is all that is known.
+        """
+        lines, last = self.inversion.directions, self.inversion.precision
+        size, sigma = np.square(np.linalg.norm(lines, axis=1)), self.inversion.equations.sigma_G
+        bounds = []
+        for each in self.earlier:
+            then = np.einsum("ij,jk,ik->i", lines, each.information, lines)
+            known = (then > 0) & (last > 0)
+            before, after = np.where(known, then, 1.0), np.where(known, last, 1.0)
+            noise = size * np.hypot(each.sigma / before, sigma / after)
+            measured = np.abs(np.log(before / after)) + _SURE * noise
+            bounds.append(np.where(known, np.minimum(measured, each.moved), each.moved) / each.rounds)
+        return np.min(bounds, axis=0) if bounds else np.zeros(len(self.offset))
+
+    @property
+    def arrived(self) -> NDArray[np.bool_]:
+        """Whether the rounds have converged for each parameter, ``(m,)``."""
+        return np.asarray((self.left <= _ARRIVED) & (self.change <= _SETTLED))
+
+    def told(self, alpha: float) -> NDArray[np.bool_]:
+        """Whether the interval at this level is bounded."""
+        return self.inversion.told(alpha) & self.arrived
+
+    def statistics(self, null: Array | float = 0.0) -> Array:
+        """Score of "parameter == null" over its standard deviation there."""
+        return self.inversion.statistics(null - self.offset)
+
+    def pvalues(self, null: Array | float = 0.0) -> Array:
+        """Two-sided p-values of "parameter == null"; 1 where the rounds have not converged."""
+        return np.where(self.arrived, self.inversion.pvalues(null - self.offset), 1.0)
+
+    def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
+        """Ends of the intervals; as :meth:`Inversion.interval`."""
+        low, high = self.inversion.interval(alpha, sampling=sampling)
+        told = self.told(alpha)
+        return np.where(told, self.offset + low, -np.inf), np.where(told, self.offset + high, np.inf)
+
+    def combined(self, rows: Array) -> LastStep:
+        """The same of linear combinations of the parameters, ``(r, m)``."""
+        return LastStep(self.inversion.combined(rows), rows @ self.offset, self.earlier)
+
+    def joint_pvalue(self) -> float:
+        """p-value of "all parameters are 0"; 1 where the rounds have not converged."""
+        return self.inversion.joint_pvalue(-self.offset) if self.arrived.all() else 1.0
+
+
+def remainder(equations: NormalEquations, radius: float) -> float:
+    """What the step b = H^-1 g may have left, in the norm of H: ``(e^r - 1 - r) / r sqrt(b'Hb)`` with r = R |b|.
+
+    log v moves by at most R |w - w'| between two weights (self-concordance; Bach 2010), which bounds the score that is
+    left after the step. Infinite where noise has made H indefinite.
+    """
+    step = equations.solution
+    if equations.determined[0] <= 0:
+        return math.inf
+    r = min(radius * float(np.linalg.norm(step)), 50.0)
+    curve = (math.expm1(r) - r) / r if r > 0 else 0.0
+    return curve * math.sqrt(float(step @ equations.G @ step))
+
+
+def last_step(
+    present: Sequence[Release], weights: Sequence[Array], radius: float, rows: Array, design: CellDesign | None = None
+) -> LastStep:
+    """The last round of a course of scores, solved without damping.
+
+    Args:
+        present: releases of the rounds that ended with a sum, with g and H, in order.
+        weights: of each of them, ``(d,)``.
+        radius: R, the largest norm of a row.
+        rows: parameters from weights, ``(m, d)``.
+        design: of declared columns, or None.
+    """
+    equations = _equations(present[-1], design)
+    contrasts = rows if design is None else design.contrasts
+    inversion = Inversion(equations, contrasts, math.inf, remainder(equations, radius))
+    return LastStep(inversion, rows @ weights[-1], _earlier(present, weights, radius, design))
+
+
+def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[str]:
+    """Warnings about rounds that ended too early for the parameters that are read."""
+    arrived, notes = errors.arrived[read], list[str]()
+    if not arrived.all():
+        notes.append("the rounds ended before they arrived: give rate=, or more rounds")
+    most = float(errors.left[read][arrived].max(initial=0.0))
+    if most >= _SAID:
+        notes.append(
+            f"a next round could move a coefficient by up to {most:.1f} standard errors, which intervals include"
+        )
+    return notes
+
+
+def _earlier(
+    present: Sequence[Release], weights: Sequence[Array], radius: float, design: CellDesign | None
+) -> tuple[Earlier, ...]:
+    """The rounds before the last one, the nearest first."""
+    found = []
+    for back in range(1, min(LOOK_BACK, len(present) - 1) + 1):
+        H, sigma = _symmetric(present[-1 - back]), present[-1 - back].sigma["H"]
+        moved = radius * float(np.linalg.norm(weights[-1] - weights[-1 - back]))
+        found.append(Earlier(H if design is None else design.gram(H), sigma, moved, back))
+    return tuple(found)
+
+
+def _equations(last: Release, design: CellDesign | None = None) -> NormalEquations:
+    """The Newton step of a round: its information, its score, and a variance of 1."""
+    H, g = _symmetric(last), np.asarray(last.moments.g)
+    if design is not None:
+        H, g = design.gram(H), design.vector(g)
+    noise = {"sigma_G": last.sigma["H"], "sigma_h": last.sigma["g"], "sigma_q": 0.0}
+    return NormalEquations(H, g, 0.0, **noise, degrees=math.inf, known_variance=1.0)
+
+
+def _symmetric(release: Release) -> Array:
+    H = np.asarray(release.moments.H)
+    return np.asarray((H + H.T) / 2)
