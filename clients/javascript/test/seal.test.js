@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { fromHex, join, pack, sha256, signingKey, toHex, u32, utf8, x25519, x25519Private, x25519Public } from "../src/bytes.js";
+import { bytesOf, lanesOf, packLanes, packedBytes } from "../src/lanes.js";
+import { contextOf, parametersDigest, reportOf } from "../src/seal.js";
+
+const FROZEN = JSON.parse(readFileSync(new URL("../../../tests/secagg/vectors/uploads.json", import.meta.url)));
+
+async function publicOf(raw) {
+  return x25519Public(await x25519Private(fromHex(raw)));
+}
+
+async function runOf(frozen) {
+  const signers = await Promise.all(frozen.identities.map((raw) => signingKey(fromHex(raw))));
+  const seats = await Promise.all(frozen.members.map((raw) => signingKey(fromHex(raw))));
+  const segments = frozen.ring;
+  const parameters = await parametersDigest({
+    clients: frozen.clients,
+    least: frozen.min_survivors,
+    colluders: frozen.colluders,
+    helpers: frozen.helpers,
+    segments,
+    plan: fromHex(frozen.plan_digest),
+    noisyHelpers: false,
+  });
+  const named = (purpose) => utf8(`privstats/secagg/2/${purpose}\0`);
+  const keys = signers.map((signer) => signer.public);
+  const members = await sha256(named("members"), u32(keys.length), ...keys, seats[0].public);
+  const roster = await sha256(named("roster"), members, fromHex(frozen.run));
+  const boxKeys = await Promise.all(frozen.box_keys.map(publicOf));
+  const panel = boxKeys.map((boxKey, place) => ({ identity: seats[place].public, boxKey }));
+  return { run: { context: await contextOf(parameters, roster, panel), boxKeys, segments }, signers };
+}
+
+test("every frozen report is the same to the byte", async () => {
+  let reports = 0;
+  for (const [name, frozen] of Object.entries(FROZEN)) {
+    const { run, signers } = await runOf(frozen);
+    for (const { from, bytes } of frozen.messages.filter((message) => Number.isInteger(message.from))) {
+      const root = fromHex(frozen.roots[from]);
+      const found = await reportOf(run, { index: from, key: signers[from].key }, frozen.vectors[from], root);
+      assert.equal(toHex(found), bytes, `${name}, client ${from}`);
+      assert.ok(root.every((byte) => byte === 0), "the root is zeroed");
+      reports += 1;
+    }
+  }
+  assert.equal(reports, 15);
+});
+
+test("packing gives every width its bytes, by one loop over bits", () => {
+  for (let bits = 1; bits <= 64; bits++) {
+    for (const size of [1, 7, 8, 9, 40]) {
+      const vector = Array.from({ length: size }, (_, i) => (i % 2 ? -1 : 1) * Math.floor(9e15 / (i + 1)));
+      const lanes = lanesOf(vector, [[size, bits]]);
+      assert.deepEqual(packLanes(lanes), plainly(vector, bits), `${size} entries of ${bits} bits`);
+    }
+  }
+});
+
+/** The definition in docs/protocol.md, with BigInt. */
+function plainly(vector, bits) {
+  const entries = vector.map((value) => BigInt.asUintN(bits, BigInt(value)));
+  const out = [];
+  let column = 0;
+  for (const width of [8, 4, 2, 1]) {
+    if (!((bits >> 3) & width)) continue;
+    for (const entry of entries) for (let k = 0; k < width; k++) out.push(Number((entry >> BigInt(8 * (column + k))) & 255n));
+    column += width;
+  }
+  const top = entries.map((entry) => entry >> BigInt(8 * column));
+  const rest = bits & 7;
+  if (!rest) return Uint8Array.from(out);
+  const whole = Math.floor(top.length / 8);
+  const wordOf = (some) => some.reduce((word, value, i) => word | (value << BigInt(rest * i)), 0n);
+  const words = Array.from({ length: whole }, (_, g) => wordOf(top.slice(8 * g, 8 * g + 8)));
+  for (let plane = 0; plane < rest; plane++) for (const word of words) out.push(Number((word >> BigInt(8 * plane)) & 255n));
+  const tail = top.slice(8 * whole);
+  const word = wordOf(tail);
+  for (let k = 0; k < Math.ceil((tail.length * rest) / 8); k++) out.push(Number((word >> BigInt(8 * k)) & 255n));
+  return Uint8Array.from(out);
+}
+
+test("a second tile is packed behind the first", () => {
+  const vector = Array.from({ length: (1 << 16) + 11 }, (_, i) => i * 31337 - 9e8);
+  for (const bits of [13, 32, 37]) {
+    const tiles = [plainly(vector.slice(0, 1 << 16), bits), plainly(vector.slice(1 << 16), bits)];
+    assert.equal(toHex(packLanes(lanesOf(vector, [[vector.length, bits]]))), toHex(join(...tiles)), `${bits} bits`);
+  }
+});
+
+test("lanes are cut to their widths, two words beyond 32 bits", () => {
+  assert.equal(toHex(bytesOf(lanesOf([-1], [[1, 33]])[0])), "ffffffff01000000");
+  assert.equal(toHex(bytesOf(lanesOf([-1, 5], [[2, 12]])[0])), "ff0f000005000000");
+  assert.equal(packedBytes([[3, 12], [2, 64]]), 5 + 16);
+});
+
+test("msgpack is the shortest form", () => {
+  const cases = [[127, "7f"], [128, "cc80"], [256, "cd0100"], [65536, "ce00010000"], ["split", "a573706c6974"], [[1], "9101"]];
+  for (const [value, hex] of cases) assert.equal(toHex(pack(value)), hex);
+  assert.equal(toHex(pack(new Uint8Array(300)).subarray(0, 3)), "c5012c");
+  assert.equal(toHex(pack(new Uint8Array(70000)).subarray(0, 5)), "c600011170");
+  assert.equal(toHex(pack(Array(16).fill(0))), `dc0010${"00".repeat(16)}`);
+});
+
+test("a key of low order gives no secret", async () => {
+  const held = await x25519Private(new Uint8Array(32).fill(7));
+  for (const low of [new Uint8Array(32), join(Uint8Array.of(1), new Uint8Array(31))]) assert.equal(await x25519(held, low), null);
+});

@@ -1,0 +1,41 @@
+"""A report from node is the report of the library's client, byte for byte, also where vectors have several tiles."""
+
+import json
+
+import numpy as np
+
+from privstats.encoding import Ring
+from tests.javascript.node import needs_node, node
+from tests.secagg.interactive.cohorts import stream
+from tests.secagg.upload.cohorts import uploads_of
+
+_SCRIPT = """
+import { readFileSync } from "node:fs";
+import { fromHex, signingKey, toHex } from "./src/bytes.js";
+import { reportOf } from "./src/seal.js";
+const told = JSON.parse(readFileSync(process.argv[1], "utf8"));
+const boxKeys = told.boxKeys.map((key) => fromHex(key));
+const run = { context: fromHex(told.context), boxKeys, segments: told.segments };
+const { key } = await signingKey(fromHex(told.identity));
+process.stdout.write(toHex(await reportOf(run, { index: told.sender, key }, told.vector, fromHex(told.root))));
+"""
+
+
+@needs_node
+def test_a_report_of_several_tiles_is_pythons(tmp_path):
+    segments = (((1 << 16) + 9, 29), ((1 << 16) + 3, 37))
+    run = uploads_of(helpers=3, ring=Ring(segments))
+    vector = np.random.default_rng(1).integers(-(1 << 28), 1 << 28, run.parameters.ring.size)
+    told = {
+        "context": run.context.hex(),
+        "boxKeys": [offer.box_key.hex() for offer in run.panel.offers],
+        "segments": segments,
+        "identity": stream("identity 2")(32).hex(),
+        "sender": 2,
+        "vector": vector.tolist(),
+        "root": stream("uploads client 2 0")(32).hex(),
+    }
+    ((_, report),) = run.client(2, vector).start()
+    (tmp_path / "told.json").write_text(json.dumps(told))
+    done = node("--input-type=module", "--eval", _SCRIPT, str(tmp_path / "told.json"))
+    assert done.stdout == report.hex(), done.stderr
