@@ -223,6 +223,10 @@ TABLES: Tables = {
         ridge_gradients="One-shot ridge, section VI-A",
         ridge_kernels="One-shot ridge, section VI-C",
         ridge_perturbed="One-shot ridge, section VI-D",
+        ridge_partitions="One-shot ridge, Theorem 5",
+        ridge_crossover="One-shot ridge, Corollary 2",
+        ridge_composition="One-shot ridge, Theorem 7",
+        ridge_first_step="One-shot ridge, Proposition 4",
     ),
     **_of(
         "papers.gh_ofl",

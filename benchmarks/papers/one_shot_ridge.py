@@ -30,11 +30,13 @@ from benchmarks.papers.ridge.perturbed import perturbations
 from benchmarks.papers.ridge.privacy import HONEST, TABLE_5, privacy
 from benchmarks.papers.ridge.scale import FULL, QUICK, Scale
 from benchmarks.papers.ridge.solving import FIGURE_2B, computation, large
+from benchmarks.papers.ridge.theory import composition, crossover, first_step, invariance
 from benchmarks.papers.running import Parts, Pictures, lines, paper_command
 
 _MEASURES: Sequence[Callable[[Scale], Tables]] = (
     *(recovery, baselines, heterogeneity, communication, computation, convergence),
     *(privacy, clients, projections, distances, dropouts, penalties, large, kernels, perturbations),
+    *(invariance, crossover, composition, first_step),
 )
 PARTS: Parts = {
     measure.__name__: lambda options, measure=measure: measure(QUICK if options.quick else FULL)  # type: ignore[misc]

@@ -25,6 +25,7 @@ from benchmarks.papers.ridge.private import (
 )
 from benchmarks.papers.ridge.scale import QUICK
 from benchmarks.papers.ridge.solving import conjugate_gradients, triangle_product
+from benchmarks.papers.ridge.theory import best_step, composed, crossover, fewer_bytes, invariance
 from benchmarks.refinement import least_squares
 from privstats.dp.gaussian import gaussian_delta, gaussian_mu
 from privstats.workflows.simulate import run
@@ -230,3 +231,30 @@ def test_tangent_features_have_the_tangent_kernel():
     last = (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
     found = tangent(rows, 200_000, 0)
     np.testing.assert_allclose(found @ found.T, first + last, atol=0.02)
+
+
+def test_sums_of_one_set_of_records_are_equal_in_every_partition_with_or_without_coverage():
+    ((_, rows),) = invariance(QUICK)
+    assert all(row["sums == one place's"] for row in rows)
+    assert [row["least eigenvalue of G, alpha"] > 0 for row in rows] == [True] * 5 + [False]
+
+
+def test_the_crossover_is_the_corollarys_with_downloads_and_half_of_it_without():
+    ((_, rows),) = crossover(QUICK)
+    for row in rows:
+        rounds = row["rounds"]
+        assert row["with downloads"] == 4 * rounds - 6
+        assert row["uploads alone"] == 2 * rounds - 4
+        assert not fewer_bytes(4 * rounds - 5, rounds, downloads=True)
+
+
+def test_the_papers_composition_asks_more_noise_of_a_round_than_gaussians_need():
+    for epsilon in (0.1, 1.0, 10.0):
+        assert composed(epsilon, 100) > 8 * 10 / gaussian_mu(epsilon, 1e-5)
+    assert tau(10.0) < 1 / gaussian_mu(10.0, 1e-5), "the formula is no bound above epsilon 1"
+
+
+def test_one_step_reaches_the_optimum_of_orthogonal_columns_and_of_no_others(small):
+    columns = np.linalg.qr(small.all_rows)[0]
+    assert best_step(columns, small.all_targets) == pytest.approx(0, abs=1e-12)
+    assert best_step(small.all_rows * np.arange(1, 7), small.all_targets) > 0.1
