@@ -71,7 +71,8 @@ function tablesOf({ variables, tables }) {
 function column(records, name) {
   const values = Object.hasOwn(records, name) ? records[name] : undefined;
   if (!Array.isArray(values)) refuse("wrong_type", `"${name}" must be a list with one value per record`);
-  return Array.from(values); // a hole in a list is undefined, and refused as such
+  // a hole in a list becomes undefined, and is refused as such
+  return Array.from(values);
 }
 
 function counts(schema, records) {

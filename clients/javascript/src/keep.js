@@ -1,0 +1,74 @@
+/**
+ * Where a sealed report is kept: one record of a run and a key, added once and never replaced, so that every send is of
+ * the same bytes. A store has `exclusive`, `get`, `add`, `update`, `remove` and `runsOf`; `folder.js` is one for Node.
+ */
+import { refuse } from "./errors.js";
+
+const [NAME, VERSION, REPORTS] = ["privstats", 1, "reports"];
+
+/** The browser's own: IndexedDB, one tab at a time. */
+export function inBrowser() {
+  const run = (mode, work) => transaction(mode, work);
+  return {
+    exclusive(id, work) {
+      if (!globalThis.navigator?.locks) refuse("no_storage", "this browser cannot keep an answer safely: use another one");
+      return navigator.locks.request(`${NAME}/${id}`, work);
+    },
+    get: (id) => run("readonly", (store) => store.get(id)),
+    async add(record) {
+      await navigator.storage?.persist?.();
+      await run("readwrite", (store) => store.add(record));
+    },
+    update: (record) => run("readwrite", (store) => store.put(record)),
+    remove: (id) => run("readwrite", (store) => store.delete(id)),
+    runsOf: async (key) => ((await run("readonly", (store) => store.getAll())) ?? []).filter((each) => each.key === key).length,
+  };
+}
+
+/** A look never makes the database: a scanner that opens a link leaves nothing behind. */
+const isAbsent = async () => indexedDB.databases && !(await indexedDB.databases()).some(({ name }) => name === NAME);
+
+async function transaction(mode, work) {
+  try {
+    if (mode === "readonly" && (await isAbsent())) return undefined;
+    const database = await opened();
+    try {
+      return await new Promise((resolve, reject) => {
+        const held = database.transaction(REPORTS, mode, { durability: "strict" });
+        const request = work(held.objectStore(REPORTS));
+        held.oncomplete = () => resolve(request.result);
+        held.onabort = held.onerror = () => reject(held.error);
+      });
+    } finally {
+      database.close();
+    }
+  } catch {
+    return refuse("no_storage", "this browser keeps nothing here (a private window?), so nothing was sent: use another window");
+  }
+}
+
+function opened() {
+  return new Promise((resolve, reject) => {
+    const request = indexedDB.open(NAME, VERSION);
+    request.onupgradeneeded = () => request.result.createObjectStore(REPORTS, { keyPath: "id" });
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = request.onblocked = () => reject(request.error);
+  });
+}
+
+/** Memory alone: for tests, and for a device that can be asked again. */
+export function inMemory() {
+  const records = new Map();
+  let last = Promise.resolve();
+  return {
+    exclusive: (_, work) => (last = last.then(work, work)),
+    get: async (id) => records.get(id),
+    async add(record) {
+      if (records.has(record.id)) throw new Error("kept already");
+      records.set(record.id, record);
+    },
+    update: async (record) => void records.set(record.id, record),
+    remove: async (id) => void records.delete(id),
+    runsOf: async (key) => [...records.values()].filter((each) => each.key === key).length,
+  };
+}

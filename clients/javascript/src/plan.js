@@ -1,0 +1,118 @@
+/** What a manifest must be before a secret is drawn: the study that the page names, its panel, and their signed keys. */
+import { equal, fromHex, sha256, toHex, u8, utf8, verify, x25519, x25519Private, join } from "./bytes.js";
+import { refuse } from "./errors.js";
+import { studyOf } from "./link.js";
+import { layoutOf } from "./measure.js";
+import { contextOf, label, parametersDigest } from "./seal.js";
+
+const KEYS = {
+  plan: ["version", "schema", "cohort", "privacy", "aggregation", "devices"],
+  aggregation: ["graph", "min_count", "protocol", "panel", "spare_bits"],
+  privacy: ["model", "unit", "adjacency", "epsilon", "delta", "shares", "max_records_per_client"],
+  devices: ["organisations", "registrar", "registrar_key", "page", "most_runs", "stated_epsilon", "words", "exact"],
+};
+const NUMBERS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+
+const wrong = () => refuse("wrong_study", "the study's server shows another study than this page: tell who invited you");
+const unsupported = (what) => refuse("unsupported", `this client cannot answer a study with ${what}`);
+const known = (table, name) =>
+  Object.keys(table).forEach((key) => KEYS[name].includes(key) || unsupported(`${name}.${key}`));
+
+/** The checked run: plan, digests, context, box keys, segments, and what the words need. */
+export async function runOf(manifest, pins, now) {
+  const [run, roster] = [fromHex(manifest.run), fromHex(manifest.roster, 32)];
+  if (manifest.version !== 1 || !run || run.length < 16 || !roster || typeof manifest.plan !== "string") wrong();
+  const digest = await sha256(utf8(manifest.plan));
+  if (manifest.run !== pins.run || toHex(await studyOf(run, digest, roster)) !== pins.study) wrong();
+  const plan = parsed(manifest.plan);
+  checkPlan(plan);
+  const stated = statedBy(manifest, plan, digest);
+  const parameters = await parametersDigest(stated);
+  const members = await panelOf(manifest, plan, { parameters, roster, now });
+  return {
+    plan,
+    context: await contextOf(parameters, roster, members),
+    boxKeys: members.map(({ boxKey }) => boxKey),
+    identities: members.map(({ identity }) => identity),
+    segments: stated.segments,
+    clients: stated.clients,
+    run: manifest.run,
+    study: pins.study,
+    until: Math.min(...members.map(({ until }) => until)),
+    closes: manifest.closes,
+  };
+}
+
+function parsed(text) {
+  for (const [token] of text.matchAll(NUMBERS)) {
+    if (/^-?\d+$/.test(token) && !Number.isSafeInteger(Number(token))) unsupported("a number beyond 2^53");
+  }
+  return JSON.parse(text);
+}
+
+function checkPlan(plan) {
+  if (plan.version !== 1) unsupported("a plan of another version");
+  known(plan, "plan");
+  for (const name of ["aggregation", "privacy"]) known(plan[name], name);
+  if (!plan.devices) unsupported("a plan that is not for devices");
+  known(plan.devices, "devices");
+  if (plan.aggregation.protocol !== "split") unsupported("another protocol than split");
+  const { model, unit } = plan.privacy;
+  if (model !== "panel" && !(["none", "central"].includes(model) && plan.devices.exact)) unsupported(`${model} noise`);
+  if (model !== "none" && unit !== "client" && plan.devices.words !== "per record") unsupported("a promise per record");
+  layoutOf(plan.schema);
+}
+
+/** The public parameters, as the manifest says them and as far as the plan says them too; the panel has signed them. */
+function statedBy(manifest, { schema, cohort, aggregation, privacy }, plan) {
+  const { clients, min_survivors: least, colluders, segments, noisy_helpers: noisyHelpers } = manifest;
+  const same = clients === cohort.clients && least === cohort.min_survivors && colluders === cohort.colluders;
+  const sizes = layoutOf(schema);
+  const fits =
+    Array.isArray(segments) &&
+    segments.length === sizes.length &&
+    segments.every(([size, bits], i) => size === sizes[i] && Number.isInteger(bits) && bits >= 1 && bits <= 62);
+  if (!same || !fits || noisyHelpers !== (privacy.model === "panel")) wrong();
+  return { clients, least, colluders, helpers: aggregation.panel.length - 1, segments, plan, noisyHelpers };
+}
+
+async function panelOf(manifest, { aggregation, devices }, bound) {
+  const { panel } = aggregation;
+  const told = [manifest.panel, manifest.offers, devices.organisations];
+  if (panel.length < 2 || told.some((list) => !Array.isArray(list) || list.length !== panel.length)) wrong();
+  const members = await Promise.all(panel.map((identity, place) => memberOf(identity, place, manifest, bound)));
+  for (const field of ["identity", "boxKey"]) {
+    if (new Set(members.map((member) => toHex(member[field]))).size !== members.length) wrong();
+  }
+  return members;
+}
+
+/** One offer: `place || identity 32 || box key 32 || until u64 || signature 64`. */
+async function memberOf(identity, place, manifest, { parameters, roster, now }) {
+  const [named, offer] = [fromHex(identity, 32), fromHex(manifest.offers[place], 137)];
+  if (!named || !offer || manifest.panel[place] !== identity) wrong();
+  const [boxKey, end] = [offer.subarray(33, 65), offer.subarray(65, 73)];
+  const statement = join(label("offer-until"), parameters, roster, u8(place), boxKey, end);
+  const signed = offer[0] === place && equal(offer.subarray(1, 33), named) && !isLowOrder(named);
+  if (!signed || !(await verify(named, offer.subarray(73), statement))) wrong();
+  if (!(await x25519(await x25519Private(new Uint8Array(32).fill(1)), boxKey))) wrong();
+  const until = end.reduce((seconds, byte) => seconds * 256 + byte, 0);
+  if (until <= now / 1000) refuse("ended", "the keys of this study have ended: it takes no more answers");
+  return { identity: named, boxKey, until };
+}
+
+const EIGHTHS = [
+  "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa",
+  "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+];
+
+/** Whether an Ed25519 key is one of the 14 points of low order, for which any party can sign. */
+export function isLowOrder(key) {
+  const y = Uint8Array.from(key);
+  y[31] &= 127;
+  const [first, rest, last] = [y[0], y.subarray(1, 31), y[31]];
+  const small = first < 2 && last === 0 && rest.every((byte) => byte === 0);
+  const atPrime = first >= 0xec && first <= 0xee && last === 127 && rest.every((byte) => byte === 255);
+  const eighths = EIGHTHS.map((hex) => fromHex(hex).map((byte, i) => (i === 31 ? byte & 127 : byte)));
+  return small || atPrime || eighths.some((eighth) => equal(y, eighth));
+}

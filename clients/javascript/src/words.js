@@ -1,0 +1,71 @@
+/** What a page says and asks, of the plan alone. */
+import { cellsOf, OTHER } from "./cells.js";
+import { refuse } from "./errors.js";
+
+const listed = (names, last) => (names.length < 2 ? names.join() : `${names.slice(0, -1).join(", ")} ${last} ${names.at(-1)}`);
+
+/** Two digits of a number, rounded to the side where the sentence stays true. */
+function few(value, round) {
+  const step = 10 ** (Math.floor(Math.log10(value)) - 1);
+  return Number((round(value / step) * step).toPrecision(2)).toLocaleString("en");
+}
+
+/** Sentences for the person who answers, in the order in which they are read. */
+export function wordsOf({ schema, cohort, privacy, devices }) {
+  const { organisations, registrar, page, most_runs: runs, stated_epsilon: epsilon } = devices;
+  const all = listed(organisations, "and");
+  return [
+    { about: "asked", text: askedOf(schema) },
+    {
+      about: "sent",
+      text: `One message, locked on this device. It can be read only if ${all} all work together against you.`,
+    },
+    { about: "made", text: `They publish only totals, over at least ${cohort.min_survivors} people.` },
+    { about: "promise", text: promiseOf(privacy, devices, epsilon, runs) },
+    {
+      about: "known",
+      text: `That you answered is not secret: ${all} and ${registrar} can see which invitations were used, and when.`,
+    },
+    { about: "final", text: "Once sent, an answer cannot be changed or called back, not even before the study closes." },
+    { about: "here", text: "This browser remembers that an answer was sent, until you choose “Forget”." },
+    { about: "page", text: `This page comes from ${pageOf(page, registrar)}, who must not change it to read answers.` },
+  ];
+}
+
+const pageOf = (page, registrar) => (page.startsWith("the registrar is trusted") ? registrar : page);
+
+function promiseOf({ model, delta, unit }, { exact, words }, epsilon, runs) {
+  if (model === "none") return `The totals are exact, and ${exact}. Someone who knows all other answers could work out yours.`;
+  const times = runs === 1 ? "" : ` All ${runs} times that you may be asked are counted together.`;
+  const whose = unit === "client" ? "your answer" : `each record that this device holds (${words})`;
+  const trusted = exact ? ` For this ${exact}.` : "";
+  return (
+    `Noise is added to the totals, so that they hardly depend on ${whose}: whatever you answer, nothing becomes more ` +
+    `than ${few(Math.exp(epsilon), Math.ceil)} times as likely, except with a chance of 1 in ${few(1 / delta, Math.floor)} ` +
+    `(ε = ${epsilon}).${times}${trusted}`
+  );
+}
+
+function askedOf(schema) {
+  if (schema.task !== "counts") return `Sums over ${schema.features} numbers of each record.`;
+  const parts = schema.variables.map((variable) => `${variable.name} (${cellsOf(variable).join(", ")})`);
+  return `${listed(parts, "and")}. Only which of these groups you are in is counted.`;
+}
+
+/**
+ * The form's fields: `number` with its bounds, or `choice` with the plan's own values. `optional` fields take null,
+ * which is a choice of its own ("rather not say") and never a blank.
+ */
+export function fieldsOf(schema) {
+  if (schema.task !== "counts") refuse("unsupported", "a form needs a plan of counts");
+  return schema.variables.map(({ name, values, edges, other, missing = false, open = "both" }) => {
+    if (!edges) {
+      const choices = values.map((value) => ({ label: String(value), value }));
+      const fresh = typeof values[0] === "string" ? OTHER : Math.max(...values) + 1;
+      return { name, kind: "choice", optional: missing, choices: [...choices, ...(other ? [{ label: "other", value: fresh }] : [])] };
+    }
+    const min = ["both", "below"].includes(open) ? undefined : edges[0];
+    const max = ["both", "above"].includes(open) ? undefined : edges.at(-1);
+    return { name, kind: "number", optional: missing, min, max };
+  });
+}

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+
+import { bundled } from "../build.js";
+import * as modules from "../privstats.js";
+
+const HERE = new URL("../", import.meta.url);
+const BUNDLE = readFileSync(new URL("privstats.bundle.js", HERE), "utf8");
+const MOST = 20_000;
+
+test("the bundle is what the sources give, twice to the same bytes", () => {
+  assert.equal(bundled(), BUNDLE, "run `npm run build`");
+  assert.equal(bundled(), bundled());
+});
+
+test("the bundle has the same names, needs no other file, and travels in at most 20 kB", async () => {
+  const bundle = await import("../privstats.bundle.js");
+  assert.deepEqual(Object.keys(bundle).sort(), Object.keys(modules).sort());
+  assert.doesNotMatch(BUNDLE, /^import|import\(|require\(|https?:\/\//m);
+  assert.doesNotMatch(BUNDLE, /<\/script|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function/);
+  const size = gzipSync(BUNDLE, { level: 9 }).length;
+  assert.ok(size <= MOST, `${size} bytes compressed`);
+});
+
+test("there is no dependency", () => {
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(new URL("package.json", HERE), "utf8"));
+  assert.deepEqual([dependencies, devDependencies], [undefined, undefined]);
+});
+
+test("every public name is declared for TypeScript, and no other", () => {
+  const declared = readFileSync(new URL("privstats.d.ts", HERE), "utf8");
+  const names = [...declared.matchAll(/^export (?:declare )?(?:const|function|class) (\w+)/gm)].map(([, name]) => name);
+  assert.deepEqual(names.sort(), Object.keys(modules).sort());
+});

@@ -1,0 +1,330 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join as pathJoin } from "node:path";
+import { test } from "node:test";
+
+import { inMemory, open } from "../privstats.js";
+import { fromHex, sha256, signingKey, toHex } from "../src/bytes.js";
+import { inFolder } from "../src/folder.js";
+import { readLink, seedOf, studyOf } from "../src/link.js";
+import { isLowOrder } from "../src/plan.js";
+import { deliver } from "../src/send.js";
+import { base32, codeOf, linkOf, problem, SCHEMA, studyIn } from "./double.js";
+
+const ANSWER = { age: [37], smokes: ["no"] };
+const code = (wanted) => (error) => error.code === wanted || assert.fail(`${error.code}: ${error.message}`);
+
+async function opened(how = {}, { index = 2, store = inMemory(), pins = {}, now } = {}) {
+  const study = await studyIn(how);
+  how.change?.(study.manifest);
+  const options = { store, fetch: study.leader.fetch, ...(now ? { now } : {}) };
+  return { ...study, store, run: () => open(study.links[index], { ...study.pins, ...pins }, options) };
+}
+
+test("an answer is measured, sealed once and sent", async () => {
+  const { run, leader, links } = await opened();
+  const opened_ = await run();
+  assert.equal(opened_.index, 2);
+  const report = await opened_.seal(opened_.measure(ANSWER));
+  assert.equal(await opened_.send(report), "sent");
+  assert.equal(leader.reports.get("2"), toHex(report.bytes));
+  assert.equal(await opened_.state(), "sent");
+  const put = leader.asked.at(-1);
+  assert.equal(put.headers["Privstats-Signature"], toHex(report.bytes.subarray(-64)));
+  assert.equal(put.keepalive, true);
+  const told = JSON.stringify(leader.asked.map(({ url, headers }) => [url, headers]));
+  assert.ok(!told.includes(links[2].split(".").at(-2)), "the code is in no request");
+});
+
+test("a second seal gives the first bytes, whatever is measured", async () => {
+  const { run } = await opened();
+  const first = await run();
+  const report = await first.seal(first.measure(ANSWER));
+  const second = await run();
+  assert.equal(await second.state(), "sealed");
+  assert.deepEqual((await second.seal(second.measure({ age: [80], smokes: ["yes"] }))).bytes, report.bytes);
+  assert.deepEqual((await second.kept()).bytes, report.bytes);
+});
+
+test("two seals at once give one report", async () => {
+  const { run } = await opened();
+  const tabs = await Promise.all([run(), run()]);
+  const reports = await Promise.all(tabs.map((tab) => tab.seal(tab.measure(ANSWER))));
+  assert.deepEqual(reports[0].bytes, reports[1].bytes);
+});
+
+test("two people at one device send two answers", async () => {
+  const study = await studyIn();
+  const options = { store: inMemory(), fetch: study.leader.fetch };
+  const reports = [];
+  for (const index of [0, 5]) {
+    const run = await open(study.links[index], study.pins, options);
+    reports.push(await run.seal(run.measure(ANSWER)));
+    await run.send(reports.at(-1));
+  }
+  assert.notDeepEqual(reports[0].bytes, reports[1].bytes);
+  assert.equal(study.leader.reports.size, 2);
+});
+
+test("one code seals under one number", async () => {
+  const { run, pins, leader, store } = await opened();
+  const first = await run();
+  await first.seal(first.measure(ANSWER));
+  const other = await open(await linkOf(3, codeOf(2)), pins, { store, fetch: leader.fetch });
+  await assert.rejects(other.seal(other.measure(ANSWER)), code("other_index"));
+});
+
+test("after the answer has arrived its bytes are gone and a new seal is refused", async () => {
+  const { run, store } = await opened();
+  const first = await run();
+  await first.send(await first.seal(first.measure(ANSWER)));
+  const second = await run();
+  await assert.rejects(second.seal(second.measure(ANSWER)), code("already_sent"));
+  assert.equal((await recordOf(store)).report, null);
+  await second.forget();
+  assert.equal(await second.state(), "new");
+});
+
+/** What a store holds of the third person's answer. */
+async function recordOf(store) {
+  const identity = await signingKey(await seedOf(codeOf(2)));
+  return store.get(`${"11".repeat(16)}/${toHex(await sha256(identity.public))}`);
+}
+
+test("a code is used for no more runs than the plan says", async () => {
+  const store = inMemory();
+  for (const [place, run] of ["11", "22", "33"].entries()) {
+    const { run: start } = await opened({ run: run.repeat(16) }, { store });
+    const device = await start();
+    const sealed = device.seal(device.measure(ANSWER));
+    if (place < 2) await sealed;
+    else await assert.rejects(sealed, code("most_runs"));
+  }
+});
+
+const flipped = (hex, place) => hex.slice(0, place) + (parseInt(hex[place], 16) ^ 1).toString(16) + hex.slice(place + 1);
+
+test("nothing is drawn for a manifest with one thing wrong", async () => {
+  const changes = {
+    plan: (m) => (m.plan = m.plan.replace('"edges":[0,', '"edges":[1,')),
+    question: (m) => (m.plan = m.plan.replace("smokes", "smoked")),
+    roster: (m) => (m.roster = flipped(m.roster, 5)),
+    run: (m) => (m.run = flipped(m.run, 3)),
+    "another run with its own study": (m) => (m.run = "22".repeat(16)),
+    ring: (m) => (m.segments[0][1] += 1),
+    "ring's size": (m) => (m.segments[0][0] += 1),
+    clients: (m) => (m.clients += 1),
+    least: (m) => (m.min_survivors -= 1),
+    colluders: (m) => (m.colluders -= 1),
+    noise: (m) => (m.noisy_helpers = false),
+    panel: (m) => (m.panel = [...m.panel].reverse()),
+    offers: (m) => m.offers.reverse(),
+    "an offer less": (m) => m.offers.pop(),
+    "an offer twice": (m) => (m.offers[1] = m.offers[0]),
+    version: (m) => (m.version = 2),
+    "no segments": (m) => delete m.segments,
+    ...Object.fromEntries([1, 20, 70, 140, 200].map((at) => [`offer's digit ${at}`, (m) => (m.offers[1] = flipped(m.offers[1], at))])),
+  };
+  for (const [name, change] of Object.entries(changes)) {
+    const { run, store, leader } = await opened({ change });
+    const drawn = crypto.getRandomValues;
+    crypto.getRandomValues = () => assert.fail(`${name}: a secret was drawn`);
+    try {
+      await assert.rejects(run(), (error) => error.code === "wrong_study" || assert.fail(`${name}: ${error}`));
+    } finally {
+      crypto.getRandomValues = drawn;
+    }
+    assert.equal(await store.runsOf(""), 0);
+    assert.equal(leader.asked.length, 1, name);
+  }
+});
+
+test("a panel of other keys, well signed, is refused: the page names the study, and no link or leader does", async () => {
+  const theirs = await studyIn({ members: [7, 8] });
+  const run = (pins) => open(theirs.links[0], pins, { store: inMemory(), fetch: theirs.leader.fetch });
+  assert.equal((await run(theirs.pins)).index, 0);
+  await assert.rejects(run((await studyIn()).pins), code("wrong_study"));
+});
+
+test("a key of low order is refused, however it is signed", async () => {
+  for (const low of [new Uint8Array(32), Uint8Array.of(1, ...new Uint8Array(31))]) {
+    const { run } = await opened({ boxKeys: [undefined, low] });
+    await assert.rejects(run(), code("wrong_study"));
+  }
+  const { run, manifest } = await opened();
+  const same = fromHex(manifest.offers[0].slice(66, 130));
+  await assert.rejects((await opened({ boxKeys: [same, same] })).run(), code("wrong_study"));
+  await run();
+});
+
+test("the 14 encodings of points of low order are known", () => {
+  const prime = (low) => Uint8Array.of(low, ...new Uint8Array(30).fill(255), 127);
+  const small = (low) => Uint8Array.of(low, ...new Uint8Array(31));
+  const eighth = fromHex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05");
+  const minus = fromHex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a");
+  const encodings = [small(0), small(1), prime(0xec), prime(0xed), prime(0xee), eighth, minus];
+  for (const key of encodings) {
+    const signed = Uint8Array.from(key);
+    signed[31] |= 128;
+    assert.ok(isLowOrder(key) && isLowOrder(signed), toHex(key));
+  }
+  for (const key of [small(2), prime(0xeb), prime(0xef), Uint8Array.from(eighth, (byte, i) => (i ? byte : byte ^ 1))]) {
+    assert.ok(!isLowOrder(key), toHex(key));
+  }
+});
+
+test("keys that have ended take nothing", async () => {
+  const { run } = await opened({ until: Math.floor(Date.now() / 1000) - 5 });
+  await assert.rejects(run(), code("ended"));
+});
+
+test("a clock an hour off is told so", async () => {
+  const { run, leader } = await opened({}, { now: () => Date.now() + 2 * 3_600_000 });
+  await assert.rejects(run(), code("clock"));
+  assert.equal(leader.asked.length, 1);
+});
+
+test("plans that this client does not know are refused by name", async () => {
+  const privacy = (changes) => ({ adjacency: "add-remove", delta: 1e-6, epsilon: 1, max_records_per_client: 1, model: "panel", unit: "client", ...changes });
+  const wrong = [
+    { devices: undefined },
+    { validity: {} },
+    { published: { sha256: "" } },
+    { privacy: privacy({ client_clip: 2 }) },
+    { privacy: privacy({ model: "distributed" }) },
+    { privacy: privacy({ model: "central" }) },
+    { privacy: privacy({ model: "local" }) },
+    { privacy: privacy({ unit: "record" }) },
+    { privacy: { model: "none" } },
+    { version: 2 },
+  ];
+  for (const plan of wrong) await assert.rejects((await opened({ plan })).run(), code("unsupported"), JSON.stringify(plan));
+  const huge = await studyIn();
+  const text = huge.manifest.plan.replace('"edges":[0,', '"edges":[9007199254740993,');
+  await assert.rejects((await opened({ text })).run(), code("unsupported"));
+});
+
+test("a plan allows so many records of one device", async () => {
+  const { run } = await opened();
+  const device = await run();
+  assert.throws(() => device.measure({ age: [1, 2], smokes: ["no", "yes"] }), code("too_many_records"));
+});
+
+test("a link is read to its last letter", async () => {
+  const link = await linkOf(7, codeOf(3));
+  assert.deepEqual(await readLink(link), { index: 7, code: codeOf(3) });
+  const fragment = link.split("#")[1];
+  assert.deepEqual(await readLink(` ${fragment.toLowerCase().slice(0, 10)} - ${fragment.slice(10)} `), { index: 7, code: codeOf(3) });
+  for (let at = 0; at < fragment.length; at++) {
+    const letter = fragment[at] === "A" ? "B" : "A";
+    await assert.rejects(readLink(`#${fragment.slice(0, at)}${letter}${fragment.slice(at + 1)}`), code("bad_link"), `letter ${at}`);
+  }
+  for (const text of ["", "#", "#1.2.3.4", `#2${fragment.slice(1)}`, `#01.${fragment}`, undefined, fragment.slice(0, -1)]) {
+    await assert.rejects(readLink(text), code("bad_link"), String(text));
+  }
+  assert.equal(base32(Uint8Array.of(255)), "74");
+});
+
+test("links and studies are those of Python, spelling by spelling", async () => {
+  const frozen = JSON.parse(await readFile(new URL("../../../tests/engines/http/vectors/invitations.json", import.meta.url), "utf8"));
+  for (const each of frozen.codes) {
+    for (const text of [each.fragment, `#${each.fragment}`, ...each.spellings]) {
+      const found = await readLink(text);
+      assert.deepEqual([found.index, toHex(found.code)], [each.index, each.code], text);
+      const seed = await seedOf(found.code);
+      assert.deepEqual([toHex(seed), toHex((await signingKey(seed)).public)], [each.seed, each.public]);
+    }
+  }
+  for (const text of frozen.refused) await assert.rejects(readLink(text), code("bad_link"), text);
+  for (const { run, plan, roster, study } of frozen.studies) {
+    assert.equal(toHex(await studyOf(fromHex(run), fromHex(plan), fromHex(roster))), study);
+  }
+  assert.ok(frozen.codes.length && frozen.refused.length && frozen.studies.length);
+});
+
+test("refusals that ask to wait are waited for, with the same bytes", async () => {
+  const { leader } = await opened();
+  let times = 0;
+  leader.before = () => {
+    times += 1;
+    if (times === 1) throw new TypeError("offline");
+    if (times === 2) return problem("busy", 503, { retry: true, after: 0 });
+    if (times === 3) return new Response("<h1>Bad Gateway</h1>", { status: 502 });
+    return null;
+  };
+  const bytes = crypto.getRandomValues(new Uint8Array(300));
+  const told = [];
+  const where = "https://leader.example/v1/runs/00/reports/4";
+  assert.equal(await deliver(where, bytes, { fetch: leader.fetch, onWaiting: (text) => told.push(text) }), "sent");
+  assert.equal(new Set(leader.asked.filter(({ method }) => method === "PUT").map(({ body }) => toHex(body))).size, 1);
+  assert.equal(told.length, 3);
+});
+
+test("patience ends with a sentence, and other refusals end at once", async () => {
+  const { leader } = await opened();
+  leader.before = () => problem("busy", 503, { retry: true, after: 3600 });
+  const go = (options) => deliver("https://leader.example/v1/runs/00/reports/4", new Uint8Array(100), { fetch: leader.fetch, ...options });
+  await assert.rejects(go({ patience: 2000 }), (error) => error.code === "busy" && error.retry && /safe on this device/.test(error.message));
+  for (const [status, name, words] of [[410, "closed", /takes no more/], [422, "bad_signature", /not for this study/], [400, "bad_request", /bad_request/]]) {
+    leader.before = () => problem(name, status);
+    await assert.rejects(go(), (error) => error.code === name && !error.retry && words.test(error.message));
+  }
+  leader.before = () => new Response("x".repeat(1 << 17), { status: 404 });
+  await assert.rejects(go(), code("http_404"));
+  leader.before = () => problem("already_here", 409);
+  assert.equal(await go(), "already_here");
+});
+
+test("the words are the plan's", async () => {
+  const device = await (await opened()).run();
+  const told = Object.fromEntries(device.words.map(({ about, text }) => [about, text]));
+  assert.match(told.asked, /age \(0\.\.40, 40\.\.60, 60\.\.120, missing\) and smokes \(yes, no, missing\)/);
+  assert.match(told.sent, /University of Ulm and Bonn Clinic all work together/);
+  assert.match(told.made, /at least 4 people/);
+  assert.match(told.promise, /more than 20 times as likely, except with a chance of 1 in 1,000,000 \(ε = 2.95\)\. All 2 times/);
+  assert.match(told.page, /Library of Kiel/);
+  assert.deepEqual(device.fields[1], {
+    name: "smokes",
+    kind: "choice",
+    optional: true,
+    choices: [{ label: "yes", value: "yes" }, { label: "no", value: "no" }],
+  });
+  assert.deepEqual(device.fields[0], { name: "age", kind: "number", optional: true, min: 0, max: 120 });
+});
+
+test("a folder keeps a report over the end of its process, and adds it once", async () => {
+  const folder = await mkdtemp(pathJoin(tmpdir(), "privstats-"));
+  try {
+    const { run } = await opened({}, { store: await inFolder(folder) });
+    const device = await run();
+    const report = await device.seal(device.measure(ANSWER));
+    const again = await opened({}, { store: await inFolder(folder) });
+    const second = await again.run();
+    assert.deepEqual((await second.kept()).bytes, report.bytes);
+    const [name, ...more] = await readdir(folder);
+    assert.deepEqual(more, []);
+    const text = await readFile(pathJoin(folder, name), "utf8");
+    assert.ok(text.includes(toHex(report.bytes)));
+    const store = await inFolder(folder);
+    await assert.rejects(store.add(JSON.parse(text)), { code: "EEXIST" });
+    assert.equal((await readdir(folder)).length, 1, "nothing is left beside it");
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test("a report's secrets are in no error and no record of what was asked", async () => {
+  const { run, store, links, leader } = await opened();
+  leader.before = (path) => (path.includes("reports") ? problem("bad_body", 422) : null);
+  const device = await run();
+  const report = await device.seal(device.measure(ANSWER));
+  const error = await device.send(report).catch((refused) => refused);
+  const seen = JSON.stringify([error.message, error.stack, [...leader.asked].map(({ url, headers }) => [url, headers])]);
+  const letters = links[2].split(".").at(-2);
+  const seed = toHex(await seedOf(codeOf(2)));
+  const kept = JSON.stringify(await recordOf(store), (_, value) => (value instanceof Uint8Array ? toHex(value) : value));
+  for (const secret of [letters, seed, toHex(codeOf(2)), '"no"', "37]"]) {
+    assert.ok(!seen.includes(secret) && !kept.includes(secret), secret);
+  }
+});
