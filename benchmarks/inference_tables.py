@@ -46,6 +46,17 @@ def inference_cells() -> Cells:
     return [head, *lines]
 
 
+def found_cuts() -> Cells:
+    """docs/cells.md: the same behind cut points that were found."""
+    head = ["cuts", "records", "epsilon", "told", "told and missed", "worst cell", "half width"]
+    lines = []
+    for _, rows in titled("inference.found_cuts"):
+        for row in rows:
+            found = [_percent(row["told"]), _missed(row), _percent(row["worst parameter"]), _number(row, "half width")]
+            lines.append([str(row["cuts"]), f"{row['records']:,}", _epsilon(row), *found])
+    return [head, *lines]
+
+
 def inference_peers() -> Cells:
     """docs/tables.md: other ways on the same records."""
     head = ["table", "way", "version", "epsilon", "told and missed", "half width", "median error", "bytes", "shows"]
@@ -112,6 +123,6 @@ TABLES: Tables = {
         "Kaplan-Meier, central",
         _RELEASE | {"told": _share("told"), "told and missed": _share("told and missed")},
     ),
-    **by_name(inference_cells, inference_peers, inference_readers, inference_real),
+    **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
 }
 """By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -31,8 +31,12 @@ class Reader(Enum):
     KAPLAN_MEIER = "km"
     PROPORTIONS = "proportions"
     TABLE_ONE = "table-one"
+    SCORECARD = "scorecard"
     LOGIT = "logit"
     POISSON = "poisson"
+
+
+_OF_COURSES = (Reader.OLS, Reader.SCORECARD, Reader.LOGIT, Reader.POISSON)
 
 
 class Form(Enum):
@@ -47,9 +51,7 @@ class Form(Enum):
 
 @app.command()
 def table(
-    releases: Annotated[
-        list[Path], typer.Argument(help="A release; for logit and poisson those of all rounds, in order.")
-    ],
+    releases: Annotated[list[Path], typer.Argument(help="A release; of a course those of all its sessions, in order.")],
     chosen: Annotated[
         Reader | None, typer.Option("--reader", help="The table to compute. Default: the first that fits the release.")
     ] = None,
@@ -75,14 +77,22 @@ def table(
         Times, typer.Option(help="km: discrete where every bin is one time, continuous where it is a span of them.")
     ] = "discrete",
     figure: Annotated[
-        Path | None, typer.Option(help="km: draw the curves with their bands too (.svg, .png, .pdf).")
+        Path | None, typer.Option(help="km, scorecard: draw the curves with their bands too (.svg, .png, .pdf).")
+    ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="ols, logit, poisson of declared columns: the cell that others of its column are compared with.",
+            metavar="COLUMN=CELL",
+        ),
     ] = None,
     alpha: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.05,
     form: Annotated[Form, typer.Option("--format", help="The output format.")] = Form.TEXT,
 ) -> None:
     """Print estimates with intervals that hold under the release's noise: a regression, survival, shares or means.
 
-    Exit code 1 where noise hides all of it.
+    Of declared columns a regression is a table of their cells, and a classifier a scorecard. Exit code 1 where noise
+    hides all of it.
     """
     from privstats import inference
     from privstats.cli.parts import table_results
@@ -90,20 +100,27 @@ def table(
     rounds = [ps.Release.load(release) for release in releases]
     read = rounds[-1]
     reader = chosen or _fitting(read)
-    if len(rounds) > 1 and reader not in (Reader.LOGIT, Reader.POISSON):
+    if len(rounds) > 1 and reader not in _OF_COURSES:
         raise ReleaseError(f"--reader {reader.value} takes one release, got {len(rounds)}; name one file")
+    asked = _references(reference or [])
+    if asked and reader not in (Reader.OLS, Reader.LOGIT, Reader.POISSON):
+        raise ReleaseError(f"--reference serves regressions on declared columns, not {reader.value}; leave it out")
     match reader:
         case Reader.LOGIT:
-            made = table_results.regression(inference.logit(rounds), alpha)
+            made = table_results.regression(inference.logit(rounds), alpha, asked)
         case Reader.POISSON:
-            made = table_results.regression(inference.poisson(rounds), alpha)
+            made = table_results.regression(inference.poisson(rounds), alpha, asked)
         case Reader.OLS:
-            least_squares = inference.ols(read, columns=columns, target=target, records=records, unclipped=unclipped)
-            made = table_results.regression(least_squares, alpha)
+            sums: Any = rounds if len(rounds) > 1 else read
+            least_squares = inference.ols(sums, columns=columns, target=target, records=records, unclipped=unclipped)
+            made = table_results.regression(least_squares, alpha, asked)
+        case Reader.SCORECARD:
+            points = inference.scorecard(_head_of(rounds), rounds, alpha=alpha)
+            made = table_results.card(points)
         case Reader.FIXED_EFFECTS:
-            made = table_results.regression(inference.fixed_effects(read, columns=columns), alpha)
+            made = table_results.regression(inference.fixed_effects(read, columns=columns), alpha, asked)
         case Reader.MIXED:
-            made = table_results.regression(inference.mixed(read, columns=columns), alpha)
+            made = table_results.regression(inference.mixed(read, columns=columns), alpha, asked)
         case Reader.KAPLAN_MEIER:
             if time is None or event is None:
                 raise ReleaseError("--reader km needs --time and --event: name the variables of the plan")
@@ -116,22 +133,47 @@ def table(
         case Reader.TABLE_ONE:
             made = table_results.means(inference.table_one(read, alpha=alpha), read, alpha)
     if figure is not None:
-        if reader is not Reader.KAPLAN_MEIER:
-            raise ReleaseError(f"--figure draws survival curves, and --reader {reader.value} has none; leave it out")
-        inference.plot_survival(survival, figure, xlabel=time or "")
+        if reader is Reader.SCORECARD:
+            points.plot(figure)
+        elif reader is Reader.KAPLAN_MEIER:
+            inference.plot_survival(survival, figure, xlabel=time or "")
+        else:
+            raise ReleaseError(
+                f"--figure draws survival curves and scorecards, and --reader {reader.value} has none; leave it out"
+            )
     facts = {"reader": reader.value, "plan_digest": read.plan.digest, "alpha": alpha, "rows": made.rows}
     typer.echo(json_text(facts) if form is Form.JSON else _written(made.summary, form))
     if not made.told:
         raise typer.Exit(1)
 
 
+def _references(given: list[str]) -> dict[str, str]:
+    """By column the cell that its others are compared with."""
+    found = dict(each.partition("=")[::2] for each in given)
+    if not all(column and cell for column, cell in found.items()):
+        raise ReleaseError("--reference names a column and one of its cells: --reference ward=B")
+    return found
+
+
+def _head_of(releases: list[ps.Release]) -> Any:
+    """The classifier whose points a scorecard shows: of gradient rounds the one that they refine."""
+    from privstats import heads
+
+    if any(isinstance(each.plan.schema, ps.GradientSchema) for each in releases):
+        return heads.RefinedSoftmax().fit_releases(releases)
+    return heads.LDA().fit_release(releases if len(releases) > 1 else releases[0])
+
+
 def _fitting(release: ps.Release) -> Reader:
     """The first reader that takes such a release."""
     from privstats.inference.evidence import require_gaussian
+    from privstats.moments.code_rows import cells_of
     from privstats.workflows.readers import TABLES, sent
 
     schema = release.plan.schema
     fitting = [name for name, reader in TABLES.items() if reader.takes(release.plan)]
+    if not fitting and isinstance(schema, ps.ClassSchema | ps.GradientSchema) and cells_of(schema) is not None:
+        return Reader.SCORECARD
     if not fitting:
         require_gaussian(release)
         raise ReleaseError(f"no table is read from {', '.join(sent(schema))} of a {type(schema).__name__}; fit a head")

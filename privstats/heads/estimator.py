@@ -24,6 +24,7 @@ from privstats.errors import DataError, HeadError, ReleaseError
 from privstats.estimates import denoise
 from privstats.estimates.shrinkage import log_priors
 from privstats.heads.card import Described
+from privstats.heads.declared import course_over, rows_behind
 from privstats.heads.diagnostics import quiet_about, warn_of_one_class, warn_of_unlike_columns
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
 from privstats.heads.evidence import (
@@ -36,17 +37,7 @@ from privstats.heads.evidence import (
 )
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
-from privstats.heads.private import (
-    Labels,
-    PublicRecords,
-    Records,
-    RowCount,
-    arrays,
-    central,
-    course_over,
-    owners_terms,
-    rows_behind,
-)
+from privstats.heads.private import Labels, PublicRecords, Records, RowCount, arrays, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.release_list import OfOneRelease, sources

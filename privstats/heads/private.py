@@ -32,12 +32,11 @@ from privstats.moments.input_validation import as_rows, pairs
 from privstats.moments.labels import named_numbers, places_of
 from privstats.release import Release
 from privstats.schema import ClassSchema, Schema
-from privstats.transforms import Cells, Column, ConstantFeature, Transform, of_unit_norm, output_features, steps_of
+from privstats.transforms import ConstantFeature, Transform, output_features, steps_of
 from privstats.transforms.names import check_told_apart
 
 if TYPE_CHECKING:
     from privstats.course.alone import Paid
-    from privstats.plan import Plan
 
 __all__ = [
     "Labels",
@@ -46,9 +45,7 @@ __all__ = [
     "RowCount",
     "arrays",
     "central",
-    "course_over",
     "owners_terms",
-    "rows_behind",
     "with_intercept",
 ]
 
@@ -293,46 +290,6 @@ class Labels:
         if labels.ndim != 1:
             raise DataError(f"y must have shape (records,), got {labels.ndim} dimensions; give one class per record")
         return places_of(list(self.names), labels)
-
-
-def rows_behind(
-    columns: Sequence[Column] | None,
-    transform: Sequence[Transform],
-    clip_norm: Any,
-    expected_records: int | None,
-    *,
-    unit: bool,
-) -> tuple[tuple[Transform, ...], float]:
-    """The maps in front of the sums and the norm of rows behind them; of declared columns these follow from them.
-
-    Args:
-        columns: of a raw table; None: rows of numbers.
-        transform, clip_norm, expected_records: as the caller gave them.
-        unit: whether rows of numbers are scaled to norm 1.
-
-    Raises:
-        HeadError: maps or another norm beside declared columns, or no stated number of records.
-    """
-    if columns is None:
-        return of_unit_norm(transform) if unit else steps_of(transform), clip_norm
-    if clip_norm not in (None, 1.0) or len(transform):
-        raise HeadError("rows of declared columns have norm 1 and take no other map: leave clip_norm and transform out")
-    if expected_records is None:
-        raise HeadError(
-            "declared columns need expected_records=..., the number of records as their owner states it: it is never "
-            "counted"
-        )
-    return (Cells(tuple(columns)),), 1.0
-
-
-def course_over(whole: Plan, kind: str, records: int, **options: Any) -> Any:
-    """The course of this kind that keeps a plan's promise as a whole; cut points come first where columns are open."""
-    from privstats.course import Binned
-    from privstats.course.kinds import KINDS
-
-    if any(getattr(step, "open", ()) for step in whole.schema.transform):
-        return Binned.within(whole, kind, expected_records=records, **options)
-    return KINDS[kind].within(whole, expected_records=records, **options)
 
 
 def with_intercept(transform: Sequence[Transform], clip_norm: float) -> tuple[tuple[Transform, ...], float]:

@@ -90,10 +90,10 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         clip_norm: rows longer than this (after ``public_transform``) are shortened to it: a public choice. Needed
             without ``columns``.
         classes: every class there can be, from public knowledge; classifiers only.
-        columns: those of a raw table, as in the head's ``fit_private``; classifiers only.
+        columns: those of a raw table, as in the head's ``fit_private``.
         target_bound: targets longer than this are shortened to it: a public choice; regressions need it.
         centred: whether the mean is released first; classifiers of one release only.
-        expected_records: the number of records, from public knowledge; for refined heads and ``centred``.
+        expected_records: the number of records, from public knowledge; for refined heads, ``columns``, and ``centred``.
         public_transform: the ``transform`` of the head's ``fit_private``; scikit-learn takes an estimator with a
             ``transform`` for a transformer.
         grid_bits, max_records: as in the head's ``fit_private``.

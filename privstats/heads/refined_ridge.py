@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from privstats.course import Releases, Rounds
+from privstats.course import Releases
 from privstats.course.alone import Paid, private_releases, single_party_plan
 from privstats.course.recipe_reading import recipe_of
 from privstats.course.recipes import RidgeRounds
@@ -23,6 +23,7 @@ from privstats.errors import ReleaseError
 from privstats.estimates import regression
 from privstats.estimates.ridge_recipe import RidgeRecipe
 from privstats.estimates.spectrum import NoisyGram
+from privstats.heads.declared import course_over, rows_behind
 from privstats.heads.evidence import Array
 from privstats.heads.private import RowCount, arrays, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
@@ -31,7 +32,7 @@ from privstats.heads.regressor import LinearRegressor
 from privstats.heads.release_list import behind_counts, present
 from privstats.heads.rules import LinearRule, Preprocessing, as_numpy, take_columns
 from privstats.progress import progress_bar
-from privstats.transforms import Transform
+from privstats.transforms import Column, Transform
 
 __all__ = ["RefinedRidge"]
 
@@ -123,9 +124,10 @@ class RefinedRidge(LinearRegressor):
         *,
         epsilon: float,
         delta: float,
-        clip_norm: float,
+        clip_norm: float | None = None,
         target_bound: float,
         adjacency: Adjacency,
+        columns: Sequence[Column] | None = None,
         transform: Sequence[Transform] = (),
         grid_bits: int = 12,
         max_records: int | None = None,
@@ -142,11 +144,11 @@ class RefinedRidge(LinearRegressor):
         Args:
             X, y: arrays or files, as ``privstats.measure`` takes them; every round reads them again.
             epsilon, delta: the promise for one record, of the first release and all rounds together.
-            clip_norm, target_bound, adjacency, transform, grid_bits, max_records, ledger, dataset: as in
+            clip_norm, target_bound, adjacency, columns, transform, grid_bits, max_records, ledger, dataset: as in
                 ``Ridge.fit_private``.
-            expected_records: n, from public knowledge. If omitted, ``max_records``; without that, the nearest power of
-                two to the number of rows, which is then taken for public (``AssumedPublicWarning`` under
-                ``"add-remove"``).
+            expected_records: n, from public knowledge; ``columns`` need it. If omitted, ``max_records``; without that,
+                the nearest power of two to the number of rows, which is then taken for public
+                (``AssumedPublicWarning`` under ``"add-remove"``).
 
         Guarantee:
             The whole head is computed from the releases of one course, which together are (epsilon, delta)-DP for one
@@ -160,10 +162,11 @@ class RefinedRidge(LinearRegressor):
         """
         check_parameters(self, self.bounds)
         records = arrays(X, y)
-        schema = self._schema(records, transform, clip_norm, target_bound, grid_bits)
+        maps, norm = rows_behind(columns, transform, clip_norm, expected_records, unit=False)
+        schema = self._schema(records, maps, norm, target_bound, grid_bits)
         whole = single_party_plan(schema, central(epsilon, delta, adjacency), max_records=max_records)
         rows = RowCount.of(records, expected_records, max_records, adjacency)
-        course = Rounds.within(whole, self.rounds, expected_records=rows.n)
+        course = course_over(whole, "rounds", rows.n, rounds=self.rounds)
         self.releases_ = private_releases(course, records.X, records.y, ledger=ledger, dataset=dataset)
         return self.fit_releases(self.releases_)._assuming(rows.assumed, course.digest)
 

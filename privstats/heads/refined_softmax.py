@@ -30,10 +30,11 @@ from privstats.estimates import denoise, softmax
 from privstats.estimates.calibration import temperature
 from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.shrinkage import Priors, log_priors
+from privstats.heads.declared import course_over, rows_behind
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence
-from privstats.heads.private import Labels, RowCount, arrays, central, course_over, owners_terms, rows_behind
+from privstats.heads.private import Labels, RowCount, arrays, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import behind_counts, present

@@ -45,6 +45,7 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
     ) -> RidgeSchema:
         """The schema of one party's records; with ``fit_intercept`` it ends in a constant, if it did not already."""
         maps, norm = steps_of(transform), clip_norm
+        declared = bool(maps) and maps[0].reads_cells
         if self.fit_intercept and not _has_constant(maps):
             maps, norm = with_intercept(maps, clip_norm)
         return RidgeSchema(
@@ -54,7 +55,7 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
             target_bound=target_bound,
             grid_bits=grid_bits,
             transform=maps,
-            feature_names=records.columns,
+            feature_names=None if declared else records.columns,
         )
 
     def _warn_without_constant(self, transform: Sequence[Transform]) -> None:

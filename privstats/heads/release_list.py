@@ -14,7 +14,7 @@ from privstats.schema import Schema
 if TYPE_CHECKING:
     from privstats.course import Releases
 
-__all__ = ["OfOneRelease", "Sources", "behind_counts", "directions", "present", "sources"]
+__all__ = ["OfOneRelease", "Sources", "behind_counts", "behind_cut_points", "directions", "present", "sources"]
 
 _WRONG_LIST = (
     "a list must hold the releases of a Centred course: its mean (or None), its class sums, and of a calibrated one "
@@ -54,6 +54,26 @@ def behind_counts(releases: Releases) -> tuple[list[Release], Releases]:
     if len(rest) == 2 and _task(rest[0]) == "classes" and _task(rest[1]) in ("", "calibration"):
         return counts, [None, *rest]  # a mean without a sum went before
     return counts, rest
+
+
+def behind_cut_points(release: Released | Releases) -> tuple[tuple[Released, ...], Released]:
+    """A release alone, or the last of a ``Binned`` course over a plan; and all that it was made from.
+
+    Raises:
+        HeadError: not a release at all.
+        ReleaseError: sums behind other cut points than the counts give.
+        DataError: a list that is not of such a course, or without its last release.
+    """
+    if not isinstance(release, list | tuple):
+        alone = require_release(release)
+        return (alone,), alone
+    counts, rest = behind_counts(release)
+    if len(rest) != 1 or len(release) == 1 or rest[0] is None:
+        raise DataError(
+            "a list must hold the releases of a Binned course over one plan: its counts (or None), then the sums; give "
+            "other releases one at a time"
+        )
+    return (*counts, require_release(rest[0])), rest[0]
 
 
 def _task(release: Any) -> str:

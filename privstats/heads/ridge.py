@@ -17,17 +17,20 @@ from sklearn.utils.validation import validate_data
 from privstats.dp.privacy import Adjacency
 from privstats.errors import ReleaseError
 from privstats.estimates import denoise
+from privstats.heads.declared import course_over, opened_by, require_declared, rows_behind
 from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram
-from privstats.heads.private import Records, central, owners_terms
+from privstats.heads.private import Records, RowCount, arrays, central, owners_terms
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import NONE, SWITCH, Bounds, Constraints, Entry, Number, Text, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
+from privstats.heads.release_list import behind_cut_points
 from privstats.heads.rules import LinearRule, Preprocessing, as_numpy, take_columns
-from privstats.transforms import Transform
+from privstats.transforms import Column, Transform
 
 if TYPE_CHECKING:
+    from privstats.course import Releases
     from privstats.course.alone import Paid
 
 __all__ = ["Ridge", "RidgeClassifier"]
@@ -92,23 +95,30 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         return self._build(records_gram(X, y.reshape(len(y), -1), self.fit_intercept), flat=y.ndim == 1)
 
-    def fit_release(self, release: Released) -> Self:
+    def fit_release(self, release: Released | Releases) -> Self:
         """Fit on a release of ridge moments, using its noise levels; post-processing, so it costs no privacy.
 
         The intercept is the weight of a ``ConstantFeature`` that ends the schema's transform; a release without one
         gives a model without one, and a warning unless ``fit_intercept`` is False.
 
+        Args:
+            release: of ridge moments; or those of a ``Binned`` course over such a plan, in order, None for a count
+                session without a sum: the last one is read, and the promise is that of all.
+
         Raises:
             HeadError: not a release at all, or a parameter out of its bounds.
-            ReleaseError: class moments (use ``RidgeClassifier``), or values that are not finite.
+            ReleaseError: class moments (use ``RidgeClassifier``), values that are not finite, or sums behind other cut
+                points than the counts give.
+            DataError: a list of other releases.
         """
         check_parameters(self, self.bounds)
+        made_from, release = behind_cut_points(release)
         evidence = release_gram(release, self.records)
         self._warn_without_constant(release.plan.schema.transform)
         take_columns(self, Preprocessing.of_release(release))
         self.provenance_ = UNKNOWN
         self._build(evidence, flat=evidence.h.shape[1] == 1)
-        self.provenance_ = Provenance.of([release])  # last: where no rule follows, an earlier one is still there
+        self.provenance_ = Provenance.of(made_from)  # last: where no rule follows, an earlier one is still there
         return self
 
     @owners_terms
@@ -119,12 +129,14 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         *,
         epsilon: float,
         delta: float,
-        clip_norm: float,
+        clip_norm: float | None = None,
         target_bound: float,
         adjacency: Adjacency,
+        columns: Sequence[Column] | None = None,
         transform: Sequence[Transform] = (),
         grid_bits: int = 12,
         max_records: int | None = None,
+        expected_records: int | None = None,
         ledger: Paid = None,
         dataset: str | None = None,
     ) -> Self:
@@ -138,25 +150,40 @@ class Ridge(MultiOutputMixin, LinearRegressor):
             X, y: records, as ``privstats.measure`` takes them; targets ``(n,)`` or ``(n, T)``. Batches come as ``X``
                 alone.
             target_bound: targets longer than this are shortened to it: a public choice. Centre them with public
-                knowledge first, because the bound is about 0.
+                knowledge first, because the bound is about 0. With ``columns`` a record without a target that is a
+                number is left out (``UnreadableRecordsWarning``).
+            columns, expected_records: those of a raw table, and the number of its records as their owner states it, as
+                in ``ClassHead.fit_private``; cut points that are open are found first (:class:`~privstats.Binned`).
             epsilon, delta, clip_norm, adjacency, transform, grid_bits, max_records, ledger, dataset: as in
                 ``ClassHead.fit_private``.
 
         Guarantee:
-            The whole head is computed from one release, which is (epsilon, delta)-DP for one record under
-            ``adjacency``. Number and names of the columns are public.
+            The whole head is computed from one release, or with open ``columns`` from all of a course, which together
+            are (epsilon, delta)-DP for one record under ``adjacency``. Number and names of the columns are public.
 
-        Attributes set: those of :meth:`fit_release`, and ``release_``, what was released.
+        Attributes set: those of :meth:`fit_release`, and ``release_``, what was released; ``releases_`` of a course.
 
         Raises:
             HeadError, SchemaError, PlanError, DataError, LedgerError: as in ``ClassHead.fit_private``.
         """
         check_parameters(self, self.bounds)
-        records = Records.of(X, y)
-        schema = self._schema(records, transform, clip_norm, target_bound, grid_bits)
+        require_declared(columns, expected_records)
+        maps, norm = rows_behind(columns, transform, clip_norm, expected_records, unit=False)
+        counted = opened_by(maps)
+        records = arrays(X, y) if counted else Records.of(X, y)
+        schema = self._schema(records, maps, norm, target_bound, grid_bits)
         promise = central(epsilon, delta, adjacency)
-        self.release_ = records.released(schema, promise, max_records, ledger, dataset)
-        return self.fit_release(self.release_)
+        if not counted:
+            self.release_ = records.released(schema, promise, max_records, ledger, dataset)
+            return self.fit_release(self.release_)
+        from privstats.course.alone import private_releases, single_party_plan
+
+        rows = RowCount.of(records, expected_records, max_records, adjacency)
+        course = course_over(single_party_plan(schema, promise, max_records=max_records), None, rows.n)
+        self.releases_ = private_releases(course, records.X, records.y, ledger=ledger, dataset=dataset)
+        self.fit_release(self.releases_)  # refuses a last session without a sum
+        *_, self.release_ = (each for each in self.releases_ if each is not None)
+        return self._assuming((), course.digest)
 
     def _build(self, evidence: GramEvidence, flat: bool) -> Self:
         solution = solve(evidence, self.solver, self.penalty)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from privstats.inference.cell_design import ColumnCells
 from privstats.inference.summary import Summary, cells_summary
 
 if TYPE_CHECKING:
-    from privstats.inference.regression import Regression
+    from privstats.inference.regression import ContrastTest, Regression
 
 __all__ = ["CellTable", "cell_table"]
 
@@ -38,6 +38,7 @@ class CellTable:
         pvalue: two-sided, of "no difference"; NaN of a reference.
         told: whether the interval is bounded.
         alpha: 1 less the level of the intervals.
+        level: of a record of all references, with its interval.
         regression: the fit.
 
     Example:
@@ -62,6 +63,7 @@ class CellTable:
     pvalue: Array
     told: NDArray[np.bool_]
     alpha: float
+    level: ContrastTest
     regression: Regression
 
     def summary(self) -> Summary:
@@ -118,8 +120,19 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
         pvalue=filled(errors.pvalues(), math.nan),
         told=filled(told.astype(np.float64), 1.0) > 0,
         alpha=alpha,
+        level=fit.t_test(_level(fit, blocks), alpha=alpha),
         regression=fit,
     )
+
+
+def _level(fit: Regression, blocks: Sequence[tuple[ColumnCells, int]]) -> Array:
+    """The level of a record of these references, from the parameters: ``const`` is that of the design's own."""
+    row = np.zeros(len(fit.names))
+    row[0] = 1.0
+    for column, first in blocks:
+        if (place := column.places[first]) >= 0:
+            row[place] = 1.0
+    return row
 
 
 def _reference(column: ColumnCells, cell: str | None) -> int:

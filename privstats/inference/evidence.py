@@ -11,12 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privstats.course.base import Releases
 from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.heads.evidence import FoldSums, GramEvidence, release_gram
+from privstats.heads.release_list import behind_counts, behind_cut_points
 from privstats.inference.cell_design import CellDesign, declared_cells, design_of
 from privstats.inference.inversion import NormalEquations
+from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import RidgeSchema, Schema, narrowed
 from privstats.transforms import Centre, ConstantFeature, Scale, Transform
@@ -29,7 +32,9 @@ __all__ = [
     "chosen_columns",
     "column_names",
     "contrasts_of",
+    "counted_before",
     "degrees_left",
+    "last_of",
     "linear_sums",
     "map_columns",
     "require_gaussian",
@@ -87,6 +92,30 @@ class LinearSums:
     def intercept(self) -> bool:
         """Whether the model has an intercept."""
         return self.names[0] == CONSTANT
+
+
+def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Releases]:
+    """The plans of the count sessions that a ``Binned`` course begins with, and what follows them.
+
+    Cut points that counts have found are as good as public ones here: noise of the counts is independent of that of the
+    sums, and a contrast is that of the cells that were found.
+
+    Raises:
+        ReleaseError: what follows was measured behind other cut points than these counts give.
+    """
+    counts, rest = behind_counts(releases)
+    return tuple(each.plan for each in counts), rest
+
+
+def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
+    """A release alone, or the last of a ``Binned`` course over one plan; before it the plans of its counts.
+
+    Raises:
+        ReleaseError, DataError: as :func:`behind_cut_points`.
+    """
+    alone = not isinstance(release, list | tuple)
+    last = require_records(release if alone else behind_cut_points(release)[1])
+    return (() if isinstance(release, Release) else counted_before(release)[0]), last
 
 
 def require_gaussian(release: Release) -> None:

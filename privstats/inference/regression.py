@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats import optional_dependencies
+from privstats.course.base import Releases
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.cell_design import ColumnCells
 from privstats.inference.cell_table import CellTable, cell_table
 from privstats.inference.clipping import Hidden, Saturation, clip_note, hides, saturation_of
-from privstats.inference.evidence import LinearSums, linear_sums, ridge_schema
+from privstats.inference.evidence import LinearSums, last_of, linear_sums, ridge_schema
 from privstats.inference.inversion import Errors, Inversion, condition, holm
 from privstats.inference.parts import FEWEST_PARTS, PartErrors, uneven
 from privstats.inference.summary import Summary, summarise
+from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import RidgeSchema, Schema
 
@@ -59,6 +61,7 @@ class Regression:
         errors: computes intervals and tests.
         model, assumed: the model and its assumptions, in words.
         rounds: number of releases behind it, each of which cost what the last one's plan says.
+        counts: plans of the counts that found the cut points of its columns; none where these are public.
         column_cells: of declared columns their cells and parameters, which :meth:`cells` reads.
 
     Example:
@@ -85,6 +88,7 @@ class Regression:
     model: str = "Linear regression"
     assumed: str = "the model holds"
     rounds: int = 1
+    counts: tuple[Plan, ...] = ()
     column_cells: tuple[ColumnCells, ...] = ()
 
     @property
@@ -257,7 +261,7 @@ class ContrastTest(NamedTuple):
 
 
 def ols(
-    release: Release,
+    release: Release | Releases,
     *,
     columns: Sequence[str | int] | None = None,
     target: int | None = None,
@@ -272,9 +276,11 @@ def ols(
     expectation, which is not the coefficient.
 
     Args:
-        release: with or without noise. The plan may map records by ``Centre``, ``Scale`` and a last
-            ``ConstantFeature``; coefficients are per unit of the columns as they came in. Or by ``Cells`` and a last
-            ``ConstantFeature``: parameters are contrasts of cells, which :meth:`Regression.cells` shows by column.
+        release: with or without noise; or those of a ``Binned`` course over such a plan, in order, None for a count
+            session without a sum: the last one is read, and the promise is that of all. The plan may map records by
+            ``Centre``, ``Scale`` and a last ``ConstantFeature``; coefficients are per unit of the columns as they came
+            in. Or by ``Cells`` and a last ``ConstantFeature``: parameters are contrasts of cells, which
+            :meth:`Regression.cells` shows by column; behind cut points that were found, of the cells between these.
         columns: names or numbers of the columns in the model; all if omitted.
         target: which target, where the release has several. Their energy is released together, so the residual variance
             of all replaces that of one, and intervals are conservative.
@@ -291,7 +297,8 @@ def ols(
         assumption: it is in the interval.
 
     Raises:
-        ReleaseError: a release without these sums, with the remedy.
+        ReleaseError: a release without these sums, with the remedy; sums behind other cut points than the counts give.
+        DataError: a list of other releases.
 
     Example:
         >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
@@ -302,6 +309,7 @@ def ols(
     """
     if cov_type not in ("auto", "nonrobust", "folds"):
         raise ReleaseError(f"cov_type must be 'auto', 'nonrobust' or 'folds', got {cov_type!r}")
+    counts, release = last_of(release)
     sums = linear_sums(release, columns, target, records)
     refusal = _no_folds(sums)
     if cov_type == "folds" and refusal:
@@ -312,7 +320,7 @@ def ols(
         of_parts = Inversion(sums.equations, sums.contrasts, float(len(sums.parts.G) - 1))
         return _regression(release, sums, PartErrors(of_parts, sums.parts), "folds", reason, unclipped)
     whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
-    return _regression(release, sums, whole, "nonrobust", reason, unclipped)
+    return replace(_regression(release, sums, whole, "nonrobust", reason, unclipped), counts=counts)
 
 
 def _no_folds(sums: LinearSums) -> str:

@@ -15,12 +15,14 @@ from privstats.inference.evidence import (
     cell_design,
     column_names,
     contrasts_of,
+    counted_before,
     map_columns,
     require_records,
 )
 from privstats.inference.inversion import condition
 from privstats.inference.last_step import last_step, notes_on
 from privstats.inference.regression import Regression
+from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import ScoreSchema, narrowed
 
@@ -40,7 +42,7 @@ def logit(releases: Sequence[Release | None]) -> Regression:
     cells, which :meth:`Regression.cells` shows by column.
 
     Args:
-        releases: of every round; None for one that ended without a sum.
+        releases: of every round; None for one that ended without a sum. Of a ``Binned`` course its counts come first.
 
     Raises:
         ReleaseError: no release, releases of another regression, or out of order.
@@ -81,6 +83,7 @@ def poisson(releases: Sequence[Release | None]) -> Regression:
 
 
 def _regression(releases: Sequence[Release | None], family: str) -> Regression:
+    counts, releases = _behind_counts(releases)
     present = _present(releases, family)
     last, schema = present[-1], _schema(present[-1], family)
     weights = [each.real for each in weights_after(schema, present)[: len(present)]]
@@ -110,8 +113,15 @@ def _regression(releases: Sequence[Release | None], family: str) -> Regression:
         errors=errors,
         model=_TITLES[family],
         rounds=len(releases),
+        counts=counts,
         column_cells=cells,
     )
+
+
+def _behind_counts(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Sequence[Release | None]]:
+    """The plans of the counts of a ``Binned`` course, and the rounds behind them."""
+    listed = isinstance(releases, Sequence) and not isinstance(releases, Release)
+    return counted_before(list(releases)) if listed else ((), releases)
 
 
 def _present(releases: Sequence[Release | None], family: str) -> list[Release]:

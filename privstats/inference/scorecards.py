@@ -191,21 +191,25 @@ class Scorecard:
         """One row per outcome, column and cell, or step of it: points, low, high, share of the records, told."""
         from pandas import DataFrame
 
-        return DataFrame(
+        return DataFrame(self.to_rows())
+
+    def to_rows(self) -> list[dict[str, object]]:
+        """The rows of :meth:`to_frame`, as plain values."""
+        return [
             {
                 "outcome": outcome,
                 "column": column.name,
                 "cell": column.cells[place],
-                "points": column.points[row, step],
-                "low": column.low[row, step],
-                "high": column.high[row, step],
-                "share": column.shares[place],
+                "points": float(column.points[row, step]),
+                "low": float(column.low[row, step]),
+                "high": float(column.high[row, step]),
+                "share": float(column.shares[place]),
                 "told": bool(column.told[row, place]),
             }
             for row, outcome in enumerate(self.outcomes)
             for column in self.columns
             for step, place in enumerate(column.intervals.of_steps)
-        )
+        ]
 
     def plot(self, path: Any = None, column: str | None = None, outcome: str | None = None) -> Any:
         """The curves of all columns, or of one: see :func:`~privstats.inference.plot_scorecard`."""

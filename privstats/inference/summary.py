@@ -163,7 +163,7 @@ def summarise(table: Regression, alpha: float) -> Summary:
                 table.release,
                 alpha,
                 f"{table.assumed}, independent records, negligible clipping, honest clients",
-                (table.release.plan,) * table.rounds,
+                (*table.counts, *(table.release.plan,) * table.rounds),
             ),
             f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",
             *(f"Warning: {note}." for note in table.notes),
@@ -173,7 +173,9 @@ def summarise(table: Regression, alpha: float) -> Summary:
 
 def cells_summary(table: CellTable) -> Summary:
     """Contrasts of each column's cells, one row per cell."""
-    fit, rows = table.regression, []
+    fit, level = table.regression, table.level
+    shown = _cells(level.told, level.value, 0.0, 0.0, 0.0, level.pvalue, level.low, level.high)
+    rows = [("all references", shown[0], "", "", *shown[4:])]
     errors = (table.estimate, table.error, table.noise_error, table.pvalue, table.low, table.high)
     before = ""
     for place, (column, cell, told) in enumerate(zip(table.columns, table.cells, table.told, strict=True)):
@@ -193,7 +195,7 @@ def cells_summary(table: CellTable) -> Summary:
         columns=("", "contrast", "std err", "of it noise", "P>|t|", *ends_of(table.alpha)),
         rows=tuple(rows),
         foot=(
-            *foot_of(fit.release, table.alpha, model, (fit.release.plan,) * fit.rounds),
+            *foot_of(fit.release, table.alpha, model, (*fit.counts, *(fit.release.plan,) * fit.rounds)),
             "A contrast is the difference to the column's reference cell, other columns equal.",
             *(f"Warning: {note}." for note in fit.notes),
         ),
@@ -363,7 +365,9 @@ def _promise(plan: Plan, plans: Sequence[Plan]) -> str:
     epsilon, of = privacy.epsilon, ""
     if len(plans) > 1:
         mu = math.hypot(*(each.noise.mu for each in plans if each.noise is not None))
-        epsilon, of = gaussian_epsilon(mu, privacy.delta), f", all {len(plans)} rounds"
+        counted = any(each.schema.task == "counts" != plan.schema.task for each in plans)
+        what = "sessions, the counts of its cut points among them" if counted else "rounds"
+        epsilon, of = gaussian_epsilon(mu, privacy.delta), f", all {len(plans)} {what}"
     return (
         f"Privacy: epsilon {epsilon:.4g}, delta {privacy.delta:g}{of}, unit {privacy.unit}, "
         f"adjacency {privacy.adjacency}, model {privacy.model}."

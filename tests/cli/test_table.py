@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.randomness import seeded
+from tests import made
 from tests.inference import test_sites as sites
 from tests.inference.test_counts import exact as counted
 from tests.inference.test_counts import people
@@ -64,8 +66,68 @@ def test_rounds_are_read_together(privstats, folder):
     assert done.returncode == 0, done.stderr
     assert "Logistic regression" in done.stdout
     assert privstats("table", *names, cwd=folder).stdout == done.stdout
-    assert "takes one release" in privstats("table", *names, "--reader", "ols", cwd=folder).stderr
+    assert "a Binned course over one plan" in privstats("table", *names, "--reader", "ols", cwd=folder).stderr
+    assert "takes one release" in privstats("table", *names, "--reader", "table-one", cwd=folder).stderr
     assert "poisson" in privstats("table", *names, "--reader", "poisson", cwd=folder).stderr
+
+
+CELLS = ps.Cells((ps.Numeric("age"), ps.Categories("stage", ("a", "b", "c")), ps.Truth("smoker")), signs=2, ramp=False)
+CONSTANT = ps.transforms.ConstantFeature(1.0)
+
+
+def declared(folder, what):
+    """Files of all releases of a course over declared columns, whose cut points are found."""
+    rng, privacy = np.random.default_rng(0), made.promise(epsilon=10.0, delta=1e-6)
+    table = {"age": rng.normal(60, 15, 6_000), "smoker": rng.integers(0, 2, 6_000).astype(float)}
+    table["stage"] = rng.choice(["a", "b", "c"], 6_000)
+    y = (table["age"] - 60) / 15 + table["smoker"] + rng.normal(size=6_000)
+    if what == "ols":
+        schema = ps.RidgeSchema(CELLS.width + 1, clip_norm=2**0.5, target_bound=6.0, transform=(CELLS, CONSTANT))
+    else:
+        schema, y = ps.ClassSchema(2, CELLS.width, "NAB", 1.0, transform=(CELLS,)), (y > 0.5).astype(int)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 12_000), privacy=privacy)
+    then = {"ols": None, "classes": "centred", "rounds": "rounds"}[what]
+    course = ps.Binned.within(plan, then, expected_records=6_000)
+    parts = [({name: values[i::2] for name, values in table.items()}, y[i::2]) for i in range(2)]
+    names = [f"{place:02}.privstats" for place in range(course.most)]
+    for name, release in zip(names, ps.simulate(course, parts, rng=seeded(1)), strict=True):
+        release.save(folder / name)
+    return names
+
+
+def test_declared_columns_are_told_cell_by_cell_and_against_the_cell_that_is_asked_for(privstats, tmp_path):
+    names = declared(tmp_path, "ols")
+    done = privstats("table", *names, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "contrasts of cells" in done.stdout
+    assert "epsilon 10, delta 1e-06, all 4 sessions, the counts of its cut points among them" in " ".join(
+        done.stdout.split()
+    )
+    facts = json.loads(privstats("table", *names, "--reference", "stage=c", "--format", "json", cwd=tmp_path).stdout)
+    assert facts["rows"][0]["cell"] == "all references"
+    assert [row["cell"] for row in facts["rows"] if row["column"] == "stage" and row["reference"]] == ["c"]
+    smoker = next(row for row in facts["rows"] if (row["column"], row["cell"]) == ("smoker", "true"))
+    assert smoker["low"] < 1 < smoker["high"]
+    (level,) = (row for row in facts["rows"] if row["cell"] == "all references")
+    assert level["low"] < level["contrast"] < level["high"]
+    said = privstats("table", *names, "--reference", "stage", cwd=tmp_path).stderr
+    assert "--reference ward=B" in said
+    assert "stage has no cell 'z'" in privstats("table", *names, "--reference", "stage=z", cwd=tmp_path).stderr
+    other = privstats("table", names[-1], "--reader", "table-one", "--reference", "stage=c", cwd=tmp_path)
+    assert "not table-one" in other.stderr
+
+
+@pytest.mark.parametrize("what", ["classes", "rounds"])
+def test_a_classifier_of_declared_columns_is_a_scorecard(privstats, tmp_path, what):
+    names = declared(tmp_path, what)
+    done = privstats("table", *names, "--figure", "card.svg", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Scorecard from a release" in done.stdout
+    assert (tmp_path / "card.svg").stat().st_size > 1_000
+    facts = json.loads(privstats("table", *names, "--format", "json", cwd=tmp_path).stdout)
+    assert facts["reader"] == "scorecard"
+    assert {row["column"] for row in facts["rows"]} == {"", "age", "stage", "smoker"}
+    assert any(row.get("told") for row in facts["rows"])
 
 
 def test_a_reader_names_what_it_misses(privstats, folder):

@@ -340,3 +340,35 @@ def test_records_that_a_later_session_would_refuse_are_refused_before_the_first(
     X, y = table()
     with pytest.raises(DataError, match="y"):
         course.admits(X, y[:-1], "leave out")
+
+
+REGRESSION = ps.RidgeSchema(
+    TABLE.width + 1, clip_norm=math.sqrt(2), target_bound=1.0, transform=(TABLE, ps.transforms.ConstantFeature(1.0))
+)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(("then", "head"), [(None, ps.heads.Ridge), ("rounds", ps.heads.RefinedRidge)])
+def test_a_regression_behind_cut_points_keeps_the_promise_and_is_read_from_its_releases(
+    then: Any, head: Any, adjacency: Any, tmp_path: Path
+) -> None:
+    course = binned(then, REGRESSION, adjacency=adjacency, **({"rounds": 2} if then else {}))
+    parts = [joint_mu(plan.schema, dict(plan.noise.sigma), adjacency) for plan in course.priced]
+    assert gaussian_mu(4.0, 1e-5) * (1 - 1e-6) < math.hypot(*parts) <= gaussian_mu(4.0, 1e-5) * (1 + 1e-9)
+    document.write(tmp_path / "study.toml", course)
+    assert document.read(tmp_path / "study.toml") == course
+    releases = ps.simulate(course, tables(), rng=seeded(2))
+    for place in range(1, len(releases)):
+        assert verify_next(course, releases[place].plan, releases[:place]).place == place
+    found = head().fit_releases(releases) if then else head().fit_release(releases)
+    assert found.provenance_.epsilon == pytest.approx(4.0, rel=1e-6)
+    assert len(found.provenance_.releases) == len(releases)
+    assert found.predict(table()[0]).shape == (N,)
+
+
+def test_a_record_without_a_target_is_admitted_and_left_out_of_a_regression() -> None:
+    course = binned(None, REGRESSION, model="central")
+    X, y = table()
+    targets: list[Any] = [None, "x", float("nan"), *y[3:].tolist()]
+    releases = ps.private_releases(course, X, targets, ledger="uncharged")
+    assert abs(releases[-1].moments.G[-1, -1] - (N - 3)) < 10 * releases[-1].sigma["G"]

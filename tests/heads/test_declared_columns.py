@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import privstats as ps
-from privstats.errors import PrivstatsError, RecordError, UnreadableRecordsWarning
+from privstats.errors import DataError, PrivstatsError, RecordError, ReleaseError, UnreadableRecordsWarning
 from privstats.heads.private import Labels
 from tests.course.cases import CLOSED, TABLE, table
 
@@ -94,3 +95,74 @@ def test_each_label_has_a_place_by_itself_or_none() -> None:
 def test_rows_of_numbers_still_refuse_a_label_of_no_class() -> None:
     with pytest.raises(RecordError, match="position 1 that is not among classes"):
         ps.heads.LDA().fit_private([[0.0, 1.0]] * 2, [0, None], classes=(0, 1), clip_norm=1.0, **TERMS)
+
+
+MEANS = {"age": 60.0, "Sodium": 140.0}
+
+
+def targets(X: dict[str, list[object]]) -> np.ndarray:
+    """Linear in two columns; a record with an odd value has the mean there."""
+    age, sodium = ([each if isinstance(each, float) else mean for each in X[name]] for name, mean in MEANS.items())
+    return 0.02 * (np.array(age) - 60) + 0.1 * (np.array(sodium) - 140)
+
+
+@pytest.mark.parametrize("head", [ps.heads.Ridge(), ps.heads.RefinedRidge(rounds=4)], ids=["Ridge", "RefinedRidge"])
+@pytest.mark.parametrize("cells", [TABLE, CLOSED], ids=["open", "closed"])
+def test_a_raw_table_is_regressed_on_under_the_whole_promise(head: Any, cells: Any, tmp_path: Any) -> None:
+    X, _ = records()
+    terms = {**TERMS, "columns": cells.columns, "expected_records": N, "target_bound": 2.0}
+    found = clone(head).fit_private(X, targets(X), **terms)
+    releases = found.releases_ if hasattr(found, "releases_") else [found.release_]
+    assert {release.plan.schema.task for release in releases[:-1]} <= {"counts", "ridge", "gradients", "mean"}
+    assert (releases[0].plan.schema.task == "counts") == bool(cells.open)
+    assert found.provenance_.epsilon == pytest.approx(8.0, rel=1e-6)
+    assert len(found.provenance_.releases) == len(releases)
+    assert not found.provenance_.assumed_public
+    assert found.score(X, targets(X)) > 0.6
+    np.testing.assert_array_equal(found.predict(X), found.predict(dict(reversed(X.items()))))
+    found.save(tmp_path / "head.safetensors")
+    np.testing.assert_array_equal(ps.heads.load(tmp_path / "head.safetensors").predict(X), found.predict(X))
+    pipeline = ps.heads.Private(clone(head), **terms).fit(X, targets(X))
+    assert pipeline.score(X, targets(X)) > 0.6
+
+
+def test_a_record_without_a_target_is_left_out_and_refuses_no_regression() -> None:
+    X, _ = records()
+    odd: list[Any] = [None, float("nan"), "zz", object(), {"a": 1}, "12 mg", float("inf"), "n/a"] * 25
+    y = [*odd, *targets(X)[len(odd) :].tolist()]
+    terms = {**TERMS, "epsilon": 100.0, "columns": CLOSED.columns, "expected_records": N, "target_bound": 2.0}
+    with pytest.warns(UnreadableRecordsWarning, match=f"{len(odd)} of the records cannot be read and are left out"):
+        found = ps.heads.Ridge().fit_private(X, y, **terms)
+    sums = found.release_.moments
+    assert sums.G[-1, -1] / 0.25 == pytest.approx(N - len(odd), abs=10)
+
+
+def test_ridge_reads_all_releases_of_its_course_and_no_others() -> None:
+    X, _ = records()
+    terms = {**TERMS, "columns": TABLE.columns, "expected_records": N, "target_bound": 2.0}
+    found = ps.heads.Ridge().fit_private(X, targets(X), **terms)
+    *counts, last = found.releases_
+    again = ps.heads.Ridge().fit_release([*counts, last])
+    np.testing.assert_array_equal(again.predict(X), found.predict(X))
+    other = ps.heads.Ridge().fit_private(X, targets(X), **terms).releases_
+    with pytest.raises(ReleaseError, match="cut points of these sums do not follow from these counts"):
+        ps.heads.Ridge().fit_release([*other[:-1], last])
+    for wrong in ([], [last], counts, [*counts, None], [last, last]):
+        with pytest.raises(DataError, match="the releases of a Binned course over one plan"):
+            ps.heads.Ridge().fit_release(wrong)
+
+
+@pytest.mark.parametrize("head", [ps.heads.Ridge(), ps.heads.RefinedRidge()])
+def test_a_regression_says_what_does_not_go_together(head: Any) -> None:
+    X, _ = records()
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"target_bound": 2.0}, "a private fit needs clip_norm=...: only the owner"),
+        ({"columns": TABLE.columns, "expected_records": N}, "a private fit needs target_bound=...: only the owner"),
+        ({"columns": TABLE.columns, "target_bound": 2.0}, "declared columns need expected_records="),
+        ({"columns": TABLE.columns, "expected_records": N, "clip_norm": 2.0, "target_bound": 2.0}, "leave clip_norm"),
+    ]
+    if isinstance(head, ps.heads.Ridge):
+        wrong.append(({"clip_norm": 1.0, "target_bound": 2.0, "expected_records": N}, "serves declared columns alone"))
+    for given, said in wrong:
+        with pytest.raises(PrivstatsError, match=said):
+            clone(head).fit_private(X, targets(X), **TERMS, **given)

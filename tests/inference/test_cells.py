@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from benchmarks.inference.cells import FAR, RARE, CellWorld, coverage
+from benchmarks.inference.found_cuts import FoundWorld
+from benchmarks.inference.found_cuts import coverage as found_coverage
 from privstats import course as courses
 from privstats import inference as inf
 from privstats import session
-from privstats.errors import ReleaseError
+from privstats.errors import DataError, ReleaseError
 from privstats.inference.cell_intervals import Intervals
 from privstats.inference.evidence import linear_sums
 from privstats.randomness import seeded
@@ -319,3 +321,77 @@ def test_an_interval_of_a_cell_is_told_and_misses_in_at_most_one_release_of_twen
     row = coverage(world, 10_000, 1.0, runs)
     assert row["told and missed"] <= 0.05 + 4 * (0.05 / runs) ** 0.5 / 3
     assert row["told"] > (0.95 if world.cuts < 7 and world.gap is None else 0.0)
+
+
+# -- behind cut points that counts have found --------------------------------------------------------------------------
+
+OPEN = Cells((ps.Numeric("age"), *COLUMNS[1:]), signs=3, ramp=False)
+
+
+def counted(then=None, epsilon=8.0, n=6_000, seed=1):
+    """Releases of a Binned course over a regression, or over rounds of scores."""
+    table, y, _ = people(n)
+    transform = (OPEN, ConstantFeature(1.0))
+    cohort, privacy = ps.Cohort(2, 2, 2 * n), made.promise(epsilon=epsilon, delta=1e-6)
+    if then == "newton":
+        schema = ps.ScoreSchema(OPEN.width + 1, 2**0.5, transform=transform)
+        plan, y = ps.Newton.whole(schema=schema, cohort=cohort, privacy=privacy), (y > 0.8).astype(int)
+    else:
+        schema = ps.RidgeSchema(OPEN.width + 1, clip_norm=2**0.5, target_bound=6.0, transform=transform)
+        plan = ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
+    course = ps.Binned.within(plan, then, expected_records=n)
+    parts = [({name: values[i::2] for name, values in table.items()}, y[i::2]) for i in range(2)]
+    return ps.simulate(course, parts, rng=seeded(seed)), table, y
+
+
+def on_dummies(releases, table):
+    """Dummy columns of the cells between the cut points that were found."""
+    cells = releases[-1].plan.schema.transform[0]
+    places = cells.indices(cells.codes(table))
+    return dummies(places, [range(len(cells.columns[0].edges) + 1), range(3), range(2)])
+
+
+def test_contrasts_between_cuts_that_were_found_are_those_of_least_squares_there():
+    releases, table, y = counted()
+    fit = inf.ols(releases)
+    theirs = sm.OLS(y, on_dummies(releases, table)).fit()
+    assert fit.told.sum() == len(theirs.params)
+    assert (np.abs(fit.params[fit.told] - theirs.params) < 5 * fit.noise_bse[fit.told]).all()
+    sampling = np.sqrt(fit.bse[fit.told] ** 2 - fit.noise_bse[fit.told] ** 2)
+    np.testing.assert_allclose(sampling, theirs.bse, rtol=0.1)
+    assert fit.cells().told.sum() == 4 + 3 + 2
+
+
+def test_rounds_behind_cuts_that_were_found_read_cells():
+    releases, table, y = counted("newton", 20.0)
+    fit = inf.logit(releases)
+    theirs = sm.Logit(y, on_dummies(releases, table)).fit(disp=0)
+    assert fit.told.sum() == len(theirs.params)
+    assert (np.abs(fit.params[fit.told] - theirs.params) < 5 * fit.noise_bse[fit.told] + 0.02).all()
+    said = f"epsilon 20, delta 1e-06, all {len(releases)} sessions, the counts of its cut points among them"
+    assert said in fit.summary().foot[1]
+
+
+def test_the_promise_of_a_table_is_that_of_all_sessions_and_one_release_alone_says_its_own():
+    releases, *_ = counted()
+    assert "Privacy: epsilon 8, delta 1e-06, all 4 sessions, the counts" in str(inf.ols(releases).cells().summary())
+    assert 7 < releases[-1].plan.privacy.epsilon < 8
+    assert f"epsilon {releases[-1].plan.privacy.epsilon:.4g}, delta 1e-06, unit" in str(inf.ols(releases[-1]).summary())
+
+
+def test_counts_of_another_course_are_refused():
+    releases, *_ = counted()
+    others, *_ = counted(epsilon=0.5)
+    with pytest.raises(ReleaseError, match="cut points of these sums do not follow from these counts"):
+        inf.ols([*others[:-1], releases[-1]])
+    with pytest.raises(DataError, match="the releases of a Binned course over one plan"):
+        inf.ols([releases[-1], releases[-1]])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("cuts", [1, 3])
+def test_an_interval_between_cuts_that_were_found_is_told_and_misses_in_at_most_one_release_of_twenty(cuts):
+    runs = 60
+    row = found_coverage(FoundWorld(cuts), 20_000, 3.0, runs)
+    assert row["told and missed"] <= 0.05 + 4 * (0.05 / runs) ** 0.5 / 3
+    assert row["told"] > 0.8

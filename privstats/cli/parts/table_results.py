@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from privstats.inference import GroupMeans, Interval, Regression, Summary, SurvivalCurve
+from privstats.inference import CellTable, GroupMeans, Interval, Regression, Scorecard, Summary, SurvivalCurve
 from privstats.inference.summary import curve_summary, means_summary, proportions_summary
 from privstats.release import Release
 
-__all__ = ["TableResult", "curves", "means", "regression", "shares"]
+__all__ = ["TableResult", "card", "curves", "means", "regression", "shares"]
 
 
 class TableResult(NamedTuple):
@@ -22,8 +23,10 @@ class TableResult(NamedTuple):
     told: bool
 
 
-def regression(table: Regression, alpha: float) -> TableResult:
-    """Coefficients by name; no estimate where one is not told."""
+def regression(table: Regression, alpha: float, reference: Mapping[str, str]) -> TableResult:
+    """Coefficients by name; no estimate where one is not told. Of declared columns contrasts of their cells."""
+    if table.column_cells or reference:
+        return _cells(table.cells(reference=reference, alpha=alpha))
     told = table.errors.told(alpha)
     columns = {"coef": np.where(told, table.errors.estimate, np.nan), "std_err": table.bse}
     columns |= {"noise_std_err": table.noise_bse, "pvalue": table.pvalues}
@@ -33,6 +36,36 @@ def regression(table: Regression, alpha: float) -> TableResult:
         for i, name in enumerate(table.names)
     ]
     return TableResult(table.summary(alpha), rows, bool(told.any()))
+
+
+def _cells(table: CellTable) -> TableResult:
+    """Contrasts by column and cell."""
+    columns = {"contrast": table.estimate, "std_err": table.error, "noise_std_err": table.noise_error}
+    columns |= {"pvalue": table.pvalue, "low": table.low, "high": table.high}
+    rows: list[dict[str, object]] = [
+        {
+            "column": column,
+            "cell": cell,
+            "reference": bool(table.reference[i]),
+            "told": bool(table.told[i]),
+            **{key: float(values[i]) for key, values in columns.items()},
+        }
+        for i, (column, cell) in enumerate(zip(table.columns, table.cells, strict=True))
+    ]
+    level = {"column": "", "cell": "all references", "reference": False, "told": table.level.told}
+    level |= {"contrast": table.level.value, "pvalue": table.level.pvalue}
+    level |= {"low": table.level.low, "high": table.level.high}
+    return TableResult(table.summary(), [level, *rows], bool(table.told[~table.reference].any()))
+
+
+def card(points: Scorecard) -> TableResult:
+    """Points by outcome, column and step; told where the band of a cell lies on one side of 0."""
+    rows: list[dict[str, object]] = [
+        {"outcome": outcome, "column": "", "cell": "base", "points": float(base)}
+        for outcome, base in zip(points.outcomes, points.base, strict=True)
+    ]
+    rows += points.to_rows()
+    return TableResult(points.summary(), rows, any(bool(column.told.any()) for column in points.columns))
 
 
 def curves(survival: SurvivalCurve | dict[str, SurvivalCurve], release: Release, alpha: float) -> TableResult:
