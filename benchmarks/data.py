@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 
 from privstats.transforms import CentreRows, GaussianProjection, RandomReLU, Transform, UnitNorm, apply
 
-__all__ = ["DATA", "Split", "Task", "agnews", "normal_batch", "private_tasks", "tasks"]
+__all__ = ["DATA", "Split", "Task", "agnews", "clinc150", "normal_batch", "private_tasks", "tasks"]
 
 DATA = Path(os.environ.get("PRIVSTATS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -95,6 +95,12 @@ def agnews() -> Iterator[Task]:
     """A part of AG News, where it is: four classes, on which nothing was tuned."""
     if (DATA / "agnews_minilm384.npz").exists():
         yield Task("agnews", partial(_features, "agnews_minilm384"))
+
+
+def clinc150() -> Iterator[Task]:
+    """CLINC150's intents without what is out of scope, where it is: 150 classes, on which nothing was tuned."""
+    if (DATA / "clinc150_minilm384.npz").exists():
+        yield Task("clinc150", partial(_features, "clinc150_minilm384"))
 
 
 def _mnist() -> Split:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privstats as ps
-from benchmarks.data import DATA, Split, agnews, tasks
+from benchmarks.data import DATA, Split, agnews, clinc150, tasks
 from privstats.transforms import GaussianProjection
 
 __all__ = ["CORRUPTED", "Features", "at_hand", "corrupted_fashion", "nearest_to", "released", "scaled"]
@@ -28,6 +28,7 @@ _SAID = {
     "fmnist": "Fashion-MNIST behind EfficientNet-Lite0 and a projection to 256",
     "banking77": "BANKING77 behind MiniLM, 384 features",
     "agnews": "a part of AG News behind MiniLM, 384 features",
+    "clinc150": "CLINC150, 150 intents, behind MiniLM, 384 features",
     "digits": "scikit-learn's digits, 64 pixels",
 }
 _NEAREST: Mapping[str, tuple[str, ...]] = {
@@ -36,6 +37,7 @@ _NEAREST: Mapping[str, tuple[str, ...]] = {
     "SVHN": ("fmnist", "digits"),
     "BANKING77": ("banking77", "digits"),
     "AG_NEWS": ("agnews", "banking77", "digits"),
+    "CLINC150": ("clinc150", "banking77", "digits"),
 }
 
 
@@ -83,7 +85,7 @@ class Features:
 @cache
 def at_hand(*, quick: bool) -> Mapping[str, Features]:
     """The sets that are there, by name; digits alone for ``quick``."""
-    there = (*tasks(bundled_only=quick), *(() if quick else agnews()))
+    there = (*tasks(bundled_only=quick), *(() if quick else (*agnews(), *clinc150())))
     found = {task.name: task for task in there if task.name in _SAID}
     return {name: Features(name, _SAID[name], task.load()) for name, task in found.items()}
 
