@@ -57,6 +57,11 @@ class Planned:
     def __post_init__(self) -> None:
         python_fields(self)
         self._require()
+        if self.most > 1 and self.first.devices is not None:
+            raise PlanError(
+                "a device sends one message and is gone, and a course asks the same ones again: leave devices out of "
+                "its plan, or send the plan alone"
+            )
         require_kept(self.promise, self.mu)
 
     def _require(self) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from privstats.plan.budget import dropout_table as dropout_table
     from privstats.plan.cohort import Cohort as Cohort
     from privstats.plan.cohort import check_plausible as check_plausible
+    from privstats.plan.devices import Devices as Devices
     from privstats.plan.plan import Plan as Plan
     from privstats.plan.review import Change as Change
     from privstats.plan.review import Difference as Difference

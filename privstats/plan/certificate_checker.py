@@ -41,8 +41,9 @@ SCHEMAS = {  # the keys of a kind's table beside its task
     "within": f"classes clip_norm pull n_max class_names?{SIGNED}", "party-softmax": PARTY, "party-update": PARTY,
     "gaussians": f"clip_norm shrinkage rounds reference=false among?{SIGNED}"}
 KEYS = {  # of the other tables; "k?" may be missing, and "k?=v" is where it is v
-    "plan": "version schema cohort privacy aggregation={} published? validity?",
+    "plan": "version schema cohort privacy aggregation={} published? validity? devices?",
     "cohort": "clients min_survivors max_records colluders=0", "validity": "level most_records",
+    "devices": "organisations registrar registrar_key page most_runs stated_epsilon? words? exact?",
     "privacy": "model unit adjacency epsilon delta shares? max_records_per_client? client_clip?",
     "aggregation": 'min_count=0 graph="auto" merge?={} protocol?="interactive" panel?=[] spare_bits?=0',
     "published": 'sha256 after?=""', "values": "name values other?=false missing?=false",
@@ -52,7 +53,7 @@ KEYS = {  # of the other tables; "k?" may be missing, and "k?=v" is where it is 
 KEEPING = {"constant-feature", "unit-norm", "scale", "centre", "centre-rows"}  # maps of so many entries, or one more
 DECLARED = ["numeric", "dates", "truth", "categories"]  # columns of a raw table
 PROJECTED = "seed inputs features"
-SECTIONS = ["cohort", "privacy", "aggregation", "published", "validity"]
+SECTIONS = ["cohort", "privacy", "aggregation", "published", "validity", "devices"]
 STEPS = {  # public maps of one row; transport is fitted on a client's own
     "gaussian-projection": PROJECTED, "orthogonal-projection": PROJECTED, "centre": "centre",
     "random-relu": f"{PROJECTED} keep_inputs=false", "random-fourier": f"{PROJECTED} bandwidth=1",
@@ -64,19 +65,21 @@ WHOLE = {  # whole numbers, from and to
     "version": (1, 1), "features": (2, MOST), "classes": (2, MOST), "targets": (1, MOST), "folds": (1, 64),
     "grid_bits": (2, 20), "groups": (1, 64), "rounds": (1, 3), "n_max": (1, MOST), "expected_records": (1, MOST),
     "clients": (2, MOST), "min_survivors": (1, MOST), "max_records": (1, MOST), "colluders": (0, MOST),
-    "max_records_per_client": (1, MOST), "min_count": (0, MOST), "spare_bits": (1, 32), "most_records": (1, MOST)}
+    "max_records_per_client": (1, MOST), "min_count": (0, MOST), "spare_bits": (1, 32), "most_records": (1, MOST),
+    "most_runs": (1, 10_000)}
 REAL: Table = {
     **dict.fromkeys(["clip_norm", "target_bound", "target_scale"], (TINY, 1 / TINY)), "pull": (TINY, 10**9),
     **dict.fromkeys(["residual_norm", "course_mu", "rate"], (TINY, 1 / TINY)),
     "epsilon": (Fraction("0.001"), 100), "delta": (Fraction("1e-15"), Fraction("0.1")),
-    "shrinkage": (0, 1), "client_clip": (1, MOST)}
+    "shrinkage": (0, 1), "client_clip": (1, MOST), "stated_epsilon": (TINY, 10**9)}
 WORDS = {"model": "central distributed local panel", "unit": "record client", "adjacency": "add-remove replace-one",
          "family": "logistic poisson", "graph": "auto complete robust sparse", "protocol": "split", "closed": "right",
          "level": "moments norm", "open": "above below none"}
 KIND: dict[type, str] = {
-    bool: "nonnegative reference other missing", str: "statistics module name sha256 after",
-    dict: "schema cohort privacy aggregation published validity merge shares",
-    list: "transform variables tables pulls values edges class_names feature_names among panel"}
+    bool: "nonnegative reference other missing",
+    str: "statistics module name sha256 after registrar registrar_key page words exact",
+    dict: "schema cohort privacy aggregation published validity devices merge shares",
+    list: "transform variables tables pulls values edges class_names feature_names among panel organisations"}
 READ = ("logistic", "poisson", "gradients", "calibration", "party-update", "rounds")  # read what the plan publishes
 # What is sent: its letters, the matrices of them, which are symmetric and have sqrt(2) times the noise on the diagonal,
 # and what a letter spends in percent where a plan names no shares; letters without a number divide the rest.

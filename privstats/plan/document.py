@@ -24,6 +24,7 @@ from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
 from privstats.files.toml import toml_tables
 from privstats.plan.cohort import Cohort
+from privstats.plan.devices import Devices
 from privstats.plan.validity import Validity
 from privstats.schema import KINDS, Schema
 from privstats.schema.public_values import Published
@@ -36,7 +37,7 @@ _DECIMAL_COMMA = re.compile(r"^[ \t]*(\w+)[ \t]*=[ \t]*([-+]?\d+),(\d+)[ \t]*(?:
 _MAX_CHARACTERS = 1 << 20
 _MAX_INTEGER = 1 << 53
 
-_SECTIONS = ("schema", "cohort", "privacy", "aggregation", "published", "validity")
+_SECTIONS = ("schema", "cohort", "privacy", "aggregation", "published", "validity", "devices")
 
 
 def to_toml(tables: Mapping[str, Any]) -> str:
@@ -49,8 +50,10 @@ def tables_of(
     cohort: Cohort,
     privacy: Privacy | NoPrivacy,
     aggregation: Mapping[str, Any],
+    *,
     published: Published | None,
     validity: Validity | None,
+    devices: Devices | None,
 ) -> dict[str, Any]:
     """A plan as nested tables of plain values, without None."""
     measured = {**_plain(schema), **schema.plain_fields(), "transform": transforms.to_builtins(schema.transform)}
@@ -62,6 +65,7 @@ def tables_of(
         "aggregation": dict(aggregation),
         **({"published": dict(published.table)} if published else {}),
         **({"validity": _plain(validity)} if validity else {}),
+        **({"devices": _plain(devices)} if devices else {}),
     }
 
 
@@ -88,14 +92,10 @@ def from_toml(text: str) -> dict[str, Any]:
     aggregation = tables.get("aggregation", {})
     if not isinstance(aggregation, dict):
         raise PlanError("aggregation must be a table: write [aggregation]")
-    published = tables.get("published")
-    if published is not None and not isinstance(published, dict):
-        raise PlanError("published must be a table: write [published]")
-    validity = tables.get("validity")
-    if validity is not None and not isinstance(validity, dict):
-        raise PlanError("validity must be a table: write [validity]")
+    published, validity, devices = (_table(tables, name) for name in _SECTIONS[4:])
     return {
         "validity": None if validity is None else _build(Validity, "validity", validity),
+        "devices": None if devices is None else _build(Devices, "devices", devices),
         "published": None if published is None else _published(published),
         "schema": _schema(sections["schema"]),
         "cohort": _build(Cohort, "cohort", sections["cohort"]),
@@ -247,6 +247,14 @@ def _section(tables: dict[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise PlanError(f"the plan lacks the table [{name}]; `privstats plan init --example` writes a commented one")
     return dict(table)
+
+
+def _table(tables: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """A table that most plans lack."""
+    table = tables.get(name)
+    if table is not None and not isinstance(table, dict):
+        raise PlanError(f"{name} must be a table: write [{name}]")
+    return table
 
 
 def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:

@@ -16,6 +16,7 @@ from privstats.encoding import Layout
 from privstats.errors import PlanError
 from privstats.files.signing import require_order
 from privstats.plan.cohort import Cohort
+from privstats.plan.devices import Devices
 from privstats.plan.validity import Validity
 from privstats.schema import USUAL, GaussianSchema, Schema, SitesSchema, is_known
 from privstats.schema.public_values import Published
@@ -46,7 +47,13 @@ _WITHOUT_DP = 2.0**-38  # three bounds of 2**-40 each fit
 
 
 def check_kinds(
-    schema: object, cohort: object, privacy: object, graph: object, spare_bits: object, validity: object
+    schema: object,
+    cohort: object,
+    privacy: object,
+    graph: object,
+    spare_bits: object,
+    validity: object,
+    devices: object,
 ) -> None:
     """Refuse fields of a plan that have the wrong type.
 
@@ -59,6 +66,7 @@ def check_kinds(
         ("cohort", cohort, (Cohort,), "Cohort"),
         ("privacy", privacy, (Privacy, NoPrivacy), "Privacy or NoPrivacy"),
         ("validity", validity, (Validity, NoneType), "Validity or None"),
+        ("devices", devices, (Devices, NoneType), "Devices or None"),
     )
     for name, value, kinds, wanted in rows:
         if not isinstance(value, kinds):

@@ -20,6 +20,7 @@ from privstats.notebook import html_facts
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, reach_of, ring_of, tail_of
+from privstats.plan.devices import Devices, check_devices
 from privstats.plan.feasibility import (
     check_cohort,
     check_kinds,
@@ -69,6 +70,8 @@ class Plan:
         spare_bits: ring bits beyond those that a sum needs, for a central server that weighs the sums of several
             sessions before it adds noise; a ``Stream`` sets it.
         validity: what every client proves of its sums, for ``"split"``; experimental, see :class:`Validity`.
+        devices: who may send, and what they are told, where clients are devices of invited people; see
+            :class:`Devices`.
 
     Raises:
         PlanError: a vector too large for one message, thresholds that contradict each other, masking that fails too
@@ -102,10 +105,11 @@ class Plan:
     published: Published | None = None
     spare_bits: int = 0
     validity: Validity | None = None
+    devices: Devices | None = None
 
     def __post_init__(self) -> None:
         python_fields(self)
-        check_kinds(self.schema, self.cohort, self.privacy, self.graph, self.spare_bits, self.validity)
+        check_kinds(self.schema, self.cohort, self.privacy, self.graph, self.spare_bits, self.validity, self.devices)
         check_published(self.schema, self.privacy, self.published)
         object.__setattr__(self, "panel", checked_panel(self.protocol, self.panel))
         check_noise(self.privacy, self.protocol)
@@ -119,6 +123,7 @@ class Plan:
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
         _ = self.masking  # derives noise, headroom and thresholds, and raises where they do not fit
         check_masking(self.masking, self.noise)
+        check_devices(self)
 
     def _repr_html_(self) -> str:
         cohort = self.cohort
@@ -289,7 +294,15 @@ class Plan:
             aggregation["spare_bits"] = self.spare_bits
         if self.merge:
             aggregation["merge"] = {str(child): parent for child, parent in self.merge.items()}
-        return document.tables_of(self.schema, self.cohort, self.privacy, aggregation, self.published, self.validity)
+        return document.tables_of(
+            self.schema,
+            self.cohort,
+            self.privacy,
+            aggregation,
+            published=self.published,
+            validity=self.validity,
+            devices=self.devices,
+        )
 
     @cached_property
     def _digest_bytes(self) -> bytes:

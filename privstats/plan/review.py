@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from privstats.dp import Noise, NoPrivacy, doubtful_counts
 from privstats.errors import DataError
 from privstats.plan.budget import Dropout, dropout_table
+from privstats.plan.devices import changed_devices, device_facts
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
 from privstats.schema import SitesSchema
@@ -46,6 +47,7 @@ def facts(plan: Plan) -> list[str]:
         *_trust(plan),
         *_dropouts(plan),
         *_minimum_count(plan),
+        *device_facts(plan),
     ]
 
 
@@ -273,6 +275,8 @@ def _notes(before: Plan, after: Plan, comparable: bool) -> Iterator[str]:
         yield f"masking changes from {before.protocol!r} to {after.protocol!r}, which trusts others: see `plan check`"
     if before.validity != after.validity:
         yield _proved_now(before.validity, after.validity)
+    if before.devices != after.devices:
+        yield changed_devices(before.devices, after.devices)
 
 
 def _proved_now(before: Validity | None, after: Validity | None) -> str:

@@ -11,15 +11,18 @@ from typing import Any, NamedTuple
 
 import privstats as ps
 from privstats.plan.certificate import certificate_text
+from privstats.plan.devices import EXACT
 from privstats.schema import Schema
 from privstats.schema.public_values import Published
 from tests import made
 from tests.plan.certified import COHORT, PARTY
+from tests.plan.devices import sample_devices
 from tests.plan.random_plans import PANEL
 from tests.schema.samples import PROMISED
 
 __all__ = ["PLANS", "Certified", "certified", "with_tables"]
 
+NAMES = tuple(f"member {place}" for place in range(len(PANEL)))
 CLIPPED = {"unit": "client", "max_records_per_client": 4, "client_clip": 3.0}
 MODELS = ("central", "distributed", "local")
 MAPS = (
@@ -103,6 +106,22 @@ def _others() -> dict[str, ps.Plan]:
             COHORT,
             made.promise("local", **CLIPPED),
             published=Published("1" * 64),
+        ),
+        "devices": made.plan(
+            counts,
+            COHORT,
+            made.promise("panel"),
+            protocol="split",
+            panel=PANEL,
+            devices=sample_devices(organisations=NAMES, words="per record", stated_epsilon=99.0),
+        ),
+        "exact devices": made.plan(
+            counts,
+            COHORT,
+            made.promise(),
+            protocol="split",
+            panel=PANEL,
+            devices=sample_devices(organisations=NAMES, words="per record", exact=EXACT, stated_epsilon=99.0),
         ),
         "tables": made.plan(counts, COHORT, made.promise(adjacency="replace-one")),
     }

@@ -30,6 +30,7 @@ BESIDE_THE_PROMISE = (
     "panel|Ed25519|order",  # who the members are
     "masking may fail|graph",  # beside the certificate, as docs/certificate.md says
     "validity",  # what clients prove
+    "devices",  # who sends, and what they are told
     "ring bits|bytes|spare_bits|group",  # room, not noise
     "published|sha256|after",  # the bound holds for whatever is published
     "the threshold|at least clients|honest sites|several sites|groups",  # how many parties

@@ -12,6 +12,7 @@ import privstats as ps
 from privstats.plan.feasibility import check_masking
 from privstats.schema.public_values import Published
 from privstats.transforms import ConstantFeature
+from tests.plan.devices import sample_devices
 
 SCHEMA = ps.ClassSchema(classes=3, features=4, statistics="NAB", clip_norm=2.0)
 COHORT = ps.Cohort(clients=6, min_survivors=5, max_records=500)
@@ -81,6 +82,10 @@ PAIRS = {
     "validity": tuple(
         plan(schema=ps.ClassSchema(3, 4, "NAB", 2.0), privacy=ps.NoPrivacy(), protocol="split", panel=PANEL, **proofs)
         for proofs in ({}, {"validity": ps.plan.Validity("norm", 9)})
+    ),
+    "devices": tuple(
+        plan(privacy=ps.NoPrivacy(), cohort=ps.Cohort(6, 5, 500, 1), protocol="split", panel=PANEL, **people)
+        for people in ({}, {"devices": sample_devices(exact="the leader is trusted with the sum")})
     ),
 }
 """For each field of a plan two plans, of which it is what differs."""

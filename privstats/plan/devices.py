@@ -1,0 +1,355 @@
+"""Who may send where clients are devices of invited people: organisations, the registrar's key and a cap, as a plan
+says them.
+
+Every refusal of a plan with a table ``[devices]`` is here; docs/privacy.md has the theorem behind them.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from privstats.dp import Noise, NoPrivacy, Privacy, client_mu, gaussian_epsilon, group_mu
+from privstats.errors import PlanError
+from privstats.files.signing import require_order
+from privstats.python_values import python_fields
+from privstats.schema import Schema
+
+if TYPE_CHECKING:
+    from privstats.plan.plan import Plan
+
+__all__ = ["EXACT", "PER_RECORD", "TRUSTED_REGISTRAR", "Devices", "changed_devices", "check_devices"]
+__all__ += ["device_facts", "least_epsilon"]
+
+EXACT = "the leader is trusted with the sum"
+PER_RECORD = "per record"
+TRUSTED_REGISTRAR = "the registrar is trusted with every answer"
+
+_LONGEST_NAME = 120
+_MOST_RUNS = 10_000
+_MOST_EPSILON = 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Devices:
+    """Who may send where clients are devices of invited people, and what these are told: see docs/privacy.md.
+
+    Args:
+        organisations: who runs each place of the plan's panel, the leader's first; all different.
+        registrar: the organisation that invites; none of the panel's.
+        registrar_key: its Ed25519 public key, 64 hex digits: it signs the roster.
+        page: the organisation that serves the page; none of the panel's. Where the registrar serves it, the sentence
+            ``"the registrar is trusted with every answer"`` in its place.
+        most_runs: in how many runs at most a person is invited.
+        stated_epsilon: what a person is told, needed under a ``Privacy``: all ``most_runs`` runs together, one answer
+            exchanged for another, at the plan's delta. A page shows this number, so a plan refuses one that is too low.
+        words: ``"per record"``, written out under the record unit: a device may hold several records.
+        exact: ``"the leader is trusted with the sum"``, written out where the panel draws no noise.
+
+    Raises:
+        PlanError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> key = ps.secagg.Identity.generate(os.urandom).public.hex()
+        >>> people = {"organisations": ("Ulm", "Bonn"), "registrar": "Trier", "registrar_key": key, "page": "Kiel"}
+        >>> ps.plan.Devices(**people, most_runs=2, stated_epsilon=2.9).page
+        'Kiel'
+        >>> ps.plan.Devices(**people | {"page": " BONN "}, most_runs=2)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PlanError: devices.page is served by 'Bonn', a member of the panel: whoever serves the page can
+        read every answer alone; name an organisation of its own
+    """
+
+    organisations: tuple[str, ...]
+    registrar: str
+    registrar_key: str
+    page: str
+    most_runs: int
+    stated_epsilon: float | None = None
+    words: str | None = None
+    exact: str | None = None
+
+    def __post_init__(self) -> None:
+        python_fields(self)
+        if not isinstance(self.organisations, list | tuple):
+            raise PlanError("devices.organisations must be a list of names, one for each place of the panel")
+        object.__setattr__(self, "organisations", tuple(self.organisations))
+        for field, name in self._named():
+            _check_name(field, name)
+        self._check_apart()
+        _check_key(self.registrar_key)
+        if type(self.most_runs) is not int or not 1 <= self.most_runs <= _MOST_RUNS:
+            raise PlanError(f"devices.most_runs must be a whole number from 1 to {_MOST_RUNS}, got {self.most_runs!r}")
+        self._check_sentences()
+        if self.stated_epsilon is not None:
+            object.__setattr__(self, "stated_epsilon", _checked_epsilon(self.stated_epsilon))
+
+    @property
+    def registrar_serves(self) -> bool:
+        """Whether the registrar serves the page, and can read every answer if it wants to."""
+        return self.page == TRUSTED_REGISTRAR
+
+    def _named(self) -> Iterator[tuple[str, object]]:
+        yield from ((f"devices.organisations[{place}]", name) for place, name in enumerate(self.organisations))
+        yield "devices.registrar", self.registrar
+        yield "devices.page", self.page
+
+    def _check_apart(self) -> None:
+        """Refuse one organisation in two roles; names are compared as people read them."""
+        panel = {}
+        for place, name in enumerate(self.organisations):
+            if _read(name) in panel:
+                raise PlanError(
+                    f"devices.organisations[{place}] is {name!r} again: two places of the panel under one name are one "
+                    "party, which reads every answer; name another organisation"
+                )
+            panel[_read(name)] = name
+        if len(panel) < 2:
+            raise PlanError("devices.organisations must name at least two, a leader and a helper, or one reads all")
+        if _read(self.registrar) in panel:
+            raise PlanError(
+                f"devices.registrar is {panel[_read(self.registrar)]!r}, a member of the panel, which then holds "
+                "everybody's code too; name an organisation of its own"
+            )
+        if _read(self.page) in panel:
+            raise PlanError(
+                f"devices.page is served by {panel[_read(self.page)]!r}, a member of the panel: whoever serves the "
+                "page can read every answer alone; name an organisation of its own"
+            )
+        if _read(self.page) == _read(self.registrar):
+            raise PlanError(
+                f"devices.page is served by the registrar, which can then read every answer: write devices.page = "
+                f"{TRUSTED_REGISTRAR!r}, or name another organisation"
+            )
+
+    def _check_sentences(self) -> None:
+        for field, value, sentence in (("words", self.words, PER_RECORD), ("exact", self.exact, EXACT)):
+            if value is not None and value != sentence:
+                raise PlanError(f"devices.{field} must be {sentence!r} to the letter, or left out, got {value!r:.80}")
+
+
+def check_devices(plan: Plan) -> None:
+    """Refuse a plan whose promise to devices of invited people would rest on what nobody can know, or on an answer.
+
+    Raises:
+        PlanError: what cannot be, and the remedy.
+    """
+    devices = plan.devices
+    if devices is None:
+        return
+    _check_panel(plan, devices)
+    _check_noise(plan, devices)
+    _check_one_message(plan)
+    _check_unit(plan, devices)
+    _check_stated(plan, devices)
+
+
+def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> float:
+    """epsilon of ``runs`` runs together for one unit's data exchanged for other data, at the plan's delta.
+
+    Who answers is public, so a person cares about one answer against another. Under replace-one that is a neighbour.
+    Under add-remove it is one unit removed and one added, a group of two, hence at most twice the mu (Dong, Roth and Su
+    2022, theorem 2.14), and at most ``dp.client_mu`` of as many records replaced. R runs compose to sqrt(R) mu
+    (corollary 2 there). Of a pure promise epsilons add up.
+
+    Args:
+        schema: what is measured.
+        privacy: the promise of one run.
+        noise: its noise.
+        runs: how many runs.
+
+    Example:
+        >>> from privstats.plan.devices import least_epsilon
+        >>> schema = ps.CountSchema(variables=(ps.Categories("smokes", ("yes", "no")),), tables=(("smokes",),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> noise = ps.dp.calibrate(schema, privacy, honest_shares=1)
+        >>> [round(least_epsilon(schema, privacy, noise, runs), 3) for runs in (1, 4)]
+        [1.47, 3.215]
+    """
+    if noise.pure:
+        return runs * privacy.epsilon * (1 if privacy.adjacency == "replace-one" else 2)
+    return gaussian_epsilon(math.sqrt(runs) * _exchanged(schema, privacy, noise), privacy.delta)
+
+
+def _exchanged(schema: Schema, privacy: Privacy, noise: Noise) -> float:
+    """mu of one run for one unit's data exchanged for other data."""
+    if privacy.adjacency == "replace-one":
+        return noise.mu
+    if privacy.client_clip is not None:
+        return 2 * noise.mu
+    of_unit = client_mu if privacy.unit == "client" else group_mu
+    return min(2 * noise.mu, of_unit(schema, noise.sigma, "replace-one", privacy.max_records_per_client or 1))
+
+
+def device_facts(plan: Plan) -> list[str]:
+    """What the table ``[devices]`` means, in sentences for a privacy officer; none without it."""
+    devices = plan.devices
+    if devices is None:
+        return []
+    leader, *helpers = devices.organisations
+    server = "the registrar" if devices.registrar_serves else repr(devices.page)
+    return [
+        f"devices of invited people send one message each, to {leader!r}, with {_listed(helpers)} as "
+        f"{'helper' if len(helpers) == 1 else 'helpers'}; {devices.registrar!r} invites, and a code that it hands out "
+        "is a person's right to answer once a run",
+        f"whoever serves the page, {server}, can read every answer by another script, and nothing here prevents it",
+        *_rests_on(plan),
+        *_told(plan, devices),
+        "which codes have answered is known to the leader and stays in its journal, the release and the statements; a "
+        "sent answer cannot be called back: to honour a withdrawal, give the run up before any helper has answered and "
+        "mail again",
+    ]
+
+
+def changed_devices(before: Devices | None, after: Devices | None) -> str:
+    """What another table ``[devices]`` means for those who were invited, in a sentence."""
+    if after is None:
+        return "no devices of invited people any more: parties hold their own keys, and nothing is told to a person"
+    if before is None:
+        return "devices of invited people send now, one message each: see `plan check` for whom they trust"
+    if before.most_runs != after.most_runs or before.stated_epsilon != after.stated_epsilon:
+        return "what a person is told changes: who was invited under the other plan was told other numbers, on its page"
+    return "whom a person trusts changes: who was invited under the other plan was told other names, on its page"
+
+
+def _rests_on(plan: Plan) -> list[str]:
+    if plan.noise is not None and plan.noise.trust.drawn_by == "member":
+        return [
+            "the promise rests on one honest member of the panel and on the page, and not on the list of the invited: "
+            "it holds if all other codes are an attacker's"
+        ]
+    return [
+        f"the leader sees the exact sum, and single answers too where more than colluders={plan.cohort.colluders} "
+        "codes are in wrong hands; nobody can know how many are, of people who were mailed a link"
+    ]
+
+
+def _told(plan: Plan, devices: Devices) -> list[str]:
+    runs = _runs(devices)
+    if not isinstance(plan.privacy, Privacy) or plan.noise is None:
+        return [f"a person is invited to at most {runs}, by the registrar's list alone, and is promised no epsilon"]
+    least = least_epsilon(plan.schema, plan.privacy, plan.noise, devices.most_runs)
+    per = " of each record" if devices.words else ""
+    return [
+        f"the page tells a person epsilon {devices.stated_epsilon:g} for at most {runs}, one answer{per} against "
+        f"another ({least:.4g} is enough); only the registrar's list counts runs, and a person with two codes has "
+        "twice the mu"
+    ]
+
+
+def _check_panel(plan: Plan, devices: Devices) -> None:
+    if not plan.panel:
+        raise PlanError(
+            f"devices send one message and are gone, which protocol={plan.protocol!r} cannot do: choose "
+            "protocol='split' with a panel, or leave devices out"
+        )
+    if len(devices.organisations) != len(plan.panel):
+        raise PlanError(
+            f"devices.organisations names {len(devices.organisations)} and the panel has {len(plan.panel)} places: "
+            "give one name for each, the leader's first"
+        )
+    if devices.registrar_key in plan.panel:
+        raise PlanError(
+            "devices.registrar_key is a member's of the panel, which then holds everybody's code too: the registrar "
+            "needs a key of its own"
+        )
+
+
+def _check_noise(plan: Plan, devices: Devices) -> None:
+    drawn_by = None if plan.noise is None else plan.noise.trust.drawn_by
+    if drawn_by == "client":
+        raise PlanError(
+            "devices draw no noise: nobody can audit that one added its part, nor know how many of those who were "
+            "mailed a code are honest; choose model='panel'"
+        )
+    if drawn_by == "member":
+        if devices.exact is not None:
+            raise PlanError("devices.exact is for plans without noise of the panel, and this one has it: leave it out")
+        return
+    if devices.exact is None:
+        raise PlanError(
+            "without model='panel' the leader sees the exact sum of all devices: choose model='panel', or write "
+            f"devices.exact = {EXACT!r} and cohort.colluders of at least 1"
+        )
+    if plan.cohort.colluders < 1:
+        raise PlanError(
+            "cohort.colluders must be at least 1 with devices.exact: some codes that were mailed are in wrong hands, "
+            "and min_survivors - colluders honest people are all that hides one"
+        )
+
+
+def _check_one_message(plan: Plan) -> None:
+    """Refuse what needs an answer of a device, or a second message."""
+    if plan.published is not None or plan.spare_bits:
+        raise PlanError(
+            "a device sends one message and is gone, and a round of a course needs the same ones again: leave devices "
+            "out, or the published values and spare_bits"
+        )
+    if plan.validity is not None:
+        raise PlanError(
+            "validity under devices rests on a proof that is not written down, because a member answers proofs of "
+            "reports that are on no list: leave validity out, or devices"
+        )
+
+
+def _check_unit(plan: Plan, devices: Devices) -> None:
+    per_record = isinstance(plan.privacy, Privacy) and plan.privacy.unit == "record"
+    if per_record and devices.words is None:
+        raise PlanError(
+            "privacy.unit='record' promises less to a device that holds several records: choose unit='client' with "
+            f"max_records_per_client, or write devices.words = {PER_RECORD!r}, which the page then says"
+        )
+    if devices.words is not None and not per_record:
+        raise PlanError("devices.words is about the record unit, and this plan's is another: leave it out")
+
+
+def _check_stated(plan: Plan, devices: Devices) -> None:
+    if isinstance(plan.privacy, NoPrivacy) or plan.noise is None:
+        if devices.stated_epsilon is not None:
+            raise PlanError("devices.stated_epsilon is a promise, and this plan makes none: leave it out")
+        return
+    least = least_epsilon(plan.schema, plan.privacy, plan.noise, devices.most_runs)
+    if devices.stated_epsilon is not None and devices.stated_epsilon >= least:
+        return
+    given = "missing" if devices.stated_epsilon is None else f"{devices.stated_epsilon:g}"
+    raise PlanError(
+        f"devices.stated_epsilon is {given}, and {_runs(devices)} of this plan cost {least:.6g} for one answer against "
+        f"another: write {math.ceil(least * 100) / 100!r}, or lower most_runs or epsilon"
+    )
+
+
+def _runs(devices: Devices) -> str:
+    return "1 run" if devices.most_runs == 1 else f"{devices.most_runs} runs"
+
+
+def _check_name(field: str, name: object) -> None:
+    if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable() or not _read(name):
+        raise PlanError(f"{field} must be a name of 1 to {_LONGEST_NAME} printable characters")
+
+
+def _check_key(key: object) -> None:
+    if not isinstance(key, str) or len(key) != 64 or not set(key) <= set("0123456789abcdef"):
+        raise PlanError(
+            "devices.registrar_key must be an Ed25519 public key, 64 lower-case hex digits: give identity.public.hex()"
+        )
+    require_order(bytes.fromhex(key), "devices.registrar_key", PlanError)
+
+
+def _checked_epsilon(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_EPSILON:
+        raise PlanError(f"devices.stated_epsilon must be a number above 0 and at most {_MOST_EPSILON:g}")
+    return float(value)
+
+
+def _read(name: str) -> str:
+    """A name as people compare it: without case, forms of width, and blanks that are more than one."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def _listed(names: list[str]) -> str:
+    *first, last = map(repr, names)
+    return f"{', '.join(first)} and {last}" if first else last

@@ -1,0 +1,259 @@
+"""The table ``[devices]``: what it says, every refusal, and what a person is told."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privstats as ps
+from privstats.errors import PlanError
+from privstats.plan.devices import EXACT, PER_RECORD, TRUSTED_REGISTRAR, least_epsilon
+from privstats.schema.public_values import Published
+from tests.plan.devices import COUNTS, PANEL, PERSON, devices_plan, sample_devices
+
+RECORD = ps.Privacy(model="panel", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
+EXACT_COHORT = ps.Cohort(20, 10, 20, colluders=1)
+
+
+def exact_plan(**changes: Any) -> ps.Plan:
+    around = {"privacy": ps.NoPrivacy(), "cohort": EXACT_COHORT, "devices": sample_devices(exact=EXACT)}
+    return devices_plan(**{**around, **changes})
+
+
+def test_a_plan_with_devices_survives_its_file_and_a_plan_without_has_its_old_digest():
+    plan = devices_plan()
+    assert ps.Plan.from_toml(plan.to_toml()) == plan
+    without = replace(plan, devices=None)
+    assert "devices" not in without.to_toml()
+    assert without.digest == "f5a95dac4a67f1981fe60e245a159535f323d59b155a907e96e15a635e4377be"
+    assert plan.digest != without.digest
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"organisations": ("Ulm", "Bern")},
+        {"organisations": ("Bonn", "Ulm")},
+        {"registrar": "Bern"},
+        {"registrar_key": "d" * 64},
+        {"page": "Bern"},
+        {"page": TRUSTED_REGISTRAR},
+        {"most_runs": 1, "stated_epsilon": 1.61},
+        {"most_runs": 2, "stated_epsilon": 3.0},
+    ],
+)
+def test_every_word_of_it_is_in_the_digest(changes):
+    plan = devices_plan(devices=sample_devices(**{"stated_epsilon": 1.6, **changes}))
+    assert plan.digest != devices_plan().digest
+    assert ps.Plan.from_toml(plan.to_toml()) == plan
+
+
+REFUSED = {
+    # of the table itself
+    "no list": (lambda: sample_devices(organisations="Ulm"), "organisations must be a list of names"),
+    "an empty name": (lambda: sample_devices(organisations=("Ulm", " ")), r"organisations\[1\] must be a name of 1 to"),
+    "a name that turns text": (lambda: sample_devices(registrar="Trier\u202e"), "registrar must be a name of 1 to 120"),
+    "a long name": (lambda: sample_devices(page="K" * 121), "page must be a name of 1 to 120 printable"),
+    "a number for a name": (lambda: sample_devices(page=7), "page must be a name of 1 to 120 printable"),
+    "one organisation": (lambda: sample_devices(organisations=("Ulm",)), "must name at least two, a leader and a"),
+    "two places under one name": (
+        lambda: sample_devices(organisations=("Ulm", "ulm ")),
+        r"organisations\[1\] is 'ulm ' again: two places of the panel under one name are one party",
+    ),
+    "the registrar in the panel": (
+        lambda: sample_devices(registrar="BONN"),
+        "registrar is 'Bonn', a member of the panel, which then holds everybody's code too",
+    ),
+    "the leader serves the page": (lambda: sample_devices(page="Ulm"), "page is served by 'Ulm', a member of the"),
+    "a helper serves the page": (lambda: sample_devices(page="bonn"), "page is served by 'Bonn', a member of the"),
+    "the registrar serves the page unsaid": (
+        lambda: sample_devices(page="trier"),
+        "served by the registrar, which can then read every answer: write devices.page = 'the registrar is trusted",
+    ),
+    "a key in capitals": (lambda: sample_devices(registrar_key="AB" * 32), "64 lower-case hex digits"),
+    "a key of low order": (lambda: sample_devices(registrar_key="01" + "00" * 31), "devices.registrar_key"),
+    "no runs": (lambda: sample_devices(most_runs=0), "most_runs must be a whole number from 1 to 10000, got 0"),
+    "true runs": (lambda: sample_devices(most_runs=True), "most_runs must be a whole number from 1 to 10000"),
+    "other words": (lambda: sample_devices(words="per answer"), "words must be 'per record' to the letter"),
+    "another trust": (lambda: sample_devices(exact="trust us"), "exact must be 'the leader is trusted with the sum'"),
+    "epsilon as text": (lambda: sample_devices(stated_epsilon="1"), "stated_epsilon must be a number above 0"),
+    "epsilon of nothing": (lambda: sample_devices(stated_epsilon=math.nan), "stated_epsilon must be a number above 0"),
+    # of the plan
+    "another type": (lambda: devices_plan(devices={"page": "Kiel"}), "devices must be a Devices or None, got dict"),
+    "six messages": (
+        lambda: devices_plan(
+            protocol="interactive", panel=(), privacy=replace(PERSON, model="local"), cohort=ps.Cohort(20, 15, 20)
+        ),
+        "one message and are gone, which protocol='interactive' cannot do: choose protocol='split'",
+    ),
+    "a place without a name": (
+        lambda: devices_plan(panel=(*PANEL, "d" * 64)),
+        "organisations names 2 and the panel has 3 places: give one name for each",
+    ),
+    "the registrar's key in the panel": (
+        lambda: devices_plan(devices=sample_devices(registrar_key=PANEL[1], stated_epsilon=1.6)),
+        "registrar_key is a member's of the panel, which then holds everybody's code too",
+    ),
+    "distributed noise": (
+        lambda: devices_plan(privacy=replace(PERSON, model="distributed")),
+        "devices draw no noise: nobody can audit that one added its part, nor know how many",
+    ),
+    "local noise": (lambda: devices_plan(privacy=replace(PERSON, model="local")), "devices draw no noise"),
+    "central noise unsaid": (
+        lambda: devices_plan(privacy=replace(PERSON, model="central")),
+        "the leader sees the exact sum of all devices: choose model='panel', or write devices.exact",
+    ),
+    "no noise unsaid": (
+        lambda: exact_plan(devices=sample_devices()),
+        "the leader sees the exact sum of all devices: choose model='panel', or write devices.exact",
+    ),
+    "no code in wrong hands": (
+        lambda: exact_plan(cohort=ps.Cohort(20, 10, 20)),
+        "colluders must be at least 1 with devices.exact",
+    ),
+    "exact with noise of the panel": (
+        lambda: devices_plan(devices=sample_devices(stated_epsilon=1.6, exact=EXACT)),
+        "devices.exact is for plans without noise of the panel, and this one has it: leave it out",
+    ),
+    "several records unsaid": (
+        lambda: devices_plan(privacy=RECORD),
+        "unit='record' promises less to a device that holds several records: choose unit='client'",
+    ),
+    "per record of a client": (
+        lambda: devices_plan(devices=sample_devices(stated_epsilon=1.6, words=PER_RECORD)),
+        "devices.words is about the record unit, and this plan's is another: leave it out",
+    ),
+    "no number for a person": (
+        lambda: devices_plan(devices=sample_devices()),
+        "stated_epsilon is missing, and 1 run of this plan cost 1.45[0-9]* for one answer against another: write 1.46",
+    ),
+    "too small a number for a person": (
+        lambda: devices_plan(devices=sample_devices(most_runs=4, stated_epsilon=1.6)),
+        "stated_epsilon is 1.6, and 4 runs of this plan cost 3.[0-9]* for one answer against another: write 3.",
+    ),
+    "a promise of nothing": (
+        lambda: exact_plan(devices=sample_devices(exact=EXACT, stated_epsilon=9.0)),
+        "stated_epsilon is a promise, and this plan makes none: leave it out",
+    ),
+    "a round of a course": (
+        lambda: devices_plan(
+            schema=ps.ScoreSchema(4, 2.0, transform=(ps.transforms.ConstantFeature(1.0),)),
+            privacy=RECORD,
+            published=Published("1" * 64),
+            devices=sample_devices(words=PER_RECORD, stated_epsilon=9.0),
+        ),
+        "and a round of a course needs the same ones again",
+    ),
+    "spare bits": (lambda: devices_plan(spare_bits=2), "and a round of a course needs the same ones again"),
+    "proofs": (
+        lambda: devices_plan(validity=ps.plan.Validity("moments", 1)),
+        "validity under devices rests on a proof that is not written down",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:validity is experimental")
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_no_device_can_be_asked_is_refused_in_a_sentence(case):
+    make, told = REFUSED[case]
+    with pytest.raises(PlanError, match=told) as refused:
+        make()
+    assert "\n" not in str(refused.value)
+
+
+@given(name=st.sampled_from(["Ulm", "Bonn"]), data=st.data())
+def test_no_spelling_of_a_members_name_serves_the_page_or_invites(name, data):
+    """Case, blanks and forms of width do not make another organisation."""
+    wide = {ord("U"): "\uff35", ord("B"): "\uff22", ord("n"): "\uff4e"}
+    spelt = data.draw(st.sampled_from([name.upper(), name.lower(), f"  {name} ", name.translate(wide)]))
+    for role in ("page", "registrar"):
+        with pytest.raises(PlanError, match="a member of the panel"):
+            sample_devices(**{role: spelt})
+
+
+def test_a_course_is_refused_and_its_plan_alone_is_not():
+    ridge = ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0)
+    privacy = replace(RECORD, epsilon=4.0)
+    plan = devices_plan(schema=ridge, privacy=privacy, devices=sample_devices(words=PER_RECORD, stated_epsilon=90.0))
+    assert ps.course.Single(plan).first == plan
+    with pytest.raises(PlanError, match="a device sends one message and is gone, and a round of a course needs"):
+        ps.Rounds.within(plan, expected_records=20)
+    with pytest.raises(PlanError, match="a device sends one message and is gone, and a course asks the same ones"):
+        ps.course.Stream(exact_plan(schema=ridge), 2)
+
+
+KINDS = {
+    "counts": COUNTS,
+    "one variable": ps.CountSchema((ps.Categories("smokes", ("yes", "no")),), (("smokes",),)),
+    "classes": ps.ClassSchema(2, 3, "NAB", 1.0),
+    "nonnegative": ps.ClassSchema(2, 3, "NA", 1.0, nonnegative=True),
+    "ridge": ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_person_is_told_at_least_what_one_answer_against_another_costs(kind, most):
+    """By sums of answers that were drawn, and the noise of the plan: no two are further apart than a person is told."""
+    schema, runs = KINDS[kind], 3
+    privacy = replace(PERSON, max_records_per_client=most)
+    noise = ps.dp.calibrate(schema, privacy, honest_shares=1, members=2)
+    told = least_epsilon(schema, privacy, noise, runs)
+    levels = np.concatenate(
+        [np.full(each.size, noise.grid_sigma(each)) for each in ps.encoding.layout_of(schema).segments]
+    )
+    sums = np.array([ps.encoding.flatten(answer_of(schema, most, seed)) / levels for seed in range(60)])
+    farthest = max(np.linalg.norm(sums[:, None] - sums[None], axis=2).max(), 1e-9)
+    assert ps.dp.gaussian_epsilon(math.sqrt(runs) * farthest, privacy.delta) <= told
+    assert told <= ps.dp.gaussian_epsilon(2 * math.sqrt(runs) * noise.mu, privacy.delta) + 1e-9
+    assert told > privacy.epsilon
+
+
+def answer_of(schema, most, seed):
+    """A person's records at the schema's bounds, often opposed to another person's."""
+    rng = np.random.default_rng(seed)
+    if isinstance(schema, ps.CountSchema):
+        rows = {"smokes": ["yes", "no"][seed % 2], "age": [20.0, 50.0, 70.0][seed % 3]}
+        return ps.measure(schema, {each.name: [rows[each.name]] * most for each in schema.variables})
+    x = np.eye(3)[seed % 3] * (1 if schema.nonnegative or seed % 2 else -1) * 4
+    X = np.tile(x, (most, 1)) + (0 if seed % 5 else np.abs(rng.normal(size=(most, 3))))
+    y = np.full(most, seed % 2) if isinstance(schema, ps.ClassSchema) else np.full(most, (-1.0) ** (seed % 2))
+    return ps.measure(schema, X, y)
+
+
+def test_an_officer_reads_what_devices_mean():
+    told = "\n".join(ps.plan.facts(devices_plan(devices=sample_devices(most_runs=4, stated_epsilon=3.4))))
+    assert "devices of invited people send one message each, to 'Ulm', with 'Bonn' as helper; 'Trier' invites" in told
+    assert "whoever serves the page, 'Kiel', can read every answer by another script" in told
+    assert "the promise rests on one honest member of the panel and on the page, and not on the list of the" in told
+    assert "the page tells a person epsilon 3.4 for at most 4 runs, one answer against another" in told
+    assert "a sent answer cannot be called back: to honour a withdrawal, give the run up before any helper" in told
+    registrar = devices_plan(devices=sample_devices(page=TRUSTED_REGISTRAR, stated_epsilon=1.6))
+    assert "whoever serves the page, the registrar, can read every answer" in "\n".join(ps.plan.facts(registrar))
+    exact = "\n".join(ps.plan.facts(exact_plan()))
+    assert "the leader sees the exact sum, and single answers too where more than colluders=1 codes are in" in exact
+    assert "and is promised no epsilon" in exact
+    record = devices_plan(privacy=RECORD, devices=sample_devices(words=PER_RECORD, stated_epsilon=1.6))
+    assert "one answer of each record against another" in "\n".join(ps.plan.facts(record))
+    assert not any("device" in fact for fact in ps.plan.facts(replace(exact_plan(), devices=None)))
+
+
+def test_a_change_of_devices_is_told():
+    plain, plan = replace(devices_plan(), devices=None), devices_plan()
+    other = devices_plan(devices=sample_devices(page="Bern", stated_epsilon=1.6))
+    more = devices_plan(devices=sample_devices(most_runs=2, stated_epsilon=9.0))
+    told = {
+        (plain, plan): "devices of invited people send now",
+        (plan, plain): "no devices of invited people any more",
+        (plan, other): "whom a person trusts changes",
+        (plan, more): "what a person is told changes",
+    }
+    for (before, after), words in told.items():
+        assert ps.plan.difference(before, after).notes[-1].startswith(words)
+    assert "device" not in "".join(ps.plan.difference(plan, devices_plan(clients=22)).notes)
