@@ -1,0 +1,45 @@
+"""Node's client against the library's machines: what it sends is counted, exactly where it says."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from tests.javascript.node import CLIENT, needs_node, node
+from tests.javascript.study import PEOPLE, Study
+
+_SCRIPT = """
+import { readFileSync } from "node:fs";
+import { inMemory, open } from "./privstats.bundle.js";
+const { pins, links, answers } = JSON.parse(readFileSync(process.argv[1], "utf8"));
+for (const [place, answer] of answers.entries()) {
+  const run = await open(links[place], pins, { store: inMemory() });
+  const report = await run.seal(run.measure(answer));
+  console.log(await run.send(report, { patience: 5000 }));
+}
+"""
+ANSWERS = [(19, "yes"), (20, "no"), (59.5, "no"), (None, "yes"), (120, None)]
+
+
+@needs_node
+def test_five_answers_from_node_are_counted_to_the_last_one(tmp_path):
+    with Study() as study:
+        told = {
+            "pins": {"leader": study.address, "run": study.run, "study": study.pin},
+            "links": [study.link(index) for index in range(PEOPLE)],
+            "answers": [{"How old are you?": [age], "Do you smoke?": [smokes]} for age, smokes in ANSWERS],
+        }
+        (tmp_path / "told.json").write_text(json.dumps(told))
+        done = node("--input-type=module", "--eval", _SCRIPT, str(tmp_path / "told.json"))
+        assert done.stdout.split() == ["sent"] * 5, done.stderr
+        counts = study.counts()
+    ages, smoking = {19: 0, 20: 1, 59.5: 2, None: 4, 120: 3}, {"yes": 0, "no": 1, None: 2}
+    wanted = Counter(3 * ages[age] + smoking[smokes] for age, smokes in ANSWERS)
+    assert counts == [wanted[cell] for cell in range(15)]
+
+
+@pytest.mark.parametrize("name", ["privstats.bundle.js", "page.html", "page.css"])
+def test_what_a_page_is_made_of_is_in_the_wheel(name):
+    told = (CLIENT.parents[1] / "pyproject.toml").read_text("utf-8")
+    assert f'"clients/javascript/{name}" = "privstats/engines/http/{name}"' in told
+    assert (CLIENT / name).is_file()
