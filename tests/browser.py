@@ -120,12 +120,12 @@ class Tab:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
-    def until(self, script: str, seconds: float = PATIENCE) -> Any:
+    def until(self, script: str, seconds: float = PATIENCE) -> None:
         """Wait until a script gives something true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if found := self.value(script):
-                return found
+            if self.value(f"!!({script})"):
+                return
             time.sleep(0.02)
         raise AssertionError(f"never true: {script}; the page says {self.value('document.body.innerText')!r}")
 

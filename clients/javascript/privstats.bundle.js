@@ -93,8 +93,8 @@ if (number !== mark && Math.abs(number - mark) <= NEAR * Math.abs(mark) && same(
 return number;
 }
 function cellsOf({ values, edges, other, missing }) {
-const named = edges ? edges.slice(1).map((high, i) => `${edges[i]}..${high}`) : values.map(String);
-return [...named, ...(other ? ["other"] : []), ...(missing ? ["missing"] : [])];
+const named = edges ? edges.slice(1).map((high, i) => `${edges[i]} to ${high}`) : values.map(String);
+return [...named, ...(other ? ["another answer"] : []), ...(missing ? ["rather not say"] : [])];
 }
 function cellOf(variable, value) {
 if (value === null) {
@@ -934,7 +934,7 @@ return (
 function askedOf(schema) {
 if (schema.task !== "counts") return `Sums over ${schema.features} numbers of each record.`;
 const parts = schema.variables.map((variable) => `${variable.name} (${cellsOf(variable).join(", ")})`);
-return `${listed(parts, "and")}. Only which of these groups you are in is counted.`;
+return `${listed(parts, "and")}. Only the group that your answer falls into is counted.`;
 }
 function fieldsOf(schema) {
 if (schema.task !== "counts") refuse("unsupported", "a form needs a plan of counts");
@@ -942,7 +942,7 @@ return schema.variables.map(({ name, values, edges, other, missing = false, open
 if (!edges) {
 const choices = values.map((value) => ({ label: String(value), value }));
 const fresh = typeof values[0] === "string" ? OTHER : Math.max(...values) + 1;
-return { name, kind: "choice", optional: missing, choices: [...choices, ...(other ? [{ label: "other", value: fresh }] : [])] };
+return { name, kind: "choice", optional: missing, choices: [...choices, ...(other ? [{ label: "another answer", value: fresh }] : [])] };
 }
 const min = ["both", "below"].includes(open) ? undefined : edges[0];
 const max = ["both", "above"].includes(open) ? undefined : edges.at(-1);
@@ -1061,7 +1061,6 @@ refuse("no_person", "nothing is sent before a person presses “Send”");
 return { open };
 })();
 const _14 = (() => {
-const { OTHER } = _2;
 const { open } = _13;
 const TITLES = {
 asked: "What is asked",
@@ -1224,9 +1223,8 @@ function choiceField({ name, choices, optional }, place) {
 const told = `error-${place}`;
 const all = [...choices, ...(optional ? [{ label: "rather not say", value: null }] : [])];
 const inputs = all.map((_, i) => make("input", { id: `field-${place}-${i}`, type: "radio", name: `field-${place}`, value: String(i) }));
-const lines = all.map(({ label, value }, i) => {
-const said = value === OTHER ? "another answer" : label;
-return make("div", { class: "choice" }, inputs[i], make("label", { for: inputs[i].id }, said));
+const lines = all.map(({ label }, i) => {
+return make("div", { class: "choice" }, inputs[i], make("label", { for: inputs[i].id }, label));
 });
 const error = make("p", { id: told, class: "error" });
 const box = make("fieldset", { class: "field", "aria-describedby": told }, make("legend", {}, name), ...lines, error);

@@ -151,9 +151,9 @@ class Study:
         return (total.lift() // 4096).tolist()
 
     def _page(self, asked: _Asked) -> tuple[int, dict[str, str], bytes]:
-        self.seen.append(asked.path)
+        self.seen.append(asked.path + asked.headers.get("Sec-Purpose", ""))
         if asked.path != "/":
-            return 404, {}, b""
+            return 200, {"Content-Type": "text/html"}, b"<!doctype html><title>nothing</title>"
         page = self.page
         return 200, page.headers, page.html.encode()
 

@@ -32,10 +32,10 @@ function alike(number, marks) {
   return number;
 }
 
-/** The names of a variable's cells, in order. */
+/** The cells of a variable, as people read them. */
 export function cellsOf({ values, edges, other, missing }) {
-  const named = edges ? edges.slice(1).map((high, i) => `${edges[i]}..${high}`) : values.map(String);
-  return [...named, ...(other ? ["other"] : []), ...(missing ? ["missing"] : [])];
+  const named = edges ? edges.slice(1).map((high, i) => `${edges[i]} to ${high}`) : values.map(String);
+  return [...named, ...(other ? ["another answer"] : []), ...(missing ? ["rather not say"] : [])];
 }
 
 /** The place of one value among the cells of its variable. */

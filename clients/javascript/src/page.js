@@ -2,7 +2,6 @@
  * The page for everybody: native fields with labels, errors beside their field and in words, one status region. It
  * writes text and never markup, and does nothing for a person before that person presses "Send".
  */
-import { OTHER } from "./cells.js";
 import { open } from "./run.js";
 
 const TITLES = {
@@ -183,9 +182,8 @@ function choiceField({ name, choices, optional }, place) {
   const told = `error-${place}`;
   const all = [...choices, ...(optional ? [{ label: "rather not say", value: null }] : [])];
   const inputs = all.map((_, i) => make("input", { id: `field-${place}-${i}`, type: "radio", name: `field-${place}`, value: String(i) }));
-  const lines = all.map(({ label, value }, i) => {
-    const said = value === OTHER ? "another answer" : label;
-    return make("div", { class: "choice" }, inputs[i], make("label", { for: inputs[i].id }, said));
+  const lines = all.map(({ label }, i) => {
+    return make("div", { class: "choice" }, inputs[i], make("label", { for: inputs[i].id }, label));
   });
   const error = make("p", { id: told, class: "error" });
   const box = make("fieldset", { class: "field", "aria-describedby": told }, make("legend", {}, name), ...lines, error);

@@ -49,7 +49,7 @@ function promiseOf({ model, delta, unit }, { exact, words }, epsilon, runs) {
 function askedOf(schema) {
   if (schema.task !== "counts") return `Sums over ${schema.features} numbers of each record.`;
   const parts = schema.variables.map((variable) => `${variable.name} (${cellsOf(variable).join(", ")})`);
-  return `${listed(parts, "and")}. Only which of these groups you are in is counted.`;
+  return `${listed(parts, "and")}. Only the group that your answer falls into is counted.`;
 }
 
 /**
@@ -62,7 +62,7 @@ export function fieldsOf(schema) {
     if (!edges) {
       const choices = values.map((value) => ({ label: String(value), value }));
       const fresh = typeof values[0] === "string" ? OTHER : Math.max(...values) + 1;
-      return { name, kind: "choice", optional: missing, choices: [...choices, ...(other ? [{ label: "other", value: fresh }] : [])] };
+      return { name, kind: "choice", optional: missing, choices: [...choices, ...(other ? [{ label: "another answer", value: fresh }] : [])] };
     }
     const min = ["both", "below"].includes(open) ? undefined : edges[0];
     const max = ["both", "above"].includes(open) ? undefined : edges.at(-1);

@@ -279,7 +279,7 @@ test("patience ends with a sentence, and other refusals end at once", async () =
 test("the words are the plan's", async () => {
   const device = await (await opened()).run();
   const told = Object.fromEntries(device.words.map(({ about, text }) => [about, text]));
-  assert.match(told.asked, /age \(0\.\.40, 40\.\.60, 60\.\.120, missing\) and smokes \(yes, no, missing\)/);
+  assert.match(told.asked, /age \(0 to 40, 40 to 60, 60 to 120, rather not say\) and smokes \(yes, no, rather not say\)/);
   assert.match(told.sent, /University of Ulm and Bonn Clinic all work together/);
   assert.match(told.made, /at least 4 people/);
   assert.match(told.promise, /more than 20 times as likely, except with a chance of 1 in 1,000,000 \(ε = 2.95\)\. All 2 times/);
