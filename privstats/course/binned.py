@@ -7,7 +7,7 @@ All sessions keep one promise. Nothing but released counts decides an edge, so n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,7 +20,7 @@ from privstats.course.planned import Planned, Single
 from privstats.course.promise import Promise, part_of, promised, record_mu, rounded_down
 from privstats.errors import PlanError
 from privstats.estimates.cut_points import Occupied, cut_points, first_edges, public_cuts, refined, scanned
-from privstats.moments import exact_moments
+from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
 from privstats.python_values import python_value
@@ -275,8 +275,12 @@ class Binned(Planned):
         schema = replace(plan.schema, transform=(cells.with_edges(edges), *maps))  # type: ignore[type-var]
         return replace(self._rest, **{made_of.name: replace(plan, schema=schema)})  # type: ignore[type-var]
 
-    def admits(self, X: Any, y: Any, unreadable: Unreadable = "refuse") -> None:
+    def admits(
+        self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
+    ) -> None:
         """Refuse records before the first session that a later one would refuse: counts read no targets.
+
+        ``measured`` measures them where they are, such as ``engines.dask.measure``.
 
         Raises:
             DataError: records that do not fit the plan's schema.
@@ -286,7 +290,7 @@ class Binned(Planned):
         schema: Any = plan.schema
         if isinstance(schema, ClassSchema):  # second moments would cost a pass, and refuse no record
             schema = replace(schema, statistics="NA")
-        exact_moments(schema, X, y, published=plan.published, unreadable=unreadable)
+        measured(schema, X, y, published=plan.published, unreadable=unreadable)
 
 
 def open_cells(plan: Plan) -> Cells:

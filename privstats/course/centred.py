@@ -8,6 +8,7 @@ release as any other, and the mean is a public map in its plan; how far it is tr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -30,7 +31,7 @@ from privstats.estimates import denoise
 from privstats.estimates.discriminant import Discriminant, published_weights
 from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.shrinkage import log_priors
-from privstats.moments import exact_moments
+from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
 from privstats.python_values import python_value
@@ -222,14 +223,18 @@ class Centred(Planned):
             own is not None and _calibration_after(own, sums, calibration.published) == calibration
         )
 
-    def admits(self, X: Any, y: Any, unreadable: Unreadable = "refuse") -> None:
+    def admits(
+        self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
+    ) -> None:
         """Refuse records before the first session that the second would refuse: the mean reads no labels.
+
+        ``measured`` measures them where they are, such as ``engines.dask.measure``.
 
         Raises:
             DataError: records that do not fit the plan's schema.
         """
         read: Any = replace(self.plan.schema, statistics="NA")  # type: ignore[type-var]
-        exact_moments(read, X, y, unreadable=unreadable)
+        measured(read, X, y, unreadable=unreadable)
 
 
 def _rest(calibrated: bool) -> float:

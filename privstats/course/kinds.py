@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from pkgutil import resolve_name
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from privstats.errors import PlanError
 from privstats.plan import Plan
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from privstats.schema import Schema
 
 __all__ = ["KINDS", "CourseKind", "admits_of", "course_kind", "kind_for", "register"]
+
+Admits: TypeAlias = Callable[..., None]
+"""Of a course, X, y, what becomes of unreadable records, and what measures those that are not in memory."""
 
 
 def _never(_: Any, place: int) -> bool:  # noqa: ARG001
@@ -91,7 +94,7 @@ class CourseKind:
     weighs: Callable[[Any], bool] = lambda _: False
     labels: Callable[[Any], Sequence[str]] = _numbered
     ended: Callable[[Any, Releases, Path], str] = _rounds_ended
-    admits: Callable[[Any, Any, Any, Unreadable], None] | None = None
+    admits: Admits | None = None
 
     @property
     def type(self) -> type[Any]:
@@ -159,8 +162,8 @@ def _counts_first(course: Binned) -> Sequence[str]:
     return [f"{place}: counts" if place < counts else f"{place}" for place in range(len(course.priced))]
 
 
-def _reads_every_row(course: Binned | Centred, X: Any, y: Any, unreadable: Unreadable) -> None:
-    course.admits(X, y, unreadable)
+def _reads_every_row(course: Binned | Centred, X: Any, y: Any, unreadable: Unreadable, *measured: Any) -> None:
+    course.admits(X, y, unreadable, *measured)
 
 
 KINDS: dict[str, CourseKind] = by_name(
@@ -299,7 +302,7 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
     return next(chain(needed, by_option, by_task, flagged), KINDS["rounds"])
 
 
-def admits_of(course: Course) -> Callable[[Any, Any, Any, Unreadable], None] | None:
+def admits_of(course: Course) -> Admits | None:
     """What refuses records before the first round; None for a course of one's own, too."""
     found = _row_of(course)
     return None if found is None else found.admits

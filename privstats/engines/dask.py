@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any, TypeAlias, cast, overload
+from typing import Any, TypeAlias, overload
 
 from privstats import moments as room
 from privstats import optional_dependencies
-from privstats.errors import DataError, PrivstatsError
-from privstats.moments import ClassMoments, RidgeMoments
+from privstats.errors import DataError, PrivstatsError, SchemaError
+from privstats.moments import ClassMoments, Moments, RidgeMoments
 from privstats.moments.measurement import Unreadable
-from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, of_records, require_schema
+from privstats.schema import ClassSchema, RidgeSchema, Schema, require_schema
+from privstats.schema.public_values import Published
 
-__all__ = ["measure"]
+__all__ = ["measure", "on_cluster"]
 
 _FAN_IN = 8
 _BY = "engines.dask.measure"
 _CUT = "cut both alike, for example with rechunk or repartition"
 
-Moments: TypeAlias = ClassMoments | RidgeMoments
+_ADD_UP = frozenset({"classes", "ridge", "counts", "mean", "gradients", "calibration", "score"})
+"""Kinds whose sums over all records are those of their parts, added."""
 Part: TypeAlias = tuple[Any, ...]
 """The delayed values of one partition: rows and labels, or one iterable of batches."""
 
@@ -36,8 +38,24 @@ def measure(
 def measure(
     schema: RidgeSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
 ) -> RidgeMoments: ...
+@overload
 def measure(
-    schema: RecordSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
+    schema: Schema,
+    X: Any,
+    y: Any = None,
+    *,
+    published: Published | None = None,
+    unreadable: Unreadable = "refuse",
+    progress: bool = False,
+) -> Moments: ...
+def measure(
+    schema: Schema,
+    X: Any,
+    y: Any = None,
+    *,
+    published: Published | None = None,
+    unreadable: Unreadable = "refuse",
+    progress: bool = False,
 ) -> Moments:
     """Exact moments of records that a Dask cluster holds; ``==`` to ``privstats.measure`` of all of them together.
 
@@ -46,11 +64,12 @@ def measure(
     memory, replaces its value, so no record counts twice. Partitions must give the same records at every read.
 
     Args:
-        schema: the statistics to measure: of sums over records, or the counts of a ``Binned`` course.
+        schema: the statistics to measure: of sums over records, those of every session of a course among them.
         X: a Dask array ``(n, features)``, or a Dask dataframe with one column per feature. Without ``y``: a bag of
             ``(X, y)`` batches, or a list of delayed ``(X, y)`` batches, each as ``privstats.measure`` takes them.
         y: a Dask array or series of labels or targets, in the same partitions; one with a column per target where
             there are several.
+        published: values that the schema reads: give ``plan.published``.
         unreadable: as in ``privstats.measure``: give ``plan.unreadable``. Whether a record can be read follows from it
             alone, whatever types its partition has; how many cannot, the workers' logs say.
         progress: show a progress bar on the terminal.
@@ -68,12 +87,15 @@ def measure(
         MissingExtraError: Dask is not installed.
     """
     require_schema(schema, "engines.dask.measure(schema, X, y)")
-    if not (schema.task == "counts" and schema.transform):  # a table's cells, behind which a course sums records
-        of_records(schema)
+    if schema.task not in _ADD_UP:
+        raise SchemaError(
+            f"sums of a {type(schema).__name__} are no sums over records, so no partition can be measured alone; give "
+            "all records to privstats.measure"
+        )
     dask = optional_dependencies.load("dask", by=_BY)
     parts = _batches(X) if y is None else _pairs(X, y)
     measured, added = dask.delayed(_measured, pure=False), dask.delayed(_added, pure=False)
-    known = dask.delayed(schema)  # sent once, not with every task
+    known = dask.delayed((schema, published))  # sent once, not with every task
     level = [measured(known, unreadable, place, *part) for place, part in enumerate(parts)]
     if not level:
         raise DataError("X has no partition; give at least one, possibly of no rows")
@@ -86,18 +108,22 @@ def measure(
     return total
 
 
-def _measured(schema: RecordSchema, unreadable: Unreadable, place: int, *part: Any) -> Moments | None:
+def on_cluster(X: Any) -> bool:
+    """Whether records are a Dask collection, or a list of delayed batches, and not in memory."""
+    return _is_collection(X) or (isinstance(X, list) and bool(X) and _is_collection(X[0]))
+
+
+def _measured(known: tuple[Schema, Published | None], unreadable: Unreadable, place: int, *part: Any) -> Moments | None:
     """One task: the moments of one partition; None for a bag's partition without a batch."""
+    schema, published = known
     try:
         if len(part) == 2:
-            return cast(Moments, room.exact_moments(schema, *part, unreadable=unreadable))
+            return room.exact_moments(schema, *part, published=published, unreadable=unreadable)
         batches = iter(part[0])
         first = next(batches, None)
-        return (
-            None
-            if first is None
-            else cast(Moments, room.exact_moments(schema, chain([first], batches), unreadable=unreadable))
-        )
+        if first is None:
+            return None
+        return room.exact_moments(schema, chain([first], batches), published=published, unreadable=unreadable)
     except DataError as error:
         raise DataError(f"partition {place}: {error}") from None
 

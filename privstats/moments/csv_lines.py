@@ -20,7 +20,16 @@ from privstats.errors import DataError, RecordError
 from privstats.transforms.cells import key_of
 from privstats.transforms.reading import UNREADABLE, reading
 
-__all__ = ["Dialect", "Lines", "csv_header", "csv_lines", "like_a_record", "place_of", "places_in"]
+__all__ = [
+    "Dialect",
+    "Lines",
+    "csv_header",
+    "csv_lines",
+    "like_a_record",
+    "other_separator",
+    "place_of",
+    "places_in",
+]
 
 Lines = dict[str, list[str | None]]
 """The texts of some lines by column; None throughout a line that has another number of fields."""
@@ -209,6 +218,24 @@ def like_a_record(names: Sequence[str]) -> bool:
     """
     said = [reading(name) for name in names]
     return len(set(names)) < len(names) or any(not isinstance(each, str) or _DATE.fullmatch(each) for each in said)
+
+
+def other_separator(names: Sequence[str], separator: str) -> str:
+    """What to say where a header is one name, with another character in it that may part fields; else nothing.
+
+    Example:
+        >>> from privstats.moments.csv_lines import other_separator
+        >>> other_separator(["age;sex"], ","), other_separator(["age", "sex"], ",")
+        (" (its first line is one name with ';' in it: say so with --separator, in Python separator=)", '')
+    """
+    if len(names) > 1:
+        return ""
+    found = [each for each in _SEPARATORS if each != separator and each in names[0]]
+    return (
+        f" (its first line is one name with {found[0]!r} in it: say so with --separator, in Python separator=)"
+        if found
+        else ""
+    )
 
 
 def _plain(name: str) -> str:

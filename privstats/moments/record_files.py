@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.moments.arrays import listed
 from privstats.moments.code_rows import Codes
-from privstats.moments.csv_lines import Dialect, like_a_record, place_of, places_in
+from privstats.moments.csv_lines import Dialect, like_a_record, other_separator, place_of, places_in
 from privstats.moments.table_files import Table, require_file, table_file
 from privstats.transforms import Cells
 from privstats.transforms.reading import read, reading
@@ -325,6 +325,7 @@ def _target(file: RecordFile, names: list[str]) -> str:
         has = "no row of names, or names that are numbers" if like_a_record(names) else ", ".join(names)
         raise DataError(
             f"{file.path}{asked}: say with --target (in Python target=) which column is predicted; it has {has}"
+            f"{other_separator(names, file.separator)}"
         )
     return names[place]
 
@@ -340,7 +341,10 @@ def _present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> l
     """Columns of the plan, as the table's header has them."""
     places = places_in(wanted, names)
     if lacking := [name for name, place in zip(wanted, places, strict=True) if place is None]:
-        raise DataError(f"{file.path} lacks {listed(lacking)} of the plan's columns; name its columns like these")
+        raise DataError(
+            f"{file.path} lacks {listed(lacking)} of the plan's columns; name its columns like these"
+            f"{other_separator(names, file.separator)}"
+        )
     return [names[place] for place in places if place is not None]
 
 

@@ -17,9 +17,11 @@ import pytest
 from distributed import Client, LocalCluster
 
 import privstats as ps
+from privstats import session
 from privstats.engines.dask import measure
 from privstats.errors import DataError, MissingExtraError, PrivstatsError, SchemaError
-from privstats.schema import GradientSchema
+from privstats.moments import exact_moments
+from privstats.randomness import seeded
 from tests.course.cases import OF_CELLS, plan_of, table
 
 RNG = np.random.default_rng(0)
@@ -163,11 +165,28 @@ def test_a_schema_that_was_left_out_is_one_sentence():
         measure(da.from_array(X), da.from_array(Y))
 
 
-def test_a_schema_that_is_no_sum_of_records_as_they_stand_is_refused():
-    settings = {"residual_norm": 1.0, "expected_records": RECORDS, "course_mu": 1.0, "clip_norm": 1.0}
-    gradients = GradientSchema(features=FEATURES, target_bound=1.0, **settings)
-    with pytest.raises(SchemaError, match="this takes a ClassSchema or RidgeSchema, got GradientSchema"):
-        measure(gradients, da.from_array(X), da.from_array(Y))
+def test_sums_that_do_not_add_up_over_parts_are_refused():
+    sites = ps.SitesSchema(FEATURES, clip_norm=1.0)
+    with pytest.raises(SchemaError, match="sums of a SitesSchema are no sums over records, so no partition"):
+        measure(sites, da.from_array(X), da.from_array(Y))
+
+
+@pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
+@pytest.mark.parametrize("then", ["centred", "rounds"])
+def test_every_session_of_a_course_over_a_declared_table_is_measured_on_the_cluster(then):
+    course = ps.Binned.within(plan_of(OF_CELLS, ps.Cohort(2, 2, 1_200), model="central"), then, expected_records=600)
+    X, y = table()
+    frame = dd.from_pandas(pd.DataFrame({**X, "y": y}), npartitions=3)
+    course.admits(frame[list(X)], frame["y"], "leave out", measure)
+    releases: list[ps.Release] = []
+    while (plan := course.next(releases)) is not None:
+        terms = {"published": plan.published, "unreadable": plan.unreadable}
+        found = measure(plan.schema, frame[list(X)], frame["y"], **terms)
+        assert found == exact_moments(plan.schema, X, y, **terms)
+        releases.append(session.aggregate_unmasked(plan, [found, exact_moments(plan.schema, X, y, **terms)], seeded(1)))
+    assert len(releases) == course.most
+    with pytest.raises(DataError, match=r"partition \d: the table lacks the column 'age'"):
+        course.admits(frame[["Sodium"]], frame["y"], "leave out", measure)
 
 
 def test_progress_is_shown_on_request(capsys):

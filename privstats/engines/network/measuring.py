@@ -21,6 +21,7 @@ import numpy as np
 from privstats.course.kinds import admits_of
 from privstats.dp import Account
 from privstats.encoding import flatten, unflatten
+from privstats.engines import dask
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
 from privstats.engines.network.held_out import require_hidden, require_hidden_in
 from privstats.engines.network.operator_log import ScriptError
@@ -190,15 +191,16 @@ def _measured(folder: RoundFolder, said: Mapping[str, Any], account: str) -> Mom
     with _inside(folder.base):
         found = _loaded(load)
         if isinstance(found, Moments):
-            return found  # measured by other means, for example by engines.dask
+            return found  # measured by other means
         if isinstance(found, RecordFile) and found.split is not None:
             require_hidden(folder.above.course)
             require_hidden_in(_account(folder, account), folder.above.course)
+        plan, pair = folder.plan, _pair(folder, found)
+        measured = dask.measure if dask.on_cluster(pair[0]) else exact_moments
         if (admits := admits_of(folder.above.course)) and folder.place == 0:
-            admits(folder.above.course, *_pair(folder, found), folder.plan.unreadable)
-            found = _loaded(load)  # batches are read once
-        plan = folder.plan
-        return exact_moments(plan.schema, *_pair(folder, found), published=plan.published, unreadable=plan.unreadable)
+            admits(folder.above.course, *pair, plan.unreadable, measured)
+            pair = _pair(folder, _loaded(load))  # batches are read once
+        return measured(plan.schema, *pair, published=plan.published, unreadable=plan.unreadable)
 
 
 def _loaded(load: Callable[[], Any]) -> Any:

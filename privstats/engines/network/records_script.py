@@ -10,6 +10,7 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from privstats.course.kinds import admits_of
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.held_out import require_hidden
 from privstats.engines.network.measuring import SCRIPT, forget_moments
@@ -67,6 +68,8 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     plan = folder.course.first
     names = columns_asked(plan.schema)
     whole, summed = (read(names, unreadable=plan.unreadable) for read in (file.whole, file.read))
+    if admits := admits_of(folder.course):  # counts read no labels, and what follows them does
+        admits(folder.course, summed.X, summed.y, plan.unreadable)
     moments = exact_moments(plan.schema, summed.X, summed.y, published=plan.published, unreadable=plan.unreadable)
     remarks = remarks_on(moments)  # beside its refusals all that is kept of the sums
     forget_moments(folder)  # of an earlier file of this name

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("nvflare", reason='pip install "privstats[nvflare]"')
 
+import privstats as ps
 from privstats.engines.nvflare.job import write_job
 from privstats.release import Release
 from tests.engines.network.fake import study_of
@@ -67,3 +68,19 @@ def test_a_site_that_does_not_allow_our_classes_runs_none_of_them(tmp_path):
     done = simulated(tmp_path, study, allowed="nvflare.")
     assert "is not in allow_list" in done.stdout + done.stderr
     assert not (study.host / "release.safetensors").exists()
+
+
+@pytest.mark.nightly
+@pytest.mark.waits
+def test_five_sites_of_raw_tables_find_cut_points_and_make_a_model(tmp_path):
+    """CSV files of two dialects, Parquet, and a cluster's own partitions."""
+    pytest.importorskip("pandas")
+    from tests.engines.network.courses.test_declared_tables import study_of_files
+
+    study = study_of_files(tmp_path, "centred")
+    done = simulated(tmp_path, study)
+    assert done.returncode == 0, done.stdout + done.stderr
+    releases = [Release.load(path) for path in sorted(study.host.glob("nodes/*/release.safetensors"))]
+    assert [release.plan.schema.task for release in releases] == ["counts", "counts", "mean", "classes"]
+    assert all(release.survivors == (0, 1, 2, 3, 4) for release in releases)
+    assert ps.heads.LDA().fit_release(releases).provenance_.epsilon == pytest.approx(4.0, rel=1e-6)
