@@ -12,9 +12,10 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -22,11 +23,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.system import open_private, sync_folder
 
-__all__ = ["RecordLog", "check_key", "overwrite", "read_sealed", "write_sealed", "write_synced"]
+__all__ = ["At", "RecordLog", "Tail", "check_key", "overwrite", "read_record", "read_sealed", "write_sealed"]
+__all__ += ["write_synced"]
 
 _KEY_BYTES = 32
 
 _NONCE_BYTES = 12
+_TAG_BYTES = 16
 _LENGTH_BYTES = _CHECK_BYTES = 8
 _CHECKED = 1 << 63
 
@@ -81,6 +84,26 @@ def read_sealed(path: Path, key: bytes) -> bytes:
         raise LocalProtocolError(f"{path} does not open: it is damaged, or was written under another key") from None
 
 
+class At(NamedTuple):
+    """Where a record lies in its log, and the tag that tells it from any other record there."""
+
+    number: int
+    offset: int
+    tag: bytes
+
+
+class Tail(NamedTuple):
+    """What follows the known records of a log.
+
+    ``found`` of them are there, the rest has ``size`` bytes from ``start`` on and begins with these whole ``records``.
+    """
+
+    found: int
+    start: int
+    records: list[bytes]
+    size: int
+
+
 class RecordLog:
     """Append-only records; a record that a crash interrupted counts as never written."""
 
@@ -96,28 +119,72 @@ class RecordLog:
         """Bytes in the file."""
         return os.fstat(self._file.fileno()).st_size
 
+    @property
+    def count(self) -> int:
+        """Records that were appended or read."""
+        return self._count
+
     def append(self, record: bytes) -> None:
         """Write one record and wait until it is on disk."""
         self.append_many((record,))
 
-    def append_many(self, records: Sequence[bytes]) -> None:
+    def append_many(self, records: Sequence[bytes]) -> list[At]:
         """Write a group of records and wait, once, until all are on disk; if it fails, none was written."""
         before, count = self.size, self._count
+        ends = [before]
+        group, places = [], []
+        for record in records:
+            group.append(self._next(record))
+            places.append(At(self._count - 1, ends[-1], group[-1][-_TAG_BYTES:]))
+            ends.append(ends[-1] + len(group[-1]))
         try:
-            _write_all(self._file, b"".join(map(self._next, records)))
+            _write_all(self._file, b"".join(group))
             os.fsync(self._file.fileno())
         except OSError:
             self._count = count  # they count as never written; the next ones take their positions
             self._file.truncate(before)
             raise
+        return places
 
     def _next(self, record: bytes) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
-        sealed = nonce + self._cipher.encrypt(nonce, record, self._place())
+        sealed = nonce + self._cipher.encrypt(nonce, record, self._place(self._count))
         length = (_CHECKED + len(sealed)).to_bytes(_LENGTH_BYTES, "big")
         whole = length + self._check(length) + sealed
         self._count += 1
         return whole
+
+    def tail(self, known: int) -> Tail:
+        """What follows the first ``known`` records, up to the first that is damaged; nothing changes.
+
+        Raises:
+            LocalProtocolError: the length of one of the first ``known`` records is damaged.
+        """
+        fresh = []
+        with self._path.open("rb") as file:
+            found, end = self._skip(file, known), file.tell()
+            with suppress(LocalProtocolError):
+                while found == known and (sealed := self._sealed(file)) is not None:
+                    fresh.append(self._opened(sealed))
+                    self._count += 1
+        return Tail(found, end, fresh, self.size - end)
+
+    def found(self, known: int) -> int:
+        """How many of the first ``known`` records are there; none is opened, and nothing changes."""
+        with self._path.open("rb") as file:
+            return self._skip(file, known)
+
+    def mend(self, known: int) -> None:
+        """Write what follows the first ``known`` records anew, up to the first that is damaged, and cut off the rest.
+
+        For a log of which nobody holds an answer that rests on another than the first ``known`` records. After a failed
+        wait for the disk a file may show what no disk holds, and after a power cut lack any page not waited for.
+        """
+        tail = self.tail(known)
+        if tail.found == known and tail.size:
+            self._file.truncate(tail.start)
+            self._count = known
+            self.append_many(tail.records)
 
     def records(self) -> Iterator[bytes]:
         """The records so far; a torn record after the last whole one is cut off, so that new ones append to it.
@@ -125,17 +192,46 @@ class RecordLog:
         Raises:
             LocalProtocolError: a whole record, or a whole length, is damaged, of another key, or of another log.
         """
-        end = 0
+        for _, record in self.located():
+            yield record
+
+    def located(self) -> Iterator[tuple[At, bytes]]:
+        """The same, each with where it lies."""
+        self._count = end = 0
         with self._path.open("rb") as file:
             while (sealed := self._sealed(file)) is not None:
-                yield self._opened(sealed)
+                yield At(self._count, end, sealed[-_TAG_BYTES:]), self._opened(sealed)
                 end = file.tell()
                 self._count += 1
         self._file.truncate(end)
         self._file.seek(end)
 
+    def _skip(self, file: BinaryIO, known: int) -> int:
+        self._count = 0
+        while self._count < known and self._skipped(file):
+            pass
+        return self._count
+
+    def _skipped(self, file: BinaryIO) -> bool:
+        """Go past the next record unread; False, and stay, if it is torn, or there is none."""
+        start = file.tell()
+        length = self._length(file)
+        if length is None or file.tell() + length > self.size:
+            file.seek(start)
+            return False
+        file.seek(length, os.SEEK_CUR)
+        self._count += 1
+        return True
+
     def _sealed(self, file: BinaryIO) -> bytes | None:
         """The next record, still sealed; None if it is torn, or there is none."""
+        length = self._length(file)
+        if length is None:
+            return None
+        sealed = file.read(min(length, self.size))
+        return sealed if len(sealed) == length else None
+
+    def _length(self, file: BinaryIO) -> int | None:
         header = file.read(_LENGTH_BYTES)
         length = int.from_bytes(header, "big")
         if len(header) < _LENGTH_BYTES:
@@ -143,27 +239,19 @@ class RecordLog:
         check = file.read(_CHECK_BYTES)
         if length < _CHECKED or (len(check) == _CHECK_BYTES and check != self._check(header)):
             raise self._damaged()
-        length -= _CHECKED
-        sealed = file.read(min(length, os.fstat(file.fileno()).st_size))
-        return sealed if len(sealed) == length else None
+        return length - _CHECKED
 
     def _opened(self, sealed: bytes) -> bytes:
-        try:
-            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], self._place())
-        except (InvalidTag, ValueError):
-            raise self._damaged() from None
+        return _opened(self._path, self._cipher, sealed, self._count)
 
     def _damaged(self) -> LocalProtocolError:
-        return LocalProtocolError(
-            f"record {self._count} of {self._path} does not open: it is damaged, or was written under another key or "
-            "before the first release of privstats"
-        )
+        return _damaged(self._path, self._count)
 
     def _check(self, length: bytes) -> bytes:
-        return sha256(self._place() + length).digest()[:_CHECK_BYTES]
+        return sha256(self._place(self._count) + length).digest()[:_CHECK_BYTES]
 
-    def _place(self) -> bytes:
-        return self._path.name.encode() + b"\0" + self._count.to_bytes(8, "big")
+    def _place(self, number: int) -> bytes:
+        return _place(self._path, number)
 
     def close(self) -> None:
         """Close the file."""
@@ -173,6 +261,43 @@ class RecordLog:
         """Close and delete the file."""
         self.close()
         self._path.unlink(missing_ok=True)
+
+
+def read_record(path: Path, key: bytes, at: At) -> bytes:
+    """One record of a log, which may be closed.
+
+    Raises:
+        LocalProtocolError: it is not there, damaged, or another one.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(at.offset)
+            header = file.read(_LENGTH_BYTES + _CHECK_BYTES)
+            length = max(0, int.from_bytes(header[:_LENGTH_BYTES], "big") - _CHECKED)
+            sealed = file.read(min(length, os.fstat(file.fileno()).st_size))
+    except OSError:
+        raise _damaged(path, at.number) from None
+    if sealed[-_TAG_BYTES:] != at.tag:
+        raise _damaged(path, at.number)
+    return _opened(path, AESGCM(key), sealed, at.number)
+
+
+def _opened(path: Path, cipher: AESGCM, sealed: bytes, number: int) -> bytes:
+    try:
+        return cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], _place(path, number))
+    except (InvalidTag, ValueError):
+        raise _damaged(path, number) from None
+
+
+def _damaged(path: Path, number: int) -> LocalProtocolError:
+    return LocalProtocolError(
+        f"record {number} of {path} does not open: it is damaged, or was written under another key or "
+        "before the first release of privstats"
+    )
+
+
+def _place(path: Path, number: int) -> bytes:
+    return path.name.encode() + b"\0" + number.to_bytes(8, "big")
 
 
 def _write_all(file: io.FileIO, data: bytes) -> None:

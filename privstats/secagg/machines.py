@@ -8,16 +8,17 @@ largest object in the server's memory. Thresholds, graphs and the names of steps
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from privstats.encoding import RingVector
 from privstats.encoding.ring import Group
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg.roster import Roster
 
-__all__ = ["ENDS", "Aggregator", "Masking", "OnUpload", "Outbox", "Peer", "StepStatus", "give_back", "session_id"]
+__all__ = ["ENDS", "Aggregator", "Masking", "OnUpload", "Outbox", "Peer", "Shelving", "StepStatus", "give_back"]
+__all__ += ["session_id"]
 
 
 class Outbox:
@@ -126,6 +127,30 @@ OnUpload: TypeAlias = Callable[[bytes], None]
 """Called with the SHA-256 of the masked-vector message before it is sent. If it raises, nothing is sent.
 
 Its method ``withdraw``, if it has one, is called when a machine is wiped before it sent anything."""
+
+
+@runtime_checkable
+class Shelving(Protocol):
+    """An aggregator that needs messages again later, and leaves them to a journal that holds them meanwhile.
+
+    Without a journal it keeps what it needs of them in memory.
+    """
+
+    fetch: Callable[[bytes], bytes]
+    """The message at a place; an error of it ends the machine in memory, and the journal has what it needs."""
+
+    def shelve(self, places: Mapping[int, bytes]) -> None:
+        """Note where the journal has these clients' messages, and hold them no longer."""
+        ...
+
+    @property
+    def shelved(self) -> Iterable[bytes]:
+        """The places that are still needed."""
+        ...
+
+    def export_shelved(self, key: bytes) -> bytes:
+        """Its state, sealed, with places where :meth:`Aggregator.export` has what is there."""
+        ...
 
 
 def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:

@@ -182,21 +182,28 @@ def test_a_server_killed_while_it_works_ends_in_the_exact_sum(process: ServerPro
     assert kills >= 30
 
 
-def test_a_torn_record_is_as_if_it_had_never_arrived(tmp_path: Path) -> None:
-    cohort = cohort_of()
-    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+def test_a_torn_record_is_as_if_it_had_never_arrived_unless_it_was_answered(tmp_path: Path) -> None:
+    cohort, journal = cohort_of(), tmp_path / "journal"
+    with JournaledServer.create(journal, KEY, cohort.server) as server:
         outbox = dict(server.outbox)
+        mark = (journal / "mark").read_bytes()
         server.receive(0, cohort.clients[0].receive(outbox[0])[0][1])
-    log = next(tmp_path.glob("log.*"))
-    whole = log.read_bytes()
-    for size in (*range(10), len(whole) // 2, len(whole) - 1):
-        log.write_bytes(whole[:size])
-        with resumed(cohort, tmp_path) as server:
-            assert server.waiting_for == frozenset(range(6))
-        assert log.read_bytes() == b""
-    log.write_bytes(whole)
-    with resumed(cohort, tmp_path) as server:
-        assert server.waiting_for == frozenset(range(1, 6))
+    before = {path.name: path.read_bytes() for path in journal.iterdir()}
+    log = next(journal.glob("segment.*")).name
+    for size in (*range(10), len(before[log]) // 2, len(before[log]) - 1):
+        for name, content in (before | {log: before[log][:size]}).items():
+            (journal / name).write_bytes(content)
+        with pytest.raises(LocalProtocolError, match=rf"{log} ends after 0 of the 1 records that were answered"):
+            resumed(cohort, journal)
+        (journal / "mark").write_bytes(mark)
+        for _ in range(2):
+            with resumed(cohort, journal) as server:
+                assert server.waiting_for == frozenset(range(6))
+    for name, content in (before | {"mark": mark}).items():
+        (journal / name).write_bytes(content)
+    for _ in range(2):
+        with resumed(cohort, journal) as server:
+            assert server.waiting_for == frozenset(range(1, 6))
 
 
 def test_a_log_left_over_by_a_crash_is_cleared_away(tmp_path: Path) -> None:
@@ -213,7 +220,7 @@ def test_a_damaged_record_is_an_error_not_a_silence(tmp_path: Path) -> None:
     cohort = cohort_of()
     with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
         server.receive(0, cohort.clients[0].receive(dict(server.outbox)[0])[0][1])
-    log = next(tmp_path.glob("log.*"))
+    log = next(tmp_path.glob("segment.*"))
     damaged = bytearray(log.read_bytes())
     damaged[40] ^= 1
     log.write_bytes(damaged)
@@ -371,9 +378,9 @@ def test_a_log_left_by_a_session_that_is_gone_does_not_reach_the_next_one(tmp_pa
     first = cohort_of()
     with JournaledServer.create(tmp_path, KEY, first.server) as server:
         server.receive(0, first.clients[0].receive(dict(server.outbox)[0])[0][1])
-        stale = (tmp_path / "log.1").read_bytes()
+        stale = (tmp_path / "segment.1").read_bytes()
     (tmp_path / "snapshot").unlink()
-    (tmp_path / "log.2").write_bytes(stale)
+    (tmp_path / "segment.2").write_bytes(stale)
     second = cohort_of()
     with JournaledServer.create(tmp_path, KEY, second.server) as server:
         server.receive(0, second.clients[0].receive(dict(server.outbox)[0])[0][1])

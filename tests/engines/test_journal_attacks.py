@@ -75,7 +75,7 @@ class TestServer:
         elif what == "another roster":
             roster = type(roster)(roster.publics[::-1], server=roster.server)
         else:
-            path = tmp_path / "snapshot" if "snapshot" in what else next(tmp_path.glob("log.*"))
+            path = tmp_path / "snapshot" if "snapshot" in what else next(tmp_path.glob("segment.*"))
             whole = path.read_bytes()
             path.write_bytes(whole[:50] + bytes([whole[50] ^ 1]) + whole[51:])
         with pytest.raises(LocalProtocolError, match="does not open"):
@@ -93,7 +93,7 @@ class TestServer:
             (tmp_path / "snapshot").rename(tmp_path / "hidden")  # as before its first write
             with pytest.raises(LocalProtocolError, match="in use"):
                 JournaledServer.create(tmp_path, KEY, cohort_of().server)
-            assert list(tmp_path.glob("log.*"))
+            assert list(tmp_path.glob("segment.*"))
             (tmp_path / "hidden").rename(tmp_path / "snapshot")
             assert server.step == "advertise"
 
@@ -143,10 +143,10 @@ class TestServer:
         with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
             answer = cohort.clients[0].receive(server.outbox.to(0))[0][1]
             server.receive(0, answer)
-            size = next(tmp_path.glob("log.*")).stat().st_size
+            size = next(tmp_path.glob("segment.*")).stat().st_size
             for _ in range(3):
                 assert not server.receive(0, answer)
-            assert next(tmp_path.glob("log.*")).stat().st_size == size
+            assert next(tmp_path.glob("segment.*")).stat().st_size == size
         with resumed(cohort, tmp_path) as server:
             assert not server.receive(0, answer)
 
@@ -167,15 +167,15 @@ class TestServer:
         with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
             answer = cohort.clients[0].receive(server.outbox.to(0))[0][1]
             refusals: list[str] = []
-            append = server._files.append
+            append = server._files.append_many
 
-            def meanwhile(*record: object) -> None:
+            def meanwhile(*group: object) -> object:
                 thread = threading.Thread(target=lambda: refusals.append(refusal(server.receive, 0, answer)))
                 thread.start()
                 thread.join()
-                append(*record)
+                return append(*group)
 
-            monkeypatch.setattr(server._files, "append", meanwhile)
+            monkeypatch.setattr(server._files, "append_many", meanwhile)
             server.receive(0, answer)
         assert len(refusals) == 1
         assert "one call at a time" in refusals[0]

@@ -172,10 +172,10 @@ def test_an_old_message_sent_again_costs_no_disk(tmp_path: Path) -> None:
         for client, message in old.items():
             server.receive(client, message)
         server.end_step()
-        size = next(tmp_path.glob("log.*")).stat().st_size
+        size = next(tmp_path.glob("segment.*")).stat().st_size
         for client, message in old.items():
             assert not server.receive(client, message)
-        assert next(tmp_path.glob("log.*")).stat().st_size == size
+        assert next(tmp_path.glob("segment.*")).stat().st_size == size
 
 
 def test_an_abandoned_session_is_over_for_a_resumed_server_and_for_its_clients(tmp_path: Path) -> None:
@@ -212,10 +212,10 @@ def test_a_finished_session_tells_so_after_a_restart(tmp_path: Path) -> None:
     with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
         play(cohort, server, until="done")
         before = dict(server.abandon())
-        size = next(tmp_path.glob("log.*")).stat().st_size
+        size = next(tmp_path.glob("segment.*")).stat().st_size
     with resumed(cohort, tmp_path) as server:
         assert dict(server.abandon()) == before
-        assert next(tmp_path.glob("log.*")).stat().st_size == size
+        assert next(tmp_path.glob("segment.*")).stat().st_size == size
         total, survivors = server.result
     assert np.array_equal(total.lift(), cohort.sum_over(survivors))
 
@@ -230,6 +230,6 @@ def test_a_log_that_is_gone_is_an_error_and_not_an_empty_one(tmp_path: Path) -> 
     cohort = cohort_of()
     with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
         answer_all(cohort, server)
-    next(tmp_path.glob("log.*")).unlink()
-    with pytest.raises(LocalProtocolError, match=r"log\.1 is missing"):
+    next(tmp_path.glob("segment.*")).unlink()
+    with pytest.raises(LocalProtocolError, match=r"segment\.1 is missing"):
         resumed(cohort, tmp_path)

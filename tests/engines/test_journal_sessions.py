@@ -274,7 +274,7 @@ def test_a_release_of_an_older_privstats_is_not_drawn_again(tmp_path: Path) -> N
     """Its noise followed from the seed alone, so what is drawn now would be a second release of one sum."""
     parties = Parties(tmp_path)
     server = parties.finished()
-    server._write(-3)  # as an older privstats noted that it had released
+    server._files.append(-3)  # as an older privstats noted that it had released
     server.close()
     with pytest.raises(LocalProtocolError, match="keep the release that was made"):
         parties.server().release(parties.plan)
@@ -330,7 +330,7 @@ def test_a_release_that_the_ledger_has_heard_of_needs_no_charge(tmp_path: Path, 
         with pytest.raises(KeyboardInterrupt):
             server.release(parties.plan, parties.charge)
     with parties.server() as server:
-        server._write(-5)
+        server._files.append(-5)
     with parties.server() as server:
         with pytest.raises(LedgerError, match="nothing says where that is recorded"):
             server.release(parties.plan)

@@ -16,6 +16,7 @@ from privstats.course import RecordRegistry
 from privstats.engines.journal.helper import JournaledHelper
 from privstats.engines.journal.panel_member import HpkeKey
 from privstats.engines.journal.rollback import Counter
+from privstats.engines.journal.segments import Segments
 from privstats.engines.journal.server_files import ServerFiles
 from privstats.engines.records import RecordLog
 from privstats.files.outside import Outside
@@ -85,6 +86,15 @@ def _answered_before_it_is_kept(helper: JournaledHelper, end: Any) -> None:
         _close(helper, end)
 
 
+_appended, _keep = Segments.append_many, Segments.keep
+
+
+def _marked_first(segments: Segments, records: Any) -> Any:
+    assert segments._water is not None
+    segments._water.write(segments.live, segments._log.count + len(records))
+    return _appended(segments, records)
+
+
 def _bug(what: str, edits: Callable[[], list[Edit]], *tests: str) -> Mutant:
     return Mutant(what, edits, "", tests, ())
 
@@ -92,6 +102,8 @@ def _bug(what: str, edits: Callable[[], list[Edit]], *tests: str) -> Mutant:
 _HOLDING = "tests/course/test_record_registry.py::test_"
 _LIST = "tests/secagg/upload/test_lying_leader.py::test_"
 _KEPT = "tests/engines/test_journal_uploads.py::test_"
+_GROUPS = "tests/engines/test_journal_groups.py::test_"
+_SEGMENTS = "tests/engines/test_journal_segments.py::test_"
 _SESSIONS = "tests/engines/test_journal_sessions.py::test_"
 _SERVER = "tests/secagg/interactive/test_lying_server.py::"
 _DEALINGS = "tests/secagg/interactive/test_dealings.py::"
@@ -171,6 +183,33 @@ MACHINES: dict[str, Mutant] = {
         member(ServerFiles, "append", lambda files, sender, data=b"": None),
         "tests/engines/test_journal.py::test_a_finished_server_still_knows_its_result_after_a_crash",
         _SESSIONS + "a_resumed_server_does_not_hand_the_exact_sum_out_again",
+    ),
+    "group answered before the disk": _bug(
+        "a group of messages is answered before it is on the disk",
+        member(ServerFiles, "append_many", lambda files, messages: [bytes(40)] * len(messages)),
+        _GROUPS + "a_kill_inside_a_group_loses_no_message_that_was_answered",
+        _GROUPS + "a_group_that_cannot_be_written_is_not_answered_and_ends_the_process",
+    ),
+    "marked before the disk": _bug(
+        "records are marked as answered before they are waited for",
+        member(Segments, "append_many", _marked_first),
+        _SEGMENTS + "a_group_that_a_kill_cut_short_in_its_middle_is_as_if_its_rest_had_never_arrived",
+        _SEGMENTS + "after_a_power_cut_at_any_write_it_opens_and_every_answer_stands",
+    ),
+    "what a failed wait left is trusted": _bug(
+        "records that may be on no disk are read and not written anew",
+        member(Segments, "copy_tail", lambda segments: False),
+        _SEGMENTS + "what_no_disk_may_hold_is_written_anew_before_a_repeat_is_answered",
+    ),
+    "damage above the mark cuts below it": _bug(
+        "records that were answered are cut off as if nobody held an answer",
+        member(Segments, "_known", lambda segments: 0),
+        _SEGMENTS + "damage_above_the_mark_cuts_and_below_it_is_refused_with_the_segments_name",
+    ),
+    "segments of parts that wait are removed": _bug(
+        "a snapshot removes the segments that hold bodies which wait for a helper",
+        member(Segments, "keep", lambda segments, needed: _keep(segments, ())),
+        _SEGMENTS + "parts_that_wait_are_on_disk_alone_and_a_helper_may_be_away_for_long",
     ),
     "journal draws noise anew": _bug(
         "a journaled server draws new noise whenever its release is asked for",

@@ -29,7 +29,6 @@ __all__ = [
     "held_briefly",
     "made_directory",
     "path_of",
-    "remove_logs",
     "require_aggregator",
     "require_callable",
     "require_member",
@@ -158,12 +157,6 @@ def made_directory(path: object) -> Path:
     except OSError as error:
         raise LocalProtocolError(f"the directory {directory} cannot be made ({error.strerror})") from None
     return directory
-
-
-def remove_logs(directory: Path, keep: int | None) -> None:
-    """Remove stale logs of a process that died between a snapshot and the removal of the previous log."""
-    for stale in set(directory.glob("log.*")) - {directory / f"log.{keep}"}:
-        stale.unlink()
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,8 @@ class JournaledHelper(PanelMember):
             self.parameters, keys=keys, roster=self.roster, panel=panel, noise=self._noise, threads=self._threads
         )
         self._log = RecordLog(self._place / _LOG, box_key.sealing)
+        if self._counter.kept:  # the binding and each part are counted before anything leaves
+            self._log.mend(self._counter.kept - 1)
         for message in self._log.records():
             self._machine.take(message)
 

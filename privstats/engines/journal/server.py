@@ -7,14 +7,12 @@ sends no bytes itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from privstats.encoding import RingVector
 from privstats.engines.journal.base import (
-    JournalBase,
     ServerPlace,
     held,
     made_directory,
@@ -23,25 +21,22 @@ from privstats.engines.journal.base import (
     require_callable,
 )
 from privstats.engines.journal.rollback import Counter, server_outside
-from privstats.engines.journal.server_files import ABANDONED, END_STEP, SNAPSHOT, ServerFiles, Snapshot
+from privstats.engines.journal.server_files import ABANDONED, END_STEP, SNAPSHOT, ServerFiles, Snapshot, groups
+from privstats.engines.journal.server_view import ServerView
 from privstats.engines.journal.session_outputs import SessionOutputs
 from privstats.engines.records import check_key, read_sealed
-from privstats.errors import AggregationError, LocalProtocolError, PrivstatsError, RemoteProtocolError
-from privstats.plan import Plan
-from privstats.release import Release
-from privstats.secagg import Identity, Panel, Roster
+from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
+from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.machines import ENDS, Aggregator, Masking, Outbox, StepStatus
+from privstats.secagg.machines import ENDS, Aggregator, Masking, Outbox, Shelving, StepStatus
 from privstats.secagg.wire import require_sender, view_of
-from privstats.session.accounting import Charging
 
 __all__ = ["JournaledServer"]
 
 _COUNT = "server"
-_GROUP, _GROUP_BYTES = 256, 8 << 20
 
 
-class JournaledServer(JournalBase):
+class JournaledServer(ServerView):
     """A :class:`~privstats.secagg.Server` that can be killed at any moment and resumed.
 
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`; after an interruption send :attr:`outbox`
@@ -66,6 +61,9 @@ class JournaledServer(JournalBase):
         super().__init__(lock, directory)
         self._directory, self._key, self._server, self._files = directory, key, server, files
         self._outputs = SessionOutputs(server, files)
+        self._accepted = 0
+        if isinstance(server, Shelving):
+            server.fetch = self._fetched
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], key: bytes, server: Aggregator) -> JournaledServer:
@@ -184,11 +182,14 @@ class JournaledServer(JournalBase):
         journaled = cls(directory, key, server, files, lock=lock)
         try:
             with journaled._acting():
+                files.keep(journaled._shelved)  # by the snapshot on disk: the replay will need them once more
                 journaled._replay()
                 if restored:
                     journaled._compact()
                 else:
                     files.require_newest()
+                if files.earlier and journaled.step not in ENDS:
+                    journaled._compact()
         except BaseException:
             files.close()
             raise
@@ -197,7 +198,7 @@ class JournaledServer(JournalBase):
         return journaled
 
     def _replay(self) -> None:
-        for sender, message in self._files.records():
+        for place, sender, message in self._files.records():
             if sender == END_STEP:
                 with suppress(AggregationError):  # the replay ends in the same abort
                     self._server.end_step()
@@ -207,50 +208,23 @@ class JournaledServer(JournalBase):
                 self._outputs.repeat(sender)
             else:
                 self._server.receive(sender, message)
+                if not self._files.earlier:
+                    self._shelve({sender: place})
+
+    def _shelve(self, places: dict[int, bytes]) -> None:
+        if isinstance(self._server, Shelving):
+            self._server.shelve(places)
 
     @property
-    def parameters(self) -> Masking:
-        """The public parameters that all parties agreed on."""
-        return self._server.parameters
+    def _shelved(self) -> Iterable[bytes]:
+        return self._server.shelved if isinstance(self._server, Shelving) else ()
 
-    @property
-    def roster(self) -> Roster:
-        """The public identities of all parties."""
-        return self._server.roster
-
-    @property
-    def panel(self) -> Panel | None:
-        """Leader and helpers of the run; None if its protocol has none."""
-        return getattr(self._server, "panel", None)
-
-    @property
-    def noise_due(self) -> bool:
-        """See :attr:`Server.noise_due <privstats.secagg.Server.noise_due>`."""
-        return self._server.noise_due
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """The names of the steps, in order."""
-        return self._server.steps
-
-    @property
-    def step(self) -> str:
-        """See :attr:`Server.step <privstats.secagg.Server.step>`."""
-        return self._server.step
-
-    @property
-    def waiting_for(self) -> frozenset[int]:
-        """The clients whose answer to this step has not arrived."""
-        return self._server.waiting_for
-
-    def awaits(self, client: int) -> bool:
-        """Whether the client's answer to this step is still to come."""
-        return self._server.awaits(client)
-
-    @property
-    def accepted(self) -> int:
-        """The number of messages accepted since this object was made; each is on disk."""
-        return self._server.accepted
+    def _fetched(self, place: bytes) -> bytes:
+        try:
+            return self._files.read(place)
+        except LocalProtocolError:
+            self._give_up("has lost a message that it had answered, so nothing was sent: bring that file back")
+            raise
 
     @property
     def outbox(self) -> Outbox:
@@ -262,59 +236,8 @@ class JournaledServer(JournalBase):
 
     def _leaving(self, outbox: Outbox, client: int) -> bytes:
         with self._alone(), self._acting():
+            self._files.sync()
             return outbox.to(client)
-
-    @property
-    def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """See :attr:`Server.faults <privstats.secagg.Server.faults>`."""
-        return self._server.faults
-
-    @property
-    def abandoned(self) -> dict[int, bytes]:
-        """The signed statements of helpers that abandoned the run, by place, for ``session.free``."""
-        return dict(getattr(self._server, "abandoned", {}))
-
-    @property
-    def statements(self) -> dict[int, bytes]:
-        """Signed statements that prove to a client that its upload is in no sum, for ``session.free``.
-
-        The helpers' statements on the run's end, by place; in the interactive protocol the clients' signed lists of
-        survivors.
-        """
-        return dict(getattr(self._server, "agreement", None) or getattr(self._server, "statements", {}))
-
-    @property
-    def result(self) -> tuple[RingVector, tuple[int, ...]]:
-        """See :attr:`Server.result <privstats.secagg.Server.result>`; use :meth:`release` for a release.
-
-        Raises:
-            LocalProtocolError: there is no result; or the plan's noise is central, and the exact sum has been released,
-                or was handed out before a restart.
-        """
-        return self._hand_out()
-
-    @exclusive
-    def _hand_out(self) -> tuple[RingVector, tuple[int, ...]]:
-        with self._acting():
-            return self._outputs.hand_out()
-
-    @exclusive
-    def release(self, plan: Plan, charge: Charging = None) -> Release:
-        """The release of this session's sum: the same in every call, also after crashes.
-
-        Args:
-            plan: the plan of the session.
-            charge: as for ``session.release``; it is charged once, under the run's name, and may be left out once a
-                release under it has returned or aborted: a spend without a release in the ledger can be withdrawn, so
-                nothing is returned before the ledger has recorded the release.
-
-        Raises:
-            LocalProtocolError: there is no sum, or it is not this plan's.
-            AggregationError: as ``session.release``, which is charged too; the same in every call.
-            LedgerError, ReleaseError: as ``session.release``.
-        """
-        with self._acting(PrivstatsError):
-            return self._outputs.release(plan, charge)
 
     @exclusive
     def start(self) -> Outbox:
@@ -329,9 +252,7 @@ class JournaledServer(JournalBase):
             accepted = self._server.accepted
             following = self._server.receive(sender, data)
             if self._server.accepted != accepted:  # a repeat changes nothing
-                self._write(sender, bytes(data))
-                if self._files.is_full:
-                    self._compact()
+                self._write([(sender, bytes(data))])
             return following
 
     @exclusive
@@ -368,7 +289,7 @@ class JournaledServer(JournalBase):
             view_of(data)
         with self._acting(RemoteProtocolError):
             refusals: list[RemoteProtocolError | None] = []
-            for group in _groups(items):
+            for group in groups(items):
                 refusals += self._received(group)
             return refusals
 
@@ -376,20 +297,23 @@ class JournaledServer(JournalBase):
         refusals: list[RemoteProtocolError | None] = []
         kept: list[tuple[int, bytes]] = []
         for sender, data in group:
-            accepted = self._server.accepted
-            try:
-                self._server.receive(sender, data)
-            except RemoteProtocolError as refusal:
-                refusals.append(refusal)
-                continue
-            refusals.append(None)
+            accepted, refusal = self._server.accepted, self._refusal(sender, data)
+            if refusal is not None and refusal.code == "busy" and kept:  # what is on disk is no longer in memory
+                self._write(kept)
+                kept, refusal = [], self._refusal(sender, data)
+            refusals.append(refusal)
             if self._server.accepted != accepted:  # a repeat changes nothing
                 kept.append((sender, data))
         if kept:
-            self._files.append_many(kept)
-        if self._files.is_full:
-            self._compact()
+            self._write(kept)
         return refusals
+
+    def _refusal(self, sender: int, data: bytes) -> RemoteProtocolError | None:
+        try:
+            self._server.receive(sender, data)
+        except RemoteProtocolError as refusal:
+            return refusal
+        return None
 
     @exclusive
     def step_status(self) -> StepStatus:
@@ -404,10 +328,10 @@ class JournaledServer(JournalBase):
             try:
                 following = self._server.end_step()
             except AggregationError:
-                self._write(END_STEP)
+                self._files.append(END_STEP)
                 raise
             if self._server.step in ENDS:
-                self._write(END_STEP)
+                self._files.append(END_STEP)
             else:
                 self._compact()
             return self._kept(following)
@@ -423,7 +347,7 @@ class JournaledServer(JournalBase):
             running = self._server.step not in ENDS
             following = self._server.abandon(code)
             if running:
-                self._write(ABANDONED, code.encode())
+                self._files.append(ABANDONED, code.encode())
             return self._kept(following)
 
     @exclusive
@@ -432,11 +356,18 @@ class JournaledServer(JournalBase):
         with self._acting():
             return self._server.export(key)
 
-    def _write(self, sender: int, data: bytes = b"") -> None:
-        self._files.append(sender, data)
+    def _write(self, messages: list[tuple[int, bytes]]) -> None:
+        """Write a group of accepted messages; what the machine needs of them later is read back."""
+        places = self._files.append_many(messages)
+        self._accepted += len(messages)
+        self._shelve({sender: place for (sender, _), place in zip(messages, places, strict=True)})
+        if self._files.is_full and self._server.step not in ENDS:
+            self._compact()
 
     def _compact(self) -> None:
-        self._files.replace(self._server.export(self._key))
+        server, key = self._server, self._key
+        state = server.export_shelved(key) if isinstance(server, Shelving) else server.export(key)
+        self._files.replace(state, self._shelved)
 
     @exclusive
     def discard(self) -> None:
@@ -455,20 +386,6 @@ class JournaledServer(JournalBase):
     def _let_go(self) -> None:
         self._files.close()
         super()._let_go()
-
-
-def _groups(items: Sequence[tuple[int, bytes | bytearray | memoryview]]) -> Iterator[list[tuple[int, bytes]]]:
-    """The items in their order, in groups that are short enough to be written at once."""
-    group: list[tuple[int, bytes]] = []
-    size = 0
-    for sender, data in items:
-        group.append((sender, bytes(data)))
-        size += len(data)
-        if len(group) == _GROUP or size >= _GROUP_BYTES:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
 
 
 def _counter(directory: Path, parameters: Masking, roster: Roster) -> Counter:

@@ -1,21 +1,21 @@
 """The files of a server's journal: the snapshot of its sealed state, the log of later events, and their counter.
 
-A newer snapshot comes with a log of its own; the rename of the snapshot decides which of the two is the journal. The
-seed of the release's noise has a file of its own that is written once, because the former content of a replaced file
-cannot be overwritten. This module is independent of the machine.
+A newer snapshot comes with a segment of its own; the rename of the snapshot decides which of the two is the journal.
+The seed of the release's noise has a file of its own that is written once, because the former content of a replaced
+file cannot be overwritten. This module is independent of the machine.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from privstats.engines.journal.base import remove_logs
 from privstats.engines.journal.rollback import Counter, Mark, require_counted
-from privstats.engines.records import RecordLog, overwrite, read_sealed, write_sealed
+from privstats.engines.journal.segments import Segments, remove_all
+from privstats.engines.records import overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError
 from privstats.randomness import SEED_BYTES
 from privstats.secagg.wire import HiddenRepr
@@ -30,6 +30,7 @@ __all__ = [
     "SNAPSHOT",
     "ServerFiles",
     "Snapshot",
+    "groups",
 ]
 
 END_STEP, HANDED_OUT, RELEASED_BY_SEED, ABANDONED, RELEASED, SETTLED = -1, -2, -3, -4, -5, -6
@@ -39,18 +40,24 @@ SNAPSHOT = "snapshot"
 _SEED = "seed"
 _SENDER_BYTES = 4
 _LEAST_LIMIT = 1 << 20
+_GROUP, _GROUP_BYTES = 256, 8 << 20
+_SNAPSHOT_SHARE = 10
+"""A snapshot is written after so many times its bytes, so that snapshots are a tenth of what is written."""
 
 
-class Snapshot(HiddenRepr, msgspec.Struct, frozen=True):
-    """A server's sealed state, the seed of the release's noise, and the number of the log that continues it.
+class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
+    """A server's sealed state, the seed of the release's noise, and the number of the segment that continues it.
 
-    ``mark`` identifies this copy.
+    ``mark`` identifies this copy; ``closed`` are the segments to be read before that one, with their records' counts. A
+    snapshot of before segments is continued by the log of its generation.
     """
 
     generation: int
     seed: bytes
     state: bytes
     mark: Mark = Mark()
+    closed: tuple[tuple[int, int], ...] = ()
+    segmented: bool = False
 
     @classmethod
     def read(cls, directory: Path, key: bytes) -> Snapshot:
@@ -83,11 +90,18 @@ class ServerFiles:
     """
 
     def __init__(
-        self, directory: Path, key: bytes, counter: Counter, *, seed: bytes, generation: int, mark: Mark, largest: int
+        self,
+        directory: Path,
+        key: bytes,
+        counter: Counter,
+        segments: Segments,
+        *,
+        seed: bytes,
+        mark: Mark,
+        largest: int,
     ) -> None:
-        self._directory, self._key, self._counter = directory, key, counter
-        self.seed, self._generation, self._mark = seed, generation, mark
-        self._log = RecordLog(directory / f"log.{generation}", key)
+        self._directory, self._key, self._counter, self._segments = directory, key, counter, segments
+        self.seed, self._mark = seed, mark
         self._limit = self._least_limit = 4 * largest + _LEAST_LIMIT
 
     @classmethod
@@ -100,66 +114,95 @@ class ServerFiles:
             counter: their counter, outside of the directory.
             largest: the bytes of the session's largest message.
         """
-        remove_logs(directory, keep=None)
+        remove_all(directory)
         seed = os.urandom(SEED_BYTES)
         write_sealed(directory / _SEED, key, seed)  # before any snapshot
-        return cls(directory, key, counter, seed=seed, generation=0, mark=Mark(), largest=largest)
+        return cls(directory, key, counter, Segments(directory, key, 0), seed=seed, mark=Mark(), largest=largest)
 
     @classmethod
     def found(cls, directory: Path, key: bytes, counter: Counter, largest: int, snapshot: Snapshot) -> ServerFiles:
-        """The files of the session of ``snapshot``; stale logs that a kill has left are removed.
+        """The files of the session of ``snapshot``, once all that they show is on disk.
 
         Raises:
-            LocalProtocolError: the log is missing.
+            LocalProtocolError: the log is missing, or lacks records that were answered.
         """
-        generation = snapshot.generation
-        log = directory / f"log.{generation}"
+        log = directory / f"{'segment' if snapshot.segmented else 'log'}.{snapshot.generation}"
         if not log.exists():
             raise LocalProtocolError(f"{log} is missing, and with it what was accepted")
-        files = cls(
-            directory, key, counter, seed=snapshot.seed, generation=generation, mark=snapshot.mark, largest=largest
-        )
-        remove_logs(directory, keep=generation)
-        return files
+        segments = Segments(directory, key, snapshot.generation, snapshot.closed, earlier=not snapshot.segmented)
+        if segments.copy_tail():
+            named = {"generation": segments.live, "closed": segments.closed}
+            msgspec.structs.replace(snapshot, **named).write(directory, key)
+            segments.acknowledge()
+        found = cls(directory, key, counter, segments, seed=snapshot.seed, mark=snapshot.mark, largest=largest)
+        found._limit_by((directory / SNAPSHOT).stat().st_size)
+        return found
+
+    def _limit_by(self, size: int) -> None:
+        self._limit = max(self._least_limit, _SNAPSHOT_SHARE * size)
+
+    @property
+    def earlier(self) -> bool:
+        """Whether they are of a version before segments: then the next snapshot holds what waits, as theirs did."""
+        return self._segments.earlier
 
     @property
     def is_full(self) -> bool:
-        """Whether the log is so long that a newer snapshot would be shorter."""
-        return self._log.size > self._limit
+        """Whether the log is so long that a newer snapshot would be far shorter."""
+        return self._segments.size > self._limit
 
-    def records(self) -> Iterator[tuple[int, bytes]]:
-        """Sender and message of each record since the snapshot; read all before any write."""
-        for record in self._log.records():
+    def records(self) -> Iterator[tuple[bytes, int, bytes]]:
+        """Place, sender and message of each record since the snapshot; read all before any write."""
+        for place, record in self._segments.located():
             sender = int.from_bytes(record[:_SENDER_BYTES], "big", signed=True)
             if sender < 0:
                 self._mark = self._mark.next
-            yield sender, record[_SENDER_BYTES:]
+            yield place, sender, record[_SENDER_BYTES:]
+
+    def read(self, place: bytes) -> bytes:
+        """The message at a place; raises ``LocalProtocolError`` if it is damaged or missing."""
+        return self._segments.read(place)[_SENDER_BYTES:]
+
+    def keep(self, needed: Iterable[bytes]) -> None:
+        """Remove what neither snapshot nor a needed place names; raises ``LocalProtocolError`` if that is missing."""
+        self._segments.keep(needed)
 
     def require_newest(self) -> None:
         """Refuse a journal that was restored or copied; raises as :meth:`Counter.require_newest`."""
         self._counter.require_newest(self._mark, self._directory, "server", "it was written")
 
-    def append(self, sender: int, data: bytes = b"") -> None:
-        """Append one message or one decision to the log."""
-        self.append_many([(sender, data)])
-        if sender < 0:
-            self._mark = self._mark.next
-            self._counter.keep(self._mark.count)
-
-    def append_many(self, messages: Sequence[tuple[int, bytes]]) -> None:
-        """Append a group of messages to the log, with one wait for the disk."""
-        self._log.append_many([sender.to_bytes(_SENDER_BYTES, "big", signed=True) + data for sender, data in messages])
-
-    def replace(self, state: bytes) -> None:
-        """Replace snapshot and log by a newer snapshot, so that every existing copy becomes an older one."""
-        old, self._generation = self._log, self._generation + 1
-        (self._directory / f"log.{self._generation}").unlink(missing_ok=True)
-        self._log = RecordLog(self._directory / f"log.{self._generation}", self._key)
-        self._mark = self._counter.after(self._mark)
-        size = Snapshot(self._generation, self.seed, state, self._mark).write(self._directory, self._key)
+    def append(self, decision: int, data: bytes = b"") -> None:
+        """Append one decision to the log; it is marked and counted when this returns."""
+        self.append_many([(decision, data)])
+        self.sync()
+        self._mark = self._mark.next
         self._counter.keep(self._mark.count)
-        self._limit = max(self._least_limit, size)  # so that a message is written only a few times
-        old.remove()
+
+    def append_many(self, messages: Sequence[tuple[int, bytes]]) -> list[bytes]:
+        """Append a group of messages to the log, with one wait for the disk; return their places."""
+        return self._segments.append_many(
+            [sender.to_bytes(_SENDER_BYTES, "big", signed=True) + data for sender, data in messages]
+        )
+
+    def sync(self) -> None:
+        """Wait until the mark of what was answered is on disk: before anything leaves that another machine keeps."""
+        self._segments.sync()
+
+    def replace(self, state: bytes, needed: Iterable[bytes]) -> None:
+        """Replace snapshot and log by a newer snapshot, so that every existing copy becomes an older one.
+
+        Args:
+            state: the server's, sealed.
+            needed: the places of the messages that the state names.
+        """
+        self._segments.begin()
+        self._mark = self._counter.after(self._mark)
+        made = Snapshot(self._segments.live, self.seed, state, self._mark, segmented=True)
+        size = made.write(self._directory, self._key)
+        self._segments.acknowledge()
+        self._counter.keep(self._mark.count)
+        self._limit_by(size)
+        self.keep(needed)
 
     def destroy(self) -> None:
         """Overwrite seed and state, and remove all files; any copy that is restored later counts as older.
@@ -170,9 +213,23 @@ class ServerFiles:
             overwrite(self._directory / name)
         for name in (SNAPSHOT, _SEED):
             (self._directory / name).unlink(missing_ok=True)
-        remove_logs(self._directory, keep=None)
+        remove_all(self._directory)
         self._counter.keep(self._counter.after(self._mark).count)
 
     def close(self) -> None:
         """Close the log."""
-        self._log.close()
+        self._segments.close()
+
+
+def groups(items: Sequence[tuple[int, bytes | bytearray | memoryview]]) -> Iterator[list[tuple[int, bytes]]]:
+    """The items in their order, in groups that are short enough to be written at once."""
+    group: list[tuple[int, bytes]] = []
+    size = 0
+    for sender, data in items:
+        group.append((sender, bytes(data)))
+        size += len(data)
+        if len(group) == _GROUP or size >= _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group

@@ -5,7 +5,7 @@ It makes batches and tracks which are due; it adds no vectors and relies on the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from hashlib import sha256
 from operator import and_
@@ -27,7 +27,7 @@ PART_BYTES = 64 << 20
 """The bytes of bodies at which a part is closed; the last body may exceed them."""
 
 IN_FLIGHT = 4
-"""The most parts that may be closed and not settled."""
+"""The most parts that may be closed and not settled, with their bodies in memory."""
 
 
 class ReportBatches:
@@ -42,20 +42,19 @@ class ReportBatches:
 
     def __init__(self, state: LeaderState, identity: Identity, parameters: UploadParameters, context: bytes) -> None:
         self._state, self._identity, self._parameters, self._context = state, identity, parameters, context
-        self._held = sum(map(len, state.open.bodies.values()))
         self._digests: dict[tuple[int, int], bytes] = {}
 
     @property
     def busy(self) -> bool:
         """Whether no further report can be accepted until a helper has answered."""
-        return len(self._state.parts) >= IN_FLIGHT
+        return sum(bool(part.bodies) for part in self._state.parts.values()) >= IN_FLIGHT
 
     def add(self, sender: int, head: Head, body: bytearray) -> int | None:
         """Add a report to the open part; return the part's number if this closed it, else None."""
         part = self._state.open
         part.heads[sender], part.bodies[sender] = head, body
-        self._held += len(body)
-        full = len(part.heads) >= self._parameters.most_in_part or self._held >= PART_BYTES
+        count = len(part.heads)
+        full = count >= self._parameters.most_in_part or count * self._parameters.upload_bytes >= PART_BYTES
         return self.close() if full else None
 
     def close(self) -> int | None:
@@ -66,15 +65,27 @@ class ReportBatches:
         number, state.closed = state.closed, state.closed + 1
         if self._parameters.claim is not None:
             state.open.rho = self._coins(number, state.open)
-        state.parts[number], state.open, self._held = state.open, Part(), 0
+        state.parts[number], state.open = state.open, Part()
         return number
+
+    def shelve(self, places: Mapping[int, bytes]) -> list[bytearray]:
+        """Note where a journal holds these reports; return their bodies, which are needed no longer."""
+        freed = []
+        for part in (self._state.open, *self._state.parts.values()):
+            for sender in sorted(part.bodies.keys() & places.keys()):
+                part.places[sender] = places[sender]
+                freed.append(part.bodies.pop(sender))
+                if self._parameters.claim is not None:
+                    part.hashes[sender] = sha256(freed[-1]).digest()
+        return freed
 
     def _coins(self, number: int, part: Part) -> bytes:
         """The coins for a part's proofs: unknown to all others before the batch leaves, and bound to every report in
         it, bodies included, so that a leader which is put back draws the same for the same reports only."""
         named = sha256()
         for sender, head in sorted(part.heads.items()):
-            named.update(index(sender) + head.digest + sha256(part.bodies[sender]).digest())
+            hashed = part.hashes.get(sender) or sha256(part.bodies[sender]).digest()
+            named.update(index(sender) + head.digest + hashed)
         return derive(self._state.private, f"rho/{number}/{named.hexdigest()}", self._context)
 
     def due(self, place: int) -> int | None:

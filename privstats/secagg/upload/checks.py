@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from privstats.errors import LocalProtocolError
 from privstats.secagg import hpke
 from privstats.secagg.keys import verify
 from privstats.secagg.upload import messages
@@ -24,8 +25,8 @@ from privstats.secagg.upload.proof.verifier import bad_parts
 from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, Refusal, members
 
 __all__ = ["Entry", "check_abandoned", "check_answers", "check_batch", "check_body", "check_checked", "check_listed"]
-__all__ += ["check_report", "check_reveal", "check_survivors", "entries_of", "opened", "rows", "signed_by", "stated"]
-__all__ += ["transcript_of"]
+__all__ += ["check_report", "check_reveal", "check_survivors", "entries_of", "opened", "reopen", "rows", "signed_by"]
+__all__ += ["stated", "transcript_of"]
 
 LEADER = 0
 _WORD = 8
@@ -57,6 +58,18 @@ def check_report(
         transcript = transcript_of(message.context, message.sender, message.commits, message.parts)
         check_body(parameters.statement, body, transcript)
     return sha256(statement).digest()
+
+
+def reopen(
+    message: messages.Report | messages.ProvedReport, sender: int, private: X25519PrivateKey, body: bytearray
+) -> None:
+    """Open the body of an accepted report that was read back; raises ``LocalProtocolError`` if it is another one."""
+    try:
+        if message.sender != sender:
+            raise hpke.UnopenedError
+        hpke.open_into(body, private, message.body, said.box_info(message.context, sender, LEADER))
+    except (hpke.UnopenedError, ValueError):
+        raise LocalProtocolError(f"what was read back is not the report that client {sender} sent") from None
 
 
 def check_body(statement: Statement, body: bytearray, transcript: Transcript) -> None:

@@ -1,13 +1,13 @@
 """The leader machine of an upload: it collects reports, queries the helpers, and unmasks the one sum.
 
-No clock, socket, global or randomness; it keeps one running sum, the bodies of the parts that the helpers have not
-answered, and the memory of those that they have, for the next ones. It relies on no client and no helper for the sum's
+No clock, socket, global or randomness; it keeps one running sum, and the bodies of the parts that the helpers have not
+answered or, if a journal has the reports, their places there. It relies on no client and no helper for the sum's
 being a sum; either can shift it, as a client can.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, ClassVar, Self
 
@@ -31,6 +31,9 @@ from privstats.secagg.upload.state import Head, LeaderState, Part, StepName
 from privstats.secagg.wire import Refusal, to_bitmap
 
 __all__ = ["Leader"]
+
+_ADDED_BYTES = 16 << 20
+"""The bytes of bodies that are added at a time."""
 
 
 class Leader(LeaderSteps):
@@ -92,6 +95,7 @@ class Leader(LeaderSteps):
         self._context = panel.context(parameters, roster)
         self._scheme: MaskingScheme = scheme_of(parameters, self._context, threads=threads)
         self._sum: Any = None
+        self.fetch: Callable[[bytes], bytes] = _nowhere
         self._spare: list[bytearray] = []  # of bodies that were added: fresh memory costs as much as opening a report
 
     def _enter(self, state: LeaderState) -> None:
@@ -166,27 +170,53 @@ class Leader(LeaderSteps):
                 state.faults.add((sender, "check", "bad_box", f"by the word of helper {place}"))
         if self._sum is None:
             self._sum = self._scheme.zeros()
-        summed = self._proved(part, accepted_by_all(part))
-        bodies = [part.bodies.pop(sender) for sender in summed]
-        self._scheme.add(self._sum, [memoryview(body) for body in bodies])
-        state.listed.update((sender, part.heads[sender].digest) for sender in summed)
-        if state.step == "report":
-            self._spare += bodies
+        accepted, size = accepted_by_all(part), max(1, _ADDED_BYTES // self.parameters.upload_bytes)
+        for first in range(0, len(accepted), size):
+            self._add(part, accepted[first : first + size])
 
-    def _proved(self, part: Part, accepted: list[int]) -> list[int]:
+    def _add(self, part: Part, accepted: list[int]) -> None:
+        bodies = {sender: self._body(part, sender) for sender in accepted}
+        summed = self._proved(part, bodies)
+        self._scheme.add(self._sum, [memoryview(bodies[sender]) for sender in summed])
+        self._state.listed.update((sender, part.heads[sender].digest) for sender in summed)
+        if self._state.step == "report":
+            self._spare += bodies.values()
+
+    def _body(self, part: Part, sender: int) -> bytearray:
+        """A report's body, opened once more if it has been shelved."""
+        if sender in part.bodies:
+            return part.bodies.pop(sender)
+        message = self._decode(memoryview(self.fetch(part.places[sender])), messages.kinds_of(self.parameters).report)
+        body = self._spare.pop() if self._spare else bytearray(self.parameters.upload_bytes)
+        checks.reopen(message, sender, self._private, body)
+        return body
+
+    def _proved(self, part: Part, bodies: dict[int, bytearray]) -> list[int]:
         """Those whose proof holds; each other becomes a fault, which no message of one member alone shows to be its
         client's."""
         if self.parameters.claim is None:
-            return accepted
+            return list(bodies)
         scheme, answers, proved = proving(self._scheme), answers_to(part), []
-        for sender in accepted:
+        for sender, body in bodies.items():
             head = part.heads[sender]
             said = checks.transcript_of(self._context, sender, head.commits, head.parts)
-            if scheme.refused(part.bodies[sender], said, part.rho, answers[sender]):
+            if scheme.refused(body, said, part.rho, answers[sender]):
                 self._state.faults.add((sender, "check", BAD_PROOF, "by the word of the leader and all helpers"))
             else:
                 proved.append(sender)
         return proved
+
+    def shelve(self, places: Mapping[int, bytes]) -> None:
+        """Hold these reports no longer in memory: a journal has them, and :attr:`fetch` reads them back."""
+        freed = self._book.shelve(places)
+        if self._state.step == "report":
+            self._spare += freed
+
+    @property
+    def shelved(self) -> Iterator[bytes]:
+        """The places of the reports that wait for a helper."""
+        for part in (self._state.open, *self._state.parts.values()):
+            yield from part.places.values()
 
     def _take_reveal(self, place: int, view: memoryview) -> Outbox:
         state = self._state
@@ -263,3 +293,7 @@ class Leader(LeaderSteps):
         "check": _close_check,
         "reveal": _close_reveal,
     }
+
+
+def _nowhere(_: bytes) -> bytes:
+    raise LocalProtocolError("this leader's reports are in the journal that it was exported from: resume that")

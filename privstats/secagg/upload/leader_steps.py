@@ -11,6 +11,8 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
+
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
@@ -22,7 +24,7 @@ from privstats.secagg.sealing import seal_state
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.batching import ReportBatches
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.state import STEPS, LeaderState, StepName
+from privstats.secagg.upload.state import STEPS, LeaderState, Part, StepName
 from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
 
 __all__ = ["BAD_PROOF", "LeaderSteps", "place_of"]
@@ -60,6 +62,10 @@ class LeaderSteps(Exclusive):
     @abstractmethod
     def _survivors(self) -> bytes:
         """The list, signed: the same bytes each time."""
+
+    @abstractmethod
+    def _body(self, part: Part, sender: int) -> bytearray:
+        """The body of a report in a part, taken out of it or read back."""
 
     @abstractmethod
     def _forget_key(self) -> None:
@@ -289,12 +295,23 @@ class LeaderSteps(Exclusive):
             LocalProtocolError: the run has ended.
         """
         self._unfinished()
-        state = self._state
+        parts = {number: self._whole(part) for number, part in self._state.parts.items()}
+        return self._sealed(replace(self._state, open=self._whole(self._state.open), parts=parts), key, entropy)
+
+    @exclusive
+    def export_shelved(self, key: bytes) -> bytes:
+        """The same for the journal that holds the reports: they are named by their places there."""
+        self._unfinished()
+        return self._sealed(replace(self._state), key, os.urandom)
+
+    def _sealed(self, state: LeaderState, key: bytes, entropy: Entropy) -> bytes:
         state.total = self._sum.pack() if self._sum is not None else b""
-        try:
-            return seal_state(state, key, role="leader", place=place_of(self.parameters, self.roster), entropy=entropy)
-        finally:
-            state.total = b""
+        return seal_state(state, key, role="leader", place=place_of(self.parameters, self.roster), entropy=entropy)
+
+    def _whole(self, part: Part) -> Part:
+        """The part with all its bodies."""
+        bodies = {sender: part.bodies.get(sender) or self._body(part, sender) for sender in part.heads}
+        return replace(part, bodies=bodies, places={}, hashes={})
 
     def _unfinished(self) -> None:
         if self._state.step in ENDS:

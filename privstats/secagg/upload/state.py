@@ -59,6 +59,9 @@ class Part(HiddenRepr, Struct):
     ``bitmaps`` holds the places of the batch that a helper accepts, by the helper's place. ``rho`` stands for the coins
     of the reports' proofs from the closing of the part on, and ``answers`` for the sum of the helpers' answers to them,
     a row for each report; both are empty where reports carry no proof.
+
+    A report that a journal holds has its place in ``places``, and no body here; ``hashes`` has the hash of such a body
+    where reports carry proofs.
     """
 
     heads: dict[int, Head] = field(default_factory=dict)
@@ -66,6 +69,8 @@ class Part(HiddenRepr, Struct):
     bitmaps: dict[int, bytes] = field(default_factory=dict)
     rho: bytes = b""
     answers: bytes = b""
+    places: dict[int, bytes] = field(default_factory=dict)
+    hashes: dict[int, bytes] = field(default_factory=dict)
 
 
 class LeaderState(HiddenRepr, Struct):

@@ -1,0 +1,248 @@
+"""The log of a server's journal in segments, and the mark of what has been answered.
+
+Each snapshot begins a segment, so a message is written once: a snapshot names where the messages lie that are still
+needed. The mark says how many records of the live segment somebody may hold an answer to. Damage before it is refused,
+and what follows it is written anew when the journal is opened, up to the first damage: after a failed wait for the disk
+a file may show what no disk holds, and after a power cut it may lack any page that was not waited for.
+
+A kill keeps the mark, which is written after every group; a power cut keeps it as it was when it was last waited for.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from privstats.engines.records import At, RecordLog, read_record
+from privstats.errors import LocalProtocolError
+from privstats.system import open_private, sync_folder
+
+__all__ = ["HighWater", "Segments"]
+
+_SEGMENT, _EARLIER, _MARK = "segment", "log", "mark"
+_NAMED = re.compile(rf"(?:{_SEGMENT}|{_EARLIER})\.(\d+)")
+_UNSYNCED_BYTES: Final = 64 << 20
+_PLACE, _MARKED, _CHECK_BYTES = struct.Struct(">QQQ16s"), struct.Struct(">QQ"), 8
+
+
+class HighWater:
+    """A file of 24 bytes with the number of a segment, and how many of its records somebody may hold an answer to."""
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / _MARK
+        new = not path.exists()
+        self._file = io.FileIO(open_private(path, os.O_RDWR | os.O_CREAT), "r+b")
+        self._dirty = False
+        if new:
+            sync_folder(directory)
+
+    def read(self) -> tuple[int, int] | None:
+        """Segment and count; None for a file that does not say."""
+        self._file.seek(0)
+        said = self._file.read(_MARKED.size + _CHECK_BYTES) or b""
+        content = said[: _MARKED.size]
+        if len(content) < _MARKED.size or said[_MARKED.size :] != _check(content):
+            return None
+        segment, count = _MARKED.unpack(content)
+        return segment, count
+
+    def write(self, segment: int, count: int) -> None:
+        """Replace the mark, for this and every later process of this machine while it has power."""
+        content = _MARKED.pack(segment, count)
+        self._file.seek(0)
+        self._file.write(content + _check(content))
+        self._dirty = True
+
+    def sync(self) -> None:
+        """Wait until the last :meth:`write` is on disk."""
+        if self._dirty:
+            os.fsync(self._file.fileno())
+            self._dirty = False
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class Segments:
+    """The records since a snapshot, and those before it that its state names.
+
+    Args:
+        directory: the journal's directory.
+        key: 32 bytes under which records are sealed.
+        live: the number of the segment that is appended to; created if it does not exist.
+        closed: segments to be read before it, and how many records of each.
+        earlier: the journal is one of before segments: a single log, and no mark.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        key: bytes,
+        live: int,
+        closed: tuple[tuple[int, int], ...] = (),
+        *,
+        earlier: bool = False,
+    ) -> None:
+        self._directory, self._key = directory, key
+        self.live, self.closed, self.earlier = live, closed, earlier
+        self._log = RecordLog(self.path(live), key)
+        self._water = None if earlier else HighWater(directory)
+        self._unsynced = 0
+
+    def path(self, number: int) -> Path:
+        """The file of a segment."""
+        return self._directory / f"{_EARLIER if self.earlier else _SEGMENT}.{number}"
+
+    @property
+    def size(self) -> int:
+        """Bytes in the live segment."""
+        return self._log.size
+
+    def append_many(self, records: Sequence[bytes]) -> list[bytes]:
+        """Write a group of records with one wait for the disk, then the mark; return where each lies."""
+        before = self._log.size
+        places = self._log.append_many(records)
+        if self._water is not None:
+            self._water.write(self.live, self._log.count)
+            self._unsynced += self._log.size - before
+            if self._unsynced > _UNSYNCED_BYTES:
+                self.sync()
+        return [self._packed(self.live, at) for at in places]
+
+    def sync(self) -> None:
+        """Wait until the mark is on disk: before anything leaves that another machine keeps."""
+        if self._water is not None:
+            self._water.sync()
+        self._unsynced = 0
+
+    def copy_tail(self) -> bool:
+        """Begin a segment with what follows the mark, if anything does; a snapshot must name it before it counts.
+
+        Raises:
+            LocalProtocolError: records before the mark are missing; or the snapshot is older than the mark.
+        """
+        known = self._known()
+        if known is None:
+            return False
+        tail = self._log.tail(known)
+        self._require_all(self.live, tail.found, known)
+        if not tail.size:
+            return False
+        self.begin(closed=(*self.closed, (self.live, known)) if known else self.closed)
+        self._log.append_many(tail.records)
+        return True
+
+    def _known(self) -> int | None:
+        """How many records of the live segment somebody may hold an answer to; None where nothing says so."""
+        marked = self._water.read() if self._water is not None else None
+        if marked is None:
+            return None
+        segment, count = marked
+        if segment > self.live:
+            raise LocalProtocolError(
+                f"{self._directory} has a snapshot from before segment {segment}, of which it has answered {count} "
+                "records: it was put back from a backup; bring the newest snapshot back"
+            )
+        return count if segment == self.live else 0
+
+    def begin(self, closed: tuple[tuple[int, int], ...] = ()) -> None:
+        """Go on in a new segment, whose name no other had; a snapshot must name it before it counts."""
+        self._log.close()
+        number = 1 + max([self.live, *(each for each, _ in files_of(self._directory))])
+        if self.earlier:
+            self.earlier, self._water = False, HighWater(self._directory)
+        self.live, self.closed = number, closed
+        self._log = RecordLog(self.path(number), self._key)
+
+    def acknowledge(self) -> None:
+        """Mark all records of the live segment, on disk when this returns; after the snapshot that names it."""
+        if self._water is not None:
+            self._water.write(self.live, self._log.count)
+            self.sync()
+
+    def located(self) -> Iterator[tuple[bytes, bytes]]:
+        """Each record in its order, and where it lies; read all before any write."""
+        for number, count in self.closed:
+            yield from self._closed(number, count)
+        for at, record in self._log.located():
+            yield self._packed(self.live, at), record
+
+    def _closed(self, number: int, count: int) -> Iterator[tuple[bytes, bytes]]:
+        self._require(number)
+        log = RecordLog(self.path(number), self._key)
+        try:
+            self._require_all(number, log.found(count), count)
+            for at, record in islice(log.located(), count):
+                yield self._packed(number, at), record
+        finally:
+            log.close()
+
+    def read(self, place: bytes) -> bytes:
+        """The record at a place that :meth:`append_many` or :meth:`located` gave.
+
+        Raises:
+            LocalProtocolError: it is damaged or missing; the sentence names the segment.
+        """
+        segment, number, offset, tag = _PLACE.unpack(place)
+        return read_record(self._directory / f"{_SEGMENT}.{segment}", self._key, At(number, offset, tag))
+
+    def keep(self, needed: Iterable[bytes]) -> None:
+        """Remove all segments but those that are replayed, and those that hold a needed place.
+
+        Raises:
+            LocalProtocolError: one of those is missing.
+        """
+        kept = {_PLACE.unpack(place)[0] for place in needed}
+        for number in kept:
+            self._require(number)
+        kept |= {self.live, *(number for number, _ in self.closed)}
+        for number, path in files_of(self._directory):
+            if number not in kept or (path.name.startswith(_EARLIER) and not self.earlier):
+                path.unlink()
+
+    def _require_all(self, number: int, found: int, known: int) -> None:
+        if found < known:
+            raise LocalProtocolError(
+                f"{self.path(number)} ends after {found} of the {known} records that were answered: it was damaged, or "
+                "put back from a backup; bring the newest file back"
+            )
+
+    def _require(self, number: int) -> None:
+        if not self.path(number).exists():
+            raise LocalProtocolError(f"{self.path(number)} is missing, and with it what was accepted")
+
+    def close(self) -> None:
+        """Close the files."""
+        self._log.close()
+        if self._water is not None:
+            self._water.close()
+
+    @staticmethod
+    def _packed(segment: int, at: At) -> bytes:
+        return _PLACE.pack(segment, at.number, at.offset, at.tag)
+
+
+def files_of(directory: Path) -> Iterator[tuple[int, Path]]:
+    """The segments in a directory and their numbers; the logs of before segments too."""
+    for path in sorted(directory.iterdir()):
+        if named := _NAMED.fullmatch(path.name):
+            yield int(named[1]), path
+
+
+def remove_all(directory: Path) -> None:
+    """Remove all segments and the mark."""
+    for _, path in files_of(directory):
+        path.unlink()
+    (directory / _MARK).unlink(missing_ok=True)
+
+
+def _check(content: bytes) -> bytes:
+    return sha256(b"privstats/journal/mark" + content).digest()[:_CHECK_BYTES]
