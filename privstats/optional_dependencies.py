@@ -28,6 +28,8 @@ _INSTALL = {  # any other package under its own name
     "flwr": "'privstats[flower]'",
     "ray": "'privstats[flower-simulation]'",
     "nvflare": "'privstats[nvflare]'",
+    "uvicorn": "'privstats[http]'",
+    "httptools": "'privstats[http]'",
 }
 
 

@@ -29,7 +29,7 @@ from privstats.plan.validity import Validity
 from privstats.schema import KINDS, Schema
 from privstats.schema.public_values import Published
 
-__all__ = ["FORMAT_VERSION", "digest_of", "from_toml", "read_text", "to_toml"]
+__all__ = ["FORMAT_VERSION", "canonical", "digest_of", "from_toml", "read_text", "to_toml"]
 
 FORMAT_VERSION = 1
 
@@ -171,9 +171,14 @@ def _refuse_huge(value: Any, where: str = "the plan") -> None:
         raise PlanError(f"{where} holds a number beyond 2**53, which no plan needs; lower it")
 
 
+def canonical(tables: Mapping[str, Any]) -> bytes:
+    """The tables as JSON with sorted keys: the same bytes for every party with the same plan."""
+    return msgspec.json.encode(tables, order="deterministic")
+
+
 def digest_of(tables: Mapping[str, Any]) -> bytes:
     """SHA-256 of the canonical JSON of the tables: 32 bytes, the same for every party with the same plan."""
-    return hashlib.sha256(msgspec.json.encode(tables, order="deterministic")).digest()
+    return hashlib.sha256(canonical(tables)).digest()
 
 
 def _plain(value: Any) -> dict[str, Any]:

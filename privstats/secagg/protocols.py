@@ -18,7 +18,8 @@ from privstats.secagg.machines import Aggregator, Masking, OnUpload, Peer
 from privstats.secagg.roster import Roster
 from privstats.tables import LazyRows
 
-__all__ = ["PROTOCOLS", "AggregatorKind", "Machines", "MaskingProtocol", "ParametersKind", "PeerKind", "protocol_of"]
+__all__ = ["PROTOCOLS", "AggregatorKind", "EarlyReports", "Machines", "MaskingProtocol", "ParametersKind", "PeerKind"]
+__all__ += ["protocol_of"]
 
 
 class ParametersKind(Protocol):
@@ -88,6 +89,22 @@ class AggregatorKind(Protocol):
         ...
 
 
+class EarlyReports(Protocol):
+    """The check of a client's one message by its first bytes, before a carrier reads on."""
+
+    def report_bytes(self, sender: int) -> int:
+        """The length of this sender's message, exactly."""
+        ...
+
+    def head_bytes(self, sender: int) -> int:
+        """The length of the first bytes that :meth:`check` reads."""
+        ...
+
+    def check(self, sender: int, head: bytes | bytearray | memoryview, signature: bytes) -> None:
+        """Require the sender's signature; raises ``wire.Refusal``."""
+        ...
+
+
 @dataclass(frozen=True)
 class Machines:
     """What runs a protocol: the classes of its machines, and what engines and sessions ask about its messages.
@@ -103,6 +120,9 @@ class Machines:
     ``check_opening`` refuses a server's first message that a client would not answer; None if clients send first.
 
     ``check_vector`` refuses a vector that a client's report could not prove; None for a protocol without proofs.
+
+    ``early`` makes, of ``(parameters, context, publics)``, the check of a client's one message by its first bytes; None
+    where clients exchange messages.
     """
 
     client: PeerKind
@@ -113,6 +133,7 @@ class Machines:
     prove_excluded: Callable[..., bytes] | None = None
     check_opening: Callable[..., None] | None = None
     check_vector: Callable[..., None] | None = None
+    early: Callable[..., EarlyReports] | None = None
 
 
 @dataclass(frozen=True)
@@ -168,6 +189,7 @@ def _split() -> MaskingProtocol:
 def _split_machines() -> Machines:
     from privstats.secagg.upload import messages
     from privstats.secagg.upload.client import Client
+    from privstats.secagg.upload.early import EarlyCheck
     from privstats.secagg.upload.field_streams import check_provable
     from privstats.secagg.upload.helper import Helper
     from privstats.secagg.upload.leader import Leader
@@ -181,6 +203,7 @@ def _split_machines() -> Machines:
         Helper,
         prove_excluded=prove_excluded,
         check_vector=check_provable,
+        early=EarlyCheck,
     )
 
 

@@ -73,6 +73,11 @@ class ServerView(JournalBase):
         return self._server.faults
 
     @property
+    def heard(self) -> dict[int, bytes]:
+        """The last 64 bytes of the last accepted message of each peer; empty where a protocol keeps none."""
+        return dict(getattr(self._server, "heard", {}))
+
+    @property
     def abandoned(self) -> dict[int, bytes]:
         """The signed statements of helpers that abandoned the run, by place, for ``session.free``."""
         return dict(getattr(self._server, "abandoned", {}))

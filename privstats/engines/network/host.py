@@ -17,8 +17,9 @@ from privstats.course import Releases, Round, iter_rounds, verify_next
 from privstats.engines.network.driver import Clock, Say, Sleep
 from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.operator_log import log_line
-from privstats.engines.network.round_host import Carrying, Ended, RoundHost, Waiting, today
+from privstats.engines.network.round_host import Carrying, Ended, RoundHost, Waiting
 from privstats.engines.network.round_transport import OutgoingAnnouncement, RoundTransport
+from privstats.engines.network.session_end import today
 from privstats.engines.network.session_history import EndedSession, KeptStatements, SessionHistory
 from privstats.engines.network.statements import NO_SUM, RoundAnnouncement, digest_of
 from privstats.engines.network.transport import Deadlines, Transport

@@ -20,7 +20,7 @@ from privstats.engines.network.status_file import ConnectionStatus, PartyStatus,
 from privstats.engines.network.supervision import Supervision
 from privstats.errors import PrivstatsError
 
-__all__ = ["exposition", "metrics_served"]
+__all__ = ["exposition", "family", "gauge", "metrics_served"]
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LOOPBACK = "127.0.0.1"
@@ -41,17 +41,17 @@ def exposition(home: Path, now: Callable[[], float] = time.time) -> str:
 
 def _host(found: HostStatus, now: float) -> Iterator[str]:
     status = found.status or ServerStatus("", 0, 0, 0.0)
-    yield from _gauge("up", "Whether serve runs.", found.alive)
+    yield from gauge("up", "Whether serve runs.", found.alive)
     yield from _certificate(found.held, now)
-    yield from _gauge("session_running", "Whether a process carries the session now.", found.running)
-    yield from _gauge("rounds_ended", "Rounds of the course that have ended.", len(found.ended))
+    yield from gauge("session_running", "Whether a process carries the session now.", found.running)
+    yield from gauge("rounds_ended", "Rounds of the course that have ended.", len(found.ended))
     waits = now - status.since if status.step else 0.0
-    yield from _gauge("step_open_seconds", "Seconds since the current step was opened.", waits)
-    yield from _gauge("answered", "Answers to the current step.", len(status.answered))
+    yield from gauge("step_open_seconds", "Seconds since the current step was opened.", waits)
+    yield from gauge("answered", "Answers to the current step.", len(status.answered))
     absent = {f'place="{each.place}",why="{each.why}"': now - each.since for each in status.missing}
-    yield from _family("missing_seconds", "gauge", "Seconds for which an answer is missing for that reason.", absent)
+    yield from family("missing_seconds", "gauge", "Seconds for which an answer is missing for that reason.", absent)
     closed = {f'round="{each.place}",step="{each.step}"': each.seconds for each in status.closed}
-    yield from _family("step_seconds", "gauge", "Seconds of a closed step.", closed)
+    yield from family("step_seconds", "gauge", "Seconds of a closed step.", closed)
     yield from _connections(read_connections(found.documents.home) if found.alive else None)
     yield from _both(status, *(sum(getattr(each, name) for each in status.closed) for name in ("received", "sent")))
 
@@ -61,40 +61,41 @@ def _connections(found: ConnectionStatus | None) -> Iterator[str]:
     if found is None:
         return
     open_now = {'signed="yes"': found.nodes, 'signed="no"': found.strangers}
-    yield from _family("connections", "gauge", "Open connections of parties, by whether a node has signed.", open_now)
+    yield from family("connections", "gauge", "Open connections of parties, by whether a node has signed.", open_now)
     closed = {f'why="{why}"': number for why, number in found.closed.items()}
-    yield from _family("turned_away_total", "counter", "Connections or requests turned away, by the reason.", closed)
+    yield from family("turned_away_total", "counter", "Connections or requests turned away, by the reason.", closed)
 
 
 def _home(found: HomeStatus, now: float) -> Iterator[str]:
     status = found.status or PartyStatus("", 0.0)
-    yield from _gauge("up", "Whether join runs.", found.alive)
+    yield from gauge("up", "Whether join runs.", found.alive)
     yield from _certificate(found.held, now)
-    yield from _gauge("connected", "Whether the node is connected.", found.held is not None and found.held.connected)
-    yield from _family("answers_total", "counter", "Messages that were answered.", {"": status.answers})
-    yield from _gauge("last_answer_timestamp_seconds", "Time of the last answer.", status.updated)
+    yield from gauge("connected", "Whether the node is connected.", found.held is not None and found.held.connected)
+    yield from family("answers_total", "counter", "Messages that were answered.", {"": status.answers})
+    yield from gauge("last_answer_timestamp_seconds", "Time of the last answer.", status.updated)
     yield from _both(status, 0, 0)
 
 
 def _certificate(held: Supervision | None, now: float) -> Iterator[str]:
     if held is not None and held.certificate_ends:
         days = (held.certificate_ends - now) / 86_400
-        yield from _gauge("certificate_days_left", "Days until the TLS certificates of this process end.", days)
+        yield from gauge("certificate_days_left", "Days until the TLS certificates of this process end.", days)
 
 
 def _both(status: ServerStatus | PartyStatus, received: int, sent: int) -> Iterator[str]:
     """What both ends count, all of the current run."""
-    yield from _family("received_bytes_total", "counter", "Bytes received.", {"": status.received + received})
-    yield from _family("sent_bytes_total", "counter", "Bytes sent.", {"": status.sent + sent})
+    yield from family("received_bytes_total", "counter", "Bytes received.", {"": status.received + received})
+    yield from family("sent_bytes_total", "counter", "Bytes sent.", {"": status.sent + sent})
     refusals = {f'code="{code}"': count for code, count in status.refusals.items()}
-    yield from _family("refusals_total", "counter", "Refusals by their code.", refusals)
+    yield from family("refusals_total", "counter", "Refusals by their code.", refusals)
 
 
-def _gauge(name: str, text: str, value: float) -> Iterator[str]:
-    yield from _family(name, "gauge", text, {"": value})
+def gauge(name: str, text: str, value: float) -> Iterator[str]:
+    """The lines of one number."""
+    yield from family(name, "gauge", text, {"": value})
 
 
-def _family(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
+def family(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
     """A family of numbers by their labels; one without numbers is left out."""
     if values:
         yield f"# HELP privstats_{name} {text}"

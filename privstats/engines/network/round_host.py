@@ -9,13 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from hashlib import sha256
-from pathlib import Path
 from shlex import quote
 from typing import Any
-
-from msgspec import structs
 
 from privstats import session
 from privstats.engines.journal import JournaledServer
@@ -31,6 +26,7 @@ from privstats.engines.network.driver import (
 )
 from privstats.engines.network.end_notices import send_end_notices
 from privstats.engines.network.folder import RELEASE, RoundFolder
+from privstats.engines.network.session_end import SessionEnd, file_digest, today
 from privstats.engines.network.session_history import (
     EndedSession,
     KeptStatements,
@@ -50,14 +46,12 @@ from privstats.errors import (
     RestoredError,
     SessionEndedError,
 )
-from privstats.files.atomic import read_whole
 from privstats.release import Release
 from privstats.secagg import HelperKeys, Offer, Panel
 from privstats.secagg.machines import Aggregator
 from privstats.secagg.protocols import protocol_of
-from privstats.session.accounting import Charging
 
-__all__ = ["Carrying", "Ended", "RoundHost", "Waiting", "today"]
+__all__ = ["Carrying", "Ended", "RoundHost", "Waiting"]
 
 _NONCE_BYTES = 32
 
@@ -166,9 +160,7 @@ class RoundHost:
             raise SessionEndedError(f"{ended_session.sentence(self._name)}. There is nothing to give up")
         with self._server(self._nothing, restored=True) as server:  # every copy of it may be ended
             server.abandon()
-            return self._keep_end(server, EndedSession(self._session, today(), why="it was given up")).sentence(
-                self._name
-            )
+            return SessionEnd(self.folder).without_sum(server, "it was given up").sentence(self._name)
 
     def _nothing(self) -> Aggregator:
         raise NothingToResumeError(f"{self._name}/journal holds no session: nothing has begun")
@@ -200,7 +192,7 @@ class RoundHost:
                 overwrite(path)
                 path.unlink()
         release = self.folder.home / RELEASE
-        if release.exists() and _digest(release) in {ended_session.release for ended_session in history.all()}:
+        if release.exists() and file_digest(release) in {ended_session.release for ended_session in history.all()}:
             raise PrivstatsError(f"{self._name}/{RELEASE} is of a session that has ended: move it away first")
         if nodes.session != self._session:
             KeptStatements(self.folder.home).forget()
@@ -273,55 +265,16 @@ class RoundHost:
         if server.step == "failed":  # it was killed between its end and the record of it
             why = "it failed, or was given up"
             self._fail(server, context, why)
-            raise SessionEndedError(self._ended(self._ended_session(why)))
-        release = self._released(server, context)
-        path = self.folder.home / RELEASE
-        release.save(path, signer=self.folder.identity)
-        ended_session = self._keep_end(server, EndedSession(self._session, today(), release.survivors, _digest(path)))
+            raise SessionEndedError(self._ended(EndedSession(self._session, today(), why=why)))
+        release, ended_session = SessionEnd(self.folder, context.say).with_release(server)
         send_end_notices(self.folder, context, ended_session)
         return Ended((release,), ended_session.sentence(self._name))
-
-    def _released(self, server: JournaledServer, context: SessionContext) -> Release:
-        """The release of the sum, or of it and those before it; repeated calls give the same release."""
-        folder, totals = self.folder, self.folder.totals
-        if totals is None:
-            return server.release(folder.plan, self._charge(server, context))
-        folder.release_charge()
-        before = folder.before
-        return totals.weighed(server.result, before)
-
-    def _charge(self, server: JournaledServer, context: SessionContext) -> Charging:
-        """The server's own account, where the server draws the noise; the parties always keep theirs."""
-        folder = self.folder
-        if folder.plan.noise is None:
-            return None
-        if server.noise_due or len(folder.ledger.accounts()) == 1:
-            return folder.release_charge()
-        context.say(
-            f"{folder.base.name}/ledger has no account, which is as it should be: the parties draw the noise, and "
-            "their ledgers hold this release"
-        )
-        return "uncharged"
 
     def _ended(self, ended_session: EndedSession) -> str:
         return f"{ended_session.sentence(self._name)}. A new one needs a new run name"
 
-    def _ended_session(self, why: str) -> EndedSession:
-        return EndedSession(self._session, today(), why=why)
-
     def _fail(self, server: JournaledServer, context: SessionContext, why: str) -> None:
-        send_end_notices(self.folder, context, self._keep_end(server, self._ended_session(why)))
-
-    def _keep_end(self, server: JournaledServer, ended_session: EndedSession) -> EndedSession:
-        """Keep signed statements while the journal holds them, then the session's end; only then remove the journal."""
-        offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
-        if len(ended_session.survivors) < len(self.folder.roster):  # some client may be in no sum
-            KeptStatements(self.folder.home).add(server.statements, offers)
-        if not ended_session.release:
-            ended_session = structs.replace(ended_session, panel=tuple(offer.hex() for offer in offers))
-        SessionHistory(self.folder.home).add(ended_session)
-        server.discard()
-        return ended_session
+        send_end_notices(self.folder, context, SessionEnd(self.folder, context.say).without_sum(server, why))
 
     def _without_panel(self, context: SessionContext, missing: list[int]) -> Waiting:
         helpers = len(self.folder.plan.panel) - 1
@@ -346,12 +299,3 @@ class RoundHost:
     def _again(self) -> str:
         study = self.folder.base.parent.name
         return f'Nothing is lost: "flwr run {study}/app {study}" goes on from here'
-
-
-def _digest(path: Path) -> str:
-    return sha256(read_whole(path, PrivstatsError, "privstats flower")).hexdigest()
-
-
-def today() -> str:
-    """Today's date, ISO 8601, UTC."""
-    return datetime.now(UTC).date().isoformat()

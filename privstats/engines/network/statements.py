@@ -27,6 +27,7 @@ __all__ = [
     "ANNOUNCED",
     "HEADER_BYTES",
     "NO_SUM",
+    "REPLY_HEAD_BYTES",
     "EndStatements",
     "Envelope",
     "Header",
@@ -37,6 +38,7 @@ __all__ = [
     "most_bytes",
     "read_session_ended",
     "read_signed_reply",
+    "reply_signer",
     "session_ended",
     "sign_reply",
     "split_helped",
@@ -45,7 +47,8 @@ __all__ = [
 
 HEADER_BYTES = 64
 _PLACE_BYTES, _SIGNATURE_BYTES, _DIGEST_BYTES = 4, 64, 32
-_FIRST = _PLACE_BYTES + _SIGNATURE_BYTES
+REPLY_HEAD_BYTES = _PLACE_BYTES + _SIGNATURE_BYTES
+"""The bytes of a signed answer in front of its payload."""
 _REPLY, _ENDED = b"privstats/flower/1/word\0", b"privstats/flower/1/over\0"
 
 NO_SUM: Final = b""
@@ -103,7 +106,7 @@ class SignedReply:
 
 def most_bytes(plan: Plan) -> int:
     """The most bytes of a party's answer under a plan: its machine's message, and the signed reply around it."""
-    return _FIRST + protocol_of(plan.masking).machines.largest_answer(plan.masking)
+    return REPLY_HEAD_BYTES + protocol_of(plan.masking).machines.largest_answer(plan.masking)
 
 
 def sign_reply(identity: Identity, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
@@ -119,7 +122,7 @@ def sign_reply(identity: Identity, place: int, question: bytes, code: str, paylo
     Guarantee: the signature covers question, code, place and payload, so a reply answers one message and cannot be
     replayed for another.
     """
-    statement = _statement(place, sha256(question).digest(), code, payload)
+    statement = _statement(place, sha256(question).digest(), code, sha256(payload).digest())
     return place.to_bytes(_PLACE_BYTES, "big") + identity.sign(statement) + payload
 
 
@@ -132,16 +135,27 @@ def read_signed_reply(data: bytes, question: bytes, code: str, publics: Sequence
         code: the code that came with it.
         publics: all public keys, by place.
     """
-    place, signature, payload = int.from_bytes(data[:_PLACE_BYTES], "big"), data[_PLACE_BYTES:_FIRST], data[_FIRST:]
-    if len(data) < _FIRST or place >= len(publics):
+    payload = data[REPLY_HEAD_BYTES:]
+    place = reply_signer(data[:REPLY_HEAD_BYTES], sha256(payload).digest(), question, code, publics)
+    return None if place is None else SignedReply(place, payload)
+
+
+def reply_signer(head: bytes, payload: bytes, question: bytes, code: str, publics: Sequence[bytes]) -> int | None:
+    """The place of who signed an answer, from its first bytes alone; None where no listed key did.
+
+    Args:
+        head: the first :data:`REPLY_HEAD_BYTES` of the answer.
+        payload: SHA-256 of its payload.
+        question, code, publics: as for :func:`read_signed_reply`.
+    """
+    place, signature = int.from_bytes(head[:_PLACE_BYTES], "big"), head[_PLACE_BYTES:]
+    if len(head) != REPLY_HEAD_BYTES or place >= len(publics):
         return None
-    if not verify(publics[place], signature, _statement(place, question, code, payload)):
-        return None
-    return SignedReply(place, payload)
+    return place if verify(publics[place], signature, _statement(place, question, code, payload)) else None
 
 
 def _statement(place: int, question: bytes, code: str, payload: bytes) -> bytes:
-    parts = (question, sha256(code.encode()).digest(), sha256(payload).digest())
+    parts = (question, sha256(code.encode()).digest(), payload)
     return _REPLY + place.to_bytes(_PLACE_BYTES, "big") + b"".join(parts)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
@@ -125,6 +126,11 @@ class LeaderSteps(Exclusive):
     def refused(self) -> dict[str, int]:
         """The number of refused messages that count as no party's fault, by code."""
         return dict(self._state.refused)
+
+    @property
+    def heard(self) -> Mapping[int, bytes]:
+        """The last 64 bytes of the last message that was accepted of each peer, by which it tells a repeat."""
+        return MappingProxyType(self._state.heard)
 
     @property
     def abandoned(self) -> dict[int, bytes]:

@@ -109,6 +109,19 @@ class Offer:
             raise LocalProtocolError(f"an offer has {OFFER_BYTES} bytes; ask the helper for its offer again")
         return cls(data[0], data[1:33], data[33:65], int.from_bytes(data[65:73], "big"), data[73:])
 
+    def check(self, identity: bytes, parameters: UploadParameters, roster: bytes) -> None:
+        """Require that the member with this key made the offer for these parameters and the roster of this digest.
+
+        Raises:
+            LocalProtocolError: another identity, a key of low order, or no such signature.
+        """
+        if self.identity != identity:
+            raise LocalProtocolError(f"the offer for place {self.place} is not of the identity that the plan names")
+        _check_order(self)
+        said = offer_statement(parameters.digest, roster, self.place, self.box_key, self.until)
+        if not verify(self.identity, self.signature, said):
+            raise LocalProtocolError(f"the offer for place {self.place} is not signed for this plan and this run")
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -214,9 +227,7 @@ class Panel:
             self._check_roster(roster, parameters)
         digest = digest_of(roster)
         for offer in self.offers:
-            said = offer_statement(parameters.digest, digest, offer.place, offer.box_key, offer.until)
-            if not verify(offer.identity, offer.signature, said):
-                raise LocalProtocolError(f"the offer for place {offer.place} is not signed for this plan and this run")
+            offer.check(offer.identity, parameters, digest)
         return context_of(parameters.digest, digest, self.digest)
 
     def _check_roster(self, roster: Roster, parameters: UploadParameters) -> None:

@@ -1,0 +1,155 @@
+"""What one unauthenticated host, or one sender, may cost: buckets by address, bytes in flight, openings by key.
+
+Counted in one event loop, in memory; no decision about a report's content is made here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from ipaddress import IPv6Address, ip_address
+
+from privstats.engines.http.problems import Refused
+
+__all__ = ["BytesInFlight", "Openings", "Penalties", "one_at_a_time", "peer_of"]
+
+_MOST_ADDRESSES = 1 << 16
+_MOST_OPENINGS, _HOUR = 5, 3600.0
+_NET = 64
+_FOR = re.compile(r'(?i)(?:^|;)\s*for="?\[?([0-9a-f:.]+)\]?(?::\d+)?"?\s*(?:;|$)')
+
+
+def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) -> str:
+    """The address that is counted: a client's, or what a named proxy says in ``Forwarded``; of IPv6 the network /64.
+
+    Example:
+        >>> from privstats.engines.http.limits import peer_of
+        >>> peer_of("10.0.0.1", {"forwarded": 'for="[2001:db8::7]:443"'}, ("10.0.0.1",))
+        '2001:db8::/64'
+    """
+    if address in proxies and (found := _FOR.search(headers.get("forwarded", "").rpartition(",")[2])):
+        address = found[1]
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv6Address):
+        mapped = parsed.ipv4_mapped
+        return str(mapped) if mapped else f"{IPv6Address(int(parsed) >> _NET << _NET)}/{_NET}"
+    return str(parsed)
+
+
+class Penalties:
+    """Bad signatures by address: a bucket that holds as many as it refills in a second.
+
+    Args:
+        rate: how many a second.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, rate: int, clock: Callable[[], float]) -> None:
+        self._rate, self._clock = rate, clock
+        self._used: dict[str, tuple[float, float]] = {}  # how full, and when
+
+    def check(self, peer: str) -> None:
+        """Refuse an address whose bucket is full, before anything is verified for it; raises ``Refused``."""
+        if self._level(peer) > self._rate - 1:
+            raise Refused("rate")
+
+    def add(self, peer: str) -> None:
+        """Count one."""
+        self._used[peer] = self._level(peer) + 1, self._clock()
+        if len(self._used) > _MOST_ADDRESSES:
+            self._used = {each: used for each, used in self._used.items() if self._level(each) > 0}
+
+    def _level(self, peer: str) -> float:
+        level, since = self._used.get(peer, (0.0, 0.0))
+        return max(0.0, level - self._rate * (self._clock() - since))
+
+
+class Openings:
+    """Bodies that did not open, by sender: five an hour, counted after the signature, so nobody locks out another."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._times: dict[int, deque[float]] = {}
+
+    def check(self, sender: int) -> None:
+        """Refuse a sender that has used up its openings; raises ``Refused``."""
+        times = self._times.get(sender)
+        while times and self._clock() - times[0] >= _HOUR:
+            times.popleft()
+        if times is not None and len(times) >= _MOST_OPENINGS:
+            raise Refused("rate")
+
+    def add(self, sender: int) -> None:
+        """Count one."""
+        self._times.setdefault(sender, deque()).append(self._clock())
+
+
+class BytesInFlight:
+    """Bytes of bodies that are being received: what passes the limit waits, in order, and is not read meanwhile.
+
+    Args:
+        most: bytes; one body may pass it alone.
+        seconds: how long a body waits before it is refused.
+    """
+
+    def __init__(self, most: int, seconds: float = 10.0) -> None:
+        self._most, self._seconds = most, seconds
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self.held = 0
+
+    async def take(self, size: int) -> None:
+        """Wait for room.
+
+        Raises:
+            Refused: ``busy``: there was none in time.
+        """
+        if not self._waiting and self._fits(size):
+            self.held += size
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((size, turn))
+        try:
+            async with asyncio.timeout(self._seconds):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():
+                self.give_back(size)
+            else:
+                self._waiting.remove((size, turn))
+                self._admit()
+            if isinstance(error, TimeoutError):
+                raise Refused("busy") from None
+            raise
+
+    def give_back(self, size: int) -> None:
+        """Make room."""
+        self.held -= size
+        self._admit()
+
+    def _fits(self, size: int) -> bool:
+        return self.held == 0 or self.held + size <= self._most
+
+    def _admit(self) -> None:
+        while self._waiting and self._fits(self._waiting[0][0]):
+            size, turn = self._waiting.popleft()
+            if not turn.done():
+                self.held += size
+                turn.set_result(None)
+
+
+@contextmanager
+def one_at_a_time(busy: set[int], sender: int) -> Iterator[None]:
+    """Hold a sender's one place; raises ``Refused`` where another request has it."""
+    if sender in busy:
+        raise Refused("in_progress")
+    busy.add(sender)
+    try:
+        yield
+    finally:
+        busy.discard(sender)

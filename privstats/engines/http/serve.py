@@ -1,0 +1,307 @@
+"""The leader's process: two sockets on one event loop, the owner's thread, and the clock that closes steps.
+
+The public socket carries devices and helpers, the other one the administration. It ends within seconds after SIGTERM:
+no new body is taken, the group in hand is written. A journal that cannot be written ends it too; the next one resumes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import ssl
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from ipaddress import ip_address
+from pathlib import Path
+
+import uvicorn
+
+from privstats.engines.http.admin import Administration
+from privstats.engines.http.leader import Leader
+from privstats.engines.http.owner import Owner
+from privstats.engines.http.protocol import Doorway, protocol_for
+from privstats.engines.http.run import LeaderRun
+from privstats.engines.http.standing import Standing, keep, standing_of
+from privstats.engines.network.operator_log import WarningLine, reason_of
+from privstats.engines.network.supervision import supervised, supervision
+from privstats.errors import LocalProtocolError, PrivstatsError
+from privstats.system import raise_open_files
+
+__all__ = ["ADMIN_SOCKET", "Address", "Serving", "serve"]
+
+ADMIN_SOCKET = "admin.sock"
+_GRACE_SECONDS = 4
+_TICK_SECONDS, _STATUS_SECONDS, _LINE_SECONDS = 1.0, 5.0, 60.0
+_KEEP_ALIVE_SECONDS = 5
+_BACKLOG = 2048
+_SPARE = 1.15
+_ROOM_LEFT = 0.05
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where devices and helpers reach the leader.
+
+    Attributes:
+        host, port: to listen on; port 0 lets the system choose.
+        certificate: a folder with ``server.pem`` and ``server.key``; None without TLS.
+        behind_proxy: whether a proxy on the way ends TLS.
+
+    Raises:
+        LocalProtocolError: a plain address that others than this machine may reach.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    certificate: Path | None = None
+    behind_proxy: bool = False
+
+    def __post_init__(self) -> None:
+        plain = self.certificate is None and not self.behind_proxy
+        if plain and not _is_loopback(self.host):
+            raise LocalProtocolError(
+                f"{self.host} is no loopback address, and devices there would speak without TLS: give --certificate, "
+                "or --behind-proxy where a proxy ends TLS"
+            )
+
+    @property
+    def tls(self) -> tuple[str, str] | None:
+        """The files of certificate and key."""
+        if self.certificate is None:
+            return None
+        return str(self.certificate / "server.pem"), str(self.certificate / "server.key")
+
+
+@dataclass
+class Serving:
+    """A leader that serves, as the caller's callbacks see it.
+
+    Attributes:
+        address: of the public socket, ``HOST:PORT``.
+        stop: ends it; callable from any thread.
+    """
+
+    address: str
+    stop: Callable[[], None]
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: two of them share a process."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def serve(
+    run: LeaderRun,
+    address: Address,
+    *,
+    admin_port: int | None = None,
+    started: Callable[[Serving], None] = lambda _: None,
+    signals: bool = True,
+) -> int:
+    """Serve a run until SIGTERM, Ctrl-C, or a journal that cannot be written.
+
+    Args:
+        run: as :meth:`LeaderRun.open` gave it; it is closed at the end.
+        address: of the public socket.
+        admin_port: a port of 127.0.0.1 for the administration; a Unix socket in the folder when None.
+        started: called when both sockets take connections.
+        signals: whether this process ends it by signals.
+
+    Returns:
+        The exit code: 0, or 1 where the journal could not be written.
+
+    Raises:
+        PrivstatsError: another process leads the folder, an address cannot be used, or the disk has too little room.
+    """
+    raise_open_files()
+    room = _Room(run)
+    room.require()
+    with _listening(address.host, address.port) as public, _administered(run, admin_port) as private:
+        name = "{}:{}".format(*public.getsockname()[:2])
+        with supervised(run.folder.base, "served", name, _certificate_end(address)):
+            try:
+                return asyncio.run(_Process(run, address, room, started, signals).main(public, private, name))
+            finally:
+                run.close()
+
+
+@dataclass
+class _Process:
+    run: LeaderRun
+    address: Address
+    room: _Room
+    started: Callable[[Serving], None]
+    signals: bool
+    began: float = field(default_factory=time.time)
+    code: int = 0
+
+    async def main(self, public: socket.socket, private: socket.socket, name: str) -> int:
+        self.ending = asyncio.Event()
+        self.owner = Owner(self.run, self._failed)
+        self.leader = Leader(self.run, self.owner, full=lambda: self.room.full)
+        self.owner.start()
+        home = self.run.folder.base
+        admin = Administration(self.run, self.owner, self._standing, lambda: supervision(home, "served"), time.time)
+        servers = [_Server(self._public()), _Server(_config(admin))]
+        pairs = zip(servers, (public, private), strict=True)
+        tasks = [asyncio.create_task(server.serve([each])) for server, each in pairs]
+        clock = asyncio.create_task(self._clock())
+        self._listen_to_signals()
+        while not all(server.started for server in servers) and not any(task.done() for task in tasks):
+            await asyncio.sleep(0.01)
+        loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            loop.call_soon_threadsafe(self.ending.set)
+
+        self.started(Serving(name, stop))
+        await self.ending.wait()
+        self.leader.taking = False
+        for server in servers:
+            server.should_exit = True
+        await asyncio.gather(*tasks)
+        clock.cancel()
+        await self.owner.stop()
+        return self.code
+
+    def _public(self) -> uvicorn.Config:
+        limits, tls = self.run.settings.limits, self.address.tls
+        connection = protocol_for(Doorway(limits.connections, limits.proxies))
+        config = _config(self.leader, http=connection)
+        if tls is not None:
+            config.ssl_certfile, config.ssl_keyfile = tls
+        return config
+
+    def _failed(self, error: Exception) -> None:
+        self.run.say(WarningLine(f"the journal could not be written, so the leader ends: {reason_of(error)}"))
+        self.code = 1
+        self.ending.set()
+
+    def _listen_to_signals(self) -> None:
+        if self.signals:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with suppress(NotImplementedError):  # Windows
+                    asyncio.get_running_loop().add_signal_handler(number, self.ending.set)
+
+    def _standing(self) -> Standing:
+        return standing_of(self.run, self.leader, self.owner, self.began, time.time())
+
+    async def _clock(self) -> None:
+        """Close steps when their time has come, keep the status, and say what was refused."""
+        told, last_status, last_line = Counter[str](), 0.0, time.monotonic()
+        while True:
+            with suppress(Exception):
+                await self.owner.call(self.run.tick)
+                now = time.monotonic()
+                if now - last_status >= _STATUS_SECONDS:
+                    last_status = now
+                    await self.owner.call(lambda: keep(self.run.folder.base, self._standing()))
+                if now - last_line >= _LINE_SECONDS:
+                    last_line = now
+                    told = self._say_refusals(told)
+            await asyncio.sleep(_TICK_SECONDS)
+
+    def _say_refusals(self, told: Counter[str]) -> Counter[str]:
+        for code, count in sorted((self.leader.seen.refused - told).items()):
+            self.run.say(WarningLine(f"refused: {code}, {count} in the last minute"))
+        return Counter(self.leader.seen.refused)
+
+
+class _Room:
+    """The disk's room for the reports of a run, which is known before it: what was acknowledged must stay writable."""
+
+    def __init__(self, run: LeaderRun) -> None:
+        masking = run.folder.plan.masking
+        self._home = run.folder.home
+        self._need = int(masking.clients * masking.upload_bytes * _SPARE)
+        self._begun = bool(run.reports)
+
+    def require(self) -> None:
+        free = shutil.disk_usage(self._home).free
+        if not self._begun and free < self._need:
+            raise PrivstatsError(
+                f"the reports of this run may need {self._need >> 20:,} MiB, and {free >> 20:,} are free: make room"
+            )
+
+    @property
+    def full(self) -> bool:
+        """Whether so little is left that no further report is taken."""
+        return shutil.disk_usage(self._home).free < self._need * _ROOM_LEFT
+
+
+def _config(app: object, **named: object) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        **{"http": "httptools", **named},  # type: ignore[arg-type]
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        made = socket.create_server((host.strip("[]"), port), family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        raise PrivstatsError(f"cannot listen on {host}, port {port} ({error}): give another address") from None
+    with made:
+        yield made
+
+
+@contextmanager
+def _administered(run: LeaderRun, port: int | None) -> Iterator[socket.socket]:
+    """The administration's socket: a file of mode 0600 in the folder, or a loopback port."""
+    if port is not None:
+        with _listening("127.0.0.1", port) as made:
+            yield made
+        return
+    path = run.folder.base / ADMIN_SOCKET
+    path.unlink(missing_ok=True)
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        made.bind(str(path))
+    except OSError as error:
+        made.close()
+        raise PrivstatsError(f"cannot make {path} ({error.strerror}): give --admin-port") from None
+    finally:
+        os.umask(before)
+    with made:
+        made.listen()
+        yield made
+    path.unlink(missing_ok=True)
+
+
+def _is_loopback(host: str) -> bool:
+    with suppress(ValueError):
+        return ip_address(host.strip("[]")).is_loopback
+    return host == "localhost"
+
+
+def _certificate_end(address: Address) -> datetime | None:
+    if address.tls is None:
+        return None
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificate(Path(address.tls[0]).read_bytes()).not_valid_after_utc
+    except (OSError, ValueError, ssl.SSLError) as error:
+        raise PrivstatsError(f"cannot read {address.tls[0]} ({error}): give a folder with it and server.key") from None

@@ -1,0 +1,304 @@
+"""A leader on real sockets: deadlines of headers, connections of one address, TLS, the administration, and a stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from threading import Event, Thread
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.engines.http import protocol
+from privstats.engines.http.admin import ASKED
+from privstats.engines.http.device import DeviceRun
+from privstats.engines.http.dial import Dial, UnreachableError
+from privstats.engines.http.helper import Dialler
+from privstats.engines.http.intake import REPORT
+from privstats.engines.http.run import LeaderRun
+from privstats.engines.http.serve import Address, Serving, serve
+from privstats.engines.http.settings import Limits, Settings
+from privstats.engines.network.folder import Folder
+from privstats.errors import InUseError, LocalProtocolError, PrivstatsError
+from tests.engines.http.desk import Study, study_of_devices
+
+
+@dataclass
+class Server:
+    """A leader's process in a thread."""
+
+    study: Study
+    address: str
+    admin: int
+    stop: object
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    def dial(self, scheme: str = "http", root: str | None = None) -> Dial:
+        return Dial(f"{scheme}://127.0.0.1:{self.port}", root, 10)
+
+    def raw(self, data: bytes, seconds: float = 10.0) -> bytes:
+        """What comes back for these bytes until the server closes."""
+        with socket.create_connection(("127.0.0.1", self.port), seconds) as line:
+            line.sendall(data)
+            return self.rest(line)
+
+    @staticmethod
+    def rest(line: socket.socket) -> bytes:
+        heard = b""
+        while piece := line.recv(1 << 16):
+            heard += piece
+        return heard
+
+    def asked(self, method: str, path: str, **headers: str) -> tuple[int, bytes]:
+        """The administration's answer."""
+        line = HTTPConnection("127.0.0.1", self.admin, timeout=10)
+        line.request(method, path, headers={ASKED: "1", **headers})
+        reply = line.getresponse()
+        return reply.status, reply.read()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return found.getsockname()[1]
+
+
+@contextmanager
+def served(study: Study, certificate: Path | None = None, limits: Limits | None = None) -> Iterator[Server]:
+    if limits is not None:
+        settings = Settings.read(study.leader)
+        told = Settings(settings.address, settings.closes, settings.until, settings.origins, limits)
+        (study.leader / "http.toml").write_text(told.to_toml())
+    here, running, admin = Event(), [], free_port()
+
+    def started(serving: Serving) -> None:
+        running.append(serving)
+        here.set()
+
+    codes: list[object] = []
+
+    def work() -> None:
+        try:
+            run = LeaderRun.open(study.leader, say=lambda _: None)
+            address = Address(certificate=certificate)
+            codes.append(serve(run, address, admin_port=admin, started=started, signals=False))
+        except BaseException as error:
+            codes.append(error)
+            here.set()
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    assert here.wait(20)
+    assert running, codes
+    yield Server(study, running[0].address, admin, running[0].stop)
+    running[0].stop()
+    thread.join(10)
+    assert codes == [0]
+
+
+class Helpers:
+    """Every helper of a study, in threads, over sockets."""
+
+    def __init__(self, server: Server, scheme: str = "http", root: str | None = None) -> None:
+        self.server, self.threads, self.ends = server, [], []
+        for place in range(1, 1 + server.study.plan.helpers):
+            home = server.study.helper(place)
+            settings = Settings.read(home)
+            address = f"{scheme}://127.0.0.1:{server.port}"
+            told = Settings(address, settings.closes, settings.until)
+            dialler = Dialler(Folder.open(home).round(0), told, root, pause=0.02, say=lambda _: None)
+            self.threads.append(Thread(target=lambda each=dialler: self.ends.append(each.run()), daemon=True))
+            self.threads[-1].start()
+
+    def join(self) -> None:
+        for thread in self.threads:
+            thread.join(20)
+        assert len(self.ends) == len(self.threads)
+
+
+def waited(dial: Dial, study: Study) -> DeviceRun:
+    for _ in range(200):
+        if dial.ask("GET", f"/v1/runs/{study.run}").status == 200:
+            break
+        time.sleep(0.02)
+    return DeviceRun.open(dial, study.run, study.pin)
+
+
+def sent(server: Server, dial: Dial, indices: range) -> None:
+    study, run = server.study, waited(dial, server.study)
+    for index in indices:
+        report = run.report(study.moments(index), index, study.identities[index])
+        assert run.send(dial, index, report) == 201
+
+
+def test_a_run_over_sockets_is_exact_and_its_release_is_the_administrations(tmp_path: Path) -> None:
+    study = study_of_devices(tmp_path)
+    with served(study) as server, server.dial() as dial:
+        assert server.asked("GET", "/healthz")[0] == 200
+        assert server.asked("GET", "/readyz")[0] == 503
+        helpers = Helpers(server)
+        sent(server, dial, range(4))
+        assert server.asked("GET", "/readyz")[0] == 200
+        assert server.asked("GET", "/release")[0] == 404
+        assert server.asked("POST", "/close")[0] == 200
+        helpers.join()
+        status, release = server.asked("GET", "/release")
+        assert (status, release) == (200, (study.leader / "release.safetensors").read_bytes())
+        assert dial.ask("GET", "/release").code == dial.ask("GET", "/metrics").code == "no_resource"
+        metrics = server.asked("GET", "/metrics")[1].decode()
+        assert 'privstats_http_requests_total{code="201"}' in metrics
+        assert 'privstats_http_helper_silent_seconds{place="2"}' in metrics
+        told = json.loads(server.asked("GET", "/status")[1])
+        assert (told["step"], told["reports"]) == ("over", 4)
+        assert server.asked("GET", "/statements")[0] == 200
+    found = ps.Release.load(study.leader / "release.safetensors", signed_by=study.roster.server)
+    assert np.array_equal(found.vector, study.exact(range(4)))
+
+
+def test_the_administration_takes_no_page_of_another_origin(tmp_path: Path) -> None:
+    study = study_of_devices(tmp_path)
+    with served(study) as server:
+        line = HTTPConnection("127.0.0.1", server.admin, timeout=10)
+        line.request("POST", "/give-up")
+        assert line.getresponse().status == 403
+        assert server.asked("GET", "/status", host="attacker.example.org")[0] == 421
+        assert server.asked("POST", "/give-up")[0] == 409  # nothing has begun
+        assert server.asked("POST", "/nothing")[0] == 404
+
+
+def test_the_administrations_file_is_its_owners_and_goes_with_the_process(tmp_path: Path) -> None:
+    study, here, told = study_of_devices(tmp_path), Event(), []
+    run = LeaderRun.open(study.leader, say=lambda _: None)
+    thread = Thread(
+        target=lambda: serve(run, Address(), started=lambda each: (told.append(each), here.set()), signals=False)
+    )
+    thread.start()
+    assert here.wait(20)
+    path = study.leader / "admin.sock"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with pytest.raises(InUseError):
+        LeaderRun.open(study.leader)
+    told[0].stop()
+    thread.join(10)
+    assert not path.exists()
+
+
+def dripped(line: socket.socket) -> None:
+    """A byte of a header now and then."""
+    for _ in range(100):
+        line.sendall(b"x")
+        time.sleep(0.05)
+
+
+def test_a_slow_header_ends_at_its_deadline_whatever_byte_came_last(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.5)
+    with served(study_of_devices(tmp_path)) as server:
+        with socket.create_connection(("127.0.0.1", server.port), 10) as line:
+            began = time.monotonic()
+            line.sendall(b"GET / HTTP/1.1\r\n")
+            with pytest.raises(OSError):  # noqa: PT011  the system says which
+                dripped(line)
+            assert 0.4 < time.monotonic() - began < 3
+        with socket.create_connection(("127.0.0.1", server.port), 10) as silent:
+            assert silent.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def test_the_second_request_of_a_connection_has_a_deadline_too(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.3)
+    with (
+        served(study_of_devices(tmp_path)) as server,
+        socket.create_connection(("127.0.0.1", server.port), 10) as line,
+    ):
+        line.sendall(b"GET /nothing HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert b"404" in line.recv(1 << 16)
+        line.sendall(b"GET /no")
+        assert b"408" in server.rest(line)
+
+
+def test_requests_in_a_row_are_answered_in_their_order(tmp_path: Path) -> None:
+    with served(study_of_devices(tmp_path)) as server:
+        one = b"GET /nothing HTTP/1.1\r\nhost: a\r\n\r\n"
+        two = f"GET /v1/runs/{'ab' * 16} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n".encode()
+        heard = server.raw(one + two)
+        assert heard.index(b"no_resource") < heard.index(b"unknown_run")
+        assert heard.lower().count(b"\r\ndate: ") == 2
+        assert b"server:" not in heard.lower()
+
+
+def test_a_body_in_chunks_and_one_of_a_false_length_are_refused(tmp_path: Path) -> None:
+    study = study_of_devices(tmp_path)
+    with served(study) as server, server.dial() as dial:
+        helpers = Helpers(server)
+        waited(dial, study)
+        head = (
+            f"PUT /v1/runs/{study.run}/reports/0 HTTP/1.1\r\nhost: a\r\ncontent-type: {REPORT}\r\nconnection: close\r\n"
+        )
+        assert b"length_required" in server.raw(
+            head.encode() + b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+        )
+        assert b"wrong_length" in server.raw(head.encode() + b"content-length: 3\r\n\r\nabcdef")
+        assert b"400" in server.raw(head.encode() + b"content-length: 3\r\ncontent-length: 4\r\n\r\nabcd")
+        server.asked("POST", "/give-up")
+        helpers.join()
+
+
+def test_connections_of_one_address_that_show_nothing_wait_and_are_served_in_turn(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(protocol, "HEADER_SECONDS", 1.0)
+    with served(study_of_devices(tmp_path), limits=Limits(connections=4)) as server:
+        idle = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(4)]
+        time.sleep(0.2)
+        began = time.monotonic()
+        assert b"unknown_run" in server.raw(
+            f"GET /v1/runs/{'ab' * 16} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n".encode()
+        )
+        assert time.monotonic() - began > 0.5
+        for each in idle:
+            each.close()
+        many = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(20)]
+        for line in many:
+            line.sendall(b"GET /x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        assert all(b"no_resource" in server.rest(line) for line in many)
+        for line in many:
+            line.close()
+
+
+def test_a_leader_with_a_certificate_serves_devices_and_helpers_by_tls(tmp_path: Path) -> None:
+    certificates = pytest.importorskip("privstats.engines.flower.certificates")
+    certificates.write_certificates(tmp_path / "tls", ["127.0.0.1"], days=1)
+    study, root = study_of_devices(tmp_path / "run", helpers=1), str(tmp_path / "tls" / "ca.pem")
+    with served(study, tmp_path / "tls") as server, server.dial("https", root) as dial:
+        helpers = Helpers(server, "https", root)
+        sent(server, dial, range(3))
+        assert "certificate_days_left" in server.asked("GET", "/metrics")[1].decode()
+        assert server.asked("POST", "/close")[0] == 200
+        helpers.join()
+        with pytest.raises(UnreachableError):
+            server.dial().ask("GET", "/")  # in the clear
+
+
+def test_a_plain_address_for_others_is_refused_without_a_proxy() -> None:
+    with pytest.raises(LocalProtocolError, match="devices there would speak without TLS"):
+        Address("0.0.0.0", 8443)
+    assert Address("0.0.0.0", 8443, behind_proxy=True).tls is None
+
+
+def test_a_leader_with_too_little_room_does_not_begin(tmp_path: Path, monkeypatch) -> None:
+    study = study_of_devices(tmp_path)
+    run = LeaderRun.open(study.leader, say=lambda _: None)
+    usage = type(os)("usage")
+    usage.free = 10
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
+    with pytest.raises(PrivstatsError, match=r"may need 0 MiB, and 0 are free: make room"):
+        serve(run, Address(), signals=False)
+    run.close()
