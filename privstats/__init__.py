@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privstats.course import Alignment as Alignment
     from privstats.course import Binned as Binned
     from privstats.course import Centred as Centred
+    from privstats.course import Hazard as Hazard
     from privstats.course import Newton as Newton
     from privstats.course import PartyRounds as PartyRounds
     from privstats.course import Rounds as Rounds
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from privstats.schema import CountSchema as CountSchema
     from privstats.schema import GaussianSchema as GaussianSchema
     from privstats.schema import GradientSchema as GradientSchema
+    from privstats.schema import HazardSchema as HazardSchema
     from privstats.schema import MeanSchema as MeanSchema
     from privstats.schema import PartySchema as PartySchema
     from privstats.schema import PartyUpdateSchema as PartyUpdateSchema

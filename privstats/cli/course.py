@@ -74,6 +74,10 @@ def init(
         float | None, typer.Option(help="Part of the promise that cut points get. Default: .1 or .3.")
     ] = None,
     sessions: Annotated[int | None, typer.Option(help="Count sessions for cut points. Default: 3 or 4.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Of hazards: the column of 0 and 1, such as the arm, that is crossed with bins and events."),
+    ] = None,
     step: Annotated[
         str | None, typer.Option(help="Of an alignment: alvarez-esteban, or published. Default: the first.")
     ] = None,
@@ -93,8 +97,8 @@ def init(
     """Divide a plan's promise over a course's sessions, and write that course and its plan.
 
     The plan decides the kind of course: of columns with open edges, counts for their cut points and what --then says;
-    of whole parties, their two rounds; of scores, a regression; of Gaussians, an alignment; any other plan gives
-    refinement rounds, or with --centred or --epochs what these options say.
+    of whole parties, their two rounds; of scores, a regression; of hazards, counts and rounds; of Gaussians, an
+    alignment; any other plan gives refinement rounds, or with --centred or --epochs what these options say.
     """
     from privstats.course.document import texts
 
@@ -108,6 +112,7 @@ def init(
         "then": then,
         "share": share,
         "sessions": sessions,
+        "by": by,
         "step": step,
         "epochs": epochs,
         "mechanism": mechanism,

@@ -34,9 +34,10 @@ class Reader(Enum):
     SCORECARD = "scorecard"
     LOGIT = "logit"
     POISSON = "poisson"
+    HAZARDS = "hazards"
 
 
-_OF_COURSES = (Reader.OLS, Reader.SCORECARD, Reader.LOGIT, Reader.POISSON)
+_OF_COURSES = (Reader.OLS, Reader.SCORECARD, Reader.LOGIT, Reader.POISSON, Reader.HAZARDS)
 
 
 class Form(Enum):
@@ -110,6 +111,8 @@ def table(
             made = table_results.regression(inference.logit(rounds), alpha, asked)
         case Reader.POISSON:
             made = table_results.regression(inference.poisson(rounds), alpha, asked)
+        case Reader.HAZARDS:
+            made = table_results.hazard_ratios(inference.hazards(rounds), alpha)
         case Reader.OLS:
             sums: Any = rounds if len(rounds) > 1 else read
             least_squares = inference.ols(sums, columns=columns, target=target, records=records, unclipped=unclipped)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from privstats.course.base import Releases, mu_of
+from privstats.course.counting import count_plan
 from privstats.course.kinds import KINDS
 from privstats.course.planned import Planned, Single
 from privstats.course.promise import Promise, part_of, promised, record_mu, rounded_down
@@ -333,10 +334,7 @@ def _divided(plan: Plan, then: object, records: int, options: Mapping[str, Any])
 def _count_plan(plan: Plan, edges: Grid, part: float) -> Plan:
     """The plan of a table of every open column in these cells, for this part of the plan's mu^2."""
     bins = tuple(Bins(name, cut, missing=True) for name, cut in edges.items())
-    schema = CountSchema(bins, tuple((name,) for name in edges), transform=(open_cells(plan),))
-    proved = None if plan.validity is None else replace(plan.validity, level="moments")  # cell by cell
-    privacy = part_of(plan, part, None)
-    return replace(plan, schema=schema, privacy=privacy, min_count=0, merge={}, published=None, validity=proved)
+    return count_plan(plan, CountSchema(bins, tuple((name,) for name in edges), transform=(open_cells(plan),)), part)
 
 
 def _signal(plan: Plan, records: int, part: float) -> float:

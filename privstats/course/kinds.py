@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from privstats.course.base import Course, Releases
     from privstats.course.binned import Binned
     from privstats.course.centred import Centred
+    from privstats.course.hazard import Hazard
     from privstats.course.stream import Stream
     from privstats.moments.measurement import Unreadable
     from privstats.schema import Schema
@@ -162,7 +163,12 @@ def _counts_first(course: Binned) -> Sequence[str]:
     return [f"{place}: counts" if place < counts else f"{place}" for place in range(len(course.priced))]
 
 
-def _reads_every_row(course: Binned | Centred, X: Any, y: Any, unreadable: Unreadable, *measured: Any) -> None:
+def _hazard_labels(course: Hazard) -> Sequence[str]:
+    """The counts, and the numbers of the rounds."""
+    return ["0: counts", *(str(place) for place in range(1, len(course.priced)))]
+
+
+def _reads_every_row(course: Binned | Centred | Hazard, X: Any, y: Any, unreadable: Unreadable, *measured: Any) -> None:
     course.admits(X, y, unreadable, *measured)
 
 
@@ -220,6 +226,18 @@ KINDS: dict[str, CourseKind] = by_name(
             gives_back=False,
             promise="own",
             task="score",
+        ),
+        CourseKind(
+            "hazard",
+            "counts, then rounds of proportional hazards",
+            "privstats.course.hazard:Hazard",
+            charge="course",
+            part="records",
+            gives_back=False,
+            promise="own",
+            task="hazard",
+            labels=_hazard_labels,
+            admits=_reads_every_row,
         ),
         CourseKind(
             "centred",

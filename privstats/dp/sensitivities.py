@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         CountSchema,
         GaussianSchema,
         GradientSchema,
+        HazardSchema,
         MeanSchema,
         PartySchema,
         RidgeSchema,
@@ -299,6 +300,18 @@ def _logistic(score: float, information: float) -> float:
     return max(score * p * p + information * (p * (1 - p)) ** 2 for p in places)
 
 
+def _hazard_square(schema: HazardSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A person over all periods adds sum r_j u_j, at most M R long, and sum v_j u_j u_j', at most M R^2, for every w.
+
+    Two of them: 2 M R by the triangle, and sqrt 2 M R^2, because both matrices are positive (docs/sensitivity.md). Not
+    the Poisson row, whose replace-one bound needs information of rank one.
+    """
+    _require_formula(weights, "gH")
+    score = weights.get("g", 0.0) * (schema.cap * schema.clip_norm) ** 2
+    information = weights.get("H", 0.0) * (schema.cap * schema.clip_norm**2) ** 2
+    return score + information if adjacency == "add-remove" else 4 * score + 2 * information
+
+
 def _gradient_square(schema: GradientSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """A record adds r u' with |r| <= c, |u| <= 1, and a kappa in [0, 1], whatever was published: two of them differ by
     at most 2 c and 1."""
@@ -353,6 +366,7 @@ _SQUARES: Mapping[str, Callable[[Any, Mapping[str, float], Adjacency], float]] =
     "counts": _count_square,
     "sites": _site_square,
     "score": _score_square,
+    "hazard": _hazard_square,
     "gradients": _gradient_square,
     "calibration": _calibration_square,
     "mean": _mean_square,

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from privstats.inference.figure import plot_survival as plot_survival
     from privstats.inference.group_means import GroupMeans as GroupMeans
     from privstats.inference.group_means import table_one as table_one
+    from privstats.inference.hazard_ratios import HazardRatios as HazardRatios
+    from privstats.inference.hazard_ratios import hazards as hazards
     from privstats.inference.prediction import HalfWidth as HalfWidth
     from privstats.inference.prediction import predicted_half_width as predicted_half_width
+    from privstats.inference.proportionality import Proportionality as Proportionality
+    from privstats.inference.proportionality import proportionality_test as proportionality_test
     from privstats.inference.regression import ContrastTest as ContrastTest
     from privstats.inference.regression import Regression as Regression
     from privstats.inference.regression import ols as ols

@@ -366,7 +366,8 @@ def _promise(plan: Plan, plans: Sequence[Plan]) -> str:
     if len(plans) > 1:
         mu = math.hypot(*(each.noise.mu for each in plans if each.noise is not None))
         counted = any(each.schema.task == "counts" != plan.schema.task for each in plans)
-        what = "sessions, the counts of its cut points among them" if counted else "rounds"
+        cells = " of its cut points" if any(step.reads_cells for step in plan.schema.transform) else ""
+        what = f"sessions, the counts{cells} among them" if counted else "rounds"
         epsilon, of = gaussian_epsilon(mu, privacy.delta), f", all {len(plans)} {what}"
     return (
         f"Privacy: epsilon {epsilon:.4g}, delta {privacy.delta:g}{of}, unit {privacy.unit}, "

@@ -21,7 +21,16 @@ from privstats.inference.counts import CountTable, Interval, count_table, gradie
 from privstats.release import Release
 from privstats.schema import Bins, Categories
 
-__all__ = ["LogRank", "SurvivalCurve", "Times", "kaplan_meier", "logrank_test"]
+__all__ = [
+    "LogRank",
+    "SurvivalCurve",
+    "Times",
+    "at_risk_in",
+    "event_tables",
+    "kaplan_meier",
+    "logrank_test",
+    "told_bins",
+]
 
 Times: TypeAlias = Literal["discrete", "continuous"]
 
@@ -213,7 +222,7 @@ def kaplan_meier(
         [0.75, 0.5, 0.5]
     """
     z = z_of(alpha)
-    tables = _event_tables(release, time, event, by, times)
+    tables = event_tables(release, time, event, by, times)
     curves = {level: _curve(table, times, z) for level, table in tables.items()}
     return curves if by is not None else curves[""]
 
@@ -236,10 +245,10 @@ def logrank_test(release: Release, *, time: str, event: str, by: str) -> LogRank
         >>> ps.inference.logrank_test(release, time="months", event="died", by="arm").p_value < 0.001
         True
     """
-    tables = list(_event_tables(release, time, event, by, "discrete").values())
+    tables = list(event_tables(release, time, event, by, "discrete").values())
     if len(tables) != 2:
         raise ReleaseError(f"{by!r} has {len(tables)} groups, and a log-rank test compares two; release such a table")
-    bins = min(_told_bins(table) for table in tables)
+    bins = min(told_bins(table) for table in tables)
     if not bins and tables[0].sigma == 0:
         raise ReleaseError(f"a group of {by!r} has no record at risk; leave its cell out of the plan's variable")
     if not bins:
@@ -248,7 +257,7 @@ def logrank_test(release: Release, *, time: str, event: str, by: str) -> LogRank
     difference = partial(_difference, shape=counts.shape, bins=bins)
     value = float(difference(counts.reshape(-1))[0])
     noise = float(np.square(gradients(difference, counts.reshape(-1))).sum())
-    at_risk, died = _at_risk(counts, "discrete")[:, :bins], counts[:, :bins, 1]
+    at_risk, died = at_risk_in(counts, "discrete")[:, :bins], counts[:, :bins, 1]
     r, d = at_risk.sum(axis=0), died.sum(axis=0)
     share = at_risk[0] / r
     several = r > 1
@@ -260,8 +269,12 @@ def logrank_test(release: Release, *, time: str, event: str, by: str) -> LogRank
     return LogRank(statistic, float(chdtrc(1, statistic)))
 
 
-def _event_tables(release: Release, time: str, event: str, by: str | None, times: Times) -> dict[str, CountTable]:
-    """A table of time against event for every group; one without a name where there are no groups."""
+def event_tables(release: Release, time: str, event: str, by: str | None, times: Times) -> dict[str, CountTable]:
+    """A table of time against event for every group; one without a name where there are no groups.
+
+    Raises:
+        ReleaseError: other kinds of variables, or no table that crosses them.
+    """
     if times not in ("discrete", "continuous"):
         raise ReleaseError(f"times must be 'discrete' or 'continuous', got {times!r}")
     table = count_table(release, *((by,) if by is not None else ()), time, event).known()
@@ -278,7 +291,7 @@ def _event_tables(release: Release, time: str, event: str, by: str | None, times
     }
 
 
-def _at_risk(counts: Array, times: Times) -> Array:
+def at_risk_in(counts: Array, times: Times) -> Array:
     """Records at risk in every bin, from counts ``(..., k, 2)`` of the censored and of events."""
     left = np.flip(np.cumsum(np.flip(counts.sum(axis=-1), axis=-1), axis=-1), axis=-1)
     return left - counts[..., 0] / 2 if times == "continuous" else left
@@ -286,14 +299,14 @@ def _at_risk(counts: Array, times: Times) -> Array:
 
 def _survival(flat: Array, times: Times) -> Array:
     counts = flat.reshape(*flat.shape[:-1], -1, 2)
-    at_risk = _at_risk(counts, times)
+    at_risk = at_risk_in(counts, times)
     nobody = at_risk == 0
     return np.cumprod(1 - counts[..., 1] / np.where(nobody, 1.0, at_risk) * ~nobody, axis=-1)
 
 
-def _told_bins(table: CountTable) -> int:
+def told_bins(table: CountTable) -> int:
     """Number of bins that are told."""
-    at_risk, bins = _at_risk(table.counts, "discrete"), len(table.counts)
+    at_risk, bins = at_risk_in(table.counts, "discrete"), len(table.counts)
     if table.sigma == 0:
         return int((at_risk > 0).sum())
     deviation = table.sigma * np.sqrt(2 * np.arange(bins, 0, -1))
@@ -304,7 +317,7 @@ def _told_bins(table: CountTable) -> int:
 def _curve(table: CountTable, times: Times, z: float) -> SurvivalCurve:
     clock = table.variables[0]
     assert isinstance(clock, Bins)  # noqa: S101  refused before
-    edges, told = np.array(clock.edges), _told_bins(table)
+    edges, told = np.array(clock.edges), told_bins(table)
     clock_times = edges[:-1] if times == "discrete" and clock.closed == "left" else edges[1:]
     values, errors = spread(lambda flat: _survival(flat, times), table.counts.reshape(-1), table.sigma)
     interval = _log_log(values, errors, z) if table.sigma == 0 else _plain(values, errors, z)
@@ -313,7 +326,7 @@ def _curve(table: CountTable, times: Times, z: float) -> SurvivalCurve:
         timeline=clock_times[:told],
         survival_function_=shown[:told],
         confidence_interval_=interval[:told],
-        at_risk=_at_risk(table.counts, times)[:told],
+        at_risk=at_risk_in(table.counts, times)[:told],
         events=table.counts[:told, 1],
         told_to=float(edges[told]) if told else 0.0,
         _edges=edges,
@@ -341,6 +354,6 @@ def _log_log(values: Array, errors: Array, z: float) -> Array:
 def _difference(flat: Array, shape: tuple[int, ...], bins: int) -> Array:
     """U of a log-rank test, from all counts of both groups."""
     counts = flat.reshape(*flat.shape[:-1], *shape)
-    at_risk, died = _at_risk(counts, "discrete")[..., :bins], counts[..., :bins, 1]
+    at_risk, died = at_risk_in(counts, "discrete")[..., :bins], counts[..., :bins, 1]
     r, d = at_risk.sum(axis=-2), died.sum(axis=-2)
     return np.asarray(np.sum(died[..., 0, :] - d * at_risk[..., 0, :] / r, axis=-1, keepdims=True))

@@ -22,7 +22,15 @@ from privstats.schema import Bins, Categories, CountSchema, Variable
 from privstats.schema.public_values import Values
 from privstats.transforms.reading import Listed, Readings, alike, read
 
-__all__ = ["CountMoments", "RealCountMoments", "counts_of_readable", "measured_counts"]
+__all__ = [
+    "CountMoments",
+    "RealCountMoments",
+    "cells_in",
+    "counts_of_readable",
+    "measured_counts",
+    "readings_of",
+    "require_cells",
+]
 
 _WINDOW = 1 << 16
 _OPENED = {"above": "above alone", "below": "below alone", "none": "nowhere"}
@@ -94,7 +102,7 @@ def measured_counts(
     columns = _columns(schema, X, y)
     codes = _codes(schema, columns)
     for variable in schema.variables:
-        _require_cells(variable, columns[variable.name], codes[variable.name])
+        require_cells(variable, columns[variable.name], codes[variable.name])
     return replace(_counted(schema, codes), edge_report=None if schema.transform else _report(schema, columns))
 
 
@@ -142,7 +150,16 @@ def _columns(schema: CountSchema, X: Any, y: Any) -> dict[str, Readings]:
         raise DataError("count tables have no y; put every variable into X")
     if isinstance(X, Codes):
         return _coded(schema, X)
-    arrays = _arrays(X, [variable.name for variable in schema.variables])
+    return readings_of(X, [variable.name for variable in schema.variables])
+
+
+def readings_of(X: Any, names: list[str]) -> dict[str, Readings]:
+    """The readings of columns of a DataFrame, of a mapping, or of an array that has them in this order.
+
+    Raises:
+        DataError: a column is missing, or columns have different lengths.
+    """
+    arrays = _arrays(X, names)
     for name, array in arrays.items():
         if array.ndim != 1:
             raise DataError(f"column {name!r} must have one value per record")
@@ -188,10 +205,11 @@ def _arrays(X: Any, names: list[str]) -> dict[str, NDArray[Any]]:
 
 def _codes(schema: CountSchema, columns: Mapping[str, Readings]) -> dict[str, NDArray[np.intp]]:
     """The cell of every value, by variable; -1 where it has none."""
-    return {variable.name: _cells(variable, columns[variable.name]) for variable in schema.variables}
+    return {variable.name: cells_in(variable, columns[variable.name]) for variable in schema.variables}
 
 
-def _cells(variable: Variable, column: Readings) -> NDArray[np.intp]:
+def cells_in(variable: Variable, column: Readings) -> NDArray[np.intp]:
+    """The cell of every value of a column; -1 where it has none."""
     match variable:
         case Bins():
             cells = _bins(variable, column)
@@ -214,8 +232,12 @@ def _bins(variable: Bins, column: Readings) -> NDArray[np.intp]:
     return cells
 
 
-def _require_cells(variable: Variable, column: Readings, cells: NDArray[np.intp]) -> None:
-    """Refuse values without a cell, by what their variable lacks."""
+def require_cells(variable: Variable, column: Readings, cells: NDArray[np.intp]) -> None:
+    """Refuse values without a cell, by what their variable lacks.
+
+    Raises:
+        RecordError: one has none.
+    """
     if (cells >= 0).all():
         return
     if column.missing.any() and not variable.missing:

@@ -107,6 +107,12 @@ def _scores() -> Kind:
     return Kind(measured_scores, of_readable(measured_scores), ScoreMoments.of_sums, RealScoreMoments.of_sums)
 
 
+def _hazards() -> Kind:
+    from privstats.moments.hazard import HazardMoments, RealHazardMoments, hazards_of_readable, measured_hazards
+
+    return Kind(measured_hazards, hazards_of_readable, HazardMoments.of_sums, RealHazardMoments.of_sums)
+
+
 def _within() -> Kind:
     from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
 
@@ -148,6 +154,7 @@ _KINDS: Mapping[str, Kind] = LazyRows(
         "sites": _sites,
         "gaussians": _gaussians,
         "score": _scores,
+        "hazard": _hazards,
         "within": _within,
         "gradients": _gradients,
         "calibration": _calibration,

@@ -37,6 +37,7 @@ SCHEMAS = {  # the keys of a kind's table beside its task
     "ridge": f"targets=1 clip_norm target_bound folds=1{SIGNED}", "counts": "variables tables transform=[]",
     "sites": f"clip_norm pulls=[0] groups=1 target_scale=1{VECTORS}",
     "score": f'clip_norm family="logistic" target_bound? rate?{SIGNED}',
+    "hazard": f"clip_norm bins event cap=1 expected_events?{SIGNED}",
     "gradients": f"classes? residual_norm target_bound? module?{ROUND}", "calibration": f"classes{ROUND}",
     "within": f"classes clip_norm pull n_max class_names?{SIGNED}", "party-softmax": PARTY, "party-update": PARTY,
     "gaussians": f"clip_norm shrinkage rounds reference=false among?{SIGNED}"}
@@ -47,6 +48,7 @@ KEYS = {  # of the other tables; "k?" may be missing, and "k?=v" is where it is 
     "privacy": "model unit adjacency epsilon delta shares? max_records_per_client? client_clip?",
     "aggregation": 'min_count=0 graph="auto" merge?={} protocol?="interactive" panel?=[] spare_bits?=0',
     "published": 'sha256 after?=""', "values": "name values other?=false missing?=false",
+    "bins": 'name edges closed?="left"',
     "edges": 'name edges closed?="left" missing?=false open?="both"', "numeric": 'name kind edges? gaps?=[] unit?=""',
     "dates": "name kind edges? gaps?=[]", "truth": "name kind gaps?=[]",
     "categories": "name kind values ordered?=false gaps?=[]"}
@@ -66,21 +68,22 @@ WHOLE = {  # whole numbers, from and to
     "grid_bits": (2, 20), "groups": (1, 64), "rounds": (1, 3), "n_max": (1, MOST), "expected_records": (1, MOST),
     "clients": (2, MOST), "min_survivors": (1, MOST), "max_records": (1, MOST), "colluders": (0, MOST),
     "max_records_per_client": (1, MOST), "min_count": (0, MOST), "spare_bits": (1, 32), "most_records": (1, MOST),
-    "most_runs": (1, 10_000)}
+    "most_runs": (1, 10_000), "expected_events": (1, MOST)}
 REAL: Table = {
     **dict.fromkeys(["clip_norm", "target_bound", "target_scale"], (TINY, 1 / TINY)), "pull": (TINY, 10**9),
     **dict.fromkeys(["residual_norm", "course_mu", "rate"], (TINY, 1 / TINY)),
     "epsilon": (Fraction("0.001"), 100), "delta": (Fraction("1e-15"), Fraction("0.1")),
-    "shrinkage": (0, 1), "client_clip": (1, MOST), "stated_epsilon": (TINY, 10**9)}
+    "shrinkage": (0, 1), "client_clip": (1, MOST), "stated_epsilon": (TINY, 10**9), "cap": (1, 1)}
 WORDS = {"model": "central distributed local panel", "unit": "record client", "adjacency": "add-remove replace-one",
          "family": "logistic poisson", "graph": "auto complete robust sparse", "protocol": "split", "closed": "right",
          "level": "moments norm", "open": "above below none"}
 KIND: dict[type, str] = {
     bool: "nonnegative reference other missing",
-    str: "statistics module name sha256 after registrar registrar_key page words exact",
-    dict: "schema cohort privacy aggregation published validity devices merge shares",
+    str: "statistics module event name sha256 after registrar registrar_key page words exact",
+    dict: "schema cohort privacy aggregation published validity devices merge shares bins",
     list: "transform variables tables pulls values edges class_names feature_names among panel organisations"}
-READ = ("logistic", "poisson", "gradients", "calibration", "party-update", "rounds")  # read what the plan publishes
+# read what the plan publishes
+READ = ("logistic", "poisson", "hazard", "gradients", "calibration", "party-update", "rounds")
 # What is sent: its letters, the matrices of them, which are symmetric and have sqrt(2) times the noise on the diagonal,
 # and what a letter spends in percent where a plan names no shares; letters without a number divide the rest.
 SENT: dict[str, tuple[str, str, Table]] = {
@@ -88,19 +91,20 @@ SENT: dict[str, tuple[str, str, Table]] = {
     "counts": ("T", "", {}), "sites": ("NQ", "Q", {"N": 2}), "mean": ("x", "", {}), "calibration": ("t", "", {}),
     "within": ("NLAB", "LB", {"N": 2, "L": 5, "A": 80}), "gradients": ("gk", "", {"g": 99, "k": 1}),
     "gaussians": ("NxV", "V", {"N": 2, "x": 48}), "rounds": ("NM", "M", {"N": 2}),
-    "poisson": ("gH", "H", {"g": 70, "H": 30}),
+    "poisson": ("gH", "H", {"g": 70, "H": 30}), "hazard": ("gH", "H", {"g": 70, "H": 30}),
     "logistic": ("gH", "H", {"g": Fraction("59.1"), "H": Fraction("40.9")}),
     "party-softmax": ("P", "", {}), "party-update": ("P", "", {})}
 PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell or of all; "=": of equal places only
     "classes": {"N": ("cell",), "A": ("cell", "x"), "B": ("", "x", "x"), "S": ("cell", "x", "x"), "D": ("=", "x", "x")},
     "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
     "score": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
+    "hazard": {"g": ("", "x", "r"), "H": ("", "a", "a")},
     "party-softmax": {"P": ("", "a")}, "party-update": {"P": ("", "a")}, "mean": {"x": ("", "x")}, "gaussians": {}}
 HELD: dict[str, tuple[str, Any]] = {  # vectors of a record and what counts its cells; of a party one class is a
     "classes": ("x", "classes"), "ridge": ("xb", "folds"), "within": ("x", "classes"), "sites": ("x", 2),
-    "mean": ("x", 2), "score": ("xra", 2), "gradients": ("xrk", 2), "calibration": ("v", 2),
+    "mean": ("x", 2), "score": ("xra", 2), "hazard": ("xra", 2), "gradients": ("xrk", 2), "calibration": ("v", 2),
     "party-softmax": ("a", 2), "party-update": ("a", 2)}
-OF_RECORDS = ["classes", "ridge", "counts", "sites", "within", "mean", "score", "gradients", "calibration"]
+OF_RECORDS = ["classes", "ridge", "counts", "sites", "within", "mean", "score", "hazard", "gradients", "calibration"]
 # fmt: on
 
 
@@ -265,6 +269,12 @@ def _poisson(schema: Table, w: Table, swap: bool, _: int) -> Any:
     return max(4 * g + H, between) if swap else g + H
 
 
+def _hazard(schema: Table, w: Table, swap: bool, _: int) -> Any:
+    """A person over all periods, in units of the cap."""
+    g, H = (w[s] * 16 ** schema["grid_bits"] for s in "gH")
+    return 4 * g + 2 * H if swap else g + H
+
+
 def _gradients(schema: Table, w: Table, swap: bool, _: int) -> Any:
     square = 4 ** schema["grid_bits"]
     return w["g"] * square**2 * (4 if swap else 1) + w["k"] * square
@@ -293,7 +303,7 @@ def _party(schema: Table, w: Table, swap: bool, _: int) -> Any:
 # fmt: off
 BOUNDS: dict[str, Callable[[Table, Table, bool, int], Any]] = {
     "classes": _classes, "ridge": _ridge, "counts": _counts, "sites": _sites, "within": _within, "mean": _mean,
-    "logistic": _score, "poisson": _poisson, "gradients": _gradients, "calibration": _calibration,
+    "logistic": _score, "poisson": _poisson, "hazard": _hazard, "gradients": _gradients, "calibration": _calibration,
     "gaussians": _gaussians, "rounds": _gaussians, "party-softmax": _party, "party-update": _party,
 }
 # fmt: on
@@ -373,7 +383,7 @@ def _belongs(schema: Table, record: Table) -> bool:
     (names, places), radius, d = HELD[task], 2 ** schema["grid_bits"], schema["features"]
     rows, classed = [schema[name] for name in ("classes",) if name in schema], "classes" in schema
     fine &= type(record["cell"]) is int and 0 <= record["cell"] < (places if places == 2 else schema[places])
-    fine &= set(record) == {"times", "cell", "x", *names, *("my" if task == "score" else "")}
+    fine &= set(record) == {"times", "cell", "x", *names, *("my" if task in ("score", "hazard") else "")}
     width = {"a": d, "r": max([1, *rows]), "k": 1, "v": 11, "b": schema["targets"] if "b" in names else 0}
     width["x"] = (d + (task == "gradients" and classed)) if "x" in names else 0
     positive = "kx" if "nonnegative" in schema and schema["nonnegative"] is True else "k"
@@ -392,6 +402,12 @@ def _belongs(schema: Table, record: Table) -> bool:
         fine &= type(m) is type(y) is int and 0 <= m <= one and 0 <= y <= one and (linear or y in (0, one))
         fine &= sum(abs(value) for _, value in record["r"]) * one <= radius * abs(y - m)
         fine &= sum(v**2 for _, v in record["a"]) * one**2 <= radius**2 * m * (one if linear else one - m)
+    if task == "hazard":  # of one period, and e^m - 1 >= m (1 + m / 2 + m^2 / 6); at the event r is 1 at the most
+        m, y, one = record["m"], record["y"], 2**20
+        fine &= type(m) is type(y) is int and 0 <= m <= one and y in (0, one)
+        fine &= all(place == 0 and value * (1 if y else -1) >= 0 for place, value in record["r"])
+        fine &= sum(abs(value) for _, value in record["r"]) * one <= radius * (y or m)
+        fine &= sum(v**2 for _, v in record["a"]) * (6 * one**2 + 3 * one * m + m**2) <= 6 * radius**2 * m * one
     return fine
 
 
@@ -414,6 +430,8 @@ def _parts(plan: Table) -> Iterator[tuple[Table, list[tuple[str, str, str]], str
             yield part(column, KEYS[column["kind"]], "transform")
     for variable in schema["variables"] if schema["task"] == "counts" else ():
         yield part(variable, KEYS["edges" if "edges" in variable else "values"], "variable")
+    if schema["task"] == "hazard":
+        yield part(schema["bins"], KEYS["bins"], "variable")
 
 
 def _fill(plan: Table) -> Table:
@@ -625,7 +643,8 @@ def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction
     require({s: _rational(v) for s, v in row["moves"].items()} == found, "pair", "it does not move what is claimed")
     reached = sum((weights[s] * found[s] for s in weights), ZERO)
     require(reached <= most, "pair", "it moves more than the bound")
-    require(reached == most or beside or plan["clip"] or len(weights) > 1, "pair", "it does not attain the sensitivity")
+    near = beside or schema["task"] == "hazard"  # attained in the limit
+    require(reached == most or near or plan["clip"] or len(weights) > 1, "pair", "it does not attain the sensitivity")
     return reached / most if most else ZERO
 
 

@@ -25,6 +25,7 @@ from privstats.schema import (
     CountSchema,
     GaussianSchema,
     GradientSchema,
+    HazardSchema,
     MeanSchema,
     PartySchema,
     RidgeSchema,
@@ -197,6 +198,21 @@ def _scores(schema: ScoreSchema, weights: Mapping[str, float]) -> list[tuple[Rec
     return [(one, other) for one in ones for other in others]
 
 
+def _persons(schema: HazardSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    """Persons of one period, which miss the information's bound: more periods come nearer and reach it in the limit."""
+    one = _person(schema, 0, _ONE, event=False)
+    others = [_person(schema, place, m, event=not m) for place in (0, 1) for m in (_ONE, 0)]
+    return [(one, other) for other in others]
+
+
+def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
+    """A person whose row is the place alone, with this hazard in the one period; at the event r is 1 where m is 0."""
+    R = schema.steps
+    root = math.isqrt(R * R * int(m * m / math.expm1(m / _ONE) / _ONE) // _ONE) if m else 0
+    ends: dict[str, Any] = {"r": [[0, R if event else -(m * R // _ONE)]], "a": [[place, root]] if root else []}
+    return _record([[place, R]], m=m, y=_ONE if event else 0, **ends)
+
+
 def _scored(schema: ScoreSchema, place: int, m: int, y: int) -> Record:
     R = schema.steps
     residual = abs(y - m) * R // _ONE * (1 if y >= m else -1)
@@ -262,7 +278,7 @@ def _of_gradient(_: GradientSchema, record: Record) -> Sums:
     return {("g", 0): np.outer(_dense(record["r"]), _dense(record["x"])), ("k", 0): _dense(record["k"])}
 
 
-def _of_score(_: ScoreSchema, record: Record) -> Sums:
+def _of_score(_: ScoreSchema | HazardSchema, record: Record) -> Sums:
     a = _dense(record["a"])
     return {("g", 0): np.outer(_dense(record["x"]), _dense(record["r"])), ("H", 0): np.outer(a, a)}
 
@@ -354,6 +370,7 @@ _ROWS: Mapping[str, _Row] = {
     "counts": _Row(_cells, _added(_of_values)),
     "sites": _Row(_vectors, _of_sites, _crowd_of_site, lambda schema: [_crowd_of_site(schema)], halves=True),
     "score": _Row(_scores, _added(_of_score)),
+    "hazard": _Row(_persons, _added(_of_score)),
     "gradients": _Row(_residuals, _added(_of_gradient)),
     "calibration": _Row(_sure, _added(_of_confidence)),
     "mean": _Row(_vectors, _added(_of_rows)),

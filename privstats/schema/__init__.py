@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from privstats.schema.gaussians import GaussianSchema as GaussianSchema
     from privstats.schema.gradients import GRADIENT_STATISTICS as GRADIENT_STATISTICS
     from privstats.schema.gradients import GradientSchema as GradientSchema
+    from privstats.schema.hazard import HazardSchema as HazardSchema
     from privstats.schema.kinds import KINDS as KINDS
     from privstats.schema.kinds import USUAL as USUAL
     from privstats.schema.kinds import RecordSchema as RecordSchema

@@ -20,7 +20,7 @@ from privstats.transforms.columns import MISSING_CELL, Categories, require_switc
 from privstats.transforms.names import checked_names
 from privstats.transforms.reading import same
 
-__all__ = ["Bins", "Categories", "CountSchema", "Variable"]
+__all__ = ["Bins", "Categories", "CountSchema", "Variable", "plain_variable", "variable_of"]
 
 _MOST_CELLS = 1 << 16
 _OPEN = ("both", "above", "below", "none")
@@ -114,7 +114,7 @@ class CountSchema(Schema):
     transform: tuple[Transform, ...] = ()
 
     def __post_init__(self) -> None:
-        variables = tuple(_variable(each) for each in _listed("variables", self.variables))
+        variables = tuple(variable_of(each) for each in _listed("variables", self.variables))
         names = checked_names("variables", tuple(variable.name for variable in variables)) or ()
         settle(self, variables=variables, tables=_checked_tables(_listed("tables", self.tables), names))
         settle(self, transform=_checked_transform(self.transform, self.variables))
@@ -162,7 +162,7 @@ class CountSchema(Schema):
     def plain_fields(self) -> dict[str, Any]:
         """The fields as a plan file holds them."""
         return {
-            "variables": [_plain(variable) for variable in self.variables],
+            "variables": [plain_variable(variable) for variable in self.variables],
             "tables": [list(table) for table in self.tables],
         }
 
@@ -173,8 +173,12 @@ def _listed(field: str, value: Any) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def _variable(value: Any) -> Variable:
-    """A variable, also from a plan file's table."""
+def variable_of(value: Any) -> Variable:
+    """A variable, also from a plan file's table.
+
+    Raises:
+        SchemaError: it is none.
+    """
     if isinstance(value, Bins):
         return value
     if isinstance(value, Categories):
@@ -202,7 +206,8 @@ def _counted(variable: Categories) -> Categories:
     return replace(variable, other=bool(variable.other), missing=bool(variable.missing))
 
 
-def _plain(variable: Variable) -> dict[str, Any]:
+def plain_variable(variable: Variable) -> dict[str, Any]:
+    """A variable as a plan file holds it."""
     defaults = {field.name: field.default for field in fields(variable)}
     return {
         name: list(value) if isinstance(value, tuple) else value

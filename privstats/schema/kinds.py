@@ -39,6 +39,7 @@ KINDS: Mapping[str, type[Schema]] = LazyRows(
         "counts": "privstats.schema.counts:CountSchema",
         "sites": "privstats.schema.sites:SitesSchema",
         "score": "privstats.schema.score:ScoreSchema",
+        "hazard": "privstats.schema.hazard:HazardSchema",
         "gradients": "privstats.schema.gradients:GradientSchema",
         "calibration": "privstats.schema.calibration:CalibrationSchema",
         "mean": "privstats.schema.mean:MeanSchema",

@@ -19,7 +19,13 @@ from privstats.schema.ridge import RidgeSchema
 from privstats.schema.statistic import LOGISTIC_TABLE, POISSON_TABLE, Statistic, by_letter, letters_of
 from privstats.transforms import ConstantFeature, Transform
 
-__all__ = ["Family", "ScoreSchema"]
+__all__ = ["NEEDS_PRIVACY", "Family", "ScoreSchema", "require_narrow"]
+
+NEEDS_PRIVACY = (
+    "a score cannot be released without differential privacy: weights can be chosen so that one record alone counts; "
+    "give the plan a Privacy"
+)
+"""Why no plan of scores may go without."""
 
 Family: TypeAlias = Literal["logistic", "poisson"]
 
@@ -148,18 +154,22 @@ class ScoreSchema(Schema):
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse weights of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
         super().check_values(values)
-        most, w = 1 << (VALUE_BITS - 1), values["w"]
-        if w.exponent not in _WEIGHT_EXPONENTS or (w.integers <= -most).any() or (w.integers >= most).any():
-            raise PlanError(f"published w is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded")
+        require_narrow(values["w"])
 
     def refusal(self, unit: str | None) -> str:
         """Why no plan may go without DP: a chosen w isolates a record, whatever else is in the sum."""
-        if unit is not None:
-            return ""
-        return (
-            "a score cannot be released without differential privacy: weights can be chosen so that one record alone "
-            "counts; give the plan a Privacy"
-        )
+        return NEEDS_PRIVACY if unit is None else ""
+
+
+def require_narrow(w: Values) -> None:
+    """Refuse weights whose products with rows of a grid are not exact in float64.
+
+    Raises:
+        PlanError: wider than 20 bits, tiny or enormous.
+    """
+    most = 1 << (VALUE_BITS - 1)
+    if w.exponent not in _WEIGHT_EXPONENTS or (w.integers <= -most).any() or (w.integers >= most).any():
+        raise PlanError(f"published w is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded")
 
 
 def _check_rate(schema: ScoreSchema) -> None:

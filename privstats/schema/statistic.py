@@ -20,6 +20,7 @@ __all__ = [
     "COUNT_TABLE",
     "GAUSSIAN_TABLE",
     "GRADIENT_TABLE",
+    "HAZARD_TABLE",
     "LOGISTIC_TABLE",
     "MEAN_TABLE",
     "PARTY_TABLE",
@@ -332,6 +333,28 @@ POISSON_TABLE: tuple[Statistic, ...] = (
     ),
 )
 """Score and information of a Poisson regression."""
+
+HAZARD_TABLE: tuple[Statistic, ...] = (
+    Statistic(
+        "g",
+        "pooled",
+        ("feature",),
+        (1, 1),
+        meaning="the sum over persons of what each would change in the model, all its periods together",
+        share=0.7,
+    ),
+    Statistic(
+        "H",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum over persons and periods of products of every two columns, weighted by the variance of each "
+        "predicted event",
+        symmetric=True,
+        share=0.3,
+    ),
+)
+"""Score and information of grouped-time proportional hazards, in wire order; see ``HazardSchema``."""
 
 
 def letters_of(table: tuple[Statistic, ...]) -> str:

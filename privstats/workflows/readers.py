@@ -18,6 +18,7 @@ from privstats.plan import Plan
 from privstats.schema import (
     ClassSchema,
     CountSchema,
+    HazardSchema,
     RidgeSchema,
     Schema,
     ScoreSchema,
@@ -78,6 +79,7 @@ TABLES: Mapping[str, TableReader] = {
     "table-one": TableReader(ClassSchema, "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}),
     "logit": TableReader(ScoreSchema, family="logistic"),
     "poisson": TableReader(ScoreSchema, family="poisson"),
+    "hazards": TableReader(HazardSchema),
 }
 """The readers of ``privstats table`` by the names that it takes."""
 

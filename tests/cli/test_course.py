@@ -21,7 +21,7 @@ from tests.alignment.cohort import PROMISE as CLIENT
 from tests.alignment.cohort import PUBLIC, first
 from tests.alignment.cohort import first as aligned
 from tests.course.cases import OF_CELLS, parties_plan, plan_of, shards
-from tests.course.test_kinds import SCORES
+from tests.course.test_kinds import HAZARDS, SCORES
 from tests.made import promise
 
 
@@ -124,6 +124,8 @@ def whole_of(kind: str) -> ps.Plan:
     """A plan whose promise is the whole course's, of a schema from which this kind follows."""
     if kind == "newton":
         return ps.Newton.whole(schema=SCORES, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
+    if kind == "hazard":
+        return ps.Hazard.whole(schema=HAZARDS, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
     plans = {"parties": parties_plan(), "alignment": aligned(PUBLIC, CLIENT), "binned": plan_of(OF_CELLS)}
     return plans.get(kind, plan_of(epsilon=4.0))
 
@@ -133,6 +135,7 @@ WORDS: dict[str, list[str]] = {
     "centred": ["--centred", "--calibrated"],
     "stream": ["--epochs", "4", "--mechanism", "tree", "--deletions", "--repeats", "1"],
     "newton": ["--rounds", "3", "--retries", "1"],
+    "hazard": ["--by", "arm", "--rounds", "3", "--retries", "1"],
     "alignment": ["--step", "published"],
     "parties": [],
     "binned": ["--then", "rounds", "--rounds", "2", "--expected-records", "500", "--sessions", "2", "--share", ".2"],
@@ -146,6 +149,7 @@ def wanted(kind: str) -> Any:
         "centred": lambda: ps.Centred.within(whole, calibrated=True),
         "stream": lambda: ps.Stream(whole, 4, "tree", deletions=True, repeats=1),
         "newton": lambda: ps.Newton.within(whole, 3, retries=1),
+        "hazard": lambda: ps.Hazard.within(whole, "arm", 3, 1),
         "alignment": lambda: Alignment.within(whole, step="published"),
         "parties": lambda: ps.PartyRounds.within(whole),
         "binned": lambda: ps.Binned.within(whole, "rounds", rounds=2, expected_records=500, sessions=2, share=0.2),

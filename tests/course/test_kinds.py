@@ -24,6 +24,20 @@ from tests.course.streams import stream_of
 SCORES = ps.ScoreSchema(4, 2.0, transform=(ConstantFeature(1.0),))
 
 
+HAZARDS = ps.HazardSchema(
+    3,
+    2.0,
+    bins=ps.Bins("months", (0, 6, 12, 24)),
+    event="died",
+    feature_names=("arm", "age"),
+    transform=(ConstantFeature(1.0),),
+)
+
+
+def _hazard(cohort: ps.Cohort) -> ps.Hazard:
+    return ps.Hazard.start(HAZARDS, cohort, promise(epsilon=3.0), by="arm", rounds=3)
+
+
 def _newton(cohort: ps.Cohort) -> ps.Newton:
     return ps.Newton.start(SCORES, cohort, promise(epsilon=3.0), 3)
 
@@ -34,6 +48,7 @@ SAMPLES = {
     "alignment": Alignment(first()),
     "stream": stream_of(4, "tree"),
     "newton": _newton(ps.Cohort(2, 2, 2_000)),
+    "hazard": _hazard(ps.Cohort(2, 2, 2_000)),
     "centred": ps.Centred.within(plan_of()),
     "parties": ps.PartyRounds.within(parties_plan()),
     "binned": ps.Binned.within(plan_of(OF_CELLS), "centred", expected_records=600),
@@ -59,6 +74,7 @@ CHANGED = {
         "repeats": 1,
     },
     "newton": {"first": _newton(ps.Cohort(2, 2, 2_001)).first, "rounds": 2, "retries": 1},
+    "hazard": {"plan": _hazard(ps.Cohort(2, 2, 2_001)).plan, "by": "age", "rounds": 2, "retries": 1},
     "centred": {"plan": plan_of(epsilon=4.1), "expected_records": 9_999, "calibrated": True},
     "parties": {"first": parties_plan(epsilon=4.1)},
     "binned": {"then": plan_of(OF_CELLS), "expected_records": 601, "share": 0.2, "sessions": 2},

@@ -26,6 +26,7 @@ _COUNTS = "tests/inference/test_counts.py::"
 _POWERS = "tests/moments/test_power_sums.py::"
 _LINES = "tests/moments/test_csv_lines.py::"
 _SCORE = "tests/inference/test_score.py::"
+_HAZARD = "tests/hazard/test_sums.py::"
 
 
 def _nothing(inversion: Inversion) -> Any:
@@ -39,6 +40,27 @@ def _without_noise(right: Any) -> Any:
 def _of_the_clipped(mean: float, square: float, bound: float) -> float:
     deviation = max(square - mean**2, 1e-12) ** 0.5
     return float(ndtr((-bound - mean) / deviation) + ndtr((mean - bound) / deviation))
+
+
+def _cut_at_the_cap(right: Any) -> Any:
+    """Hazards cut so that their sum ends at the cap: nobody leaves."""
+
+    def periods(schema: Any, mu: Any, persons: Any) -> Any:
+        most = schema.cap * 2.0**32
+        before = np.cumsum(mu, axis=1) - mu
+        return right(schema, np.floor(np.clip(most - before, 0.0, mu)), persons)
+
+    return periods
+
+
+def _staying_for_the_event(right: Any) -> Any:
+    """Hazards of those who have the event are halved until the cap lets them stay."""
+
+    def periods(schema: Any, mu: Any, persons: Any) -> Any:
+        over = np.maximum(mu.sum(axis=1, keepdims=True) / (schema.cap * 2.0**32), 1.0)
+        return right(schema, np.where(persons.events[:, None], np.floor(mu / over), mu), persons)
+
+    return periods
 
 
 READERS: dict[str, Mutant] = {
@@ -68,6 +90,49 @@ READERS: dict[str, Mutant] = {
         name_in("privstats.dp.sensitivities", "_logistic", lambda right: lambda score, information: score),
         "",
         (_SCORE + "test_bounds_hold_on_a_grid_of_all_means",),
+        (),
+    ),
+    "a person bounded by periods": Mutant(
+        "the noise of hazards covers one period of a person, as if the others were other persons'",
+        row_in(
+            "privstats.dp.sensitivities",
+            "_SQUARES",
+            "hazard",
+            lambda right: lambda schema, weights, adjacency: right(schema, weights, adjacency) / schema.periods,
+        ),
+        "",
+        (_HAZARD + "test_the_bounds_are_met_and_never_passed",),
+        (),
+    ),
+    "hazards priced as counts": Mutant(
+        "hazards take the bound of a Poisson round under replace-one, whose information has rank one",
+        row_in(
+            "privstats.dp.sensitivities",
+            "_SQUARES",
+            "hazard",
+            lambda right: (
+                lambda schema, weights, adjacency: (
+                    right(schema, weights, adjacency)
+                    - (adjacency == "replace-one") * weights.get("H", 0.0) * schema.clip_norm**4
+                )
+            ),
+        ),
+        "",
+        (_HAZARD + "test_the_bounds_are_met_and_never_passed",),
+        (),
+    ),
+    "a cap that cuts": Mutant(
+        "a hazard beyond the cap is cut to it, and the event is kept",
+        name_in("privstats.moments.hazard", "_periods", lambda right: _cut_at_the_cap(right)),
+        "",
+        (_HAZARD + "test_who_passes_the_cap_leaves_with_the_event",),
+        (),
+    ),
+    "a cap that knows the event": Mutant(
+        "who has the event stays at risk beyond the cap",
+        name_in("privstats.moments.hazard", "_periods", lambda right: _staying_for_the_event(right)),
+        "",
+        (_HAZARD + "test_who_is_at_risk_follows_from_columns_and_weights_and_not_from_the_event",),
         (),
     ),
     "powers without a proof are free": Mutant(

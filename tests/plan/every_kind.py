@@ -101,6 +101,20 @@ def _others() -> dict[str, ps.Plan]:
             made.promise(**CLIPPED),
             published=Published("1" * 64),
         ),
+        "hazards": made.plan(
+            ps.HazardSchema(
+                3,
+                2.0,
+                bins=ps.Bins("weeks", (0, 4, 8, 13, 26), closed="right"),
+                event="relapse",
+                feature_names=("arm", "age"),
+                transform=(ps.transforms.Scale((1.0, 9.0)), ps.transforms.ConstantFeature(0.5)),
+                expected_events=400,
+            ),
+            COHORT,
+            made.promise(adjacency="replace-one"),
+            published=Published("1" * 64),
+        ),
         "round": made.plan(
             ps.GaussianSchema(4, 1.0, shrinkage=0.1, rounds=2, reference=True, among=(0, 1, 2, 4)),
             COHORT,

@@ -53,6 +53,20 @@ def _score(chance: random.Random, common: dict[str, Any]) -> Schema:
     return ps.ScoreSchema(family="poisson", target_bound=chance.uniform(1, 30), **common)
 
 
+def _hazard(chance: random.Random, common: dict[str, Any]) -> Schema:
+    columns, edges = common["features"] - 1, [0.0]
+    for _ in range(chance.randint(2, 12)):
+        edges.append(edges[-1] + chance.uniform(0.5, 9))
+    return ps.HazardSchema(
+        **common,
+        bins=ps.Bins("time", tuple(edges), closed=chance.choice(["left", "right"])),
+        event="event",
+        feature_names=tuple(f"x{place}" for place in range(columns)),
+        transform=(ps.transforms.ConstantFeature(common["clip_norm"] * chance.uniform(0.1, 0.7)),),
+        expected_events=chance.choice([None, 1000]),
+    )
+
+
 def _gradients(chance: random.Random, common: dict[str, Any]) -> Schema:
     course = {"expected_records": 1000, "course_mu": 1.0, "features": common["features"]}
     if chance.random() < 0.5:
@@ -89,11 +103,36 @@ def _like(sample: Any, _: random.Random, common: dict[str, Any]) -> Schema:
 
 
 _WRITTEN = (
-    *("classes", "ridge", "counts", "sites", "within", "score", "gradients", "calibration", "mean", "gaussians"),
+    *(
+        "classes",
+        "ridge",
+        "counts",
+        "sites",
+        "within",
+        "score",
+        "hazard",
+        "gradients",
+        "calibration",
+        "mean",
+        "gaussians",
+    ),
     *("party-softmax", "party-update"),
 )
 KINDS: tuple[Callable[[random.Random, dict[str, Any]], Schema], ...] = (
-    *(_classes, _ridge, _counts, _sites, _within, _score, _gradients, _calibration, _mean, _parties, _gaussians),
+    *(
+        _classes,
+        _ridge,
+        _counts,
+        _sites,
+        _within,
+        _score,
+        _hazard,
+        _gradients,
+        _calibration,
+        _mean,
+        _parties,
+        _gaussians,
+    ),
     *(partial(_like, sample) for sample in PROMISED if sample.task not in _WRITTEN),
 )
 

@@ -25,6 +25,14 @@ SCHEMAS: tuple[Schema, ...] = (
     ps.PartyUpdateSchema(3, 4),
     ps.ClassSchema(3, 4, "NADTF", 1.0, grid_bits=10),
     ps.GradientSchema(4, 3, residual_norm=0.3, expected_records=100, course_mu=1.0, module="adapter/5"),
+    ps.HazardSchema(
+        4,
+        2.0,
+        bins=ps.Bins("months", (0, 6, 12, 24)),
+        event="died",
+        feature_names=("arm", "age", "dose"),
+        transform=(ps.transforms.ConstantFeature(1.0),),
+    ),
 )
 
 PROMISED = tuple(schema for schema in SCHEMAS if not (schema.refusal("record") and schema.refusal("client")))
@@ -38,6 +46,7 @@ TAKEN = {
     "counts": {"search", "declared mu", "budget", "noise", "pure", "proof of moments"},
     "sites": {"search", *_RELEASED, "bundled records"},
     "score": {"search", *_RELEASED},
+    "hazard": {"search"},
     "gradients": {"search", *_RELEASED, "proof of norms"},
     "within": {"search", *_RELEASED},
     "calibration": {"search", *_RELEASED},

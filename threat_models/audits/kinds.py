@@ -165,6 +165,7 @@ KINDS: Mapping[str, AuditKind] = {
     ),
     "sites": AuditKind(outcome=lambda _: Outcome(), search="sites:audit_sites"),
     "score": AuditKind(outcome=_scored, search="gradients:audit_gradients"),
+    "hazard": AuditKind(search="hazards:audit_hazards"),
     "gradients": AuditKind(
         outcome=_by_classes,
         steps=lambda schema, steps, _: {"g": steps * steps / schema.residual_norm, "k": steps},

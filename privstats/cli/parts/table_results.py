@@ -8,11 +8,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privstats.inference import CellTable, GroupMeans, Interval, Regression, Scorecard, Summary, SurvivalCurve
+from privstats.inference import (
+    CellTable,
+    GroupMeans,
+    HazardRatios,
+    Interval,
+    Regression,
+    Scorecard,
+    Summary,
+    SurvivalCurve,
+)
 from privstats.inference.summary import curve_summary, means_summary, proportions_summary
 from privstats.release import Release
 
-__all__ = ["TableResult", "card", "curves", "means", "regression", "shares"]
+__all__ = ["TableResult", "card", "curves", "hazard_ratios", "means", "regression", "shares"]
 
 
 class TableResult(NamedTuple):
@@ -66,6 +75,18 @@ def card(points: Scorecard) -> TableResult:
     ]
     rows += points.to_rows()
     return TableResult(points.summary(), rows, any(bool(column.told.any()) for column in points.columns))
+
+
+def hazard_ratios(table: HazardRatios, alpha: float) -> TableResult:
+    """Ratios by name, beside their logarithms; no estimate where one is not told."""
+    found = regression(table, alpha, {})
+    low, high = table.ratio_int(alpha).T
+    ratios = np.exp(np.where(table.errors.told(alpha), table.errors.estimate, np.nan))
+    rows = [
+        {**row, "hazard_ratio": float(ratios[i]), "ratio_low": float(low[i]), "ratio_high": float(high[i])}
+        for i, row in enumerate(found.rows)
+    ]
+    return found._replace(rows=rows)
 
 
 def curves(survival: SurvivalCurve | dict[str, SurvivalCurve], release: Release, alpha: float) -> TableResult:

@@ -1,0 +1,230 @@
+"""Counts, then rounds: the course of hazards, and the table that is read from it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats import inference as inf
+from privstats.course import document, verify_next
+from privstats.course.promise import Promise
+from privstats.errors import PlanError, ReleaseError, SchemaError
+from privstats.estimates.hazard import shrunk_hazards
+from privstats.randomness import seeded
+from tests.hazard.worlds import BETA, course_of, halves, played, promise, published, schema, world
+
+
+@pytest.fixture(scope="module")
+def releases() -> list[Any]:
+    return played(course_of(8_000, 8.0), world(8_000), 1)
+
+
+def test_the_table_covers_and_says_what_a_ratio_is(releases: list[Any]) -> None:
+    table = inf.hazards(releases)
+    low, high = table.conf_int().T
+    assert ((low < BETA) & (high > BETA)).all()
+    assert table.told.all()
+    assert np.allclose(table.hazard_ratios, np.exp(table.params))
+    assert np.allclose(table.ratio_int(), np.exp(table.conf_int()))
+    text = str(table.summary())
+    first = " ".join(line.strip() for line in text.splitlines()[2:6])
+    assert "A hazard ratio is not a causal effect, even in a trial: it compares those still at risk" in first
+    assert "up to a cumulative hazard of 1" in text
+    assert "not reached at the mean of the columns" in text
+    assert "Not rejecting is no evidence" in " ".join(text.split())
+    assert "epsilon 8, delta 1e-06, all 5 sessions, the counts among them" in " ".join(text.split())
+    assert "significant" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_same_counts_give_curves_and_tests(releases: list[Any]) -> None:
+    table = inf.hazards(releases)
+    curves = table.kaplan_meier()
+    assert set(curves) == {"0", "1"}
+    assert curves["0"].told_to == 18
+    assert len(curves["0"].timeline) == 6
+    assert (curves["0"].survival_function_ > curves["1"].survival_function_).all()
+    assert table.logrank().p_value < 1e-4
+    assert table.proportionality().p_value > 0.001
+    assert table.proportionality("arm") == table.proportionality()
+    with pytest.raises(ReleaseError, match="only 'arm' was crossed"):
+        table.proportionality("age")
+
+
+def test_ratios_that_change_with_time_are_found() -> None:
+    """From 0 to a log ratio of .9 over follow-up; the size is a benchmark's."""
+    rng = np.random.default_rng(3)
+    arm, edges = rng.integers(0, 2, 6_000), np.arange(0, 21, 3.0)
+    hazards = 0.07 * np.exp(np.linspace(0, 0.9, 6)[None] * arm[:, None])
+    left, cumulative = rng.exponential(size=6_000), np.cumsum(hazards, axis=1)
+    place = (cumulative < left[:, None]).sum(axis=1)
+    table = world(6_000) | {"arm": arm, "months": edges[np.minimum(place, 6)] + 0.5, "died": (place < 6).astype(int)}
+    found = inf.hazards(played(course_of(6_000, 3.0), table, 1)).proportionality()
+    assert found.told
+    assert found.rises
+    assert found.p_value < 0.01
+
+
+@pytest.mark.parametrize("model", ["distributed", "panel"])
+def test_other_trust_models_run_through_the_protocol(model: Any) -> None:
+    table = world(6_000, 2)
+    panel: dict[str, Any] = {}
+    if model == "panel":
+        members = tuple(ps.secagg.Identity(bytes([place + 1]) * 32).public.hex() for place in range(3))
+        panel = {"protocol": "split", "panel": members}
+    cohort, privacy = ps.Cohort(2, 2, 12_000), promise(20.0, model=model)
+    whole = ps.Hazard.whole(schema=schema(), cohort=cohort, privacy=privacy, **panel)
+    course = ps.Hazard.within(whole, "arm")
+    found = inf.hazards(ps.simulate(course, [(part, None) for part in halves(table)], rng=seeded(3)))
+    low, high = found.conf_int(0.001).T
+    assert ((low < BETA) & (high > BETA)).all()
+    assert found.told.all()
+
+
+def test_a_masked_course_is_read_the_same_from_files_and_from_the_command_line(
+    releases: list[Any], tmp_path: Any, privstats: Any
+) -> None:
+    names = [f"{place}.privstats" for place in range(5)]
+    for name, release in zip(names, releases, strict=True):
+        release.save(tmp_path / name)
+    loaded = [ps.Release.load(tmp_path / name) for name in names]
+    assert np.array_equal(inf.hazards(loaded).params, inf.hazards(releases).params)
+    done = privstats("table", *names, "--reader", "hazards", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["name"] for row in rows] == ["arm", "age", "dose"]
+    assert rows[0]["hazard_ratio"] == pytest.approx(float(inf.hazards(releases).hazard_ratios[0]))
+    assert rows[0]["ratio_low"] < rows[0]["hazard_ratio"] < rows[0]["ratio_high"]
+    again = privstats("table", *names[1:], names[0], "--reader", "hazards", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "give them in order" in again.stderr
+
+
+def test_hidden_ratios_are_not_told() -> None:
+    table = inf.hazards(played(course_of(400, 0.5), world(400), 1))
+    assert not table.told.any()
+    assert np.isnan(table.hazard_ratios).all()
+    assert table.ratio_int().tolist() == [[0.0, math.inf]] * 3
+    assert "6 rounds" in str(table.summary()) or "six rounds" in str(table.summary())
+
+
+def test_counts_without_a_sum_leave_the_ratios() -> None:
+    course = course_of(8_000, 8.0, rounds=6)
+    real = played(course, world(8_000), 1)
+    without: list[Any] = [None]
+    rng = seeded(4)
+    while (plan := course.next(tuple(without))) is not None:
+        parts = [ps.measure(plan.schema, part, published=plan.published) for part in halves(world(8_000))]
+        without.append(ps.session.aggregate_unmasked(plan, parts, rng))
+    table = inf.hazards(without)
+    assert np.abs(table.params - inf.hazards(real).params).max() < 4 * table.bse.max()
+    with pytest.raises(ReleaseError, match="the counts ended without a sum"):
+        table.kaplan_meier()
+    with pytest.raises(ReleaseError, match="the counts ended without a sum"):
+        table.proportionality()
+    assert "proportional, arm" not in str(table.summary())
+
+
+def test_a_round_without_a_sum_publishes_its_weights_again(releases: list[Any]) -> None:
+    course = course_of(8_000, 8.0, retries=1)
+    counts, first, *_ = played(course, world(8_000), 1)
+    again, now = course.next((counts, None)), course.next((counts,))
+    assert again.published.sha256 == now.published.sha256
+    assert course.next((counts, first, None)).published.sha256 == course.next((counts, first)).published.sha256
+    assert course.next((counts, None, None, None, None, None)) is None
+    with pytest.raises(PlanError, match="not of this course"):
+        course.next((counts, releases[1]))
+    with pytest.raises(PlanError, match="the first release is not of this course's counts"):
+        course.next((first,))
+
+
+def test_parties_verify_the_weights(releases: list[Any]) -> None:
+    course = course_of(8_000, 8.0)
+    plan = course.next(tuple(releases[:2]))
+    assert verify_next(course, plan, releases[:2]).place == 2
+    off = replace(plan, published=published(plan.published.read()["w"].real + 0.01))
+    with pytest.raises(PlanError, match="not the one that follows"):
+        verify_next(course, off, releases[:2])
+
+
+def test_all_sessions_together_keep_the_promise() -> None:
+    course = course_of(1_000, 3.0)
+    assert course.epsilon(1e-6) <= 3.0
+    assert course.mu == pytest.approx(math.hypot(*(plan.noise.mu for plan in course.priced)))
+    assert (course.first.noise.mu / course.mu) ** 2 == pytest.approx(0.06, rel=1e-6)
+    for changed in ({"rounds": 40}, {"retries": 1}, {"promise": Promise(2.999, 1e-6)}):
+        with pytest.raises(PlanError, match="promise says epsilon .* and all rounds together cost epsilon"):
+            replace(course, **changed)
+
+
+def test_a_course_is_the_same_from_its_file(tmp_path: Any, privstats: Any) -> None:
+    course = course_of(1_000, 3.0, rounds=5)
+    document.write(tmp_path / "study.toml", course)
+    again = document.read(tmp_path / "study.toml")
+    assert (again, again.digest) == (course, course.digest)
+    (tmp_path / "plan.toml").write_text(replace(course.plan, privacy=promise(3.0)).to_toml())
+    done = privstats("course", "init", "made.toml", "--plan", "plan.toml", "--by", "arm", "--rounds", "5", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert document.read(tmp_path / "made.toml") == course
+
+
+def test_records_that_a_round_refuses_are_refused_before_the_counts() -> None:
+    course = course_of(20, 3.0)
+    table = world(20) | {"dose": ["x"] * 20}
+    with pytest.raises(ps.errors.DataError, match="'dose'"):
+        course.admits(table, None)
+    assert course.admits(world(20), None) is None
+
+
+def test_hazards_start_where_the_counts_are_clear_and_together_where_they_are_not() -> None:
+    events, at_risk = np.array([50.0, 20.0, 5.0]), np.array([1_000.0, 900.0, 800.0])
+    clear, hidden = (shrunk_hazards(events, at_risk, sigma) for sigma in (0.1, 1e4))
+    assert np.abs(clear - events / at_risk).max() < 0.006
+    assert hidden.max() / hidden.min() < 1.01
+    assert (shrunk_hazards(-events, at_risk, 1.0) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: course_of(100, 1.0, by="age_"), "by must be one of the columns arm, age, dose, got 'age_'"),
+        (lambda: course_of(100, 1.0, rounds=0), "rounds must be a whole number"),
+        (lambda: ps.Hazard.start(schema(), ps.Cohort(2, 2, 9), ps.NoPrivacy()), "need differential privacy"),
+        (lambda: ps.Hazard.start(schema(), ps.Cohort(2, 2, 9), promise(1.0, delta=0.0)), "delta = 0|Laplace"),
+        (lambda: ps.Hazard.whole(schema=ps.MeanSchema(2, 1.0), cohort=ps.Cohort(2, 2, 9)), "takes a HazardSchema"),
+        (lambda: ps.Hazard(course_of(100, 1.0).first), "plan must be a Plan of a HazardSchema"),
+        (
+            lambda: ps.Hazard(replace(course_of(100, 1.0).plan, published=published(np.ones(9)))),
+            "publishes other weights than its schema starts from",
+        ),
+        (
+            lambda: ps.Plan(
+                schema=schema(), cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy(), published=published(np.zeros(9))
+            ),
+            "one record alone counts",
+        ),
+    ],
+)
+def test_what_is_no_course_is_refused(build: Any, words: str) -> None:
+    with pytest.raises((PlanError, SchemaError), match=words):
+        build()
+
+
+def test_what_is_no_list_of_releases_is_refused(releases: list[Any]) -> None:
+    for wrong, words in (
+        ([], "nothing to read"),
+        ([None, None], "nothing to read"),
+        (releases[:1], "nothing to read"),
+        (releases[0], "give the list"),
+        ([releases[0], *releases[2:]], "other weights"),
+        ([releases[0], releases[2], releases[1], *releases[3:]], "out of order"),
+        ([*releases[1:], releases[0]], "give them in order"),
+    ):
+        with pytest.raises(ReleaseError, match=words):
+            inf.hazards(wrong)

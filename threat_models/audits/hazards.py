@@ -1,0 +1,145 @@
+"""A search over persons and everything that a lying server may publish, against the sensitivity of a round of hazards.
+
+Starts from the corners: one period or many that fill the cap, with and without an event, opposed rows and equal ones.
+Rows, times, events and weights are then moved, and kept where the weighted distance grows. It measures by the library's
+own map, because what is searched is that map; no formula is shared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.dp import joint_mu
+from privstats.dp.privacy import Adjacency
+from privstats.encoding import flatten, layout_of
+from privstats.errors import PlanError
+from privstats.moments import exact_moments
+from privstats.progress import track
+from privstats.randomness import Generator
+from privstats.schema import HazardSchema, narrowed
+from privstats.schema.public_values import Published, Values
+from threat_models.audits.climb import Search
+from threat_models.audits.sensitivity import Finding
+from threat_models.audits.target import Target
+from threat_models.audits.verdict import Report
+
+__all__ = ["Trajectories", "audit_hazards", "moved_by", "worst_trajectories"]
+
+_ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectories:
+    """Published weights and the persons: one under add-remove, two under replace-one.
+
+    Attributes:
+        w: weights of the columns and of the bins.
+        rows: columns behind no transform, ``(n, columns)``.
+        times: in bins, ``(n,)``; a half is the middle of one.
+        events: 0 or 1, ``(n,)``.
+    """
+
+    w: Array
+    rows: Array
+    times: Array
+    events: NDArray[np.int64]
+
+
+def audit_hazards(target: Target, rng: Generator, *, steps: int = 150, starts: int = 9) -> Report:
+    """Search the worst persons and published weights, under both adjacencies, against the claimed mu of a round.
+
+    Raises:
+        PlanError: not a plan of hazards.
+    """
+    refusal = PlanError("this search is for rounds of hazards: give such a plan, or use `audit sensitivity`")
+    schema = narrowed(target.schema, HazardSchema, refusal)
+    questions = {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}
+    found = []
+    for (name, noise), adjacency in track("searching", [*product(questions.items(), _ADJACENCIES)]):
+        best = _best(schema, noise, adjacency, rng, steps, starts)
+        found.append(Finding(name, adjacency, joint_mu(schema, noise, adjacency), best))
+    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
+    notes = (f"{starts} starts of {steps} moves over persons, with every published w, by the library's own map",)
+    columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
+    return Report("hazards", columns, rows, notes, any(f.violated for f in found))
+
+
+def _best(
+    schema: HazardSchema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int, starts: int
+) -> float:
+    bare = _behind_the_transform(schema)
+    return max(worst_trajectories(bare, sigmas, adjacency, rng, steps)[0] for _ in range(starts))
+
+
+def _behind_the_transform(schema: HazardSchema) -> HazardSchema:
+    """The schema of rows as they come out of the transform, which is where persons are searched."""
+    names = tuple(f"x{place}" for place in range(schema.features - 1))
+    return replace(schema, transform=schema.transform[-1:], feature_names=names, expected_events=None)
+
+
+def _start(schema: HazardSchema, adjacency: Adjacency, chance: np.random.Generator) -> Trajectories:
+    """Rows as long as may be; hazards that fill the cap in one bin or in all; an event at once, at the end or never."""
+    columns, a = schema.features - 1, schema.constant
+    row = chance.normal(size=columns)
+    row *= math.sqrt(schema.clip_norm**2 - a * a) * chance.choice([1.0, 0.999, 9.0]) / np.linalg.norm(row)
+    count = int(chance.choice([1, 2, schema.periods]))
+    hazards = np.full(schema.periods, 1e-9)
+    hazards[:count] = (1 - 2.0**-20) / count
+    w = np.concatenate([np.zeros(columns), np.log(hazards) / a])
+    two = adjacency == "replace-one"
+    rows = np.stack([row, chance.choice([-1.0, 1.0]) * row][: 1 + two])
+    ends = chance.choice([0.5, count - 0.5, schema.periods - 0.5], 1 + two)
+    return Trajectories(w, rows, np.array(ends), chance.integers(0, 2, 1 + two))
+
+
+def _moved(schema: HazardSchema, here: Trajectories, chance: np.random.Generator) -> Trajectories:
+    """One of rows, times, events or weights, moved a little or drawn anew."""
+    size = 10.0 ** chance.uniform(-4, 0)
+    match int(chance.integers(5)):
+        case 0:
+            return replace(here, rows=here.rows + size * schema.clip_norm * chance.normal(size=here.rows.shape))
+        case 1:
+            return replace(
+                here, times=np.asarray(chance.integers(0, schema.periods + 1, len(here.times)) + 0.5, np.float64)
+            )
+        case 2:
+            return replace(here, events=chance.integers(0, 2, len(here.events)))
+        case 3:
+            return replace(here, rows=here.rows * (1 + size * chance.normal()))
+        case _:
+            return replace(here, w=here.w + size * chance.normal(size=here.w.shape))
+
+
+def _distance(schema: HazardSchema, sigmas: Mapping[str, float], here: Trajectories) -> float:
+    moved = moved_by(schema, here)
+    layout, total = layout_of(schema), 0.0
+    for segment, where in zip(layout.segments, layout.slices, strict=True):
+        if segment.statistic in sigmas:
+            total += float(np.square(moved[where] / (segment.scale * sigmas[segment.statistic])).sum())
+    return math.sqrt(total)
+
+
+def moved_by(schema: HazardSchema, here: Trajectories) -> Array:
+    """What one person adds, or the exchange of two moves, in wire steps."""
+    said = Published.of({"w": Values.rounded(np.clip(here.w, -1e6, 1e6))})
+    edges = np.array(schema.bins.edges)
+    times = np.interp(here.times, np.arange(len(edges)), edges, right=edges[-1] + 1)
+    added = []
+    for place in range(len(here.rows)):
+        table: dict[str, Any] = dict(zip(schema.feature_names, here.rows[place][:, None], strict=True))
+        table |= {schema.bins.name: times[place : place + 1], schema.event: here.events[place : place + 1]}
+        added.append(flatten(exact_moments(schema, table, published=said)).astype(np.float64))
+    return np.asarray(added[0] - added[1] if len(added) == 2 else added[0])
+
+
+worst_trajectories = Search[HazardSchema, Trajectories](_start, _moved, _distance).worst
+"""One climb of this search; see :meth:`Search.worst`."""
