@@ -217,6 +217,8 @@ ROWS: list[Row] = [
         lambda: ps.Newton.within(PRIVATE),
         "first must be a Plan of a ScoreSchema",
     ),
+    ("a plan of records within hazards", lambda: ps.Hazard.within(PRIVATE), "plan must be a Plan of a HazardSchema"),
+    ("hazards of rounds alone", lambda: ps.inference.hazards(RELEASE), "give the list of all releases of the course"),
     ("a promise that is a number", lambda: ps.Centred(CENTRED, promise=1.0), "promise must be a Promise"),  # type: ignore[arg-type]
     ("epsilon of a course at a percentage", lambda: ps.Centred.within(CENTRED).epsilon(5), "delta must be at least 0"),
     ("few to align", lambda: ps.Plan(schema=GAUSSIAN, cohort=COHORT, privacy=ps.NoPrivacy()), "fewer rounds, or more"),
