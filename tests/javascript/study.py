@@ -6,12 +6,11 @@ the engine's resources, in which a test can fail what it likes.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -25,15 +24,14 @@ from privstats.secagg import HelperKeys, Identity, Panel, Roster
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
 
-ORGANISATIONS = ["University of Ulm", "Bonn Clinic"]
-DEVICES = {
-    "organisations": ORGANISATIONS,
-    "registrar": "Study Office Trier",
-    "registrar_key": "ab" * 32,
-    "page": "Library of Kiel",
-    "most_runs": 1,
-    "stated_epsilon": 2.95,
-}
+DEVICES = ps.plan.Devices(
+    organisations=("University of Ulm", "Bonn Clinic"),
+    registrar="Study Office Trier",
+    registrar_key=Identity(b"r" * 32).public.hex(),
+    page="Library of Kiel",
+    most_runs=1,
+    stated_epsilon=2.95,
+)
 PEOPLE = 6
 SCHEMA = ps.CountSchema(
     (
@@ -71,11 +69,11 @@ class Study:
             cohort=ps.Cohort(clients=PEOPLE, min_survivors=3, max_records=PEOPLE, colluders=1),
             privacy=privacy,
             protocol="split",
-            panel=[seat.public.hex() for seat in seats],
+            panel=tuple(seat.public.hex() for seat in seats),
+            devices=DEVICES,
         )
-        self.text = msgspec.json.encode({**plan.tables, "devices": DEVICES}, order="deterministic").decode()
-        digest = hashlib.sha256(self.text.encode()).digest()
-        self.parameters = replace(plan.masking, plan_digest=digest)
+        self.text = msgspec.json.encode(plan.tables, order="deterministic").decode()
+        self.parameters = plan.masking
         self.invitations = [Invitation(index, bytes([index]) * 16) for index in range(PEOPLE)]
         people = tuple(each.identity.public for each in self.invitations)
         self.roster = Roster(people, server=seats[0].public, run=b"a run of devices")
@@ -85,7 +83,10 @@ class Study:
         quiet = {"noise": lambda seed: self.parameters.ring.zeros()}
         self.helper = Helper(self.parameters, keys=keys[1], roster=self.roster, panel=self.panel, **quiet)
         self.machine.start()
-        self.run, self.pin = self.roster.run.hex(), study_of(self.roster.run, digest, self.roster.digest)
+        self.run, self.pin = (
+            self.roster.run.hex(),
+            study_of(self.roster.run, bytes.fromhex(plan.digest), self.roster.digest),
+        )
         self._lock, self._reports = threading.Lock(), {}
 
     @property
