@@ -11,6 +11,7 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,27 @@ def test_a_bill_of_materials_is_valid_and_of_this_version(tmp_path: Path, instal
     named = {re.split("[>=]", line)[0].replace("-", "_") for line in PROJECT["project"]["dependencies"]}
     assert {name.partition("==")[0].replace("-", "_") for name in direct} == named
     assert direct <= {each["bom-ref"] for each in bill["components"]}
+
+
+@pytest.mark.nightly
+def test_the_pack_for_readers_has_every_part_and_the_digest_of_each(tmp_path: Path) -> None:
+    needs("sphinx")
+    needs("cyclonedx_py")
+    needs("build")
+    done = ci("pack", str(tmp_path / "pack"))
+    assert done.returncode == 0, done.stderr
+    pack = tmp_path / "pack"
+    listed = dict(reversed(line.split("  ./")) for line in (pack / "MANIFEST.sha256").read_text("utf-8").splitlines())
+    assert {str(path.relative_to(pack)) for path in pack.rglob("*") if path.is_file()} == {*listed, "MANIFEST.sha256"}
+    assert all(sha256((pack / name).read_bytes()).hexdigest() == digest for name, digest in listed.items())
+    names = {"keys.md", "open_questions.md", "deliberate_bugs.md", "privstats.cdx.json", "specification/index.html"}
+    assert names <= listed.keys()
+    assert "| identity | Ed25519" in (pack / "keys.md").read_text("utf-8")
+    counts = dict(line.split(",") for line in (pack / "tests.csv").read_text("utf-8").splitlines()[1:])
+    assert int(counts["tests/secagg"]) > 100
+    assert "tests/secagg/vectors/uploads.json" in {name.removeprefix("vectors/") for name in listed}
+    again = ci("pack", str(pack))
+    assert (again.returncode, again.stderr) == (1, f"{pack} exists: give a folder that does not\n")
 
 
 @pytest.mark.ci

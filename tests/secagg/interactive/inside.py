@@ -28,6 +28,7 @@ SERVER = (
     "channel",
     "send",
     "accept_share",
+    "weights",
     "weights_cache",
 )
 SECRETS = ("mask_key", "self_key")

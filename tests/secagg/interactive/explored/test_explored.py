@@ -1,0 +1,81 @@
+"""Whole state spaces: three clients in every run, four in the night; each rule is seen broken by a planted bug."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from privstats.secagg.interactive import checks, messages
+from privstats.secagg.interactive.server import Server
+from tests.secagg.interactive.cohorts import cohort_of
+from tests.secagg.interactive.explored.exploring import World, explored
+from tests.secagg.interactive.explored.lying_server import LyingServer, judged
+from tests.secagg.interactive.inside import inside
+
+ABORTS = {"too_few_clients", "too_few_signatures", "too_few_shares"}
+THREE_OF_THREE, TWO_OF_THREE, THREE_OF_FOUR = (3, 3, 1), (3, 2, 0), (4, 3, 0)
+BY_NIGHT = pytest.mark.nightly
+
+
+@pytest.mark.parametrize("sizes", [THREE_OF_THREE, TWO_OF_THREE, pytest.param(THREE_OF_FOUR, marks=BY_NIGHT)])
+def test_every_order_loss_and_repeat_ends_in_the_exact_sum_or_a_named_abort(sizes: tuple[int, int, int]) -> None:
+    """Also at another party: a message that goes astray is refused and changes nothing but the count."""
+    found = explored(World(cohort_of(*sizes)), misrouted=sizes == THREE_OF_THREE)
+    print(found)
+    assert found.aborts == ABORTS
+    assert tuple(range(sizes[0])) in found.sums
+    assert min(map(len, found.sums)) == sizes[1]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "liar"),
+    [
+        pytest.param(THREE_OF_THREE, 0, marks=pytest.mark.ci),
+        *(pytest.param(TWO_OF_THREE, liar, marks=BY_NIGHT) for liar in range(3)),
+        *(pytest.param(THREE_OF_THREE, liar, marks=BY_NIGHT) for liar in (1, 2)),
+    ],
+)
+def test_one_lie_of_a_client_at_any_point_breaks_no_sum_and_accuses_nobody_else(
+    sizes: tuple[int, int, int], liar: int
+) -> None:
+    found = explored(World(cohort_of(*sizes), liar))
+    print(found)
+    assert found.aborts == ABORTS | {"unproven_boxes"}
+    assert found.refusals >= {"bad_signature", "misdealt", "bad_share", "withheld", "strangers", "bad_self_key"}
+
+
+@pytest.mark.parametrize(
+    "sizes", [THREE_OF_THREE, TWO_OF_THREE, (3, 3, 0), *(pytest.param((4, 3, c), marks=BY_NIGHT) for c in (0, 1))]
+)
+def test_whatever_lists_a_server_shows_to_whom_it_learns_one_sum_over_enough(sizes: tuple[int, int, int]) -> None:
+    clients, _, colluders = sizes
+    server = LyingServer(cohort_of(*sizes), frozenset(range(clients - colluders, clients)))
+    found = judged(server, server.walks())
+    print(found, server.states, server.told)
+    assert found.unmasked > 0
+    assert not found.breaches
+
+
+@pytest.mark.parametrize(
+    ("unchecked", "breach"),
+    [
+        ("check_agreement", "two lists were unmasked"),
+        ("check_survivors", "a sum over too few is known"),
+    ],
+)
+def test_a_client_that_does_not_look_gives_a_lying_server_what_it_must_not_have(monkeypatch, unchecked, breach) -> None:
+    monkeypatch.setattr(checks, unchecked, lambda *_, **__: None)
+    server = LyingServer(cohort_of(*TWO_OF_THREE))
+    assert breach in judged(server, server.walks()).breaches
+
+
+@BY_NIGHT
+def test_a_server_that_does_not_look_at_shares_sums_wrongly_after_a_lie(monkeypatch) -> None:
+    def accepted(server: Server, sender: int, message: messages.Unmask) -> None:
+        inside(server).state.answers[sender] = message
+
+    rows = Server._rows
+    monkeypatch.setitem(rows, "unmask", replace(rows["unmask"], accepts=accepted))
+    with pytest.raises(AssertionError, match="a sum is wrong"):
+        explored(World(cohort_of(*THREE_OF_THREE), 0))
