@@ -28,6 +28,7 @@ SERVER = (
     "channel",
     "send",
     "accept_share",
+    "rows",
     "weights",
     "weights_cache",
 )

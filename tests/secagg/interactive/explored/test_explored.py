@@ -75,7 +75,7 @@ def test_a_server_that_does_not_look_at_shares_sums_wrongly_after_a_lie(monkeypa
     def accepted(server: Server, sender: int, message: messages.Unmask) -> None:
         inside(server).state.answers[sender] = message
 
-    rows = Server._rows
+    rows = inside(cohort_of(*THREE_OF_THREE).server).rows
     monkeypatch.setitem(rows, "unmask", replace(rows["unmask"], accepts=accepted))
     with pytest.raises(AssertionError, match="a sum is wrong"):
         explored(World(cohort_of(*THREE_OF_THREE), 0))
