@@ -912,7 +912,7 @@ text: `One message, locked on this device. It can be read only if ${all} all wor
 { about: "promise", text: promiseOf(privacy, devices, epsilon, runs) },
 {
 about: "known",
-text: `That you answered is not secret: ${all} and ${registrar} can see which invitations were used, and when.`,
+text: `That you answered is not secret: ${listed([...organisations, registrar], "and")} can see which invitations were used, and when.`,
 },
 { about: "final", text: "Once sent, an answer cannot be changed or called back, not even before the study closes." },
 { about: "here", text: "This browser remembers that an answer was sent, until you choose “Forget”." },

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -111,14 +112,12 @@ class Study:
         return json.dumps(told).encode()
 
     def __enter__(self) -> Study:
-        self._servers = [_serve(self._answer), _serve(self._page)]
-        self.address, self.site = (f"http://127.0.0.1:{each.server_address[1]}" for each in self._servers)
+        self._open = ExitStack()
+        self.address, self.site = (self._open.enter_context(serving(each)) for each in (self._answer, self._page))
         return self
 
     def __exit__(self, *_: object) -> None:
-        for each in self._servers:
-            each.shutdown()
-            each.server_close()
+        self._open.close()
 
     @property
     def page(self) -> Page:
@@ -204,9 +203,15 @@ class _Asked(BaseHTTPRequestHandler):
         """Nothing on the terminal."""
 
 
-def _serve(answer: Callable[[_Asked], tuple[int, dict[str, str], bytes]]) -> ThreadingHTTPServer:
+@contextmanager
+def serving(answer: Callable[[_Asked], tuple[int, dict[str, str], bytes]]) -> Iterator[str]:
+    """The origin at which a function answers requests."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Asked)
     server.answer = answer  # type: ignore[attr-defined]
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    return server
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
