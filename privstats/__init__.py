@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privstats.course import Alignment as Alignment
     from privstats.course import Binned as Binned
     from privstats.course import Centred as Centred
+    from privstats.course import Effect as Effect
     from privstats.course import Hazard as Hazard
     from privstats.course import Newton as Newton
     from privstats.course import PartyRounds as PartyRounds
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from privstats.schema import Categories as Categories
     from privstats.schema import ClassSchema as ClassSchema
     from privstats.schema import CountSchema as CountSchema
+    from privstats.schema import EffectSchema as EffectSchema
     from privstats.schema import GaussianSchema as GaussianSchema
     from privstats.schema import GradientSchema as GradientSchema
     from privstats.schema import HazardSchema as HazardSchema

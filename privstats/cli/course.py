@@ -71,7 +71,8 @@ def init(
         typer.Option(help="Behind cut points: centred, rounds or newton. Default: the plan as it is."),
     ] = None,
     share: Annotated[
-        float | None, typer.Option(help="Part of the promise that cut points get. Default: .1 or .3.")
+        float | None,
+        typer.Option(help="Part of the promise that cut points get, or outcome lines. Default: .1, or .3."),
     ] = None,
     sessions: Annotated[int | None, typer.Option(help="Count sessions for cut points. Default: 3 or 4.")] = None,
     by: Annotated[

@@ -32,12 +32,13 @@ class Reader(Enum):
     PROPORTIONS = "proportions"
     TABLE_ONE = "table-one"
     SCORECARD = "scorecard"
+    EFFECT = "effect"
     LOGIT = "logit"
     POISSON = "poisson"
     HAZARDS = "hazards"
 
 
-_OF_COURSES = (Reader.OLS, Reader.SCORECARD, Reader.LOGIT, Reader.POISSON, Reader.HAZARDS)
+_OF_COURSES = (Reader.EFFECT, Reader.OLS, Reader.SCORECARD, Reader.LOGIT, Reader.POISSON, Reader.HAZARDS)
 
 
 class Form(Enum):
@@ -107,6 +108,8 @@ def table(
     if asked and reader not in (Reader.OLS, Reader.LOGIT, Reader.POISSON):
         raise ReleaseError(f"--reference serves regressions on declared columns, not {reader.value}; leave it out")
     match reader:
+        case Reader.EFFECT:
+            made = table_results.effect(inference.effect(rounds), alpha)
         case Reader.LOGIT:
             made = table_results.regression(inference.logit(rounds), alpha, asked)
         case Reader.POISSON:

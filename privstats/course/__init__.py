@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from privstats.course.centred import Centred as Centred
     from privstats.course.document import read as read
     from privstats.course.document import write as write
+    from privstats.course.effect import Effect as Effect
     from privstats.course.hazard import Hazard as Hazard
     from privstats.course.newton import Newton as Newton
     from privstats.course.party_rounds import PartyRounds as PartyRounds

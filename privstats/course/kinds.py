@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from privstats.course.base import Course, Releases
     from privstats.course.binned import Binned
     from privstats.course.centred import Centred
+    from privstats.course.effect import Effect
     from privstats.course.hazard import Hazard
     from privstats.course.stream import Stream
     from privstats.moments.measurement import Unreadable
@@ -168,7 +169,9 @@ def _hazard_labels(course: Hazard) -> Sequence[str]:
     return ["0: counts", *(str(place) for place in range(1, len(course.priced)))]
 
 
-def _reads_every_row(course: Binned | Centred | Hazard, X: Any, y: Any, unreadable: Unreadable, *measured: Any) -> None:
+def _reads_every_row(
+    course: Binned | Centred | Effect | Hazard, X: Any, y: Any, unreadable: Unreadable, *measured: Any
+) -> None:
     course.admits(X, y, unreadable, *measured)
 
 
@@ -248,6 +251,17 @@ KINDS: dict[str, CourseKind] = by_name(
             gives_back=False,
             promise="own",
             asked="centred",
+            admits=_reads_every_row,
+        ),
+        CourseKind(
+            "effect",
+            "a treatment effect",
+            "privstats.course.effect:Effect",
+            charge="course",
+            part="records",
+            gives_back=False,
+            promise="own",
+            task="effect",
             admits=_reads_every_row,
         ),
         CourseKind(

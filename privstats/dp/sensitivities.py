@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         CalibrationSchema,
         ClassSchema,
         CountSchema,
+        EffectSchema,
         GaussianSchema,
         GradientSchema,
         HazardSchema,
@@ -51,10 +52,10 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
     Guarantee:
         Unit: one record. A release with this noise on the named statistics is mu-GDP. Some pair of adjacent data sets
-        attains it or comes arbitrarily close, so that no smaller mu holds, except for four upper bounds: gradients,
-        calibrations, sums within clients, and under replace-one a logistic regression's score and information with
-        w_H R^2 / w_g > (11 + 5 sqrt 5) / 2. Assumes that every record obeys the schema's bounds, which the client
-        enforces when it clips and quantises.
+        attains it or comes arbitrarily close, so that no smaller mu holds, except for five upper bounds: gradients,
+        calibrations, sums within clients, under replace-one effects with weights W, and there a logistic regression's
+        score and information with w_H R^2 / w_g > (11 + 5 sqrt 5) / 2. Assumes that every record obeys the schema's
+        bounds, which the client enforces when it clips and quantises.
 
     Raises:
         PlanError: a statistic that the schema does not send, a sigma that is not above 0, an unknown adjacency.
@@ -320,6 +321,19 @@ def _gradient_square(schema: GradientSchema, weights: Mapping[str, float], adjac
     return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature
 
 
+def _effect_square(_: EffectSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record adds 1 to N, at most 1 to W, and ``(t, 1 - t^2)`` with |t| <= 1 to e, whatever was published.
+
+    ``t^2 + (1 - t^2)^2 = 1 - t^2 (1 - t^2) <= 1``, and for two records ``(t - t')^2 (1 + (t + t')^2) <= 4``, attained
+    at t = 1 and t' = -1 (docs/sensitivity.md).
+    """
+    _require_formula(weights, "NWe")
+    weight, influence = weights.get("W", 0.0), weights.get("e", 0.0)
+    if adjacency == "replace-one":
+        return weight + 4 * influence
+    return weights.get("N", 0.0) + weight + influence
+
+
 def _gaussian_square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """The weight of one record in its client's clip; it is no sensitivity, because no plan promises a record.
 
@@ -367,6 +381,7 @@ _SQUARES: Mapping[str, Callable[[Any, Mapping[str, float], Adjacency], float]] =
     "sites": _site_square,
     "score": _score_square,
     "hazard": _hazard_square,
+    "effect": _effect_square,
     "gradients": _gradient_square,
     "calibration": _calibration_square,
     "mean": _mean_square,

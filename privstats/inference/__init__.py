@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.inference.balance import Balance as Balance
     from privstats.inference.cell_table import CellTable as CellTable
     from privstats.inference.clipping import Saturation as Saturation
     from privstats.inference.counts import Interval as Interval
+    from privstats.inference.effects import EffectTable as EffectTable
+    from privstats.inference.effects import effect as effect
     from privstats.inference.figure import plot_explanation as plot_explanation
     from privstats.inference.figure import plot_scorecard as plot_scorecard
     from privstats.inference.figure import plot_survival as plot_survival

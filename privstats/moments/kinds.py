@@ -113,6 +113,12 @@ def _hazards() -> Kind:
     return Kind(measured_hazards, hazards_of_readable, HazardMoments.of_sums, RealHazardMoments.of_sums)
 
 
+def _effects() -> Kind:
+    from privstats.moments.effect import EffectMoments, RealEffectMoments, measured_effects
+
+    return Kind(measured_effects, of_readable(measured_effects), EffectMoments.of_sums, RealEffectMoments.of_sums)
+
+
 def _within() -> Kind:
     from privstats.moments.within import RealWithinMoments, WithinMoments, measured_within
 
@@ -155,6 +161,7 @@ _KINDS: Mapping[str, Kind] = LazyRows(
         "gaussians": _gaussians,
         "score": _scores,
         "hazard": _hazards,
+        "effect": _effects,
         "within": _within,
         "gradients": _gradients,
         "calibration": _calibration,

@@ -38,6 +38,7 @@ SCHEMAS = {  # the keys of a kind's table beside its task
     "sites": f"clip_norm pulls=[0] groups=1 target_scale=1{VECTORS}",
     "score": f'clip_norm family="logistic" target_bound? rate?{SIGNED}',
     "hazard": f"clip_norm bins event cap=1 expected_events?{SIGNED}",
+    "effect": f'outcome probability? estimand="ate" trim? clip_norm{VECTORS.replace("12", "16", 1)}',
     "gradients": f"classes? residual_norm target_bound? module?{ROUND}", "calibration": f"classes{ROUND}",
     "within": f"classes clip_norm pull n_max class_names?{SIGNED}", "party-softmax": PARTY, "party-update": PARTY,
     "gaussians": f"clip_norm shrinkage rounds reference=false among?{SIGNED}"}
@@ -60,7 +61,7 @@ STEPS = {  # public maps of one row; transport is fitted on a client's own
     "gaussian-projection": PROJECTED, "orthogonal-projection": PROJECTED, "centre": "centre",
     "random-relu": f"{PROJECTED} keep_inputs=false", "random-fourier": f"{PROJECTED} bandwidth=1",
     "sparse-projection": f"{PROJECTED} sparsity=3", "scale": "per", "centre-rows": "", "unit-norm": "",
-    "constant-feature": "value", "transport": "features reference strength",
+    "constant-feature": "value", "by-arm": "column", "transport": "features reference strength",
     "cells": "columns signs=7 ramp=true bits=12"}
 MOST, TINY = 1 << 53, Fraction("1e-30")
 WHOLE = {  # whole numbers, from and to
@@ -72,18 +73,19 @@ WHOLE = {  # whole numbers, from and to
 REAL: Table = {
     **dict.fromkeys(["clip_norm", "target_bound", "target_scale"], (TINY, 1 / TINY)), "pull": (TINY, 10**9),
     **dict.fromkeys(["residual_norm", "course_mu", "rate"], (TINY, 1 / TINY)),
+    "probability": (Fraction("0.05"), Fraction("0.95")), "trim": (Fraction("0.02"), Fraction("0.4")),
     "epsilon": (Fraction("0.001"), 100), "delta": (Fraction("1e-15"), Fraction("0.1")),
     "shrinkage": (0, 1), "client_clip": (1, MOST), "stated_epsilon": (TINY, 10**9), "cap": (1, 1)}
 WORDS = {"model": "central distributed local panel", "unit": "record client", "adjacency": "add-remove replace-one",
          "family": "logistic poisson", "graph": "auto complete robust sparse", "protocol": "split", "closed": "right",
-         "level": "moments norm", "open": "above below none"}
+         "level": "moments norm", "open": "above below none", "estimand": "ate att overlap"}
 KIND: dict[type, str] = {
     bool: "nonnegative reference other missing",
     str: "statistics module event name sha256 after registrar registrar_key page words exact",
     dict: "schema cohort privacy aggregation published validity devices merge shares bins",
-    list: "transform variables tables pulls values edges class_names feature_names among panel organisations"}
+    list: "outcome transform variables tables pulls values edges class_names feature_names among panel organisations"}
 # read what the plan publishes
-READ = ("logistic", "poisson", "hazard", "gradients", "calibration", "party-update", "rounds")
+READ = ("logistic", "poisson", "hazard", "trial", "effect", "gradients", "calibration", "party-update", "rounds")
 # What is sent: its letters, the matrices of them, which are symmetric and have sqrt(2) times the noise on the diagonal,
 # and what a letter spends in percent where a plan names no shares; letters without a number divide the rest.
 SENT: dict[str, tuple[str, str, Table]] = {
@@ -93,18 +95,21 @@ SENT: dict[str, tuple[str, str, Table]] = {
     "gaussians": ("NxV", "V", {"N": 2, "x": 48}), "rounds": ("NM", "M", {"N": 2}),
     "poisson": ("gH", "H", {"g": 70, "H": 30}), "hazard": ("gH", "H", {"g": 70, "H": 30}),
     "logistic": ("gH", "H", {"g": Fraction("59.1"), "H": Fraction("40.9")}),
+    "trial": ("Ne", "", {"N": 14, "e": 86}), "effect": ("NWe", "", {"N": 12, "W": 12, "e": 76}),
     "party-softmax": ("P", "", {}), "party-update": ("P", "", {})}
 PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell or of all; "=": of equal places only
     "classes": {"N": ("cell",), "A": ("cell", "x"), "B": ("", "x", "x"), "S": ("cell", "x", "x"), "D": ("=", "x", "x")},
     "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
     "score": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
     "hazard": {"g": ("", "x", "r"), "H": ("", "a", "a")},
+    "effect": {"N": ("",), "W": ("", "o"), "e": ("", "t")},
     "party-softmax": {"P": ("", "a")}, "party-update": {"P": ("", "a")}, "mean": {"x": ("", "x")}, "gaussians": {}}
 HELD: dict[str, tuple[str, Any]] = {  # vectors of a record and what counts its cells; of a party one class is a
     "classes": ("x", "classes"), "ridge": ("xb", "folds"), "within": ("x", "classes"), "sites": ("x", 2),
     "mean": ("x", 2), "score": ("xra", 2), "hazard": ("xra", 2), "gradients": ("xrk", 2), "calibration": ("v", 2),
-    "party-softmax": ("a", 2), "party-update": ("a", 2)}
-OF_RECORDS = ["classes", "ridge", "counts", "sites", "within", "mean", "score", "hazard", "gradients", "calibration"]
+    "effect": ("to", 2), "party-softmax": ("a", 2), "party-update": ("a", 2)}
+OF_RECORDS = [
+    "classes", "ridge", "counts", "sites", "within", "mean", "score", "hazard", "gradients", "calibration", "effect"]
 # fmt: on
 
 
@@ -213,6 +218,8 @@ def _row(schema: Table) -> str:
             return str(schema["family"])
         case "gaussians":
             return "rounds" if schema["reference"] else "gaussians"
+        case "effect":
+            return "trial" if "probability" in schema else "effect"
         case task:
             return str(task)
 
@@ -280,6 +287,13 @@ def _gradients(schema: Table, w: Table, swap: bool, _: int) -> Any:
     return w["g"] * square**2 * (4 if swap else 1) + w["k"] * square
 
 
+def _effect(schema: Table, w: Table, swap: bool, _: int) -> Any:
+    """1 to N, at most 1 to W, and (t, 1 - t^2) to e: of norm 1 at most, and two of them 2 apart."""
+    square = 4 ** schema["grid_bits"]
+    weight = w["W"] * square if "W" in w else ZERO
+    return weight + w["e"] * square * (4 if swap else 1) + (0 if swap else COUNT**2 * w["N"])
+
+
 def _gaussians(schema: Table, w: Table, swap: bool, _: int) -> Any:
     require(not swap, "unit", "no sensitivity is proved for it")
     power = {"N": Fraction(COUNT**2), "x": 4 ** schema["grid_bits"]}
@@ -304,7 +318,8 @@ def _party(schema: Table, w: Table, swap: bool, _: int) -> Any:
 BOUNDS: dict[str, Callable[[Table, Table, bool, int], Any]] = {
     "classes": _classes, "ridge": _ridge, "counts": _counts, "sites": _sites, "within": _within, "mean": _mean,
     "logistic": _score, "poisson": _poisson, "hazard": _hazard, "gradients": _gradients, "calibration": _calibration,
-    "gaussians": _gaussians, "rounds": _gaussians, "party-softmax": _party, "party-update": _party,
+    "gaussians": _gaussians, "rounds": _gaussians, "trial": _effect, "effect": _effect,
+    "party-softmax": _party, "party-update": _party,
 }
 # fmt: on
 
@@ -339,7 +354,7 @@ def _sums(schema: Table, records: list[Table]) -> dict[str, Counter[Any]]:
         case "within":
             _take(schema, records, out)
         case task:
-            for record, letter in product(records, PRODUCTS[task]):
+            for record, letter in product(records, (letter for letter in PRODUCTS[task] if letter in out)):
                 cell, *names = PRODUCTS[task][letter]
                 for each in product(*(record[name] for name in names)):
                     if cell != "=" or each[0][0] == each[1][0]:
@@ -385,8 +400,9 @@ def _belongs(schema: Table, record: Table) -> bool:
     fine &= type(record["cell"]) is int and 0 <= record["cell"] < (places if places == 2 else schema[places])
     fine &= set(record) == {"times", "cell", "x", *names, *("my" if task in ("score", "hazard") else "")}
     width = {"a": d, "r": max([1, *rows]), "k": 1, "v": 11, "b": schema["targets"] if "b" in names else 0}
+    width |= {"t": 2, "o": int(task == "effect" and "probability" not in schema)}
     width["x"] = (d + (task == "gradients" and classed)) if "x" in names else 0
-    positive = "kx" if "nonnegative" in schema and schema["nonnegative"] is True else "k"
+    positive = "kox" if "nonnegative" in schema and schema["nonnegative"] is True else "ko"
     for name in {"x", *names}:
         require(type(record[name]) is list and len(record[name]) <= 8, "pair", "a vector is no list, or long")
         vector, least = dict(record[name]), 0 if name in positive else -radius
@@ -397,6 +413,9 @@ def _belongs(schema: Table, record: Table) -> bool:
         first, *gains = (Counter(dict(record["v"]))[place] for place in range(11))  # [right] - P, up to 1 - P
         sure = (radius // rows[0] <= P <= radius - sum(gains) for P in (radius - first, -first))
         fine &= min(gains) >= 0 and any(sure)
+    if task == "effect":  # 1 - t^2 from t itself, and an influence of records that weigh alone
+        t, s = (Counter(dict(record["t"]))[place] for place in range(2))
+        fine &= s >= 0 and s * radius <= radius**2 - t**2 and (bool(record["o"]) or not t or not width["o"])
     if task == "score":  # r and a a' at one and the same mean m, in steps of 2**-20 of the largest outcome
         m, y, one, linear = record["m"], record["y"], 2**20, schema["family"] == "poisson"
         fine &= type(m) is type(y) is int and 0 <= m <= one and 0 <= y <= one and (linear or y in (0, one))
@@ -501,6 +520,8 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
             fine = ("classes" in schema) != ("target_bound" in schema)
         case "score":
             fine = ("target_bound" in schema) == (schema["family"] == "poisson")
+        case "effect":
+            fine = ("probability" in schema) != ("trim" in schema) and len(schema["outcome"]) == 2
     for step in (step for step in schema["transform"] if step["kind"] == "cells"):
         fine &= step is schema["transform"][0] and _is_short(step)
         fine &= schema["task"] == "counts" or _width(schema) in (0, schema["features"])

@@ -212,6 +212,7 @@ _GROWS_WITH = {
     "pull": ("pulls", "groups"),
     "cell": ("the cells of its tables",),
     "temperature": ("the number of temperatures",),
+    "power": (),
 }
 """What a person can lower, for every axis and every kind of cell that a statistic can have."""
 

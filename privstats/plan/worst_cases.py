@@ -20,9 +20,11 @@ from privstats.moments.class_moments import ClassMoments
 from privstats.moments.sites import site_moments
 from privstats.moments.within import within_moments
 from privstats.schema import (
+    COUNT_SCALE,
     CalibrationSchema,
     ClassSchema,
     CountSchema,
+    EffectSchema,
     GaussianSchema,
     GradientSchema,
     HazardSchema,
@@ -143,6 +145,14 @@ def _sure(schema: CalibrationSchema, _: Mapping[str, float]) -> list[tuple[Recor
     left = schema.steps - schema.steps // schema.classes
     pair = _record([], v=[[0, left], [1, left]]), _record([], v=[[0, -schema.steps]])
     return [pair, pair[::-1]]
+
+
+def _influences(schema: EffectSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    """The largest influence beside its opposite, and beside a record that is dropped."""
+    R = schema.steps
+    weight = [[0, R]] if "W" in schema.statistics else []
+    most = _record([], t=[[0, R]], o=weight)
+    return [(most, _record([], t=[[0, -R]], o=weight)), (most, _record([], t=[[1, R]], o=[]))]
 
 
 def _directions(schema: PartySchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
@@ -270,6 +280,11 @@ def _of_confidence(_: CalibrationSchema, record: Record) -> Sums:
     return {("t", 0): _dense(record["v"])}
 
 
+def _of_influence(schema: EffectSchema, record: Record) -> Sums:
+    weight = {("W", 0): _dense(record["o"], 1)} if "W" in schema.statistics else {}
+    return {("N", 0): np.array([COUNT_SCALE], object), ("e", 0): _dense(record["t"]), **weight}
+
+
 def _of_direction(_: PartySchema, record: Record) -> Sums:
     return {("P", 0): _dense(record["a"])}
 
@@ -371,6 +386,7 @@ _ROWS: Mapping[str, _Row] = {
     "sites": _Row(_vectors, _of_sites, _crowd_of_site, lambda schema: [_crowd_of_site(schema)], halves=True),
     "score": _Row(_scores, _added(_of_score)),
     "hazard": _Row(_persons, _added(_of_score)),
+    "effect": _Row(_influences, _added(_of_influence)),
     "gradients": _Row(_residuals, _added(_of_gradient)),
     "calibration": _Row(_sure, _added(_of_confidence)),
     "mean": _Row(_vectors, _added(_of_rows)),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from privstats.schema.counts import Categories as Categories
     from privstats.schema.counts import CountSchema as CountSchema
     from privstats.schema.counts import Variable as Variable
+    from privstats.schema.effect import EffectSchema as EffectSchema
+    from privstats.schema.effect import Estimand as Estimand
     from privstats.schema.gaussians import LEDOIT_WOLF as LEDOIT_WOLF
     from privstats.schema.gaussians import GaussianSchema as GaussianSchema
     from privstats.schema.gradients import GRADIENT_STATISTICS as GRADIENT_STATISTICS

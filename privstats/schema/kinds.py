@@ -40,6 +40,7 @@ KINDS: Mapping[str, type[Schema]] = LazyRows(
         "sites": "privstats.schema.sites:SitesSchema",
         "score": "privstats.schema.score:ScoreSchema",
         "hazard": "privstats.schema.hazard:HazardSchema",
+        "effect": "privstats.schema.effect:EffectSchema",
         "gradients": "privstats.schema.gradients:GradientSchema",
         "calibration": "privstats.schema.calibration:CalibrationSchema",
         "mean": "privstats.schema.mean:MeanSchema",

@@ -18,6 +18,7 @@ __all__ = [
     "CLASS_TABLE",
     "COUNT_SCALE",
     "COUNT_TABLE",
+    "EFFECT_TABLE",
     "GAUSSIAN_TABLE",
     "GRADIENT_TABLE",
     "HAZARD_TABLE",
@@ -28,6 +29,7 @@ __all__ = [
     "POISSON_TABLE",
     "RIDGE_TABLE",
     "SITE_TABLE",
+    "TRIAL_TABLE",
     "WITHIN_TABLE",
     "Axis",
     "Cells",
@@ -37,7 +39,7 @@ __all__ = [
 ]
 
 Cells: TypeAlias = Literal["class", "pooled", "fold", "cell", "pull"]
-Axis: TypeAlias = Literal["class", "feature", "target", "temperature"]
+Axis: TypeAlias = Literal["class", "feature", "target", "temperature", "power"]
 
 COUNT_SCALE = 1 << 12
 """Grid steps per record in a count, so that the noise on it is many steps wide."""
@@ -355,6 +357,34 @@ HAZARD_TABLE: tuple[Statistic, ...] = (
     ),
 )
 """Score and information of grouped-time proportional hazards, in wire order; see ``HazardSchema``."""
+
+_RECORDS = Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.14)
+_INFLUENCE = Statistic(
+    "e",
+    "pooled",
+    ("power",),
+    (0, 1),
+    meaning="the sum of what each record says of the effect, in units of the most that one can say, and of what its "
+    "square leaves of 1",
+    share=0.86,
+)
+
+TRIAL_TABLE: tuple[Statistic, ...] = (_RECORDS, _INFLUENCE)
+"""Records, and t and 1 - t^2 of each record's influence t on the effect of a randomised treatment, in wire order."""
+
+EFFECT_TABLE: tuple[Statistic, ...] = (
+    replace(_RECORDS, share=0.12),
+    Statistic(
+        "W",
+        "pooled",
+        (),
+        (0, 1),
+        meaning="the sum of the records' weights in the population that the effect is of",
+        share=0.12,
+    ),
+    replace(_INFLUENCE, share=0.76),
+)
+"""The same of a treatment that nobody assigned, with the weights of the records."""
 
 
 def letters_of(table: tuple[Statistic, ...]) -> str:

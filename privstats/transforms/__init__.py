@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from privstats.transforms.random_maps import RandomFourier as RandomFourier
     from privstats.transforms.random_maps import RandomReLU as RandomReLU
     from privstats.transforms.random_maps import SparseProjection as SparseProjection
+    from privstats.transforms.rowwise import ByArm as ByArm
     from privstats.transforms.rowwise import Centre as Centre
     from privstats.transforms.rowwise import CentreRows as CentreRows
     from privstats.transforms.rowwise import ConstantFeature as ConstantFeature

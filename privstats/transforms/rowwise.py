@@ -17,7 +17,7 @@ from privstats.transforms.arrays import arrays_of
 from privstats.transforms.base import Transform, steps_of
 from privstats.transforms.exact import Rows, row_norms, row_sums
 
-__all__ = ["Centre", "CentreRows", "ConstantFeature", "Scale", "UnitNorm", "of_unit_norm"]
+__all__ = ["ByArm", "Centre", "CentreRows", "ConstantFeature", "Scale", "UnitNorm", "of_unit_norm"]
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,53 @@ class ConstantFeature(Transform):
     def takes(self, outputs: int) -> int:
         """One less than goes out."""
         return outputs - 1
+
+
+@dataclass(frozen=True)
+class ByArm(Transform):
+    """Rows of the treated and of the others apart: x becomes (x, 0) where the arm is 1 and (0, x) where it is 0.
+
+    The arm is one of the columns that come in, and is taken out. Norms stay, and every entry is a copy or 0. It comes
+    last, behind the ``ConstantFeature``, so that each arm has its own constant.
+
+    Args:
+        column: the place of the arm among the columns that come in, from 0. A record whose arm is neither 0 nor 1
+            has no row: its entries are not finite.
+
+    Example:
+        >>> by_arm = ps.transforms.ByArm(1)
+        >>> ps.transforms.apply((by_arm,), np.array([[0.3, 1.0, 5.0], [0.4, 0.0, 6.0]])).tolist()
+        [[0.3, 5.0, 0.0, 0.0], [0.0, 0.0, 0.4, 6.0]]
+    """
+
+    column: int
+    kind: ClassVar[str] = "by-arm"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if type(self.column) is not int or self.column < 0:
+            raise SchemaError(f"by-arm column must be the number of a column, from 0, got {self.column!r}")
+
+    def apply(self, rows: Rows) -> Rows:
+        """Twice as many columns, less the arm's."""
+        xp = arrays_of(rows)
+        arm = rows[:, self.column : self.column + 1]
+        treated, control = arm == 1, arm == 0
+        rest = xp.hstack(rows[:, : self.column], rows[:, self.column + 1 :])
+        rest = xp.where(treated | control, rest, math.nan)
+        return xp.hstack(rest * treated, rest * control)
+
+    def outputs(self, inputs: int | None) -> int | None:
+        """Twice as many as came in beside the arm."""
+        if inputs is None:
+            return None
+        if self.column >= inputs or inputs < 2:
+            raise SchemaError(f"by-arm takes column {self.column} out, and {inputs} columns come in; name another")
+        return 2 * (inputs - 1)
+
+    def takes(self, outputs: int) -> int:
+        """Half as many, and the arm."""
+        return outputs // 2 + 1
 
 
 def of_unit_norm(transform: Sequence[Transform] | Transform) -> tuple[Transform, ...]:

@@ -18,6 +18,7 @@ from privstats.plan import Plan
 from privstats.schema import (
     ClassSchema,
     CountSchema,
+    EffectSchema,
     HazardSchema,
     RidgeSchema,
     Schema,
@@ -77,6 +78,7 @@ TABLES: Mapping[str, TableReader] = {
     "km": TableReader(CountSchema),
     "proportions": TableReader(CountSchema),
     "table-one": TableReader(ClassSchema, "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}),
+    "effect": TableReader(EffectSchema),
     "logit": TableReader(ScoreSchema, family="logistic"),
     "poisson": TableReader(ScoreSchema, family="poisson"),
     "hazards": TableReader(HazardSchema),

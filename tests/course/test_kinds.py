@@ -42,6 +42,13 @@ def _newton(cohort: ps.Cohort) -> ps.Newton:
     return ps.Newton.start(SCORES, cohort, promise(epsilon=3.0), 3)
 
 
+TRIAL = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+
+
+def _effect(cohort: ps.Cohort) -> ps.Effect:
+    return ps.Effect.start(TRIAL, cohort, promise(epsilon=3.0))
+
+
 SAMPLES = {
     "single": Single(plan_of()),
     "rounds": rounds(),
@@ -50,6 +57,7 @@ SAMPLES = {
     "newton": _newton(ps.Cohort(2, 2, 2_000)),
     "hazard": _hazard(ps.Cohort(2, 2, 2_000)),
     "centred": ps.Centred.within(plan_of()),
+    "effect": _effect(ps.Cohort(2, 2, 2_000)),
     "parties": ps.PartyRounds.within(parties_plan()),
     "binned": ps.Binned.within(plan_of(OF_CELLS), "centred", expected_records=600),
 }
@@ -76,6 +84,7 @@ CHANGED = {
     "newton": {"first": _newton(ps.Cohort(2, 2, 2_001)).first, "rounds": 2, "retries": 1},
     "hazard": {"plan": _hazard(ps.Cohort(2, 2, 2_001)).plan, "by": "age", "rounds": 2, "retries": 1},
     "centred": {"plan": plan_of(epsilon=4.1), "expected_records": 9_999, "calibrated": True},
+    "effect": {"plan": _effect(ps.Cohort(2, 2, 2_001)).plan, "share": 0.2, "retries": 1},
     "parties": {"first": parties_plan(epsilon=4.1)},
     "binned": {"then": plan_of(OF_CELLS), "expected_records": 601, "share": 0.2, "sessions": 2},
 }

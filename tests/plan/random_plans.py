@@ -77,6 +77,14 @@ def _gradients(chance: random.Random, common: dict[str, Any]) -> Schema:
     return ps.GradientSchema(residual_norm=1.0, target_bound=chance.uniform(0.1, 9), **course)
 
 
+def _effect(chance: random.Random, common: dict[str, Any]) -> Schema:
+    low, given = chance.uniform(-9, 9), {"features": 2 * chance.randint(2, 5)}
+    design: dict[str, Any] = {"probability": chance.uniform(0.05, 0.95)}
+    if chance.random() < 0.5:
+        design = {"trim": chance.uniform(0.02, 0.4), "estimand": chance.choice(["ate", "att", "overlap"])}
+    return ps.EffectSchema(outcome=(low, low + chance.uniform(0.1, 50)), **design, **{**common, **given})
+
+
 def _calibration(chance: random.Random, common: dict[str, Any]) -> Schema:
     bits = common["grid_bits"]
     return ps.CalibrationSchema(
@@ -103,36 +111,12 @@ def _like(sample: Any, _: random.Random, common: dict[str, Any]) -> Schema:
 
 
 _WRITTEN = (
-    *(
-        "classes",
-        "ridge",
-        "counts",
-        "sites",
-        "within",
-        "score",
-        "hazard",
-        "gradients",
-        "calibration",
-        "mean",
-        "gaussians",
-    ),
-    *("party-softmax", "party-update"),
+    *("classes", "ridge", "counts", "sites", "within", "score", "hazard", "gradients", "calibration", "mean"),
+    *("gaussians", "party-softmax", "party-update", "effect"),
 )
 KINDS: tuple[Callable[[random.Random, dict[str, Any]], Schema], ...] = (
-    *(
-        _classes,
-        _ridge,
-        _counts,
-        _sites,
-        _within,
-        _score,
-        _hazard,
-        _gradients,
-        _calibration,
-        _mean,
-        _parties,
-        _gaussians,
-    ),
+    *(_classes, _ridge, _counts, _sites, _within, _score, _hazard, _effect, _gradients, _calibration, _mean),
+    *(_parties, _gaussians),
     *(partial(_like, sample) for sample in PROMISED if sample.task not in _WRITTEN),
 )
 

@@ -33,6 +33,8 @@ SCHEMAS: tuple[Schema, ...] = (
         feature_names=("arm", "age", "dose"),
         transform=(ps.transforms.ConstantFeature(1.0),),
     ),
+    ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.5),
+    ps.EffectSchema(6, 1.0, outcome=(-2.0, 5.0), trim=0.1, estimand="overlap"),
 )
 
 PROMISED = tuple(schema for schema in SCHEMAS if not (schema.refusal("record") and schema.refusal("client")))
@@ -47,6 +49,7 @@ TAKEN = {
     "sites": {"search", *_RELEASED, "bundled records"},
     "score": {"search", *_RELEASED},
     "hazard": {"search"},
+    "effect": {"search", *_RELEASED},
     "gradients": {"search", *_RELEASED, "proof of norms"},
     "within": {"search", *_RELEASED},
     "calibration": {"search", *_RELEASED},

@@ -166,6 +166,11 @@ KINDS: Mapping[str, AuditKind] = {
     "sites": AuditKind(outcome=lambda _: Outcome(), search="sites:audit_sites"),
     "score": AuditKind(outcome=_scored, search="gradients:audit_gradients"),
     "hazard": AuditKind(search="hazards:audit_hazards"),
+    "effect": AuditKind(
+        outcome=lambda _: Outcome(),
+        steps=lambda _, steps, __: {"N": COUNT_STEPS, "W": steps, "e": steps},
+        search="effect:audit_effects",
+    ),
     "gradients": AuditKind(
         outcome=_by_classes,
         steps=lambda schema, steps, _: {"g": steps * steps / schema.residual_norm, "k": steps},

@@ -10,6 +10,7 @@ import numpy as np
 
 from privstats.inference import (
     CellTable,
+    EffectTable,
     GroupMeans,
     HazardRatios,
     Interval,
@@ -21,7 +22,7 @@ from privstats.inference import (
 from privstats.inference.summary import curve_summary, means_summary, proportions_summary
 from privstats.release import Release
 
-__all__ = ["TableResult", "card", "curves", "hazard_ratios", "means", "regression", "shares"]
+__all__ = ["TableResult", "card", "curves", "effect", "hazard_ratios", "means", "regression", "shares"]
 
 
 class TableResult(NamedTuple):
@@ -87,6 +88,12 @@ def hazard_ratios(table: HazardRatios, alpha: float) -> TableResult:
         for i, row in enumerate(found.rows)
     ]
     return found._replace(rows=rows)
+
+
+def effect(table: EffectTable, alpha: float) -> TableResult:
+    """The effect; no estimate where it is not told."""
+    row = table.row(alpha)
+    return TableResult(table.summary(alpha), [row], bool(row["told"]))
 
 
 def curves(survival: SurvivalCurve | dict[str, SurvivalCurve], release: Release, alpha: float) -> TableResult:

@@ -1,0 +1,64 @@
+"""Outcome lines of two arms from noisy least-squares sums, and the guess of the effect that they give."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.estimates.spectrum import Array
+
+__all__ = ["ArmSums", "outcome_lines", "ridge_line"]
+
+
+@dataclass(frozen=True)
+class ArmSums:
+    """Least-squares sums of the treated and of the others, in this order, with the noise in them.
+
+    Attributes:
+        G: ``(d, d)`` of each arm, symmetric, the constant last.
+        h: ``(d,)`` of each arm, of outcomes about the middle of their range.
+        constant: the value of the constant.
+        sigma_G, sigma_h: noise standard deviations; G has sigma_G on its diagonal, sigma_G / sqrt 2 elsewhere.
+    """
+
+    G: tuple[Array, Array]
+    h: tuple[Array, Array]
+    constant: float
+    sigma_G: float
+    sigma_h: float
+
+    @property
+    def records(self) -> tuple[float, float]:
+        """Noisy numbers of records of each arm."""
+        first, second = (float(each[-1, -1]) / self.constant**2 for each in self.G)
+        return first, second
+
+
+def ridge_line(G: Array, h: Array, sigma: float) -> Array:
+    """The line of one arm, ``(d,)``: least squares with eigenvalues of G raised by what noise may have taken.
+
+    The penalty is the size of the noise matrix, sigma sqrt(2 d), so that no direction that noise hides is read. Without
+    noise it is least squares, and 0 along columns that are exactly collinear.
+    """
+    values, vectors = np.linalg.eigh(G)
+    floor = max(sigma * math.sqrt(2 * len(G)), 1e-12 * float(np.abs(values).max(initial=0.0)))
+    raised = np.maximum(values, 0.0) + (sigma * math.sqrt(2 * len(G)))
+    told = raised >= floor
+    inverse = np.where(told & (raised > 0), 1.0 / np.where(raised > 0, raised, 1.0), 0.0)
+    return np.asarray(vectors @ (inverse * (vectors.T @ h)))
+
+
+def outcome_lines(sums: ArmSums, half: float) -> Array:
+    """Both lines and the guess of the effect, ``(2 d + 1,)``: the mean difference of the lines, cut to half the range.
+
+    Args:
+        sums: of both arms.
+        half: half the range of outcomes.
+    """
+    lines = [ridge_line(G, h, sums.sigma_G) for G, h in zip(sums.G, sums.h, strict=True)]
+    total = sums.G[0][:, -1] + sums.G[1][:, -1]
+    records = max(sum(sums.records), 1.0) * sums.constant
+    guess = float(np.clip(total / records @ (lines[0] - lines[1]), -half, half))
+    return np.concatenate([*lines, [guess]])

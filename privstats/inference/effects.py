@@ -1,0 +1,357 @@
+"""Treatment effects from the releases of an ``Effect`` course: one ratio of noisy sums, and what it was made from.
+
+The influence values of a record have the effect as their mean whatever the published lines are, so their sum over their
+weights is the estimate, and their squares, which cost nothing beside them, give its error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privstats.course.effect import arm_sums, published_line
+from privstats.errors import MissingExtraError, ReleaseError
+from privstats.estimates.effect import ArmSums
+from privstats.estimates.spectrum import Array
+from privstats.inference.balance import Balance, balance_of
+from privstats.inference.counts import require_level
+from privstats.inference.evidence import require_gaussian, require_records
+from privstats.inference.inversion import quantile, two_sided
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.schema import EffectSchema, RidgeSchema, narrowed
+from privstats.schema.public_values import Published, Values
+
+if TYPE_CHECKING:
+    from privstats.inference.summary import Summary
+
+__all__ = ["EffectTable", "RatioOfSums", "effect"]
+
+_LIGHT = 0.4  # standard errors that one record may weigh, where noise does not hide the skew of rare outcomes
+_QUIET = 0.6  # standard deviations of the noise, in influences of one record, below which it does not
+_RARE = 0.2  # probability of an arm below which it does not either
+
+
+@dataclass(frozen=True)
+class RatioOfSums:
+    """A ratio theta_0 + S / W of noisy sums of independent records.
+
+    Attributes:
+        offset: theta_0.
+        S, W: the sums, in units of the outcome and in records.
+        variance: of S, sampling and noise together.
+        noise: the part of it that is noise.
+        sigma_W: noise standard deviation of W.
+        degrees: of freedom of the variance.
+    """
+
+    offset: float
+    S: float
+    W: float
+    variance: float
+    noise: float
+    sigma_W: float
+    degrees: float
+
+    @property
+    def estimate(self) -> float:
+        """The ratio; NaN where W is not above 0."""
+        return self.offset + self.S / self.W if self.W > 0 else math.nan
+
+    @property
+    def error(self) -> float:
+        """Standard error."""
+        return self._error(self.variance)
+
+    @property
+    def noise_error(self) -> float:
+        """Standard error from the noise alone."""
+        return self._error(self.noise)
+
+    def _error(self, variance: float) -> float:
+        if self.W <= 0:
+            return math.inf
+        return math.sqrt(variance + (self.S / self.W * self.sigma_W) ** 2) / self.W
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """Fieller's (1954): the t with ``(S - t W)^2 <= q^2 (variance + t^2 sigma_W^2)``, or all numbers."""
+        q2, tau2 = quantile(alpha, self.degrees) ** 2, self.sigma_W**2
+        square = self.W**2 - q2 * tau2
+        if self.W <= 0 or square <= 0:
+            return -math.inf, math.inf
+        root = math.sqrt(q2 * max(self.variance * square + tau2 * self.S**2, 0.0))
+        low, high = ((self.S * self.W + sign * root) / square for sign in (-1, 1))
+        return self.offset + low, self.offset + high
+
+    def told(self, alpha: float) -> bool:
+        """Whether the interval is bounded."""
+        return math.isfinite(self.interval(alpha)[0])
+
+    def pvalue(self, null: float = 0.0) -> float:
+        """Two-sided; below alpha exactly where the interval at alpha is bounded and leaves ``null`` out."""
+        if self.W <= 0:
+            return 1.0
+        t = null - self.offset
+        scale = math.sqrt(self.variance + (t * self.sigma_W) ** 2)
+        apart = abs(self.S - t * self.W)
+        statistic = apart / scale if scale else math.inf if apart else 0.0
+        least = self.W / self.sigma_W if self.sigma_W else math.inf
+        return float(two_sided(np.asarray(min(statistic, least)), self.degrees))
+
+
+@dataclass(frozen=True, eq=False)
+class EffectTable:
+    """A treatment effect with its interval.
+
+    Attributes:
+        outcome: the public range of outcomes.
+        estimand: ``"ate"``, ``"att"`` or ``"overlap"``.
+        probability: of treatment in a trial; None where nobody assigned the treatment.
+        ratio: the numbers behind it.
+        untold: why the effect is not told at any level; empty where nothing stands against it.
+        nobs: records, noisy.
+        arms: records of the treated and of the others, noisy; None where the outcome lines were left out.
+        r_: the part of the standard error that nuisances may have, over the rest; None in a trial.
+        release: the last release.
+        plans: of every session; one without a sum counts as the last, which costs no less.
+
+    Example:
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy)
+        >>> rng = np.random.default_rng(0)
+        >>> arm = rng.integers(0, 2, 4_000)
+        >>> X, y = np.column_stack([rng.uniform(20, 90, 4_000), arm]), rng.random(4_000) < 0.3 + 0.2 * arm
+        >>> releases = ps.simulate(course, [(X[::2], y[::2]), (X[1::2], y[1::2])])
+        >>> table = ps.inference.effect(releases)
+        >>> table.told, table.pvalue < 0.001
+        (True, True)
+    """
+
+    outcome: tuple[float, float]
+    estimand: str
+    probability: float | None
+    ratio: RatioOfSums
+    untold: str
+    nobs: float
+    arms: tuple[float, float] | None
+    r_: float | None
+    release: Release
+    plans: tuple[Plan, ...]
+    _sums: ArmSums | None
+
+    @property
+    def design(self) -> str:
+        """``"trial"``, or ``"observational"``."""
+        return "observational" if self.probability is None else "trial"
+
+    @property
+    def estimate(self) -> float:
+        """The effect, in units of the outcome; of a 0/1 outcome a difference of risks."""
+        return self.ratio.estimate
+
+    @property
+    def bse(self) -> float:
+        """Its standard error, sampling and noise together."""
+        return self.ratio.error
+
+    @property
+    def noise_bse(self) -> float:
+        """The part of it that the releases' noise has alone."""
+        return self.ratio.noise_error
+
+    @property
+    def told(self) -> bool:
+        """Whether the effect is told at the level .05."""
+        return not self.why_not_told
+
+    @property
+    def why_not_told(self) -> str:
+        """One sentence on what hides the effect at the level .05; empty where it is told."""
+        return self._why(0.05)
+
+    @property
+    def pvalue(self) -> float:
+        """Two-sided p-value of "no effect"; 1 where it is not told at any level."""
+        return 1.0 if self.untold else self.ratio.pvalue()
+
+    def conf_int(self, alpha: float = 0.05) -> Array:
+        """Ends of the interval, ``(2,)``; -inf and inf where it is not told at this level.
+
+        Raises:
+            ReleaseError: alpha is not between 0 and 1.
+        """
+        require_level(alpha)
+        return np.array(self.ratio.interval(alpha) if not self.untold else (-math.inf, math.inf))
+
+    def balance(self, alpha: float = 0.05) -> Balance:
+        """Columns of the treated beside those of the others, before any weighting.
+
+        Raises:
+            ReleaseError: the outcome lines were left out, whose sums these are.
+        """
+        require_level(alpha)
+        if self._sums is None:
+            raise ReleaseError("balance is read from the outcome session, which share=0 left out; run a course with it")
+        return balance_of(self._sums, self.release.plan.schema, alpha)
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """The table, with its assumptions first."""
+        from privstats.inference.effect_summary import effect_summary
+
+        return effect_summary(self, alpha)
+
+    def to_frame(self, alpha: float = 0.05) -> Any:
+        """A pandas ``DataFrame`` of one row; numbers that are not told are NaN.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("to_frame needs pandas: pip install pandas") from None
+        return pandas.DataFrame([self.row(alpha)]).set_index("estimand")
+
+    def row(self, alpha: float = 0.05) -> dict[str, object]:
+        """The numbers by name; those that are not told are NaN."""
+        why, (low, high) = self._why(alpha), self.conf_int(alpha)
+        shown = {"estimate": self.estimate, "std_err": self.bse, "noise_std_err": self.noise_bse}
+        return {
+            "estimand": self.estimand,
+            "told": not why,
+            **{name: math.nan if why else value for name, value in shown.items()},
+            "pvalue": self.pvalue,
+            "low": float(low),
+            "high": float(high),
+        }
+
+    def _why(self, alpha: float) -> str:
+        if self.untold or self.ratio.told(alpha):
+            return self.untold
+        return "noise hides how many records there are: take more records, or a larger epsilon"
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
+def effect(releases: Sequence[Release | None]) -> EffectTable:
+    """The effect of a randomised treatment from all releases of an ``Effect`` course, in order.
+
+    It is that of *assignment*: who did not comply counts where assigned. The outcome lines only make the interval
+    shorter; it holds whether they are right or wrong. Where noise is small or an arm is rare, an effect is told only
+    if no record can weigh more than .4 of a standard error: rare outcomes are skewed, and no interval of means holds
+    before they are many.
+
+    Args:
+        releases: of every session; None for one that ended without a sum.
+
+    Raises:
+        ReleaseError: the last release is missing, or releases of other courses, or out of order.
+
+    Example:
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy)
+        >>> arm = np.arange(4_000) % 2
+        >>> X, y = np.column_stack([np.linspace(20, 90, 4_000), arm]), np.arange(4_000) % 10 < 3 + 2 * arm
+        >>> releases = ps.simulate(course, [(X[:2_000], y[:2_000]), (X[2_000:], y[2_000:])])
+        >>> low, high = ps.inference.effect(releases).conf_int()
+        >>> bool(low < 0.2 < high)
+        True
+    """
+    present = _present(releases)
+    last = present[-1]
+    schema = _schema(last)
+    sums = arm_sums(schema, present[0]) if len(present) > 1 else None
+    line = _line(schema, last, present)
+    ratio = _trial_ratio(schema, last, line, fitted=sums is not None)
+    return EffectTable(
+        outcome=schema.outcome,
+        estimand=schema.estimand,
+        probability=schema.probability,
+        ratio=ratio,
+        untold=_untold(schema, last, line, ratio),
+        nobs=float(last.moments.N),
+        arms=None if sums is None else sums.records,
+        r_=None,
+        release=last,
+        plans=tuple((each or last).plan for each in releases),
+        _sums=sums,
+    )
+
+
+def _present(releases: Sequence[Release | None]) -> list[Release]:
+    if isinstance(releases, Release) or not isinstance(releases, Sequence):
+        raise ReleaseError("give the list of all releases of the course, in order")
+    present = [require_records(release) for release in releases if release is not None]
+    if not present:
+        raise ReleaseError("no session has a release, so there is nothing to read; run the course again")
+    for release in present:
+        require_gaussian(release)
+    return present
+
+
+def _schema(last: Release) -> EffectSchema:
+    schema = last.plan.schema
+    if isinstance(schema, RidgeSchema):
+        raise ReleaseError("the last session of the course has no release, so there is no effect to read")
+    said = f"this reader takes the releases of an Effect course, and the last measures a {type(schema).__name__}"
+    return narrowed(schema, EffectSchema, ReleaseError(said))
+
+
+def _line(schema: EffectSchema, last: Release, present: Sequence[Release]) -> Values:
+    """The published lines of the last session, which must follow from the outcome session's release."""
+    if len(present) > 2:
+        raise ReleaseError(f"an Effect course has two sessions, got {len(present)} releases; give those of one course")
+    own = Values(np.zeros(schema.needs["line"], np.int64), 0)
+    if len(present) == 2:
+        own = published_line(schema, present[0])
+    held = last.plan.published
+    if held is not None and held.values is not None and held.values["line"].near(own):
+        return held.values["line"]
+    if held is None or held.values is not None or held.sha256 != Published.of({"line": own}).sha256:
+        raise ReleaseError(
+            "the last release was made at other lines than follow from the one before it: the releases are out of "
+            "order, of different courses, or the outcome session's is missing"
+        )
+    return own
+
+
+def _trial_ratio(schema: EffectSchema, last: Release, line: Values, *, fitted: bool) -> RatioOfSums:
+    """S and its variance: second moments about the mean, with the degrees that the lines take, and the noise.
+
+    The noise of the second moment itself counts by Satterthwaite's degrees of freedom.
+    """
+    moments, sigma, C = last.moments, last.sigma, schema.unit(line)
+    n, (t, s) = float(moments.N), np.asarray(moments.e)
+    sigma_n, sigma_e = float(sigma.get("N", 0.0)), float(sigma.get("e", 0.0))
+    taken = 3 * schema.width if fitted else 1
+    left = max(n - taken, 1.0)
+    S, second, noise = C * float(t), C**2 * (n - float(s)), (C * sigma_e) ** 2
+    spread = max(second - S**2 / max(n, 1.0), 0.0) * max(n, 1.0) / left
+    deviation = C**2 * math.hypot(sigma_e, sigma_n)
+    variance = spread + noise
+    inverse = 1 / left + (deviation**2 / (2 * variance**2) if variance else 0.0)
+    return RatioOfSums(schema.guess(line) * schema.half, S, n, variance, noise, sigma_n, 1 / inverse)
+
+
+def _untold(schema: EffectSchema, last: Release, line: Values, ratio: RatioOfSums) -> str:
+    """Why the effect of a trial is not told at any level: a record that weighs too much beside all others."""
+    pi = schema.probability or 0.0
+    quiet = float(last.sigma.get("e", 0.0)) < _QUIET
+    if not quiet and min(pi, 1 - pi) >= _RARE:
+        return ""
+    if schema.unit(line) <= _LIGHT * math.sqrt(ratio.variance):
+        return ""
+    return (
+        "one record could weigh more than .4 of a standard error, so rare outcomes would make the interval too short: "
+        "take more records, or a narrower range of outcomes"
+    )

@@ -1,0 +1,287 @@
+"""The schema of a treatment effect: what each record's influence on it adds to three or four numbers.
+
+Bounds and shapes only; the map from records to integers is in ``moments.effect``, and the course that publishes what it
+reads is :class:`~privstats.course.Effect`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Literal, Self, TypeAlias, get_args
+
+from privstats.errors import PlanError, SchemaError
+from privstats.schema.base import Schema
+from privstats.schema.checks import checked_vectors, settle
+from privstats.schema.public_values import VALUE_BITS, Values
+from privstats.schema.ridge import RidgeSchema
+from privstats.schema.statistic import EFFECT_TABLE, TRIAL_TABLE, Statistic, by_letter, letters_of
+from privstats.transforms import ByArm, Centre, ConstantFeature, Scale, Transform
+
+__all__ = ["EffectSchema", "Estimand"]
+
+Estimand: TypeAlias = Literal["ate", "att", "overlap"]
+
+_MOST_FEATURES = 1 << 12  # products of 20 x 20 bits and their sums are exact in float64
+_PROBABILITIES = (0.05, 0.95)
+_TRIMS = (0.02, 0.4)
+_EXPONENTS = range(-64, 65)
+_LARGEST = 1e12
+
+
+@dataclass(frozen=True)
+class EffectSchema(Schema):
+    """Sums of influence values on a treatment effect, at published outcome lines and a published propensity.
+
+    A record is x, an arm a in {0, 1} and an outcome y in a public range, of half its width B. With m_1, m_0 the
+    published lines at x, cut to the range, its influence is ``m_1 - m_0 + a (y - m_1) / p - (1 - a)(y - m_0) / (1 -
+    p)``, less the published guess of the effect: p is the ``probability`` of a trial, or the published propensity.
+    Divided by the most that it can be, C, it is t in -1..1, and the record adds 1 to N, ``(t, 1 - t^2)`` to e, and
+    where nobody assigned the treatment its weight to W. The square costs nothing beside t (docs/sensitivity.md), and
+    nothing is clipped: C follows from public caps.
+
+    Args:
+        features: twice the columns behind the transform, which ends in ``ConstantFeature`` and ``ByArm``; :meth:`of`
+            builds both from public ranges.
+        clip_norm: R, the norm that rows are clipped to.
+        outcome: the public range of y, (low, high); an outcome beyond it is cut.
+        probability: of treatment in a randomised trial, from .05 to .95. None: nobody assigned the treatment.
+        estimand: ``"ate"`` the mean effect; without a ``probability`` also ``"att"``, that of the treated, and
+            ``"overlap"``, that of records weighted by p (1 - p).
+        trim: without a ``probability``: records whose published propensity lies below it or above 1 less it are left
+            out of the estimate, from .02 to .4; for ``"att"`` only those above. None in a trial.
+        grid_bits: f; t has 2**f steps per 1.
+        transform, feature_names: as in :class:`ClassSchema`; the arm is one of the columns that come in.
+
+    Guarantee:
+        Unit: one record. Under add-remove it moves (N, W, e) by at most (1, 1, 1), under replace-one by (0, 1, 2), for
+        *every* published line and propensity; e as ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``, docs/sensitivity.md).
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+        >>> schema.feature_names, schema.statistics, schema.needs
+        (('age', 'arm'), 'Ne', {'line': (5,)})
+    """
+
+    task: ClassVar[str] = "effect"
+    nonnegative: ClassVar[bool] = False
+
+    features: int
+    clip_norm: float
+    _: KW_ONLY
+    outcome: tuple[float, float]
+    probability: float | None = None
+    estimand: Estimand = "ate"
+    trim: float | None = None
+    grid_bits: int = 16
+    transform: tuple[Transform, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, **checked_vectors(self))
+        if self.features % 2 or not 4 <= self.features <= _MOST_FEATURES:
+            raise SchemaError(
+                f"features must be an even number from 4 to {_MOST_FEATURES}, got {self.features}: a constant and at "
+                "least one column in each arm; build the schema with EffectSchema.of"
+            )
+        settle(self, outcome=_checked_range(self.outcome))
+        if self.estimand not in get_args(Estimand):
+            raise SchemaError(f"estimand must be 'ate', 'att' or 'overlap', got {self.estimand!r}")
+        _check_design(self)
+        _check_maps(self)
+
+    @classmethod
+    def of(
+        cls,
+        columns: Mapping[str, tuple[float, float]],
+        *,
+        treatment: str,
+        outcome: tuple[float, float],
+        probability: float | None = None,
+        estimand: Estimand = "ate",
+        trim: float | None = None,
+        clip_norm: float | None = None,
+        grid_bits: int = 16,
+    ) -> Self:
+        """The schema of columns with public ranges, which become -1 to 1.
+
+        Args:
+            columns: (low, high) by name, all measured before treatment; the treatment is not among them.
+            treatment: the name of the column of arms, 0 or 1.
+            outcome, probability, estimand, trim, grid_bits: as for the class.
+            clip_norm: R; None: sqrt(columns + 1), which cuts no record inside its ranges.
+
+        Raises:
+            SchemaError: as for the class, or a range without width, or the treatment among the columns.
+        """
+        if not isinstance(columns, Mapping) or not columns:
+            raise SchemaError("columns must give a public range (low, high) by name, such as {'age': (20, 90)}")
+        if treatment in columns:
+            raise SchemaError(f"treatment {treatment!r} must not be among the columns: it would explain itself away")
+        ranges = [_checked_range(each, f"the range of {name!r}") for name, each in columns.items()]
+        width = len(ranges)
+        return cls(
+            2 * (width + 1),
+            math.sqrt(width + 1) if clip_norm is None else clip_norm,
+            outcome=outcome,
+            probability=probability,
+            estimand=estimand,
+            trim=trim,
+            grid_bits=grid_bits,
+            transform=(
+                Centre((*((low + high) / 2 for low, high in ranges), 0.0)),
+                Scale((*((high - low) / 2 for low, high in ranges), 1.0)),
+                ConstantFeature(1.0),
+                ByArm(width),
+            ),
+            feature_names=(*columns, treatment),
+        )
+
+    @property
+    def table(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics: with the weights W where nobody assigned the treatment."""
+        return EFFECT_TABLE if self.probability is None else TRIAL_TABLE
+
+    @property
+    def statistics(self) -> str:
+        """Letters of what is sent, in wire order."""
+        return letters_of(self.table)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of the one axis: t and 1 - t^2."""
+        return {"power": 2}
+
+    @property
+    def width(self) -> int:
+        """Columns of one arm, the constant among them."""
+        return self.features // 2
+
+    @property
+    def middle(self) -> float:
+        """The middle of the range of outcomes."""
+        return (self.outcome[0] + self.outcome[1]) / 2
+
+    @property
+    def half(self) -> float:
+        """B, half the width of that range."""
+        return (self.outcome[1] - self.outcome[0]) / 2
+
+    @property
+    def rows(self) -> RidgeSchema:
+        """How records are read, and the sums from which the outcome lines follow."""
+        return RidgeSchema(
+            self.features,
+            clip_norm=self.clip_norm,
+            target_bound=max(map(abs, self.outcome)),
+            transform=self.transform,
+            feature_names=self.feature_names,
+        )
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        low, high = self.outcome
+        arm = "the arm of a treatment among them" if self.transform else "by the arm of a treatment"
+        return f"{self.columns}, {arm}, and an outcome from {low:g} to {high:g}"
+
+    def scale_of(self, statistic: str) -> float:
+        """Steps per 1: of t, of 1 - t^2 and of a weight 2**f."""
+        return by_letter(self.sent, statistic)[0].scale(1.0, float(self.steps))
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        """Both lines and the guess of the effect, in one array ``(2 d + 1,)``; without a probability w, ``(d,)``."""
+        line = {"line": (self.features + 1,)}
+        return line if self.probability is not None else {**line, "w": (self.width,)}
+
+    def check_values(self, values: Mapping[str, Values]) -> None:
+        """Refuse published values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
+        super().check_values(values)
+        most = 1 << (VALUE_BITS - 1)
+        for name, value in values.items():
+            wide = (value.integers <= -most).any() or (value.integers >= most).any()
+            if value.exponent not in _EXPONENTS or wide:
+                raise PlanError(
+                    f"published {name} is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded"
+                )
+
+    @property
+    def cap(self) -> float:
+        """The most that an influence can be, in units of B, before the guess of the effect is taken out."""
+        if self.probability is not None:
+            return 2 / min(self.probability, 1 - self.probability)
+        low = self.trim or _TRIMS[0]
+        return {"ate": 2 / low, "att": 2 * (1 - low) / low, "overlap": 2 * (1 - low)}[self.estimand]
+
+    @property
+    def largest_weight(self) -> float:
+        """The most that a record can weigh, of which W is in units."""
+        return 0.25 if self.estimand == "overlap" else 1.0
+
+    def guess(self, line: Values) -> float:
+        """The published guess of the effect in units of B, cut to -1..1."""
+        return min(1.0, max(-1.0, float(line.real[-1]) / self.half))
+
+    def unit(self, line: Values) -> float:
+        """C, in units of the outcome: what t is a part of."""
+        return self.half * (self.cap + abs(self.guess(line)) * self.largest_weight)
+
+    def refusal(self, unit: str | None) -> str:
+        """Why no plan may go without DP: chosen lines isolate a record, whatever else is in the sum."""
+        if unit is not None:
+            return ""
+        return (
+            "influence values cannot be released without differential privacy: the published lines can be chosen so "
+            "that one record counts alone; give the plan a Privacy"
+        )
+
+
+def _checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
+    ends = list(value) if isinstance(value, tuple | list) else []
+    numbers = len(ends) == 2 and all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
+    if not numbers or not -_LARGEST <= ends[0] < ends[1] <= _LARGEST:
+        raise SchemaError(
+            f"{field} must be (low, high) with low < high; say it from public knowledge, not from records"
+        )
+    return float(ends[0]), float(ends[1])
+
+
+def _check_design(schema: EffectSchema) -> None:
+    """Refuse a probability or a trim out of range, or those of the other design."""
+    (least, most), (low, high), pi, trim = _PROBABILITIES, _TRIMS, schema.probability, schema.trim
+    if pi is None:
+        if not isinstance(trim, float | int) or isinstance(trim, bool) or not low <= trim <= high:
+            raise SchemaError(
+                f"trim must be a number from {low} to {high} where nobody assigned the treatment, got {trim!r}: .1 is "
+                "usual; for a randomised trial give the probability of treatment instead"
+            )
+        settle(schema, trim=float(trim))
+        return
+    if not isinstance(pi, float | int) or isinstance(pi, bool) or not least <= pi <= most:
+        raise SchemaError(
+            f"probability must be a number from {least} to {most}, got {pi!r}: the one by which each record was "
+            "assigned; whole clinics or wards in one arm are no records' trial"
+        )
+    if trim is not None:
+        raise SchemaError("trim must be left out of a trial: its probability is known")
+    if schema.estimand != "ate":
+        raise SchemaError("estimand must be 'ate' in a trial: all its estimands are one")
+    settle(schema, probability=float(pi))
+
+
+def _check_maps(schema: EffectSchema) -> None:
+    """Refuse a transform that does not end in a constant and ``ByArm``; none is for rows that are mapped already."""
+    match schema.transform:
+        case ():
+            return
+        case (*_, ConstantFeature(), ByArm()):
+            return
+    raise SchemaError(
+        "transform must end in ConstantFeature and then ByArm, so that each arm has a constant of its own; build the "
+        "schema with EffectSchema.of"
+    )

@@ -1,0 +1,145 @@
+"""The course of a treatment effect: its price, its order, sessions without a sum, and what parties recompute."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.course import verify_next
+from privstats.errors import DataError, PlanError
+from privstats.randomness import seeded
+from privstats.schema.public_values import Published, Values
+from tests import made
+
+COLUMNS = {"age": (20, 90), "dose": (0, 10)}
+TRIAL = ps.EffectSchema.of(COLUMNS, treatment="arm", outcome=(0, 1), probability=0.5)
+COHORT = ps.Cohort(3, 2, 3_000)
+
+
+def shards(n: int = 900, parties: int = 3) -> list[tuple[np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.uniform(20, 90, n), rng.uniform(0, 10, n), rng.integers(0, 2, n)]
+    y = (rng.random(n) < 0.2 + 0.3 * X[:, 1] / 10 + 0.2 * X[:, 2]) * 1.0
+    return [(X[k::parties], y[k::parties]) for k in range(parties)]
+
+
+def course(**options: Any) -> ps.Effect:
+    return ps.Effect.start(TRIAL, COHORT, made.promise(epsilon=3.0), **options)
+
+
+@pytest.fixture(scope="module")
+def released() -> tuple[ps.Effect, list[ps.Release]]:
+    found = course()
+    return found, ps.simulate(found, shards(), rng=seeded(1))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("retries", [0, 2])
+def test_all_sessions_keep_the_promise(share: float, retries: int) -> None:
+    whole = ps.Effect.whole(schema=TRIAL, cohort=COHORT, privacy=made.promise(epsilon=3.0))
+    found = ps.Effect.within(whole, share=share, retries=retries)
+    assert whole.noise is not None
+    assert whole.noise.mu * (1 - 1e-6) < found.mu <= whole.noise.mu
+    assert found.most == (share > 0) + 1 + retries
+    assert found.plan.noise is not None
+    assert found.plan.noise.mu == pytest.approx(whole.noise.mu * ((1 - share) / (1 + retries)) ** 0.5, rel=1e-6)
+    if share:
+        assert found.first.noise is not None
+        assert found.first.noise.mu == pytest.approx(whole.noise.mu * share**0.5, rel=1e-6)
+
+
+def test_the_last_session_is_at_the_lines_of_the_first(released: Any) -> None:
+    found, (outcome, last) = released
+    assert outcome.plan == found.outcome
+    assert replace(last.plan, published=found.plan.published) == found.plan
+    line = last.plan.published.read()["line"].real
+    X, y = (np.concatenate(each) for each in zip(*shards(), strict=True))
+    U, a = np.c_[(X[:, 0] - 55) / 35, (X[:, 1] - 5) / 5, np.ones(len(X))], X[:, 2]
+    exact = [np.linalg.lstsq(U[a == arm], y[a == arm] - 0.5)[0] for arm in (1, 0)]
+    assert np.abs(line[:6] - np.concatenate(exact)).max() < 0.25
+    assert line[6] == pytest.approx(0.2, abs=0.15)
+    assert found.next([outcome, last]) is None
+
+
+def test_a_session_without_a_sum_is_held_again_while_retries_last(released: Any) -> None:
+    found, (outcome, _) = released
+    assert found.next([None]) is None
+    assert found.next([outcome, None]) is None
+    patient = replace(found, retries=1, promise=None)
+    assert patient.next([None]) == patient.outcome
+    held = replace(outcome, plan=patient.outcome)
+    again = patient.next([held, None])
+    assert again is not None
+    assert again.published.sha256 == patient.next([held]).published.sha256
+    assert again.published.after != patient.next([held]).published.after
+    assert patient.next([None, held, None]) is None
+
+
+def test_verify_next_admits_lines_that_another_machine_rounds_otherwise(released: Any) -> None:
+    """The guess of the effect is a small difference: alone in an array a step of one entry would refuse it."""
+    found, (outcome, last) = released
+    line = last.plan.published.read()["line"]
+    for place in range(7):
+        near = line.integers.copy()
+        near[place] += 1
+        said = Published.of({"line": Values(near, line.exponent)}, bytes.fromhex(last.plan.published.after))
+        assert verify_next(found, replace(last.plan, published=said), [outcome]).place == 1
+    far = Published.of({"line": Values(line.integers + 999, line.exponent)}, bytes.fromhex(last.plan.published.after))
+    with pytest.raises(PlanError, match="not the one that follows"):
+        verify_next(found, replace(last.plan, published=far), [outcome])
+
+
+def test_releases_of_another_course_are_refused(released: Any) -> None:
+    other = course(share=0.2)
+    with pytest.raises(PlanError, match="release 0 is not of this course"):
+        other.next(released[1][:1])
+
+
+def test_a_trial_is_refused_what_no_trial_has() -> None:
+    with pytest.raises(PlanError, match="share must be a number from 0 to .5|from 0 to 0.5"):
+        course(share=0.6)
+    with pytest.raises(PlanError, match="retries must be a whole number"):
+        course(retries=-1)
+    with pytest.raises(PlanError, match="need differential privacy"):
+        ps.Effect.start(TRIAL, COHORT, ps.NoPrivacy())
+    plan = course().plan
+    with pytest.raises(PlanError, match="other lines than the course starts from"):
+        ps.Effect(replace(plan, published=Published.of({"line": Values.rounded(np.ones(7))})))
+    with pytest.raises(PlanError, match="ends in ByArm"):
+        ps.Effect.start(replace(TRIAL, transform=(), feature_names=None), COHORT, made.promise())
+
+
+def test_records_are_refused_before_the_first_session() -> None:
+    X, y = shards()[0]
+    X[4, 2] = 2.0
+    with pytest.raises(DataError, match="the arm 'arm' must be 0 or 1 in every record"):
+        course().admits(X, y)
+    with pytest.warns(UserWarning, match="1 of the records cannot be read"):
+        course().admits(X, y, "leave out")
+    X, y = shards()[1]
+    y[0] = np.nan
+    with pytest.raises(DataError, match="y holds NaN"):
+        course(adjust=False).admits(X, y)
+
+
+@pytest.mark.parametrize("model", ["distributed", "panel"])
+@pytest.mark.parametrize("unit", [{}, {"unit": "client", "max_records_per_client": 2}])
+def test_it_runs_under_every_trust_model(model: str, unit: dict[str, Any]) -> None:
+    """Every session is one vector with one sigma a letter; the noise that the reader takes is the release's own."""
+    from tests.plan.random_plans import PANEL
+
+    whole = ps.Effect.whole(
+        schema=TRIAL,
+        cohort=COHORT,
+        privacy=made.promise(model, epsilon=8.0, **unit),
+        **({"protocol": "split", "panel": PANEL} if model == "panel" else {}),
+    )
+    found = ps.Effect.within(whole)
+    parts = shards(6) if unit else shards()
+    table = ps.inference.effect(ps.simulate(found, parts, rng=seeded(3)))
+    assert table.nobs == pytest.approx(sum(len(y) for _, y in parts), abs=6 * table.release.sigma["N"] + 1e-9)
+    assert unit or table.estimate == pytest.approx(0.2, abs=5 * table.bse)

@@ -1,0 +1,243 @@
+"""Treatment effects: equal to others without noise, true intervals under it, and told only where they hold."""
+
+from __future__ import annotations
+
+import json
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+import privstats as ps
+from privstats import session
+from privstats.course import run
+from privstats.errors import ReleaseError
+from privstats.estimates.effect import ArmSums, outcome_lines, ridge_line
+from privstats.inference.effects import RatioOfSums, _trial_ratio
+from privstats.moments import exact_moments
+from privstats.moments.effect import _influence, _on_grid
+from privstats.randomness import seeded
+from privstats.schema.public_values import Published, Values
+from tests import made
+
+RANGES = {f"x{j}": (-1.0, 1.0) for j in range(4)}
+TRIAL = ps.EffectSchema.of(RANGES, treatment="arm", outcome=(-1, 1), probability=0.5)
+
+
+def schema_of(probability: float = 0.5, outcome: tuple[float, float] = (-1, 1)) -> ps.EffectSchema:
+    return ps.EffectSchema.of(RANGES, treatment="arm", outcome=outcome, probability=probability)
+
+
+def world(n: int, rng: np.random.Generator, probability: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+    """A trial with an effect of .1 whatever x is, and an outcome line that is curved."""
+    x = np.clip(rng.normal(size=(n, 4)) * 0.4, -1, 1)
+    arm = (rng.random(n) < probability) * 1.0
+    y = 0.1 * arm + 0.3 * x[:, 0] - 0.2 * x[:, 1] ** 2 + 0.1 * (arm - probability) * x[:, 2]
+    return np.c_[x, arm], np.clip(y + rng.normal(size=n) * 0.25, -1, 1)
+
+
+def played(course: ps.Effect, X: np.ndarray, y: np.ndarray, rng: Any) -> list[ps.Release | None]:
+    """All releases of a course, without the masking protocol."""
+
+    def release(node: Any) -> ps.Release:
+        said = node.plan.published
+        parts = [exact_moments(node.plan.schema, X[k::2], y[k::2], published=said) for k in range(2)]
+        return session.aggregate_unmasked(node.plan, parts, rng)
+
+    return run(course, release)
+
+
+def course_of(n: int, epsilon: float, schema: ps.EffectSchema = TRIAL, **options: Any) -> ps.Effect:
+    return ps.Effect.start(schema, ps.Cohort(2, 2, 2 * n), made.promise(epsilon=epsilon, delta=1e-6), **options)
+
+
+@pytest.fixture(scope="module")
+def released() -> list[ps.Release | None]:
+    rng = np.random.default_rng(5)
+    return played(course_of(4_000, 3.0), *world(4_000, rng), seeded(5))
+
+
+def test_without_noise_it_is_lin_s_regression() -> None:
+    """Interacted least squares with centred columns (Lin 2013), on the same grid rows, and its sandwich."""
+    X, y = world(800, np.random.default_rng(0))
+    arm, x = _on_grid(TRIAL, X)
+    U = x * (TRIAL.clip_norm / TRIAL.steps)
+    exact = [np.linalg.lstsq(U[arm == side], y[arm == side])[0] for side in (True, False)]
+    line = Values.rounded(np.concatenate([*exact, [0.0]]), bits=50)
+    influence, _, _ = _influence(TRIAL, arm, x, y, {"line": line})
+    centred = U[:, :4] - U[:, :4].mean(axis=0)
+    ones = np.ones(len(y))
+    lin = np.linalg.lstsq(np.c_[ones, arm, centred, centred * arm[:, None]], y)[0][1]
+    assert np.abs(np.concatenate(exact) - line.real[:-1]).max() < 1e-14
+    assert influence.mean() == pytest.approx(lin, abs=1e-12)
+
+
+def test_without_noise_the_table_is_the_mean_of_influences_and_their_error() -> None:
+    """Through the grid and the published 20 bits, to the grid's steps."""
+    X, y = world(2_000, np.random.default_rng(1))
+    rows = ps.measure(TRIAL.rows, X, y).real()
+    d = TRIAL.width
+    sums = ArmSums((rows.G[:d, :d], rows.G[d:, d:]), (rows.h[:d, 0], rows.h[d:, 0]), 1.0, 0.0, 0.0)
+    line = Values.rounded(outcome_lines(sums, TRIAL.half))
+    moments = ps.measure(TRIAL, X, y, published=Published.of({"line": line})).real()
+    ratio = _trial_ratio(TRIAL, SimpleNamespace(moments=moments, sigma={}), line, fitted=True)  # type: ignore[arg-type]
+    arm, x = _on_grid(TRIAL, X)
+    influence, _, _ = _influence(TRIAL, arm, x, y, {"line": line})
+    assert ratio.estimate == pytest.approx(influence.mean(), abs=1e-6)
+    assert ratio.error == pytest.approx(influence.std() / math.sqrt(2_000 - 15), rel=1e-4)
+    assert ratio.noise_error == 0
+    assert (ratio.degrees, ratio.sigma_W) == (pytest.approx(1985), 0)
+    welch = y[arm].mean() - y[~arm].mean()
+    assert abs(ratio.estimate - welch) < 3 * ratio.error
+
+
+def test_columns_that_are_collinear_or_hidden_give_lines_that_are_finite() -> None:
+    G = np.diag([4.0, 0.0, 9.0])
+    assert ridge_line(G, np.array([4.0, 0.0, 9.0]), 0.0).tolist() == [1.0, 0.0, 1.0]
+    assert np.abs(ridge_line(-G, np.array([4.0, 0.0, 9.0]), 10.0)).max() < 1
+    assert not ridge_line(np.zeros((3, 3)), np.ones(3), 0.0).any()
+
+
+def test_a_p_value_is_below_alpha_exactly_where_the_interval_leaves_null_out() -> None:
+    chance = np.random.default_rng(2)
+    for _ in range(300):
+        S, W, v, tau = chance.normal() * 9, chance.uniform(0, 60), chance.uniform(0.1, 40), chance.uniform(0, 20)
+        ratio = RatioOfSums(0.1, S, W, v, v / 2, tau, chance.uniform(3, 99))
+        alpha, null = chance.uniform(0.01, 0.4), chance.normal()
+        low, high = ratio.interval(alpha)
+        assert (ratio.pvalue(null) < alpha) == (ratio.told(alpha) and not low <= null <= high)
+    hopeless = RatioOfSums(0.0, 1.0, -2.0, 1.0, 1.0, 1.0, 9.0)
+    assert (hopeless.told(0.05), hopeless.pvalue(), hopeless.error) == (False, 1.0, math.inf)
+
+
+def coverage(n: int, epsilon: float, runs: int, probability: float, events: float | None = None, seed: int = 0) -> Any:
+    """Told, and told and missed, of so many releases by the library's map, sums and noise."""
+    schema = schema_of(probability, (-1, 1) if events is None else (0, 1))
+    course, chance, rng = course_of(n, epsilon, schema), np.random.default_rng(seed), seeded(seed)
+    truth, told, missed = 0.1 if events is None else 0.5 * events, 0, 0
+    for _ in range(runs):
+        X, y = world(n, chance, probability)
+        if events is not None:
+            y = (chance.random(n) < events * (1 + 0.5 * X[:, 4])) * 1.0
+        table = ps.inference.effect(played(course, X, y, rng))
+        low, high = table.conf_int()
+        told, missed = told + table.told, missed + (not low <= truth <= high)
+    return told, missed
+
+
+def low_end(missed: int, runs: int) -> float:
+    return float(beta.ppf(0.025, missed, runs - missed + 1)) if missed else 0.0
+
+
+def test_intervals_of_a_trial_hold(released: Any) -> None:
+    """A quick look; the night has 500 runs of each cell."""
+    told, missed = coverage(500, 1.0, 60, 0.5)
+    assert told == 60
+    assert low_end(missed, 60) <= 0.05
+    table = ps.inference.effect(released)
+    assert table.conf_int()[0] < 0.1 < table.conf_int()[1]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("n", "epsilon", "probability", "events", "least"),
+    [
+        (500, 1.0, 0.5, None, 1.0),
+        (500, 8.0, 0.3, None, 0.8),
+        (2_000, 0.3, 0.3, None, 1.0),
+        (2_000, 8.0, 0.5, None, 1.0),
+        (10_000, 1.0, 0.5, None, 1.0),
+        (2_000, 100.0, 0.1, 0.03, 0.3),
+        (2_000, 1.0, 0.1, 0.03, 1.0),
+        (500, 100.0, 0.1, 0.01, 0.0),
+    ],
+)
+def test_nightly_intervals_of_trials_hold(
+    n: int, epsilon: float, probability: float, events: Any, least: float
+) -> None:
+    """At (2,000, 8) the noise of the second moment counts; rare events of a rare arm are skewed."""
+    told, missed = coverage(n, epsilon, 500, probability, events)
+    assert told >= least * 500
+    assert low_end(missed, 500) <= 0.05
+
+
+def test_rare_events_in_a_rare_arm_are_not_told_where_noise_is_small() -> None:
+    """Without the rule half of these miss: one event in the rare arm weighs as much as all."""
+    told, missed = coverage(400, 100.0, 20, 0.1, 0.01)
+    assert (told, missed) == (0, 0)
+    schema = schema_of(0.1, (0, 1))
+    X, y = world(400, np.random.default_rng(0), 0.1)
+    table = ps.inference.effect(played(course_of(400, 100.0, schema), X, np.zeros(400), seeded(0)))
+    assert "one record could weigh more than .4 of a standard error" in table.why_not_told
+    assert "Not told: one record could weigh" in " ".join(str(table).split())
+    assert (table.pvalue, table.told) == (1.0, False)
+    assert np.isinf(table.conf_int()).all()
+    assert math.isnan(table.to_frame()["estimate"].iloc[0])
+    del y
+
+
+def test_the_table_states_its_assumptions_and_its_promise(released: Any) -> None:
+    table = ps.inference.effect(released)
+    text = " ".join(str(table).split())
+    for said in (
+        "Effect of a randomised treatment from a release",
+        "each record was assigned by the plan's probability, alone or in permuted blocks and not by clinic",
+        "The effect is that of assignment",
+        "Privacy: epsilon 3, delta 1e-06, all 2 rounds, unit record",
+        "In at most 5% of releases an interval is told and misses",
+    ):
+        assert said in text
+    assert "significant" not in text
+    assert table.design == "trial"
+    assert sum(table.arms) == pytest.approx(table.nobs, rel=0.05)
+    frame = table.to_frame()
+    assert frame.index.tolist() == ["ate"]
+    assert frame["estimate"].iloc[0] == table.estimate
+
+
+def test_balance_is_that_of_the_arms(released: Any) -> None:
+    X, y = world(4_000, np.random.default_rng(5))
+    found = ps.inference.effect(released).balance()
+    arm = X[:, 4] == 1
+    spread = np.sqrt((X[arm, :4].var(axis=0) + X[~arm, :4].var(axis=0)) / 2)
+    exact = (X[arm, :4].mean(axis=0) - X[~arm, :4].mean(axis=0)) / spread
+    assert found.columns == ("x0", "x1", "x2", "x3")
+    assert found.told.all()
+    assert ((found.low <= exact) & (exact <= found.high)).all()
+    assert np.abs(found.means[:, 0] - X[arm, :4].mean(axis=0)).max() < 0.1
+    without = played(course_of(400, 3.0, adjust=False), X[:400], y[:400], seeded(6))
+    with pytest.raises(ReleaseError, match="share=0 left out"):
+        ps.inference.effect(without).balance()
+
+
+def test_releases_out_of_order_or_of_other_courses_are_refused(released: Any) -> None:
+    outcome, last = released
+    other = played(course_of(4_000, 3.0), *world(4_000, np.random.default_rng(9)), seeded(9))
+    for wrong, said in (
+        ([], "no session has a release"),
+        (last, "give the list of all releases"),
+        ([outcome], "the last session of the course has no release"),
+        ([last], "made at other lines"),
+        ([other[0], last], "made at other lines"),
+        ([outcome, outcome, last], "two sessions"),
+        ([last, outcome], "the last session of the course has no release"),
+    ):
+        with pytest.raises(ReleaseError, match=said):
+            ps.inference.effect(wrong)
+
+
+def test_it_is_read_from_files_and_by_the_command(released: Any, privstats: Any, tmp_path: Any) -> None:
+    for place, release in enumerate(released):
+        release.save(tmp_path / f"{place}.release")
+    loaded = [ps.Release.load(tmp_path / f"{place}.release") for place in range(2)]
+    assert ps.inference.effect(loaded).row() == ps.inference.effect(released).row()
+    done = privstats("table", "0.release", "1.release", "--format", "json", cwd=tmp_path)
+    facts = json.loads(done.stdout)
+    assert facts["reader"] == "effect"
+    assert facts["rows"][0]["estimate"] == pytest.approx(ps.inference.effect(released).estimate)
+    alone = privstats("table", "1.release", "--reader", "effect", cwd=tmp_path, check=False)
+    assert alone.returncode == 2
+    assert "made at other lines" in alone.stderr

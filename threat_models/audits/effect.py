@@ -1,0 +1,142 @@
+"""A search over records, arms and every line and propensity that a lying server may publish, against an effect's bound.
+
+Climbs by chance from lines that are cut everywhere. It measures by the library's own map, because what is searched is
+that map; no formula is shared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.dp import joint_mu
+from privstats.dp.privacy import Adjacency
+from privstats.encoding import flatten, layout_of
+from privstats.errors import PlanError
+from privstats.moments import exact_moments
+from privstats.progress import track
+from privstats.randomness import Generator
+from privstats.schema import EffectSchema, narrowed
+from privstats.schema.public_values import VALUE_BITS, Published, Values
+from threat_models.audits.climb import Search
+from threat_models.audits.sensitivity import Finding
+from threat_models.audits.target import Target
+from threat_models.audits.verdict import Report
+
+__all__ = ["Attempt", "audit_effects", "worst_attempt"]
+
+_ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
+_CORNERS = 100
+_MOST = (1 << (VALUE_BITS - 1)) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """The published values and the records: one under add-remove, two under replace-one.
+
+    Attributes:
+        values: published integers by name, in their exponents.
+        x: rows ``(n, d)`` behind no transform, without the arm.
+        arm: 0 or 1, ``(n,)``.
+        y: outcomes, ``(n,)``.
+    """
+
+    values: Mapping[str, Values]
+    x: NDArray[np.float64]
+    arm: NDArray[np.intp]
+    y: NDArray[np.float64]
+
+
+def audit_effects(target: Target, rng: Generator, *, steps: int = 300, starts: int = 6) -> Report:
+    """Search the worst records and published values, under both adjacencies, against the claimed mu.
+
+    Raises:
+        PlanError: not a plan of a treatment effect.
+    """
+    refusal = PlanError("this search is for influence values: give the last plan of an Effect course")
+    schema = replace(narrowed(target.schema, EffectSchema, refusal), transform=(), feature_names=None)
+    questions = {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}
+    found = [
+        Finding(
+            name,
+            adjacency,
+            joint_mu(schema, noise, adjacency),
+            max(worst_attempt(schema, noise, adjacency, rng, steps)[0] for _ in range(starts)),
+        )
+        for (name, noise), adjacency in track("searching", [*product(questions.items(), _ADJACENCIES)])
+    ]
+    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
+    notes = (
+        f"{starts} starts of {steps} moves over records, with every published {' and '.join(schema.needs)}, by the "
+        "library's own map",
+    )
+    columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
+    return Report("effects", columns, rows, notes, any(f.violated for f in found))
+
+
+def _start(schema: EffectSchema, adjacency: Adjacency, chance: np.random.Generator) -> Attempt:
+    """The best of some corners."""
+    corners = [_corner(schema, adjacency, chance) for _ in range(_CORNERS)]
+    return max(corners, key=lambda corner: _distance(schema, {"e": 1.0}, corner))
+
+
+def _corner(schema: EffectSchema, adjacency: Adjacency, chance: np.random.Generator) -> Attempt:
+    """Rows with a part in common and an opposed one, along which lines are cut and propensities lie at the trim."""
+    records = 1 if adjacency == "add-remove" else 2
+    common, opposed = np.linalg.qr(chance.normal(size=(schema.width, 2)))[0].T * schema.clip_norm * math.sqrt(0.49)
+    x = np.stack([common + opposed, common - opposed])[:records]
+    along, signs = (common, opposed)[int(chance.integers(2))], chance.choice([-1.0, 1.0], 3)
+    slope = np.rint(along / np.abs(along).max() * _MOST)
+    values = {"line": _line(schema, np.concatenate([signs[0] * slope, signs[1] * slope, [0.0]]))}
+    if "w" in schema.needs:
+        along = (common, opposed)[int(chance.integers(2))]
+        reach = 0.9999 * math.log((1 - (schema.trim or 0.5)) / (schema.trim or 0.5))
+        values["w"] = Values.rounded(signs[2] * reach * along / (along @ along))
+    return Attempt(values, x, chance.integers(0, 2, records), chance.choice(schema.outcome, records))
+
+
+def _line(schema: EffectSchema, whole: NDArray[np.float64]) -> Values:
+    """Lines of an exponent by which they are far beyond the range of outcomes."""
+    exponent = 10 - math.frexp(schema.half)[1]
+    return Values(np.asarray(np.clip(whole, -_MOST, _MOST), np.int64), exponent)
+
+
+def _moved(schema: EffectSchema, here: Attempt, chance: np.random.Generator) -> Attempt:
+    """One of records, arms, outcomes or values moved a little or a lot, or arms and ends drawn anew."""
+    which, size, many = int(chance.integers(3 + len(here.values))), 10.0 ** chance.uniform(-4, 1), len(here.y)
+    if which == 0:
+        return replace(here, x=here.x + size * schema.clip_norm * chance.normal(size=here.x.shape))
+    if which == 1:
+        return replace(here, arm=chance.integers(0, 2, many), y=chance.choice(schema.outcome, many))
+    if which == 2:
+        return replace(here, y=here.y + size * schema.half * chance.normal(size=here.y.shape))
+    name = sorted(here.values)[which - 3]
+    old = here.values[name]
+    step = np.rint(size * chance.normal(size=old.integers.shape) * max(1.0, float(np.abs(old.integers).max(initial=0))))
+    whole = np.asarray(np.clip(old.integers + step, -_MOST, _MOST), np.int64)
+    return replace(here, values={**here.values, name: Values(whole, old.exponent)})
+
+
+def _distance(schema: EffectSchema, sigmas: Mapping[str, float], attempt: Attempt) -> float:
+    """sqrt of the sum over statistics of (what the record, or the exchange of two, moves)^2 / sigma^2."""
+    said = Published.of(attempt.values)
+    treated = attempt.arm[:, None] == 1
+    rows = np.hstack([attempt.x * treated, attempt.x * ~treated])
+    moved = [
+        flatten(exact_moments(schema, rows[i : i + 1], attempt.y[i : i + 1], published=said)) for i in range(len(rows))
+    ]
+    shift = (moved[0] - moved[1] if len(moved) == 2 else moved[0]).astype(np.float64)
+    layout, total = layout_of(schema), 0.0
+    for segment, where in zip(layout.segments, layout.slices, strict=True):
+        if segment.statistic in sigmas:
+            total += float(np.square(shift[where] / (segment.scale * sigmas[segment.statistic])).sum())
+    return math.sqrt(total)
+
+
+worst_attempt = Search[EffectSchema, Attempt](_start, _moved, _distance).worst
+"""One climb of this search; see :meth:`Search.worst`."""
