@@ -87,7 +87,7 @@ def test_without_noise_the_table_is_the_mean_of_influences_and_their_error() -> 
     arm, x = _on_grid(TRIAL, X)
     influence, _, _ = _influence(TRIAL, arm, x, y, {"line": line})
     assert ratio.estimate == pytest.approx(influence.mean(), abs=1e-6)
-    assert ratio.error == pytest.approx(influence.std() / math.sqrt(2_000 - 15), rel=1e-4)
+    assert ratio.error == pytest.approx(influence.std() / math.sqrt(2_000 - 15), rel=1e-3)
     assert ratio.noise_error == 0
     assert (ratio.degrees, ratio.sigma_W) == (pytest.approx(1985), 0)
     welch = y[arm].mean() - y[~arm].mean()
@@ -155,9 +155,7 @@ def test_intervals_of_a_trial_hold(released: Any) -> None:
         (500, 100.0, 0.1, 0.01, 0.0),
     ],
 )
-def test_nightly_intervals_of_trials_hold(
-    n: int, epsilon: float, probability: float, events: Any, least: float
-) -> None:
+def test_nightly_intervals_of_trials(n: int, epsilon: float, probability: float, events: Any, least: float) -> None:
     """At (2,000, 8) the noise of the second moment counts; rare events of a rare arm are skewed."""
     told, missed = coverage(n, epsilon, 500, probability, events)
     assert told >= least * 500
@@ -238,6 +236,6 @@ def test_it_is_read_from_files_and_by_the_command(released: Any, privstats: Any,
     facts = json.loads(done.stdout)
     assert facts["reader"] == "effect"
     assert facts["rows"][0]["estimate"] == pytest.approx(ps.inference.effect(released).estimate)
-    alone = privstats("table", "1.release", "--reader", "effect", cwd=tmp_path, check=False)
+    alone = privstats("table", "1.release", "--reader", "effect", cwd=tmp_path)
     assert alone.returncode == 2
     assert "made at other lines" in alone.stderr
