@@ -165,10 +165,21 @@ def inference(
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    """Count how often an interval of a regression table is told and misses, over records with known coefficients."""
+    """Count how often an interval is told and misses, over records with known coefficients or effects.
+
+    Takes the plan of a regression, or the course of a treatment effect.
+    """
+    from privstats.course.document import is_course
+    from threat_models.audits.effect_worlds import audit_effect_intervals
     from threat_models.audits.inference import audit_inference
 
-    _finish([audit_inference(ps.Plan.read(path), _rng(seed), runs=runs)], json)
+    if not is_course(path):
+        _finish([audit_inference(ps.Plan.read(path), _rng(seed), runs=runs)], json)
+        return
+    course = ps.course.read(path)
+    if not isinstance(course, ps.Effect):
+        raise PlanError("audit inference takes the plan of a regression, or the course of a treatment effect")
+    _finish([audit_effect_intervals(course, _rng(seed), runs=runs)], json)
 
 
 @audit.command()

@@ -112,26 +112,31 @@ def _mapped(
     most = schema.unit(line) / schema.half
     steps, square = float(schema.steps), float(schema.steps) ** 2
     share = (influence - schema.guess(line) * weight) / most
-    t = np.rint(np.clip(np.where(kept & np.isfinite(share), share, 0.0), -1.0, 1.0) * steps)
-    s = np.trunc((square - t * t) / steps)
+    t, s = _steps(np.where(kept & np.isfinite(share), share, 0.0), steps)
     w = np.floor(np.clip(np.where(kept, weight / schema.largest_weight, 0.0), 0.0, 1.0) * steps)
     fine = t * t + s * s <= square
     return np.where(fine, w, 0.0), np.where(fine[:, None], np.stack([t, s], axis=1), (0.0, steps))
 
 
+def _steps(share: NDArray[np.float64], steps: float) -> tuple[Whole, Whole]:
+    """t in whole steps, and 1 - t^2 from that whole t: from the share itself both could pass the bound together."""
+    t = np.rint(np.clip(share, -1.0, 1.0) * steps)
+    return t, np.trunc((steps * steps - t * t) / steps)
+
+
 def _on_grid(schema: EffectSchema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], Whole]:
-    """Who is treated, and grid rows without the arm, ``(n, d)``."""
+    """Who is treated, and grid rows without the arm, ``(n, d)``; a row of both arms is one of the treated."""
     d = schema.width
     with np.errstate(over="ignore"):
         wide = apply(schema.transform, rows.astype(np.float64))
-    treated, control = (wide[:, :d] != 0).any(axis=1), (wide[:, d:] != 0).any(axis=1)
-    if not (np.isfinite(wide).all() and (treated ^ control).all()):
+    if not np.isfinite(wide).all():
         raise RecordError(
             "X holds NaN, infinite or overflowing entries, or an arm that is neither 0 nor 1; recode or remove them"
         )
+    treated = (wide[:, :d] != 0).any(axis=1)
     unit = np.empty((len(wide), schema.features))
     feature_grid(schema).quantize(wide, unit)
-    return treated, unit[:, :d] + unit[:, d:]
+    return treated, np.where(treated[:, None], unit[:, :d], unit[:, d:])
 
 
 def _influence(
@@ -144,9 +149,8 @@ def _influence(
     """
     d, line = schema.width, values["line"]
     step = schema.clip_norm / float(schema.steps)
-    b = line.integers.astype(np.float64)
-    fitted = [np.clip((x @ each) * math.ldexp(step / schema.half, -line.exponent), -1, 1) for each in (b[:d], b[d:-1])]
-    m1, m0 = fitted
+    b, unit = line.integers.astype(np.float64), math.ldexp(step / schema.half, -line.exponent)
+    m1, m0 = _cut((x @ b[:d]) * unit), _cut((x @ b[d:-1]) * unit)
     if schema.probability is not None:
         p, one = np.full(len(x), schema.probability), np.ones(len(x))
         return _augmented(arm, y, m1, m0, p), one, one > 0
@@ -160,6 +164,11 @@ def _influence(
     if schema.estimand == "overlap":
         return p * q * (m1 - m0) + np.where(arm, q * (y - m1), -p * (y - m0)), p * q, kept
     return _augmented(arm, y, m1, m0, np.where(kept, p, 0.5)), np.ones(len(x)), kept
+
+
+def _cut(fitted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A line inside the range of outcomes."""
+    return np.clip(fitted, -1.0, 1.0)
 
 
 def _augmented(arm: NDArray[np.bool_], y: Any, m1: Any, m0: Any, p: Any) -> NDArray[np.float64]:

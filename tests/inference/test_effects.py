@@ -113,6 +113,25 @@ def test_a_p_value_is_below_alpha_exactly_where_the_interval_leaves_null_out() -
     assert (hopeless.told(0.05), hopeless.pvalue(), hopeless.error) == (False, 1.0, math.inf)
 
 
+def test_the_noise_of_the_second_moment_costs_degrees_of_freedom() -> None:
+    """Without them a trial of 2,000 at epsilon 8 misses more often than it may."""
+    moments = SimpleNamespace(N=2_000.0, e=np.array([3.0, 1_990.0]))
+    line = Values(np.zeros(TRIAL.features + 1, np.int64), 0)
+    found = {
+        sigma: _trial_ratio(
+            TRIAL, SimpleNamespace(moments=moments, sigma={"N": 2.5 * sigma, "e": sigma}), line, fitted=True
+        )  # type: ignore[arg-type]  # fmt: skip
+        for sigma in (0.0, 2.0)
+    }
+    C = TRIAL.unit(line)
+    spread = C**2 * (10 - 9 / 2_000) * 2_000 / 1_985
+    assert found[0.0].degrees == pytest.approx(1_985)
+    assert found[0.0].variance == pytest.approx(spread)
+    variance, deviation = spread + 4 * C**2, C**2 * math.hypot(2.0, 5.0)
+    assert found[2.0].variance == pytest.approx(variance)
+    assert found[2.0].degrees == pytest.approx(1 / (1 / 1_985 + deviation**2 / (2 * variance**2)))
+
+
 def coverage(n: int, epsilon: float, runs: int, probability: float, events: float | None = None, seed: int = 0) -> Any:
     """Told, and told and missed, of so many releases by the library's map, sums and noise."""
     schema = schema_of(probability, (-1, 1) if events is None else (0, 1))

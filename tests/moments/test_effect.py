@@ -173,9 +173,11 @@ def test_what_is_no_record_is_refused_or_left_out_whatever_is_published(schema: 
 def test_outcomes_and_lines_are_cut_to_the_public_range() -> None:
     """Both, or a published line would lift an influence beyond its cap, and t would be cut instead."""
     X, y = records(50)
-    wide = published(TRIAL, line=1e6 * LINE)
+    wide = published(TRIAL, line=1e6 * LINE * (np.arange(7) < 6))
     beyond = ps.measure(TRIAL, X, y * 90 - 30, published=wide)
     assert beyond == ps.measure(TRIAL, X, np.clip(y * 90 - 30, 0, 1), published=wide)
+    psi, _ = influence(TRIAL, X, np.clip(y * 90 - 30, 0, 1), wide)
+    assert TRIAL.unit(wide.read()["line"]) * beyond.real().e[0] == pytest.approx(psi.sum(), abs=1e-2)
     worst = np.array([[20.0, 0.0, 0.0]]), np.array([1.0])  # the rarer error is divided by .3, this one by .7
     ends = published(TRIAL, line=np.array([0, 0, -1e3, 0, 0, -1e3, 0.0]))
     treated = ps.measure(TRIAL, np.array([[20.0, 0.0, 1.0]]), worst[1], published=ends)

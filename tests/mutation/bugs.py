@@ -44,6 +44,16 @@ def without_surplus(table: Mapping[str, TrustModel]) -> Mapping[str, TrustModel]
     return {name: replace(row, surplus_variance=0.0) for name, row in table.items()}
 
 
+def square_apart(share: Any, steps: float) -> Any:
+    """An influence in whole steps, and what its square leaves of 1 from the real one."""
+    return np.rint(np.clip(share, -1.0, 1.0) * steps), np.rint(np.clip(1.0 - share * share, 0.0, 1.0) * steps)
+
+
+def effects_as_added(right: Callable[..., float]) -> Callable[..., float]:
+    """An exchange of two influences costs what one costs that comes."""
+    return lambda schema, weights, _: right(schema, weights, "add-remove")
+
+
 def priced_as_a_record(_: Callable[..., Any]) -> Callable[..., Any]:
     """Noise levels at which one record costs the promise, whatever the unit is."""
     return lambda schema, privacy, shares, mu: allocate(schema, shares, mu, privacy.adjacency)

@@ -46,6 +46,7 @@ _MODULE = "tests/modules/test_gradients.py::"
 _SEAM = "tests/modules/test_seam.py::"
 _GRADIENTS = "tests/threat_models/audits/test_gradients.py::"
 _MEAN = "tests/moments/test_mean.py::"
+_EFFECT = "tests/moments/test_effect.py::"
 _CENTRED = "tests/course/test_centred.py::"
 _BINNED = "tests/course/test_binned.py::"
 _READABLE = "tests/moments/test_readable.py::"
@@ -415,6 +416,27 @@ MUTANTS: dict[str, Mutant] = {
         name_in("privstats.moments.parties", "cut", bugs.directions_not_shortened),
         "shares",
         (_PARTIES + "test_no_records_break_the_bound",),
+        (),
+    ),
+    "influences replaced as if added": Mutant(
+        "the exchange of two influences is calibrated as if one had come",
+        row_in("privstats.dp.sensitivities", "_SQUARES", "effect", bugs.effects_as_added),
+        "shares",
+        (_EFFECT + "test_the_search_reaches_the_bound_and_never_passes_it",),
+        (),
+    ),
+    "square of an influence apart": Mutant(
+        "what the square of an influence leaves of 1 is formed from the real influence and not from the whole one",
+        name_in("privstats.moments.effect", "_steps", lambda right: bugs.square_apart),
+        "shares",
+        (_EFFECT + "test_every_record_keeps_the_bound_whatever_is_published",),
+        (),
+    ),
+    "outcome lines not cut": Mutant(
+        "a published line may leave the range of outcomes, and the influence is cut in its stead",
+        name_in("privstats.moments.effect", "_cut", lambda right: lambda fitted: fitted),
+        "shares",
+        (_EFFECT + "test_outcomes_and_lines_are_cut_to_the_public_range",),
         (),
     ),
     "mean replaced as if added": Mutant(

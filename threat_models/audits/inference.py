@@ -6,6 +6,7 @@ goes through measuring, summing and noising as a session does, and is read by th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -26,11 +27,11 @@ from privstats.schema import RidgeSchema, narrowed
 from privstats.transforms import ConstantFeature
 from threat_models.audits.verdict import Report
 
-__all__ = ["Tally", "World", "audit_inference", "released", "tally"]
+__all__ = ["MOST_RECORDS", "Tally", "World", "audit_inference", "released", "report_of", "tally"]
 
 _ALPHA = 0.05
 _CONFIDENCE = 0.999
-_MOST_RECORDS = 20_000
+MOST_RECORDS = 20_000
 _EFFECTS = 0.3  # coefficients of the model's columns, as a share of what keeps targets inside their bound
 _COLUMNS = ("records", "parameter", "runs", "told", "told and missed", "at least", "claimed", "verdict")
 
@@ -65,20 +66,34 @@ def audit_inference(plan: Plan, rng: Generator, *, runs: int = 500) -> Report:
         PlanError: not a plan of a regression with a constant, or one whose columns are mapped by more than ranges.
     """
     _regression(plan)
-    most = min(plan.cohort.max_records, _MOST_RECORDS)
+    most = min(plan.cohort.max_records, MOST_RECORDS)
     tallies = {n: tally(plan, n, rng, runs) for n in (most, most // 3)}
-    tests = sum(len(each.names) for each in tallies.values())
-    rows = [row for n, each in tallies.items() for row in _rows(n, each, (1 - _CONFIDENCE) / tests)]
+    normal = (
+        "columns are correlated and normal within the clip, errors are normal: no audit of a reader sees real records"
+    )
+    return report_of(list(tallies.items()), runs, (normal,))
+
+
+def report_of(tallies: Sequence[tuple[int, Tally]], runs: int, notes: Sequence[str]) -> Report:
+    """The report of so many releases of each world.
+
+    Args:
+        tallies: with the number of records of each.
+        runs: releases of each.
+        notes: on the worlds.
+    """
+    tests = sum(len(each.names) for _, each in tallies)
+    rows = [row for n, each in tallies for row in _rows(n, each, (1 - _CONFIDENCE) / tests)]
     flagged = _flagged(runs, (1 - _CONFIDENCE) / tests)
     seen = ", ".join(f"{rate:.1%}: {bdtrc(flagged - 1, runs, rate):.2f}" for rate in (0.05, 0.068, 0.08, 0.105, 0.13))
-    notes = [
+    said = [
         f"flagged from {flagged} misses in {runs} runs on; a true miss rate is flagged with probability {seen}",
-        "columns are correlated and normal within the clip, errors are normal: no audit of a reader sees real records",
+        *notes,
     ]
-    unread = sum(each.unread for each in tallies.values())
+    unread = sum(each.unread for _, each in tallies)
     if unread:
-        notes.append(f"{unread} of {2 * runs} releases were refused by the reader, which tells nothing")
-    return Report("inference", _COLUMNS, tuple(rows), tuple(notes), any(row[-1] == "violates" for row in rows))
+        said.append(f"{unread} of {len(tallies) * runs} releases were refused by the reader, which tells nothing")
+    return Report("inference", _COLUMNS, tuple(rows), tuple(said), any(row[-1] == "violates" for row in rows))
 
 
 def _regression(plan: Plan) -> RidgeSchema:

@@ -1,0 +1,69 @@
+"""The audits of treatment effects: the search, and worlds that flag a reader that forgets the noise."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import privstats as ps
+from privstats.errors import PlanError
+from privstats.inference import effects
+from privstats.randomness import seeded
+from tests import made
+from threat_models.audits.effect import audit_effects
+from threat_models.audits.effect_worlds import WORLDS, audit_effect_intervals, tally
+from threat_models.audits.target import target_of
+
+TRIAL = ps.EffectSchema.of({"age": (20, 90), "dose": (0, 4)}, treatment="arm", outcome=(40, 200), probability=0.5)
+
+
+def course_of(epsilon: float = 1.0, records: int = 2_000) -> ps.Effect:
+    return ps.Effect.start(TRIAL, ps.Cohort(2, 2, records), made.promise(epsilon=epsilon, delta=1e-6))
+
+
+def test_the_search_finds_the_bound_and_no_more() -> None:
+    report = audit_effects(target_of(course_of().plan), seeded(1), steps=20, starts=2)
+    assert not report.violated
+    assert max(row[4] for row in report.rows) > 0.999
+
+
+def test_a_plan_of_another_kind_is_refused() -> None:
+    schema = ps.ClassSchema(2, 2, "NA", 1.0)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 9), privacy=made.promise())
+    with pytest.raises(PlanError, match="the last plan of an Effect course"):
+        audit_effects(target_of(plan), seeded(1))
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_reader_keeps_its_claim(world: str) -> None:
+    found = tally(course_of(), world, 1_000, seeded(2), 40)
+    assert found.unread == 0
+    assert found.told[0] == 40
+    assert found.missed[0] <= 7
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
+def test_nightly_the_reader_keeps_its_claim(epsilon: float) -> None:
+    assert not audit_effect_intervals(course_of(epsilon, 6_000), seeded(3), runs=500).violated
+
+
+def test_a_reader_that_forgets_the_noise_is_flagged(monkeypatch: Any) -> None:
+    right = effects.RatioOfSums
+
+    def without(*given: Any) -> Any:
+        offset, S, W, variance, noise, sigma, degrees = given
+        return right(offset, S, W, variance - noise, 0.0, sigma, degrees)
+
+    monkeypatch.setattr(effects, "RatioOfSums", without)
+    assert audit_effect_intervals(course_of(0.3, 1_500), seeded(4), runs=40).violated
+
+
+def test_the_command(privstats: Any, tmp_path: Any) -> None:
+    ps.course.write(tmp_path / "trial.toml", course_of(records=600))
+    done = privstats("audit", "inference", "trial.toml", "--runs", "20", "--seed", "1", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (report,) = json.loads(done.stdout)
+    assert {row["parameter"] for row in report["rows"]} == set(WORLDS)
