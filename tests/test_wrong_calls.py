@@ -154,7 +154,7 @@ ROWS: list[Row] = [
     (
         "an unknown kind",
         lambda: transforms.from_builtins([{"kind": "fft"}]),
-        "kind 'fft' is unknown; use one of cells, centre",
+        "kind 'fft' is unknown; use one of by-arm, cells, centre",
     ),
     ("an endless pull", lambda: ps.WithinSchema(3, 4, 8.0, pull=math.inf, n_max=9), "pull must be a number between"),
     (

@@ -178,7 +178,7 @@ def inference(
         return
     course = ps.course.read(path)
     if not isinstance(course, ps.Effect):
-        raise PlanError("audit inference takes the plan of a regression, or the course of a treatment effect")
+        raise ps.errors.PlanError("audit inference takes the plan of a regression, or the course of a treatment effect")
     _finish([audit_effect_intervals(course, _rng(seed), runs=runs)], json)
 
 

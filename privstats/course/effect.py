@@ -5,7 +5,7 @@ This module decides the plans, their price and their order; ``inference.effect``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,10 +17,9 @@ from privstats.course.base import Releases, history
 from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy
-from privstats.errors import DataError, PlanError, ReleaseError
+from privstats.errors import PlanError, RecordError, ReleaseError
 from privstats.estimates.effect import ArmSums, outcome_lines
-from privstats.moments import exact_moments
-from privstats.moments.gradients import pieces
+from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
@@ -176,19 +175,21 @@ class Effect(Planned):
             return self.outcome
         return replace(self.plan, published=Published.of(_published(self.schema, have), history(releases)))
 
-    def admits(self, X: Any, y: Any, unreadable: Unreadable = "refuse") -> None:
+    def admits(
+        self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
+    ) -> None:
         """Refuse records before the first session that a later one would refuse.
 
+        ``measured`` measures them where they are, such as ``engines.dask.measure``.
+
         Raises:
-            DataError: records that do not fit the plan's schema, or whose arm is neither 0 nor 1.
+            DataError: records that do not fit the plan's schema.
+            RecordError: one that cannot be read, or whose arm is neither 0 nor 1.
         """
-        rows = self.schema.rows
-        arm = rows.transform[-1] if rows.transform else None
-        if unreadable == "refuse" and isinstance(arm, ByArm):
-            for found, _ in pieces(rows, X, y, False):
-                if not np.isin(found[:, arm.column], (0, 1)).all():
-                    raise DataError(f"the arm {self._arm} must be 0 or 1 in every record: recode it")
-        exact_moments(rows, X, y, unreadable=unreadable)
+        try:
+            measured(self.schema.rows, X, y, unreadable=unreadable)
+        except RecordError as error:
+            raise RecordError(f"{error}; the arm {self._arm} must be 0 or 1 in every record") from None
 
     @property
     def _arm(self) -> str:

@@ -257,12 +257,14 @@ def effect(releases: Sequence[Release | None]) -> EffectTable:
         ReleaseError: the last release is missing, or releases of other courses, or out of order.
 
     Example:
+        >>> from privstats import randomness
         >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
         >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy)
         >>> arm = np.arange(4_000) % 2
-        >>> X, y = np.column_stack([np.linspace(20, 90, 4_000), arm]), np.arange(4_000) % 10 < 3 + 2 * arm
-        >>> releases = ps.simulate(course, [(X[:2_000], y[:2_000]), (X[2_000:], y[2_000:])])
+        >>> X, y = np.column_stack([np.linspace(20, 90, 4_000), arm]), np.arange(4_000) // 2 % 10 < 3 + 2 * arm
+        >>> shards = [(X[:2_000], y[:2_000]), (X[2_000:], y[2_000:])]
+        >>> releases = ps.simulate(course, shards, rng=randomness.seeded(0))
         >>> low, high = ps.inference.effect(releases).conf_int()
         >>> bool(low < 0.2 < high)
         True

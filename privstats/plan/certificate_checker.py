@@ -521,13 +521,18 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
         case "score":
             fine = ("target_bound" in schema) == (schema["family"] == "poisson")
         case "effect":
-            fine = ("probability" in schema) != ("trim" in schema) and len(schema["outcome"]) == 2
+            fine = ("probability" in schema) != ("trim" in schema) and _is_range(schema["outcome"])
     for step in (step for step in schema["transform"] if step["kind"] == "cells"):
         fine &= step is schema["transform"][0] and _is_short(step)
         fine &= schema["task"] == "counts" or _width(schema) in (0, schema["features"])
     for columns in (name for name in ("features", "targets") if name in schema):  # or rounding leaves no ball
         fine &= schema[columns] < 4 ** (schema["grid_bits"] + 1)
     require(fine, "plan", "what it says of a record does not go together")
+
+
+def _is_range(ends: list[Any]) -> bool:
+    numbers = len(ends) == 2 and {type(end) for end in ends} <= {int, Fraction}
+    return bool(numbers and -(10**12) <= ends[0] < ends[1] <= 10**12)
 
 
 def _cuts(column: Table) -> int:

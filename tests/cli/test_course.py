@@ -120,12 +120,17 @@ def test_a_mean_first_is_written_and_run_from_files(more: list[str], run: Any, p
     assert privstats("head", "verify", "head", "--release", names[1], cwd=tmp_path).returncode == 1
 
 
+TRIAL = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+
+
 def whole_of(kind: str) -> ps.Plan:
     """A plan whose promise is the whole course's, of a schema from which this kind follows."""
     if kind == "newton":
         return ps.Newton.whole(schema=SCORES, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
     if kind == "hazard":
         return ps.Hazard.whole(schema=HAZARDS, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
+    if kind == "effect":
+        return ps.Effect.whole(schema=TRIAL, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
     plans = {"parties": parties_plan(), "alignment": aligned(PUBLIC, CLIENT), "binned": plan_of(OF_CELLS)}
     return plans.get(kind, plan_of(epsilon=4.0))
 
@@ -136,6 +141,7 @@ WORDS: dict[str, list[str]] = {
     "stream": ["--epochs", "4", "--mechanism", "tree", "--deletions", "--repeats", "1"],
     "newton": ["--rounds", "3", "--retries", "1"],
     "hazard": ["--by", "arm", "--rounds", "3", "--retries", "1"],
+    "effect": ["--share", ".2", "--retries", "1"],
     "alignment": ["--step", "published"],
     "parties": [],
     "binned": ["--then", "rounds", "--rounds", "2", "--expected-records", "500", "--sessions", "2", "--share", ".2"],
@@ -150,6 +156,7 @@ def wanted(kind: str) -> Any:
         "stream": lambda: ps.Stream(whole, 4, "tree", deletions=True, repeats=1),
         "newton": lambda: ps.Newton.within(whole, 3, retries=1),
         "hazard": lambda: ps.Hazard.within(whole, "arm", 3, 1),
+        "effect": lambda: ps.Effect.within(whole, share=0.2, retries=1),
         "alignment": lambda: Alignment.within(whole, step="published"),
         "parties": lambda: ps.PartyRounds.within(whole),
         "binned": lambda: ps.Binned.within(whole, "rounds", rounds=2, expected_records=500, sessions=2, share=0.2),

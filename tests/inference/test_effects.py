@@ -117,12 +117,10 @@ def test_the_noise_of_the_second_moment_costs_degrees_of_freedom() -> None:
     """Without them a trial of 2,000 at epsilon 8 misses more often than it may."""
     moments = SimpleNamespace(N=2_000.0, e=np.array([3.0, 1_990.0]))
     line = Values(np.zeros(TRIAL.features + 1, np.int64), 0)
-    found = {
-        sigma: _trial_ratio(
-            TRIAL, SimpleNamespace(moments=moments, sigma={"N": 2.5 * sigma, "e": sigma}), line, fitted=True
-        )  # type: ignore[arg-type]  # fmt: skip
-        for sigma in (0.0, 2.0)
-    }
+    found: dict[float, RatioOfSums] = {}
+    for sigma in (0.0, 2.0):
+        release: Any = SimpleNamespace(moments=moments, sigma={"N": 2.5 * sigma, "e": sigma})
+        found[sigma] = _trial_ratio(TRIAL, release, line, fitted=True)
     C = TRIAL.unit(line)
     spread = C**2 * (10 - 9 / 2_000) * 2_000 / 1_985
     assert found[0.0].degrees == pytest.approx(1_985)

@@ -38,6 +38,8 @@ MAPS = (
     ps.transforms.ConstantFeature(1.0),
 )
 
+ARMS = (ps.transforms.ConstantFeature(1.0), ps.transforms.ByArm(3))
+
 CELLS = ps.Cells(
     (
         ps.Numeric("age", (40, 65), gaps=(-9,), unit="years"),
@@ -91,6 +93,7 @@ def _others() -> dict[str, ps.Plan]:
         ),
         "shares": made.plan(ridge, COHORT, made.promise(shares=shares, adjacency="replace-one")),
         "maps": made.plan(replace(classes, features=5, transform=MAPS), COHORT, made.promise()),
+        "arms": made.plan(replace(classes, features=6, transform=ARMS), COHORT, made.promise()),
         "cells": made.plan(replace(classes, features=CELLS.width, transform=(CELLS,)), COHORT, made.promise()),
         "transport": made.plan(replace(classes, transform=(transport,)), COHORT, made.promise(**CLIPPED)),
         "client": made.plan(replace(classes, statistics="NABSD"), COHORT, made.promise("local", **by_sites)),

@@ -117,8 +117,8 @@ def played(course: Effect, X: Array, y: Array, rng: Generator) -> list[Release |
 def _rows(schema: EffectSchema, records: int, chance: np.random.Generator) -> tuple[Array, Array]:
     """Columns behind the ranges, and arms by the probability."""
     width = schema.width - 1
-    u = np.clip(chance.normal(size=(records, width)) * 0.4, -1, 1)
-    return u, (chance.random(records) < (schema.probability or 0.5)) * 1.0
+    u: Array = np.clip(chance.normal(size=(records, width)) * 0.4, -1, 1)
+    return u, (chance.random(records) < (schema.probability or 0.5)).astype(np.float64)
 
 
 def _raw(schema: EffectSchema, u: Array, arm: Array) -> Array:
