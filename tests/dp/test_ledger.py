@@ -182,6 +182,8 @@ def test_a_withdrawal_is_a_format_that_older_versions_refuse_by_name_and_reads_o
     assert (kept.id, bool(kept.withdrawn)) == (entry.id, True)
     with pytest.raises(LedgerError, match="was withdrawn"):
         ledger.finish(entry)
+    with pytest.raises(LedgerError, match="was withdrawn"):
+        spend(ledger, run=entry.run)
 
 
 def test_a_record_that_withdraws_what_may_have_left_is_damage(ledger):

@@ -114,6 +114,11 @@ def test_a_column_of_one_value_has_a_cut_on_either_side_of_it_and_near(value, si
     assert above[0] - below[-1] <= abs(value) / 1_000
 
 
+def test_without_noise_a_single_record_beside_many_is_kept():
+    found = scanned((0, 1, 2, 3, 4), (50, 0, 0, 1), sigma=0.0)
+    assert [(int(low), int(high)) for low, high in found.cells] == [(0, 1), (3, 4)]
+
+
 @given(st.sampled_from([0.0, 1e300, -1e300, 5e-324, 2.0**40, -(2.0**-20)]))
 def test_values_beyond_the_grid_or_about_zero_are_no_more_than_unresolved(value):
     assert 1 <= len(played(np.full(500, value), 2.0)) <= 7

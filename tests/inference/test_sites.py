@@ -259,6 +259,7 @@ def test_tests_and_contrasts_of_a_random_intercept():
     assert (table.pvalues[1] < 0.01) == (table.conf_int(0.01)[1, 0] > 0)
     assert table.rsquared is None
     assert table.told.all()
+    assert table.noise_bse.tolist() == [0.0] * 3, "the sums are exact"
     levelled = inf.mixed(intercepts(clinics(1.5)))
     assert "at the end of the range that is searched" in levelled.notes[0]
 

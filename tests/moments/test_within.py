@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -141,6 +142,16 @@ def test_the_means_are_least_squares_with_client_effects():
     design = np.hstack([np.eye(C)[y], np.eye(len(shards))[client]])
     effects = np.linalg.lstsq(design, np.concatenate([X for X, _ in shards]), rcond=None)[0][:C]
     np.testing.assert_allclose(found - found.mean(axis=0), effects - effects.mean(axis=0), atol=1e-3)
+
+
+@pytest.mark.parametrize("records", [1e2, 1e12])
+def test_noise_along_the_shift_of_all_classes_moves_no_mean_however_many_records_there_are(records):
+    """Its eigenvalue is 0 up to rounding, which grows with the records."""
+    found = ps.measure(ps.WithinSchema(C, D, 60.0, pull=0, n_max=200), *world()[0]).real()
+    means = np.random.default_rng(0).normal(size=(C, D))
+    L = records * (C * np.eye(C) - 1 + 1e-13)
+    known = replace(found, L=L, A=L @ means + 1e-3 * records)
+    np.testing.assert_allclose(known.means, means - means.mean(axis=0), atol=1e-6)
 
 
 def test_heads_read_it_and_shifted_clients_are_told_apart():
