@@ -162,9 +162,9 @@ class Tab:
             "Network.emulateNetworkConditions", offline=gone, latency=0, downloadThroughput=-1, uploadThroughput=-1
         )
 
-    def picture(self, path: Path) -> None:
-        """A picture of the whole page."""
-        found = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+    def picture(self, path: Path, *, whole: bool = True) -> None:
+        """A picture of the whole page, or of what is seen of it."""
+        found = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(found["data"]))
 
     def said(self) -> list[str]:

@@ -18,7 +18,7 @@ export function wordsOf({ schema, cohort, privacy, devices }) {
     { about: "asked", text: askedOf(schema) },
     {
       about: "sent",
-      text: `One message, locked on this device. It can be read only if ${all} all work together against you.`,
+      text: `One message, locked on this device. It can be read only if ${all} ${organisations.length > 2 ? "all" : "both"} work together against you.`,
     },
     { about: "made", text: `They publish only totals, over at least ${cohort.min_survivors} people.` },
     { about: "promise", text: promiseOf(privacy, devices, epsilon, runs) },
@@ -40,7 +40,7 @@ function promiseOf({ model, delta, unit }, { exact, words }, epsilon, runs) {
   const whose = unit === "client" ? "your answer" : `each record that this device holds (${words})`;
   const trusted = exact ? ` For this ${exact}.` : "";
   return (
-    `Noise is added to the totals, so that they hardly depend on ${whose}: whatever you answer, nothing becomes more ` +
+    `Noise is added to the totals, so that they hardly depend on ${whose}: whatever you answer, no result becomes more ` +
     `than ${few(Math.exp(epsilon), Math.ceil)} times as likely, except with a chance of 1 in ${few(1 / delta, Math.floor)} ` +
     `(ε = ${epsilon}).${times}${trusted}`
   );

@@ -280,7 +280,7 @@ test("the words are the plan's", async () => {
   const device = await (await opened()).run();
   const told = Object.fromEntries(device.words.map(({ about, text }) => [about, text]));
   assert.match(told.asked, /age \(0 to 40, 40 to 60, 60 to 120, rather not say\) and smokes \(yes, no, rather not say\)/);
-  assert.match(told.sent, /University of Ulm and Bonn Clinic all work together/);
+  assert.match(told.sent, /University of Ulm and Bonn Clinic both work together/);
   assert.match(told.made, /at least 4 people/);
   assert.match(told.promise, /more than 20 times as likely, except with a chance of 1 in 1,000,000 \(ε = 2.95\)\. All 2 times/);
   assert.match(told.page, /Library of Kiel/);
