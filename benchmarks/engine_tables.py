@@ -70,6 +70,23 @@ def large_upload() -> Cells:
     return lines
 
 
+def journal_costs() -> Cells:
+    """docs/one_upload.md: what a leader's journal costs a report, before segments and now."""
+    heading = ["entries", "what", "the helper answers", "processor ms a report", "bytes written a byte received"]
+    lines = [[*heading, "waits for the disk a report"]]
+    found = results("engines.journal")
+    for title, when in (("a leader's journal, before", ", before"), ("a leader's journal", "")):
+        for row in found.get(title, []):
+            numbers = "processor ms a report", "written a byte received", "waits a report"
+            said = [
+                f"{row['entries']:,}",
+                f"{row['what']}{when}",
+                {"away": "when all have reported"}.get(row["helper"], row["helper"]),
+            ]
+            lines.append([*said, *(f"{row[name]:.2f}" for name in numbers)])
+    return lines
+
+
 def _by_place(rows: Rows) -> list[tuple[tuple[str, str], list[Row]]]:
     return [(place, list(each)) for place, each in groupby(rows, _place)]
 
@@ -94,7 +111,7 @@ _REQUESTS: dict[str, Shown] = {
     "5 to 60 s": _rounded("5 to 60 s"),
 }
 TABLES: Tables = {
-    **by_name(over_flower, session_growth, large_upload),
+    **by_name(over_flower, session_growth, large_upload, journal_costs),
     "silent_requests": Table("engines.scale", "requests a second to Flower", _REQUESTS),
 }
 """By the name in the page's marker."""
