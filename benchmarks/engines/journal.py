@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from benchmarks.measuring import Row, Tables, command
 from privstats.encoding import Ring
 from privstats.engines.journal import JournaledServer
 from privstats.engines.records import RecordLog
+from privstats.errors import RemoteProtocolError
 from privstats.progress import progress_bar
 from privstats.secagg import HelperKeys, Identity, Panel, Roster, UploadParameters
 from privstats.secagg.upload.client import Client
@@ -50,30 +52,38 @@ class Sent:
 
     def __post_init__(self) -> None:
         ring = Ring(((self.entries, _BITS),))
-        solved = {"clients": self.clients, "min_survivors": self.clients // 2, "colluders": 1, "helpers": 1}
-        self.parameters = UploadParameters.solve(ring=ring, plan_digest=bytes(32), **solved)
+        n = self.clients
+        self.parameters = UploadParameters.solve(
+            clients=n, min_survivors=n // 2, colluders=1, helpers=1, ring=ring, plan_digest=bytes(32)
+        )
         self.members = [Identity.generate(os.urandom) for _ in range(2)]
         people = [Identity.generate(os.urandom) for _ in range(self.clients)]
-        self.roster = Roster([each.public for each in people], server=self.members[0].public, run=os.urandom(16))
+        self.roster = Roster(tuple(each.public for each in people), server=self.members[0].public, run=os.urandom(16))
         rng = np.random.default_rng(1)
         vectors = [ring.encode(rng.integers(-100, 100, self.entries)) for _ in range(_VECTORS)]
         self.fresh_panel()
         self.reports = []
         with progress_bar("reports", self.clients) as step:
             for index, identity in enumerate(people):
-                place = {"index": index, "identity": identity, "roster": self.roster, "panel": self.panel}
-                ((_, report),) = Client(self.parameters, vectors[index % _VECTORS], **place).start()
+                client = Client(
+                    self.parameters,
+                    vectors[index % _VECTORS],
+                    index=index,
+                    identity=identity,
+                    roster=self.roster,
+                    panel=self.panel,
+                )
+                ((_, report),) = client.start()
                 self.reports.append((index, report))
                 step(1)
 
     def fresh_panel(self) -> None:
         """Keys that can be used once more: both members' are the same in every run of the reports."""
-        seeds = [bytes([place + 1]) * 32 for place in range(2)]
         made = [
             HelperKeys(
-                member, place, self.parameters, self.roster, until=1 << 40, entropy=lambda size, seed=seed: seed[:size]
+                member, place, self.parameters, self.roster, until=1 << 40, entropy=partial(_repeated, place + 1)
             )
-            for place, (member, seed) in enumerate(zip(self.members, seeds, strict=True))
+            for place, member in enumerate(self.members)
         ]
         self.keys = made
         self.panel = Panel(tuple(each.public for each in self.members), tuple(each.offer for each in made))
@@ -81,15 +91,18 @@ class Sent:
     def machines(self) -> tuple[Leader, Helper]:
         """A leader and a helper to which the reports are sealed."""
         self.fresh_panel()
-        common = {"roster": self.roster, "panel": self.panel}
-        return Leader(self.parameters, keys=self.keys[0], **common), Helper(
-            self.parameters, keys=self.keys[1], **common
-        )
+        first, second = self.keys
+        named: Any = {"roster": self.roster, "panel": self.panel}
+        return Leader(self.parameters, keys=first, **named), Helper(self.parameters, keys=second, **named)
 
     @property
     def received(self) -> int:
         """Bytes of all reports."""
         return sum(len(report) for _, report in self.reports)
+
+
+def _repeated(byte: int, size: int) -> bytes:
+    return bytes([byte]) * size
 
 
 class Meter:
@@ -101,9 +114,9 @@ class Meter:
     def __enter__(self) -> Meter:
         real = self._fsync = os.fsync
 
-        def counted(handle: int) -> None:
+        def counted(fd: Any) -> None:
             self.waits += 1
-            real(handle)
+            real(fd)
 
         os.fsync = counted
         self._bytes, self._began = _written(), time.process_time()
@@ -129,11 +142,11 @@ def journaled(sent: Sent, *, group: int, away: bool) -> Row:
         for first in range(0, sent.clients, group):
             items = sent.reports[first : first + group]
             if hasattr(server, "receive_many"):
-                refused = [each for each in server.receive_many(items) if each is not None]
+                for refusal in server.receive_many(items):
+                    if refusal is not None:
+                        raise refusal
             else:
-                refused = _one_by_one(server, items, helper, meter)
-            if refused:
-                raise refused[0]
+                _one_by_one(server, items, helper, meter)
             if not away:
                 _answered(server, helper, meter)
         server.end_step()
@@ -142,17 +155,15 @@ def journaled(sent: Sent, *, group: int, away: bool) -> Row:
     return _row(sent, f"journal, groups of {group}", "away" if away else "at once", meter)
 
 
-def _one_by_one(server: Any, items: Any, helper: Helper, meter: Meter) -> list[Exception]:
+def _one_by_one(server: Any, items: Any, helper: Helper, meter: Meter) -> None:
     for sender, report in items:
-        while True:
-            try:
-                server.receive(sender, report)
-                break
-            except Exception as refusal:
-                if getattr(refusal, "code", "") != "busy":
-                    return [refusal]
-                _answered(server, helper, meter)
-    return []
+        try:
+            server.receive(sender, report)
+        except RemoteProtocolError as refusal:
+            if refusal.code != "busy":
+                raise
+            _answered(server, helper, meter)
+            server.receive(sender, report)
 
 
 def _answered(server: Any, helper: Helper, meter: Meter) -> None:
