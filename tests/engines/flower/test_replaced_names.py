@@ -2,12 +2,15 @@
 
 import logging
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from privstats.engines.flower import entrypoint_guard, replaced_names
 from privstats.engines.flower.replaced_names import MINORS, TESTED, check_version, is_tested, replace
 from privstats.errors import PrivstatsError
+
+ROOT = Path(__file__).parents[3]
 
 
 class TestVersion:
@@ -89,3 +92,10 @@ class TestReplace:
         name = "flwr.supernode.start_client_internal"
         monkeypatch.setattr(import_module(name), "time", lambda: 0)
         assert not is_tested(name, "time")
+
+
+def test_the_picture_of_the_boundary_counts_the_names():
+    count = sum(map(len, TESTED.values()))
+    assert f"{count} names replaced" in (ROOT / "docs" / "images" / "flower-boundary.svg").read_text("utf-8")
+    assert count == 18
+    assert "Eighteen names inside of Flower" in (ROOT / "docs" / "threat_model.md").read_text("utf-8")
