@@ -129,6 +129,20 @@ def canary(
 
 
 @audit.command()
+def devices(
+    path: PlanFile,
+    runs: Annotated[int, typer.Option(min=80, help="Runs of the machines, half with an honest helper.")] = 10_000,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Confidence of the whole table.")] = 0.95,
+    seed: Annotated[int | None, typer.Option(help="Reproduce the search; keys and noise are the system's.")] = None,
+    json: Json = False,
+) -> None:
+    """Prove a lower bound on mu of one device where every other code, and all members but one, are an attacker's."""
+    from threat_models.audits.devices import audit_devices
+
+    _finish([audit_devices(_target(path), _rng(seed), runs=runs, confidence=confidence)], json)
+
+
+@audit.command()
 def course(
     path: Annotated[Path, typer.Argument(help="The course document.", metavar="COURSE.TOML")],
     asks: Annotated[int, typer.Option(min=1, max=64, help="How often the server asks for every node.")] = 4,

@@ -213,6 +213,9 @@ audit sensitivity plan.toml --starts 0
 audit noise none.toml
 audit canary none.toml
 audit canary plan.toml --trials 1
+audit devices none.toml
+audit devices plan.toml
+audit devices plan.toml --runs 1
 audit inference nowhere
 audit inference plan.toml
 audit ledger nowhere/ledger.db
