@@ -92,9 +92,16 @@ if (number !== mark && Math.abs(number - mark) <= NEAR * Math.abs(mark) && same(
 }
 return number;
 }
-function cellsOf({ values, edges, other, missing }) {
-const named = edges ? edges.slice(1).map((high, i) => `${edges[i]} to ${high}`) : values.map(String);
+function cellsOf({ values, edges, closed = "left", open = "both", other, missing }) {
+const named = edges ? binsOf(edges, closed, open) : values.map(String);
 return [...named, ...(other ? ["another answer"] : []), ...(missing ? ["rather not say"] : [])];
+}
+function binsOf(edges, closed, open) {
+const left = closed === "left";
+const bins = edges.slice(1).map((high, i) => `${edges[i]} to ${high}`);
+if (["both", "below"].includes(open)) bins[0] = `${left ? "under" : "up to"} ${edges[1]}`;
+if (["both", "above"].includes(open)) bins[bins.length - 1] = left ? `${edges.at(-2)} or more` : `over ${edges.at(-2)}`;
+return bins;
 }
 function cellOf(variable, value) {
 if (value === null) {
@@ -788,7 +795,8 @@ unknown_run: "This study is not here. Ask who invited you for the right link.",
 no_panel: "This study has not begun. Come back later with the same invitation.",
 };
 const WAITING = "Your answer is safe on this device and is not sent yet. It is tried again by itself; keep this page open.";
-const sentenceOf = (code) => SENTENCES[code] ?? `This did not work. ${ASK} “${code}”.`;
+const sentenceOf = (code) =>
+Object.hasOwn(SENTENCES, code) ? SENTENCES[code] : `This did not work. ${ASK} “${code}”.`;
 return { WAITING, sentenceOf };
 })();
 const _11 = (() => {
@@ -799,6 +807,7 @@ const [MOST_BYTES, MOST_PROBLEM] = [1 << 22, 1 << 16];
 const [FIRST_MS, LONGEST_MS, PATIENCE_MS] = [500, 30_000, 15 * 60_000];
 const KEEPALIVE = 60_000;
 const HOUR = 3_600_000;
+const PLAIN = { credentials: "omit", referrerPolicy: "no-referrer", redirect: "error" };
 async function textOf(response, most) {
 const reader = response.body?.getReader();
 const decoder = new TextDecoder("utf-8", { fatal: true });
@@ -827,7 +836,7 @@ return { code, retry, after: Number(response.headers.get("Retry-After")) * 1000 
 async function manifestOf(leader, run, { fetch, now }) {
 let response;
 try {
-response = await fetch(`${leader}/v1/runs/${run}`, { credentials: "omit", referrerPolicy: "no-referrer" });
+response = await fetch(`${leader}/v1/runs/${run}`, { ...PLAIN });
 } catch {
 throw new PrivstatsError("unreachable", "The study's server cannot be reached: are you online?", { retry: true });
 }
@@ -850,8 +859,7 @@ response = await fetch(url, {
 method: "PUT",
 body: bytes,
 headers: { "Content-Type": "application/vnd.privstats.report", "Privstats-Signature": toHex(bytes.subarray(-64)) },
-credentials: "omit",
-referrerPolicy: "no-referrer",
+...PLAIN,
 keepalive: bytes.length < KEEPALIVE,
 signal,
 });
@@ -966,15 +974,19 @@ const { store = inBrowser(), fetch = globalThis.fetch.bind(globalThis), now = Da
 await requireWebCrypto();
 const { index, code } = await readLink(invitation);
 const leader = String(pins.leader).replace(/\/$/, "");
-const seed = await seedOf(code);
+const identity = await identityOf(code);
 const run = await runOf(await manifestOf(leader, pins.run, { fetch, now }), pins, now());
 if (index >= run.clients) refuse("stranger", "this invitation is not for this study: ask who invited you");
-const identity = await signingKey(seed);
-seed.fill(0);
 const mine = toHex(identity.public);
 if (run.identities.some((each) => toHex(each) === mine)) refuse("wrong_study", "this invitation is a member of the panel");
 const key = toHex(await sha256(identity.public));
 return new Run({ ...run, index, key, identity, leader, store, fetch, now });
+}
+async function identityOf(code) {
+const seed = await seedOf(code);
+const identity = await signingKey(seed);
+seed.fill(0);
+return identity;
 }
 async function requireWebCrypto() {
 try {
@@ -986,6 +998,7 @@ refuse("too_old", "This browser is too old to send an answer safely: use a newer
 }
 class Run {
 #held;
+#measured = new WeakSet();
 constructor(held) {
 this.#held = held;
 this.words = wordsOf(held.plan);
@@ -1008,10 +1021,12 @@ const { schema, cohort, privacy } = this.#held.plan;
 const found = measure(schema, records);
 const most = Math.min(cohort.max_records, privacy.max_records_per_client ?? Infinity);
 if (found.records > most) refuse("too_many_records", `the plan allows ${most} records of one device`);
+this.#measured.add(found);
 return found;
 }
 async seal(measured) {
 requirePerson();
+if (!this.#measured.delete(measured)) refuse("measured_again", "each report is sealed of a fresh run.measure(records)");
 const { store } = this.#held;
 return store.exclusive(this.#id, async () => {
 const kept = await store.get(this.#id);
@@ -1030,6 +1045,7 @@ return Object.freeze({ hash: record.hash, bytes: report });
 });
 }
 #again(kept) {
+if (kept.study !== this.#held.study) refuse("wrong_study", "an answer to another study is kept under this run: ask who invited you");
 if (kept.index !== this.#held.index) refuse("other_index", "this invitation was used with another number: ask who invited you");
 if (kept.state === "sent") refuse("already_sent", "An answer was already sent from this browser with this invitation.");
 return Object.freeze({ hash: kept.hash, bytes: kept.report });
@@ -1042,10 +1058,11 @@ async send(report, options = {}) {
 const { leader, run, index, fetch, store } = this.#held;
 const url = `${leader}/v1/runs/${run}/reports/${index}`;
 const found = await deliver(url, report.bytes, { fetch, ...options });
-await store.exclusive(this.#id, async () => {
+const note = async () => {
 const kept = await store.get(this.#id);
 if (kept) await store.update({ ...kept, state: "sent", report: null });
-});
+};
+await store.exclusive(this.#id, note).catch(() => {});
 return found;
 }
 forget() {
@@ -1132,7 +1149,7 @@ event.preventDefault();
 if (event.isTrusted) this.answer(fields);
 };
 const inside = [wordsOf(this.run), ...fields.map(({ box }) => box), make("button", {}, "Send")];
-this.place(make("form", { on: { submit }, novalidate: true }, ...inside));
+this.place(make("form", { on: { submit }, novalidate: true, autocomplete: "off" }, ...inside));
 if (state === "sent") this.done("already_sent", SENT_BEFORE);
 else this.tell(state === "sealed" ? KEPT : "", state === "sealed");
 } catch (error) {
@@ -1196,7 +1213,7 @@ const fieldOf = (field, place) => (field.kind === "number" ? numberField : choic
 function numberField({ name, min, max, optional }, place) {
 const [id, told, silent] = [`field-${place}`, `error-${place}`, `silent-${place}`];
 const error = make("p", { id: told, class: "error" });
-const input = make("input", { id, type: "number", step: "any", inputmode: "decimal", "aria-describedby": told, min, max });
+const input = make("input", { id, type: "number", step: "any", autocomplete: "off", inputmode: "decimal", "aria-describedby": told, min, max });
 const change = () => {
 input.disabled = box.checked;
 error.textContent = "";

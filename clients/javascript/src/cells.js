@@ -33,9 +33,17 @@ function alike(number, marks) {
 }
 
 /** The cells of a variable, as people read them. */
-export function cellsOf({ values, edges, other, missing }) {
-  const named = edges ? edges.slice(1).map((high, i) => `${edges[i]} to ${high}`) : values.map(String);
+export function cellsOf({ values, edges, closed = "left", open = "both", other, missing }) {
+  const named = edges ? binsOf(edges, closed, open) : values.map(String);
   return [...named, ...(other ? ["another answer"] : []), ...(missing ? ["rather not say"] : [])];
+}
+
+function binsOf(edges, closed, open) {
+  const left = closed === "left";
+  const bins = edges.slice(1).map((high, i) => `${edges[i]} to ${high}`);
+  if (["both", "below"].includes(open)) bins[0] = `${left ? "under" : "up to"} ${edges[1]}`;
+  if (["both", "above"].includes(open)) bins[bins.length - 1] = left ? `${edges.at(-2)} or more` : `over ${edges.at(-2)}`;
+  return bins;
 }
 
 /** The place of one value among the cells of its variable. */

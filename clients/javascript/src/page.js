@@ -83,7 +83,7 @@ class Page {
         if (event.isTrusted) this.answer(fields);
       };
       const inside = [wordsOf(this.run), ...fields.map(({ box }) => box), make("button", {}, "Send")];
-      this.place(make("form", { on: { submit }, novalidate: true }, ...inside));
+      this.place(make("form", { on: { submit }, novalidate: true, autocomplete: "off" }, ...inside));
       if (state === "sent") this.done("already_sent", SENT_BEFORE);
       else this.tell(state === "sealed" ? KEPT : "", state === "sealed");
     } catch (error) {
@@ -154,7 +154,7 @@ const fieldOf = (field, place) => (field.kind === "number" ? numberField : choic
 function numberField({ name, min, max, optional }, place) {
   const [id, told, silent] = [`field-${place}`, `error-${place}`, `silent-${place}`];
   const error = make("p", { id: told, class: "error" });
-  const input = make("input", { id, type: "number", step: "any", inputmode: "decimal", "aria-describedby": told, min, max });
+  const input = make("input", { id, type: "number", step: "any", autocomplete: "off", inputmode: "decimal", "aria-describedby": told, min, max });
   const change = () => {
     input.disabled = box.checked;
     error.textContent = "";

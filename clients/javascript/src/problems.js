@@ -12,4 +12,5 @@ const SENTENCES = {
 
 export const WAITING = "Your answer is safe on this device and is not sent yet. It is tried again by itself; keep this page open.";
 
-export const sentenceOf = (code) => SENTENCES[code] ?? `This did not work. ${ASK} “${code}”.`;
+export const sentenceOf = (code) =>
+  Object.hasOwn(SENTENCES, code) ? SENTENCES[code] : `This did not work. ${ASK} “${code}”.`;

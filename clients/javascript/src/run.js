@@ -21,15 +21,20 @@ export async function open(invitation, pins, options = {}) {
   await requireWebCrypto();
   const { index, code } = await readLink(invitation);
   const leader = String(pins.leader).replace(/\/$/, "");
-  const seed = await seedOf(code);
+  const identity = await identityOf(code);
   const run = await runOf(await manifestOf(leader, pins.run, { fetch, now }), pins, now());
   if (index >= run.clients) refuse("stranger", "this invitation is not for this study: ask who invited you");
-  const identity = await signingKey(seed);
-  seed.fill(0);
   const mine = toHex(identity.public);
   if (run.identities.some((each) => toHex(each) === mine)) refuse("wrong_study", "this invitation is a member of the panel");
   const key = toHex(await sha256(identity.public));
   return new Run({ ...run, index, key, identity, leader, store, fetch, now });
+}
+
+async function identityOf(code) {
+  const seed = await seedOf(code);
+  const identity = await signingKey(seed);
+  seed.fill(0);
+  return identity;
 }
 
 async function requireWebCrypto() {
@@ -43,6 +48,7 @@ async function requireWebCrypto() {
 
 class Run {
   #held;
+  #measured = new WeakSet();
 
   constructor(held) {
     this.#held = held;
@@ -73,12 +79,14 @@ class Run {
     const found = measure(schema, records);
     const most = Math.min(cohort.max_records, privacy.max_records_per_client ?? Infinity);
     if (found.records > most) refuse("too_many_records", `the plan allows ${most} records of one device`);
+    this.#measured.add(found);
     return found;
   }
 
   /** The report, on disk before this returns; a second call gives the first one's bytes. */
   async seal(measured) {
     requirePerson();
+    if (!this.#measured.delete(measured)) refuse("measured_again", "each report is sealed of a fresh run.measure(records)");
     const { store } = this.#held;
     return store.exclusive(this.#id, async () => {
       const kept = await store.get(this.#id);
@@ -98,6 +106,7 @@ class Run {
   }
 
   #again(kept) {
+    if (kept.study !== this.#held.study) refuse("wrong_study", "an answer to another study is kept under this run: ask who invited you");
     if (kept.index !== this.#held.index) refuse("other_index", "this invitation was used with another number: ask who invited you");
     if (kept.state === "sent") refuse("already_sent", "An answer was already sent from this browser with this invitation.");
     return Object.freeze({ hash: kept.hash, bytes: kept.report });
@@ -114,10 +123,12 @@ class Run {
     const { leader, run, index, fetch, store } = this.#held;
     const url = `${leader}/v1/runs/${run}/reports/${index}`;
     const found = await deliver(url, report.bytes, { fetch, ...options });
-    await store.exclusive(this.#id, async () => {
+    const note = async () => {
       const kept = await store.get(this.#id);
       if (kept) await store.update({ ...kept, state: "sent", report: null });
-    });
+    };
+    // it has arrived: a store that fails now keeps the bytes, and they may be sent again
+    await store.exclusive(this.#id, note).catch(() => {});
     return found;
   }
 

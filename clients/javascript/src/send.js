@@ -7,6 +7,7 @@ const [MOST_BYTES, MOST_PROBLEM] = [1 << 22, 1 << 16];
 const [FIRST_MS, LONGEST_MS, PATIENCE_MS] = [500, 30_000, 15 * 60_000];
 const KEEPALIVE = 60_000;
 const HOUR = 3_600_000;
+const PLAIN = { credentials: "omit", referrerPolicy: "no-referrer", redirect: "error" };
 
 async function textOf(response, most) {
   const reader = response.body?.getReader();
@@ -40,7 +41,7 @@ async function problemOf(response) {
 export async function manifestOf(leader, run, { fetch, now }) {
   let response;
   try {
-    response = await fetch(`${leader}/v1/runs/${run}`, { credentials: "omit", referrerPolicy: "no-referrer" });
+    response = await fetch(`${leader}/v1/runs/${run}`, { ...PLAIN });
   } catch {
     throw new PrivstatsError("unreachable", "The study's server cannot be reached: are you online?", { retry: true });
   }
@@ -65,8 +66,7 @@ async function attempt(url, bytes, { fetch, signal }) {
       method: "PUT",
       body: bytes,
       headers: { "Content-Type": "application/vnd.privstats.report", "Privstats-Signature": toHex(bytes.subarray(-64)) },
-      credentials: "omit",
-      referrerPolicy: "no-referrer",
+      ...PLAIN,
       keepalive: bytes.length < KEEPALIVE,
       signal,
     });

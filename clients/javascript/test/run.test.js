@@ -6,6 +6,7 @@ import { test } from "node:test";
 
 import { inMemory, open } from "../privstats.js";
 import { fromHex, sha256, signingKey, toHex } from "../src/bytes.js";
+import { cellsOf } from "../src/cells.js";
 import { inFolder } from "../src/folder.js";
 import { readLink, seedOf, studyOf } from "../src/link.js";
 import { isLowOrder } from "../src/plan.js";
@@ -45,6 +46,38 @@ test("a second seal gives the first bytes, whatever is measured", async () => {
   assert.equal(await second.state(), "sealed");
   assert.deepEqual((await second.seal(second.measure({ age: [80], smokes: ["yes"] }))).bytes, report.bytes);
   assert.deepEqual((await second.kept()).bytes, report.bytes);
+});
+
+test("what was measured is sealed once: a second seal of it would be of zeros", async () => {
+  const store = inMemory();
+  const full = { ...store, add: () => Promise.reject(new Error("full")) };
+  const { run } = await opened({}, { store: full });
+  const device = await run();
+  const measured = device.measure(ANSWER);
+  await assert.rejects(device.seal(measured), /full/);
+  await assert.rejects(device.seal(measured), code("measured_again"));
+  await assert.rejects(device.seal({ vector: new Float64Array(12), records: 1 }), code("measured_again"));
+  await assert.rejects(device.seal(device.measure(ANSWER)), /full/);
+});
+
+test("an answer that has arrived is not said to be lost where the store fails then", async () => {
+  const store = inMemory();
+  const { run } = await opened({}, { store: { ...store, update: () => Promise.reject(new Error("gone")) } });
+  const device = await run();
+  const report = await device.seal(device.measure(ANSWER));
+  assert.equal(await device.send(report), "sent");
+  assert.equal(await device.state(), "sealed");
+  assert.equal(await device.send(await device.kept()), "sent");
+});
+
+test("an answer kept for another study of the same run is not sent for this one", async () => {
+  const store = inMemory();
+  const { run } = await opened({}, { store });
+  const device = await run();
+  await device.seal(device.measure(ANSWER));
+  const other = await (await opened({ members: [7, 8] }, { store })).run();
+  await assert.rejects(other.seal(other.measure(ANSWER)), code("wrong_study"));
+  await assert.rejects(other.kept(), code("wrong_study"));
 });
 
 test("two seals at once give one report", async () => {
@@ -270,10 +303,20 @@ test("patience ends with a sentence, and other refusals end at once", async () =
     leader.before = () => problem(name, status);
     await assert.rejects(go(), (error) => error.code === name && !error.retry && words.test(error.message));
   }
+  leader.before = () => problem("constructor", 400);
+  await assert.rejects(go(), (error) => /say the word/.test(error.message));
   leader.before = () => new Response("x".repeat(1 << 17), { status: 404 });
   await assert.rejects(go(), code("http_404"));
   leader.before = () => problem("already_here", 409);
   assert.equal(await go(), "already_here");
+});
+
+test("groups are named as they are cut", () => {
+  const cells = (changes) => cellsOf({ name: "age", edges: [0, 40, 60], ...changes });
+  assert.deepEqual(cells({}), ["under 40", "40 or more"]);
+  assert.deepEqual(cells({ closed: "right", missing: true }), ["up to 40", "over 40", "rather not say"]);
+  assert.deepEqual(cells({ open: "none" }), ["0 to 40", "40 to 60"]);
+  assert.deepEqual(cells({ open: "above" }), ["0 to 40", "40 or more"]);
 });
 
 test("the words are the plan's", async () => {
