@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 import privstats as ps
-from privstats.engines.http.invitations import Invitation
+from privstats.engines.http import registrar
 from privstats.engines.http.page import page_of
+from privstats.engines.http.settings import Settings
 from privstats.plan.devices import EXACT
 from privstats.schema import COUNT_SCALE
+from privstats.secagg import Identity
+from tests import made
 from tests.browser import Tab, browsing, needs_chromium
-from tests.engines.http.desk import Study, study_of_devices
+from tests.engines.http.desk import Study
 from tests.engines.http.test_serve import Helpers, Server, served
 from tests.javascript.node import needs_node, node
 from tests.javascript.study import SCHEMA, serving
 from tests.javascript.test_study import _SCRIPT, ANSWERS
 
 PEOPLE = 6
-ORGANISATIONS = ("University of Ulm", "Bonn Clinic", "Data Office Graz")
-DEVICES = ps.plan.Devices(
-    organisations=ORGANISATIONS,
-    registrar="Study Office Trier",
-    registrar_key=ps.secagg.Identity(b"r" * 32).public.hex(),
-    page="Library of Kiel",
-    most_runs=1,
-    exact=EXACT,
-)
 
 
 @dataclass
@@ -43,14 +39,16 @@ class Mailed:
     study: Study
     server: Server
     helpers: Helpers
-    site: str
+    links: list[str]
 
     @property
     def pins(self) -> dict[str, str]:
-        return {"leader": f"http://{self.server.address}", "run": self.study.run, "study": self.study.pin}
+        """What the registrar gives to the page, at the port that the system chose."""
+        told = json.loads((self.study.place / "page" / "study.json").read_text())
+        return {**told, "leader": f"http://{self.server.address}"}
 
     def link(self, index: int) -> str:
-        return Invitation(index, bytes([index]) * 16).link(f"{self.site}/")
+        return self.links[index]
 
     def counts(self) -> list[int]:
         """The release's counts after the close."""
@@ -74,14 +72,34 @@ def mailed(place: Path) -> Iterator[Mailed]:
         found = page_of(pins["leader"], pins["run"], pins["study"])
         return 200, found.headers, found.html.encode()
 
-    people = tuple(Invitation(index, bytes([index]) * 16).identity for index in range(PEOPLE))
     with serving(page) as site:
-        cohort = ps.Cohort(PEOPLE, 3, 100, colluders=1)
-        shape = {"schema": SCHEMA, "cohort": cohort, "devices": DEVICES}
-        study = study_of_devices(place, PEOPLE, people=people, origin=site, **shape)
+        study, links = invited(place, site)
         with served(study) as server:
-            pages.append(Mailed(study, server, Helpers(server), site))
+            pages.append(Mailed(study, server, Helpers(server), links))
             yield pages[0]
+
+
+def invited(place: Path, site: str) -> tuple[Study, list[str]]:
+    """The folders of all parties as the registrar makes them, and everybody's link."""
+    trier, *members = (Identity.generate(os.urandom) for _ in range(4))
+    devices = ps.plan.Devices(
+        organisations=("University of Ulm", "Bonn Clinic", "Data Office Graz"),
+        registrar="Study Office Trier",
+        registrar_key=trier.public.hex(),
+        page="Library of Kiel",
+        most_runs=1,
+        exact=EXACT,
+    )
+    cohort, panel = ps.Cohort(PEOPLE, 3, 100, colluders=1), tuple(each.public.hex() for each in members)
+    plan = made.plan(SCHEMA, cohort, protocol="split", panel=panel, devices=devices)
+    closes = datetime.now(UTC) + timedelta(hours=1)
+    settings = Settings("http://127.0.0.1:8765", closes, closes + timedelta(days=20), (site,))
+    registrar.write_study(place, plan, settings, f"{site}/")
+    run = registrar.write_invitations(place, trier)
+    for name, identity in zip(("leader", "helper-1", "helper-2"), members, strict=True):
+        identity.save(run.folder / name / "identity.pem")
+    links = (place / registrar.LINKS).read_text().splitlines()
+    return Study(run.folder, plan, run.roster, (), tuple(members)), links
 
 
 def wanted(answers: list[tuple[float | None, str | None]]) -> list[int]:

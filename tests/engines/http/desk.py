@@ -67,25 +67,17 @@ class Study:
 
 
 def study_of_devices(
-    place: Path,
-    clients: int = 6,
-    helpers: int = 2,
-    *,
-    closes_in: float = 3600.0,
-    least: int = 3,
-    people: tuple[Identity, ...] = (),
-    origin: str = ORIGIN,
-    **changes: Any,
+    place: Path, clients: int = 6, helpers: int = 2, *, closes_in: float = 3600.0, least: int = 3, **changes: Any
 ) -> Study:
-    """Keys, plan, roster and folders; ``people`` are drawn where none are given."""
+    """Keys, plan, roster and folders."""
     members = tuple(Identity.generate(os.urandom) for _ in range(1 + helpers))
-    people = people or tuple(Identity.generate(os.urandom) for _ in range(clients))
+    people = tuple(Identity.generate(os.urandom) for _ in range(clients))
     named = {"schema": SCHEMA, "cohort": ps.Cohort(clients, least, 100), "protocol": "split", **changes}
     plan = made.plan(panel=tuple(each.public.hex() for each in members), **named)
     roster = Roster([each.public for each in people], server=members[0].public, run=os.urandom(16))
     study = Study(place, plan, roster, people, members)
     closes = datetime.now(UTC) + timedelta(seconds=closes_in)
-    settings = Settings("http://127.0.0.1:8765", closes, closes + timedelta(days=20), (origin,))
+    settings = Settings("http://127.0.0.1:8765", closes, closes + timedelta(days=20), (ORIGIN,))
     for number, member in enumerate(members):
         home = study.leader if number == 0 else study.helper(number)
         home.mkdir(parents=True, mode=0o700)
