@@ -54,6 +54,9 @@ def files(tmp_path_factory):
     (tmp_path / "bom.toml").write_text(text, encoding="utf-8-sig")
     (tmp_path / "none.toml").write_text(text[: text.index("[privacy]")] + '[privacy]\nmodel = "none"\n')
     (tmp_path / "folder").mkdir()
+    (tmp_path / "study.json").write_text(
+        f'{{"leader": "https://a.example", "run": "{"ab" * 16}", "study": "{"0f" * 32}"}}'
+    )
     people = [secagg.Identity(bytes([k + 1]) * 32) for k in range(3)]
     people[0].save(tmp_path / "me.pem")
     people[0].save(tmp_path / "locked.pem", "words")
@@ -316,6 +319,24 @@ flower status folder
 flower renew folder
 flower renew nowhere folder
 flower renew folder nowhere
+http
+http lead nowhere
+http lead folder
+http lead folder --address here
+http lead folder --address 0.0.0.0:8443
+http lead plan.toml
+http help nowhere
+http help folder
+http close nowhere
+http close folder
+http give-up nowhere --yes
+http give-up folder
+http status
+http status nowhere
+http status folder
+http page nowhere.json site
+http page plan.toml site
+http page study.json folder
 """.strip().splitlines()
 
 

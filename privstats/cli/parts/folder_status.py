@@ -1,4 +1,4 @@
-"""How ``privstats flower`` prints the facts of a folder: its standing, or what a party would take part in."""
+"""How ``privstats flower`` and ``privstats http`` print a folder's standing, or what a party would take part in."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def _text(value: Any) -> str:
 
 
 def _line(entry: Mapping[str, Any]) -> str:
-    """A missing party, or a closed step."""
+    """A missing party, a closed step, or a helper that dials."""
+    if "heard" in entry:
+        due = ", and must answer" if entry["must_answer"] else ""
+        return f"{entry['who']}: offer {entry['offer']}, heard {entry['heard']}{due}"
     if "who" in entry:
         return f"{entry['who']} {entry['why']}, since {entry['since']}"
     missing = f"; missing: {', '.join(entry['missing'])}" if entry["missing"] else ""

@@ -21,7 +21,10 @@ from privstats.engines.http.standing import Standing, exposition
 from privstats.engines.network.supervision import Supervision
 from privstats.errors import PrivstatsError
 
-__all__ = ["ASKED", "Administration"]
+__all__ = ["ADMIN_SOCKET", "ASKED", "Administration"]
+
+ADMIN_SOCKET = "admin.sock"
+"""The Unix socket in the leader's folder."""
 
 ASKED = "privstats-admin"
 """The header of requests that change something."""

@@ -157,7 +157,7 @@ class Dialler:
                 self._wait(reply.after)
             else:
                 self._once(f"the leader answers {reply.status} {reply.code}")
-                self._wait(max(reply.after, self._slower()))
+                self.sleep(max(reply.after, self._slower()))
 
     def _answer(self, helper: JournaledHelper, message: bytes) -> bytes:
         """The machine's answer; a message that it refuses is answered with nothing, later and later."""
@@ -168,7 +168,6 @@ class Dialler:
             self._note(helper.step, "refused", len(message), 0)
             self.sleep(self._slower())
             return b""
-        self._waits = 0.0
         payload = answers[0][1] if answers else b""
         self._note(helper.step, OK, len(message), len(payload))
         return payload
@@ -210,6 +209,8 @@ class Dialler:
                 self.sleep(self._slower())
             else:
                 self.connected(True)
+                if reply.status < 400:
+                    self._waits = 0.0
                 return reply
 
     def _ended(self, dial: Dial, beside: bytes) -> str:

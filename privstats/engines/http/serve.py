@@ -23,7 +23,7 @@ from pathlib import Path
 
 import uvicorn
 
-from privstats.engines.http.admin import Administration
+from privstats.engines.http.admin import ADMIN_SOCKET, Administration
 from privstats.engines.http.leader import Leader
 from privstats.engines.http.owner import Owner
 from privstats.engines.http.protocol import Doorway, protocol_for
@@ -34,9 +34,8 @@ from privstats.engines.network.supervision import supervised, supervision
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.system import raise_open_files
 
-__all__ = ["ADMIN_SOCKET", "Address", "Serving", "serve"]
+__all__ = ["Address", "Serving", "serve"]
 
-ADMIN_SOCKET = "admin.sock"
 _GRACE_SECONDS = 4
 _TICK_SECONDS, _STATUS_SECONDS, _LINE_SECONDS = 1.0, 5.0, 60.0
 _KEEP_ALIVE_SECONDS = 5

@@ -102,7 +102,7 @@ class Settings:
         named = isinstance(self.origins, tuple) and all(isinstance(each, str) for each in self.origins)
         if not named or not (self.origins == ("*",) or all(map(_is_origin, self.origins))):
             raise LocalProtocolError(f'{FILE}: origins must be a list of https://HOST[:PORT], or ["*"] for every page')
-        if self.address in self.origins:
+        if _normal(self.address) in map(_normal, self.origins):
             raise LocalProtocolError(
                 f"{FILE}: the page has the leader's address, and who serves the page reads every answer: serve it from "
                 "an address of another party"
@@ -171,6 +171,12 @@ def _is_origin(text: str) -> bool:
     bare = f"{parts.scheme}://{parts.netloc}" == text and "@" not in parts.netloc and text == text.lower()
     host = parts.netloc if port is None else parts.netloc.rpartition(":")[0]
     return bare and bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK))
+
+
+def _normal(origin: str) -> str:
+    """Without the port that the scheme has anyway."""
+    scheme, _, rest = origin.partition("://")
+    return f"{scheme}://{rest.removesuffix({'https': ':443', 'http': ':80'}.get(scheme, ' '))}"
 
 
 def _is_address(text: object) -> bool:

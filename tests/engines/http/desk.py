@@ -72,7 +72,8 @@ def study_of_devices(
     """Keys, plan, roster and folders."""
     members = tuple(Identity.generate(os.urandom) for _ in range(1 + helpers))
     people = tuple(Identity.generate(os.urandom) for _ in range(clients))
-    named = {"schema": SCHEMA, "cohort": ps.Cohort(clients, least, 100), "protocol": "split", **changes}
+    cohort = ps.Cohort(clients, least, max(100, 4 * clients))
+    named = {"schema": SCHEMA, "cohort": cohort, "protocol": "split", **changes}
     plan = made.plan(panel=tuple(each.public.hex() for each in members), **named)
     roster = Roster([each.public for each in people], server=members[0].public, run=os.urandom(16))
     study = Study(place, plan, roster, people, members)

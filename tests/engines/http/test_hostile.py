@@ -109,7 +109,9 @@ def test_a_manifest_of_another_run_is_refused_before_a_secret_is_drawn(calm, cha
     elif change == "plan":
         told["plan"] = told["plan"].replace('"max_records":100', '"max_records":101')
     else:
-        told["offers"][2] = told["offers"][2][:-2] + "00"
+        damaged = bytearray.fromhex(told["offers"][2])
+        damaged[80] ^= 1
+        told["offers"][2] = damaged.hex()
     dial = DeskDial(lambda: desk)
     dial.ask = lambda *_, **__: type("R", (), {"status": 200, "body": json.dumps(told).encode()})()
     with pytest.raises(LocalProtocolError, match="another plan or roster|not signed for this plan"):
