@@ -19,14 +19,14 @@ from privstats.errors import DataError, HeadError
 from privstats.files.envelope import Content, Format, PathLike, Version, whole_content
 from privstats.files.signing import Signer, Verifier
 from privstats.heads.diagnostics import class_indices
-from privstats.heads.estimates.adaptation import PULLS, Adapter, choose_pull, label_shares, offset
+from privstats.heads.estimates.adaptation import PULLS, Adapter, TrainedAdapter, choose_pull, label_shares, offset
 from privstats.heads.estimator import ClassHead, Scoring
 from privstats.heads.evidence import Array
 from privstats.heads.persistence import content_of, head_of
 from privstats.heads.provenance import EXACT, Provenance
 from privstats.heads.registry import SWITCH, Bounds, Number, Text, check_parameters
 from privstats.heads.registry.bounds import Constraint
-from privstats.heads.rules import as_numpy
+from privstats.heads.rules import LinearRule, as_numpy
 from privstats.moments.labels import named_numbers
 from privstats.transforms import Transform
 
@@ -73,7 +73,10 @@ class Personal(Scoring):
         offset: subtract ``sum(x - m_y) / (n + lambda)``, the client's shift that its labels do not explain; m are the
             class means of the release.
         adapter: ``"linear"`` maps rows toward the class means of the release by one matrix in closed form (FedCGS eq.
-            12 without its task loss), ``"none"`` leaves them.
+            12 without its task loss), ``"trained"`` minimises eq. 12 whole over such matrices, for heads with linear
+            scores, ``"none"`` leaves them.
+        attraction: lambda of eq. 12, of ``"trained"`` alone: how much the distance to the class means counts beside the
+            cross entropy.
         pull: how strongly offset and adapter are pulled back to the release: a number (1 halves them), or ``"cv"``:
             five folds of the client's records choose for each, and the release stays as it is unless a change is proved
             better.
@@ -105,7 +108,8 @@ class Personal(Scoring):
         "head": (_ClassHead(),),
         "prior": SWITCH,
         "offset": SWITCH,
-        "adapter": (Text("none", "linear"),),
+        "adapter": (Text("none", "linear", "trained"),),
+        "attraction": (Number(),),
         "pull": (Text("cv"), Number()),
     }
 
@@ -115,13 +119,15 @@ class Personal(Scoring):
         *,
         prior: bool = True,
         offset: bool = False,
-        adapter: Literal["none", "linear"] = "none",
+        adapter: Literal["none", "linear", "trained"] = "none",
+        attraction: float = 0.03,
         pull: float | Literal["cv"] = "cv",
     ) -> None:
         self.head = head
         self.prior = prior
         self.offset = offset
         self.adapter = adapter
+        self.attraction = attraction
         self.pull = pull
 
     def __sklearn_clone__(self) -> Self:
@@ -156,6 +162,8 @@ class Personal(Scoring):
         """
         check_parameters(self, self.bounds)
         _require_known(self.head)
+        if self.adapter == "trained":
+            _linear_rule(self.head)
         rows = self.head._rows(X)
         index = _indices(self.head, y, len(rows))
         self.classes_ = self.head.classes_
@@ -165,7 +173,7 @@ class Personal(Scoring):
         if self.offset:
             residuals = rows - self.head.prototypes_[index]
             self.shift_ = offset(residuals, self._pull("offset", rows, index))
-        if self.adapter == "linear":
+        if self.adapter != "none":
             moved = self._moved(rows)
             adapter = self._adapter(moved, index)
             self.centre_, self.matrix_ = adapter.centre, adapter.matrix(self._pull("adapter", moved, index))
@@ -189,6 +197,7 @@ class Personal(Scoring):
             prior=bool(self.prior),
             offset=bool(self.offset),
             adapter=self.adapter,
+            attraction=float(self.attraction),
             pull=self.pull if isinstance(self.pull, str) else float(self.pull),
             pulls={name: None if math.isinf(pull) else pull for name, pull in self.pulls_.items()},
             head=inner.manifest.decode(),
@@ -223,8 +232,14 @@ class Personal(Scoring):
         known = self.head.priors_
         return np.log(label_shares(index, len(known)) / known) if self.prior else np.zeros(len(known))
 
-    def _adapter(self, rows: Array, index: NDArray[np.intp]) -> Adapter:
-        return Adapter.of(rows, self.head.prototypes_[index], self.head.priors_ @ self.head.prototypes_)
+    def _adapter(self, rows: Array, index: NDArray[np.intp]) -> Adapter | TrainedAdapter:
+        means, centre = self.head.prototypes_[index], self.head.priors_ @ self.head.prototypes_
+        closed = Adapter.of(rows, means, centre)
+        if self.adapter == "linear":
+            return closed
+        rule = _linear_rule(self.head)
+        intercept = rule.intercept + self._log_ratio(index)
+        return TrainedAdapter(closed, rows, means, index, rule.coef, intercept, float(self.attraction))
 
     def _pull(self, name: str, rows: Array, index: NDArray[np.intp]) -> float:
         if self.pull == "cv":
@@ -293,7 +308,8 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     note: str
     prior: bool
     offset: bool
-    adapter: Literal["none", "linear"]
+    adapter: Literal["none", "linear", "trained"]
+    attraction: float = 0.03  # files of before have none
     pull: float | Literal["cv"]
     pulls: dict[str, float | None]
     head: str
@@ -306,7 +322,12 @@ def _read(content: Content, path: PathLike) -> Personal:
         inner = {name.removeprefix(_INNER): tensors.pop(name) for name in list(tensors) if name.startswith(_INNER)}
         head = head_of(Content(manifest.head.encode(), inner), path)
         personal = Personal(
-            head, prior=manifest.prior, offset=manifest.offset, adapter=manifest.adapter, pull=manifest.pull
+            head,
+            prior=manifest.prior,
+            offset=manifest.offset,
+            adapter=manifest.adapter,
+            attraction=manifest.attraction,
+            pull=manifest.pull,
         )
         check_parameters(personal, personal.bounds)
         _require_known(head)
@@ -338,7 +359,7 @@ def _check_tensors(personal: Personal, tensors: dict[str, NDArray[Any]]) -> None
     shapes: dict[str, tuple[int, ...]] = {"log_ratio": (classes,)}
     if personal.offset:
         shapes["shift"] = (features,)
-    if personal.adapter == "linear":
+    if personal.adapter != "none":
         shapes |= {"centre": (features,), "matrix": (features, features)}
     if {name: values.shape for name, values in tensors.items()} != shapes:
         raise ValueError("tensors of other names or shapes")
@@ -351,6 +372,15 @@ def _require_known(head: ClassHead) -> None:
         raise HeadError(f"head is a {type(head).__name__} that is not fitted; give one after fit_release")
     if not hasattr(head, "prototypes_"):
         raise HeadError("head comes from a file without class means; fit it on the release again")
+
+
+def _linear_rule(head: ClassHead) -> LinearRule:
+    if not isinstance(head.rule_, LinearRule):
+        raise HeadError(
+            f"adapter='trained' needs a head with linear scores, such as LDA, not a {type(head).__name__}: take "
+            "adapter='linear'"
+        )
+    return head.rule_
 
 
 def _indices(head: ClassHead, y: Any, records: int) -> NDArray[np.intp]:

@@ -99,6 +99,49 @@ def test_the_adapter_is_the_closed_form(records, pull, setting):
     np.testing.assert_allclose(personal.predict_proba(X), head.predict_proba(centre + Z @ P), atol=1e-8)
 
 
+@pytest.mark.parametrize("records", [5, 200])
+def test_the_trained_adapter_minimises_the_papers_loss(records, setting):
+    """FedCGS eq. 12 with its task loss: no map nearby is better, and where the means alone count it is the closed form."""
+    head, X, y = setting
+    X, y, pull, attraction = X[:records], y[:records], 0.3, 0.5
+    personal = Personal(head, adapter="trained", attraction=attraction, pull=pull).fit(X, y)
+    centre, means = head.priors_ @ head.prototypes_, head.prototypes_[y]
+    square = np.square(X - centre).mean()
+
+    def loss(P):
+        moved = centre + (X - centre) @ P
+        logs = head.rule_.scores(moved) + personal.log_ratio_
+        logs -= np.log(np.exp(logs - logs.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True)) + logs.max(
+            axis=1, keepdims=True
+        )
+        drawn = np.square(moved - means).sum() / (records * square) + pull * np.square(P - np.eye(len(P))).sum()
+        return -logs[np.arange(records), y].mean() + attraction * drawn
+
+    rng, found = np.random.default_rng(0), loss(personal.matrix_)
+    assert found < loss(np.eye(X.shape[1]))
+    for size in (1e-1, 1e-2):
+        for _ in range(20):
+            assert found <= loss(personal.matrix_ + size * rng.normal(size=personal.matrix_.shape)) + 1e-5
+    alone = Personal(head, adapter="trained", attraction=1e6, pull=pull).fit(X, y)
+    closed = Personal(head, adapter="linear", pull=pull).fit(X, y)
+    np.testing.assert_allclose(alone.matrix_, closed.matrix_, atol=1e-3)
+
+
+def test_a_trained_adapter_is_saved_and_needs_linear_scores(setting, tmp_path, blobs):
+    head, X, y = setting
+    personal = Personal(head, adapter="trained", attraction=0.2, pull=1.0).fit(X, y)
+    personal.save(tmp_path / "mine.head")
+    loaded = Personal.load(tmp_path / "mine.head")
+    assert loaded.get_params(deep=False)["attraction"] == 0.2
+    assert np.array_equal(loaded.predict_proba(X), personal.predict_proba(X))
+    X, y = blobs()
+    curved = heads.QDA().fit_release(class_release(X, y, "NAS"))
+    with pytest.raises(
+        HeadError, match="needs a head with linear scores, such as LDA, not a QDA: take adapter='linear'"
+    ):
+        Personal(curved, adapter="trained").fit(X, y)
+
+
 def test_folds_choose_nothing_where_nothing_helps(setting):
     """Labels that rows say nothing of: a client's part must not be fitted to noise."""
     head, X, y = setting
@@ -223,7 +266,7 @@ def test_tensors_that_do_not_fit_are_refused(saved, name, spoilt):
         ({"head": "LDA"}, "head must be a classification head of privstats.heads"),
         ({"head": heads.LDA()}, "head is a LDA that is not fitted"),
         ({"pull": "none"}, "pull must be 'cv' or a finite number of at least 0"),
-        ({"adapter": True}, "adapter must be 'none', 'linear'"),
+        ({"adapter": True}, "adapter must be 'none', 'linear', 'trained'"),
         ({"prior": 1.5}, "prior must be True or False"),
     ],
 )

@@ -168,6 +168,9 @@ def _of_library(release: ps.Release, clients: Sequence[Client]) -> dict[str, flo
         "LDA of the release": lambda _: head,
         "own prior, of this library": lambda each: Personal(head).fit(each.X, each.y),
         "own prior and map (eq. 12 in closed form)": lambda each: Personal(head, adapter="linear").fit(each.X, each.y),
+        "own prior and map (eq. 12 whole)": lambda each: Personal(head, adapter="trained", attraction=PULL).fit(
+            each.X, each.y
+        ),
     }
     return {
         name: float(np.mean([100 * way(each).score(each.X_test, each.y_test) for each in clients]))

@@ -9,18 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax
 
 from privstats.heads.evidence import Array
 
-__all__ = ["PULLS", "Adapter", "choose_pull", "label_shares", "offset"]
+__all__ = ["PULLS", "Adapter", "TrainedAdapter", "choose_pull", "label_shares", "offset"]
 
 PULLS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, math.inf)
 """Candidates for the pull back to the release, the weakest first; infinity leaves the release as it is."""
 
 _FOLDS = 5
+_STEPS, _ENOUGH = 100, 1e-7  # the loss, in nats a record, then moves by less than a prediction can show
 
 
 def label_shares(index: NDArray[np.intp], classes: int) -> Array:
@@ -78,6 +82,74 @@ class Adapter:
         ridge = pull * float(np.square(self.values).sum()) / len(self.centre)
         bottom = np.square(self.values) + ridge
         return np.where(bottom > 0, self.values / np.where(bottom > 0, bottom, 1.0), 0.0)
+
+
+@dataclass(frozen=True)
+class TrainedAdapter:
+    """The linear map that minimises FedCGS eq. 12 whole, its task loss beside the distance to the class means.
+
+    Over maps P it minimises the mean of ``-log softmax(W f(x) + b)_y + lambda |f(x) - m_y|^2 / s^2`` and adds
+    ``lambda pull |P - I|^2``; ``f(x) = c + (x - c) P``, s^2 is the mean square of the entries of ``x - c``, so lambda
+    means the same on every scale, and the last term is :class:`Adapter`'s. Convex, for scores are linear in P. The best
+    P - I has its columns in the span of the rows, so the work is with the smaller of n and d.
+
+    Attributes:
+        start: the closed form on the same rows.
+        rows, means: the client's rows and the class means of their labels, ``(n, d)``.
+        index: their classes, ``(n,)``.
+        coef, intercept: of the scores, ``(C, d)`` and ``(C,)``.
+        attraction: lambda.
+    """
+
+    start: Adapter
+    rows: Array
+    means: Array
+    index: NDArray[np.intp]
+    coef: Array
+    intercept: Array
+    attraction: float
+
+    @property
+    def centre(self) -> Array:
+        """About which the map is linear, ``(d,)``."""
+        return self.start.centre
+
+    def moved(self, rows: Array, pull: float) -> Array:
+        """``centre + (rows - centre) P`` at one pull, shape as ``rows``."""
+        moved: Array = self.centre + (rows - self.centre) @ self.matrix(pull)
+        return moved
+
+    def matrix(self, pull: float) -> Array:
+        """P at one pull, ``(d, d)``, by L-BFGS from the closed form."""
+        if math.isinf(pull) or not self.start.values.any():
+            return np.eye(len(self.centre))
+        inward = self.start.inward
+        first = inward.T @ (self.start.matrix(pull) - np.eye(len(self.centre)))
+        loss = partial(self._loss, pull=pull)
+        found = minimize(loss, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS, "ftol": _ENOUGH})
+        matrix: Array = np.eye(len(self.centre)) + inward @ found.x.reshape(first.shape)
+        return matrix
+
+    @cached_property
+    def _inner(self) -> Array:
+        """The rows in the span, ``(n, r)``."""
+        inner: Array = (self.rows - self.centre) @ self.start.inward
+        return inner
+
+    def _loss(self, flat: Array, pull: float) -> tuple[float, Array]:
+        """Eq. 12 and its gradient at ``P = I + inward M``, M flattened."""
+        inner = self._inner
+        M, n = flat.reshape(inner.shape[1], -1), len(self.rows)
+        square = float(np.square(self.start.values).sum()) / (n * len(self.centre))
+        moved = self.rows + inner @ M
+        logs = log_softmax(moved @ self.coef.T + self.intercept, axis=1)
+        error = np.exp(logs)
+        error[np.arange(n), self.index] -= 1.0
+        apart = moved - self.means
+        task = -float(logs[np.arange(n), self.index].mean())
+        drawn = float(np.square(apart).sum()) / (n * square) + pull * float(np.square(M).sum())
+        slope = inner.T @ (error @ self.coef / n + 2 * self.attraction / (n * square) * apart)
+        return task + self.attraction * drawn, (slope + 2 * self.attraction * pull * M).ravel()
 
 
 def choose_pull(
