@@ -101,7 +101,7 @@ def test_the_adapter_is_the_closed_form(records, pull, setting):
 
 @pytest.mark.parametrize("records", [5, 200])
 def test_the_trained_adapter_minimises_the_papers_loss(records, setting):
-    """FedCGS eq. 12 with its task loss: no map nearby is better, and where the means alone count it is the closed form."""
+    """FedCGS eq. 12 whole: no map nearby is better, and where the means alone count it is the closed form."""
     head, X, y = setting
     X, y, pull, attraction = X[:records], y[:records], 0.3, 0.5
     personal = Personal(head, adapter="trained", attraction=attraction, pull=pull).fit(X, y)
