@@ -1108,11 +1108,16 @@ return found;
 function start() {
 const main = globalThis.document?.querySelector("main[data-study]");
 if (!main) return;
-const link = location.hash;
-if (link) history.replaceState(null, "", location.pathname + location.search);
 const page = new Page(main, { ...main.dataset });
-if (link) page.show(link);
-else page.ask();
+const read = () => {
+const link = location.hash;
+if (!link) return;
+history.replaceState(null, "", location.pathname + location.search);
+page.show(link);
+};
+if (!location.hash) page.ask();
+read();
+addEventListener("hashchange", read);
 }
 class Page {
 constructor(main, pins) {
@@ -1125,11 +1130,11 @@ this.status.textContent = text;
 if (focus) this.status.focus();
 }
 place(form) {
-this.main.querySelector("form")?.remove();
+for (const each of this.main.querySelectorAll("form, [data-after]")) each.remove();
 this.main.insertBefore(form, this.status);
 }
-ask() {
-const input = make("input", { id: "invitation", type: "text", autocomplete: "off", autocapitalize: "characters", spellcheck: "false" });
+ask(link = "") {
+const input = make("input", { id: "invitation", type: "text", autocomplete: "off", autocapitalize: "characters", spellcheck: "false", value: link });
 const label = make("label", { for: "invitation" }, "Your invitation: paste its link here, or type what stands on your letter");
 const submit = (event) => {
 event.preventDefault();
@@ -1153,7 +1158,7 @@ this.place(make("form", { on: { submit }, novalidate: true, autocomplete: "off" 
 if (state === "sent") this.done("already_sent", SENT_BEFORE);
 else this.tell(state === "sealed" ? KEPT : "", state === "sealed");
 } catch (error) {
-if (!this.main.querySelector("form")) this.ask();
+this.ask(error.retry || error.code === "clock" ? link : "");
 this.tell(error.message, true);
 }
 }
@@ -1177,13 +1182,13 @@ this.tell(error.message, true);
 done(state, text = DONE[state]) {
 const click = async () => {
 await this.run.forget();
-forget.remove();
+for (const each of this.main.querySelectorAll("[data-after]")) each.remove();
 this.tell("This browser has forgotten it. What was sent stays sent.", true);
 };
-const forget = make("button", { type: "button", on: { click } }, "Forget");
+const forget = make("button", { type: "button", "data-after": true, on: { click } }, "Forget");
 this.main.querySelector("form").remove();
 this.tell(text, true);
-this.status.after(make("p", {}, "This browser remembers that an answer was sent. "), forget);
+this.status.after(make("p", { "data-after": true }, "This browser remembers that an answer was sent. "), forget);
 }
 }
 function wordsOf({ words, study }) {

@@ -152,7 +152,7 @@ class Study:
 
     def _page(self, asked: _Asked) -> tuple[int, dict[str, str], bytes]:
         self.seen.append(asked.path + asked.headers.get("Sec-Purpose", ""))
-        if asked.path != "/":
+        if asked.path.rstrip("?") != "/":
             return 200, {"Content-Type": "text/html"}, b"<!doctype html><title>nothing</title>"
         page = self.page
         return 200, page.headers, page.html.encode()

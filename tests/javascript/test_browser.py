@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tests.browser import browsing, needs_chromium
+from tests.javascript import pictures
 from tests.javascript.node import CLIENT
 from tests.javascript.study import Study, problem
 
@@ -100,7 +101,7 @@ def test_a_second_visit_says_so_and_sends_nothing(browser, study):
     again.until(f"{STATUS}.includes('already sent')")
     assert again.value("document.querySelector('form')") is None
     assert len(study.sent) == 1
-    again.click("main > button")
+    again.click("main > button[data-after]")
     again.until(f"{STATUS}.includes('forgotten')")
     assert again.value(KEPT) == []
 
@@ -312,15 +313,58 @@ def test_a_screen_reader_hears_a_name_of_everything_that_can_be_done(browser, st
     assert {each.get("role", {}).get("value") for each in nodes} >= {"main", "group", "status"}
 
 
+def test_the_next_persons_link_in_the_same_tab_begins_anew(browser, study):
+    tab = visit(browser, study)
+    fill(tab)
+    send(tab)
+    tab.ask("Page.navigate", url=study.link(1))
+    tab.until(f"document.querySelector('{AGE}')")
+    assert tab.value("location.hash") == ""
+    assert "Thank you" not in tab.value("document.body.innerText")
+    assert tab.value("document.querySelectorAll('main > button').length") == 0
+    fill(tab, "70")
+    send(tab)
+    assert sorted(study.reports) == [0, 1]
+
+
+def test_where_the_server_is_away_the_link_may_be_tried_again(browser, study):
+    study.early = lambda method, path: problem("no_panel", 503, retry=True, after=60)
+    tab = browser.tab(study.link(0))
+    tab.until(f"{STATUS}.includes('has not begun')")
+    study.early = lambda method, path: None
+    tab.click("form button")
+    tab.until(f"document.querySelector('{AGE}')")
+
+
+STATES = {
+    "asked": lambda tab: None,
+    "wrong": lambda tab: tab.click("form button"),
+    "sent": lambda tab: (fill(tab), send(tab)),
+    "typed": lambda tab: tab.go(tab.value("location.href") + "?"),
+}
+
+
 @pytest.mark.skipif(
     not AXE.exists(), reason="axe-core is not here: npm install --no-save axe-core in clients/javascript"
 )
-def test_axe_finds_nothing(browser, study):
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("state", STATES)
+def test_axe_finds_nothing(browser, study, state, scheme):
     tab = visit(browser, study)
+    tab.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     tab.ask("Page.setBypassCSP", enabled=True)
+    STATES[state](tab)
     tab.value(AXE.read_text("utf-8") + ";0")
     found = tab.value("axe.run().then(({ violations }) => violations.map(({ id, help }) => `${id}: ${help}`))")
     assert found == []
+
+
+def test_the_documentations_pictures_can_be_made_again(tmp_path):
+    pictures.take(tmp_path)
+    page = (CLIENT.parents[1] / "docs" / "devices.md").read_text("utf-8")
+    for name in pictures.NAMES:
+        assert f"(images/{name})" in page
+        assert len((tmp_path / name).read_bytes()) > 10_000
 
 
 def test_without_a_link_the_page_takes_one_typed_from_paper(browser, study):
