@@ -179,21 +179,27 @@ def inference(
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    """Count how often an interval is told and misses, over records with known coefficients or effects.
+    """Count how often an interval is told and misses, over records with known coefficients, effects or hazard ratios.
 
-    Takes the plan of a regression, or the course of a treatment effect.
+    Takes the plan of a regression, or the course of a treatment effect or of hazard ratios.
     """
     from privstats.course.document import is_course
     from threat_models.audits.effect_worlds import audit_effect_intervals
+    from threat_models.audits.hazard_worlds import audit_hazard_intervals
     from threat_models.audits.inference import audit_inference
 
     if not is_course(path):
         _finish([audit_inference(ps.Plan.read(path), _rng(seed), runs=runs)], json)
         return
-    course = ps.course.read(path)
-    if not isinstance(course, ps.Effect):
-        raise ps.errors.PlanError("audit inference takes the plan of a regression, or the course of a treatment effect")
-    _finish([audit_effect_intervals(course, _rng(seed), runs=runs)], json)
+    match ps.course.read(path):
+        case ps.Effect() as trial:
+            _finish([audit_effect_intervals(trial, _rng(seed), runs=runs)], json)
+        case ps.Hazard() as hazards:
+            _finish([audit_hazard_intervals(hazards, _rng(seed), runs=runs)], json)
+        case _:
+            raise ps.errors.PlanError(
+                "audit inference takes the plan of a regression, or a course of a treatment effect or of hazard ratios"
+            )
 
 
 @audit.command()
