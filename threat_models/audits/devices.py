@@ -56,7 +56,7 @@ _COLUMNS = (
     "mu at least",
     "eps claimed",
     "eps at least",
-    "eps of one device",
+    "by one device",
     "verdict",
 )
 
@@ -99,7 +99,8 @@ def audit_devices(
         f"device's own are the adversary's; {confidence:.0%} confidence for the table",
         f"mu at least: of {_copies(step)} such devices told apart at once, over their number, or of one if more",
     )
-    return Report("devices", _COLUMNS, tuple(rows), notes, any(row[-1] == "violates" for row in rows), ("codes",))
+    violated = any(row[-1] == "violates" for row in rows)
+    return Report("devices", _COLUMNS, tuple(rows), notes, violated, json_only=("codes", "by one device", "verdict"))
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,9 @@ def test_a_helper_without_noise_is_caught():
     silent = np.zeros(NOISY.layout.size, np.int64)
     report = audit_devices(target_of(NOISY), seeded(7), runs=FEW, draw=lambda _: silent)
     assert report.violated
+    assert report.shown[0] == ("honest", "runs", "mu claimed", "mu at least", "eps claimed", "eps at least")
     assert column(report, "verdict") == ["violates", "no evidence"]
-    assert column(report, "eps of one device")[0] > 0.5
+    assert column(report, "by one device")[0] > 0.5
 
 
 def test_a_leader_without_noise_is_caught(monkeypatch):
