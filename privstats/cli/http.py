@@ -1,4 +1,4 @@
-"""``privstats http``: a run of devices, its leader and its helpers, how they stand, and its close."""
+"""``privstats http``: who is invited to a run of devices, its leader and its helpers, how they stand, and its close."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privstats.cli.parts import inviting
 from privstats.cli.parts.folder_status import show
 from privstats.cli.parts.terminal import say
 from privstats.errors import PrivstatsError
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(help="Run a session of devices: each sends one message over HTTPS and is gone.", no_args_is_help=True)
+
+for _command in (inviting.new, inviting.invite, inviting.renew):
+    app.command()(_command)
 
 LeaderFolder = Annotated[Path, typer.Argument(help="The leader's folder.", metavar="LEADER")]
 AdminPort = Annotated[

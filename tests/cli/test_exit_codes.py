@@ -225,6 +225,14 @@ audit ledger nowhere/ledger.db
 audit ledger plan.toml
 audit course nowhere.toml
 audit course plan.toml
+http new
+http new nowhere.toml study --address https://a --page https://b --closes 2027-03-01T12:00:00Z
+http new plan.toml study --address https://a --page https://b --closes 2027-03-01T12:00:00Z
+http new plan.toml study --address https://a --page https://b --closes soon
+http invite
+http invite nowhere --identity plan.toml
+http renew
+http renew nowhere --identity plan.toml
 audit release
 audit release nowhere
 audit release plan.toml

@@ -7,18 +7,13 @@ import os
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from privstats.cli.parts import inviting
+from privstats.cli.http import app
 from privstats.engines.http.settings import Settings
 from privstats.errors import PrivstatsError
 from privstats.secagg import Identity
 from tests.plan.devices import devices_plan, sample_devices
-
-app = typer.Typer()
-for command in (inviting.new, inviting.invite, inviting.renew):
-    app.command()(command)
 
 WHERE = [
     "--address",
