@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privstats.cli.parts.options import Decimal, Encoding, Separator
 from privstats.cli.parts.output import Force, writable
 from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.errors import DataError
@@ -24,6 +23,7 @@ app = typer.Typer()
 
 _EXAMPLE = ("north.csv", "south.csv")
 _COLUMNS = "columns.toml"
+_OF_ALL = "Of all CSV files, and else found in each:"
 
 
 @app.command(name="try")
@@ -47,9 +47,11 @@ def rehearse(
     example: Annotated[
         bool, typer.Option("--example", help=f"Write {' and '.join(_EXAMPLE)}, two made-up hospitals, and take these.")
     ] = False,
-    encoding: Encoding = "utf-8",
-    separator: Separator = ",",
-    decimal: Decimal = ".",
+    encoding: Annotated[str | None, typer.Option(help=f"{_OF_ALL} text, such as cp1252.")] = None,
+    separator: Annotated[
+        str | None, typer.Option(help=f"{_OF_ALL} fields: , ; | : or tab.", metavar="CHARACTER")
+    ] = None,
+    decimal: Annotated[str | None, typer.Option(help=f"{_OF_ALL} decimals: . or ,.", metavar="CHARACTER")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
     force: Force = False,
 ) -> None:
@@ -65,17 +67,17 @@ def rehearse(
     writable([*([] if _is_rehearsal(out) else [out]), *([Path(_COLUMNS)] if keep else [])], force)
     paths = _files(tables or [], example)
     asked = rehearsal.Asked(target, epsilon, delta, adjacency, model, test, tuple(drop or ()))
-    files = [RecordFile(path, target, encoding=encoding, separator=separator, decimal=decimal) for path in paths]
+    said = (encoding, separator, decimal)
+    files = [rehearsal.written_as(RecordFile(path, target), said) for path in paths]
     what = rehearsal.opened(files, asked)
     if not as_json:
         _show_taken(what)
     found = _rehearsed(what)
-    names = [path.name for path in paths]
-    rehearsal.write_page(found, names, out, kept=keep)
+    rehearsal.write_page(found, out, kept=keep)
     if as_json:
         typer.echo(json_text(_facts(found)))
     else:
-        _show_found(found, names, out, kept=keep)
+        _show_found(found, out, kept=keep)
     if keep:
         _keep(what, quiet=as_json)
 
@@ -127,7 +129,7 @@ def _show_taken(what: Opened) -> None:
     console.print(table)
 
 
-def _show_found(found: Rehearsal, files: list[str], out: Path, *, kept: bool) -> None:
+def _show_found(found: Rehearsal, out: Path, *, kept: bool) -> None:
     from privstats.workflows.rehearsal import bars, costs, next_commands
 
     console = terminal()
@@ -140,7 +142,7 @@ def _show_found(found: Rehearsal, files: list[str], out: Path, *, kept: bool) ->
     for what, here in costs(found):
         console.print(f"- {escape(what)}: {escape(here)}", highlight=False)
     console.print("\nnext:", highlight=False)
-    for command, why in next_commands(found.opened, files, kept=kept):
+    for command, why in next_commands(found.opened, kept=kept):
         console.print(f"  {escape(command)}\n    {escape(why)}", highlight=False, soft_wrap=True)
     console.print()
     say(f"wrote {out}, a page for those who may see the files")

@@ -12,12 +12,11 @@ import csv
 import re
 import string
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from privstats.errors import DataError, RecordError
-from privstats.transforms.cells import key_of
 from privstats.transforms.reading import UNREADABLE, reading
 
 __all__ = [
@@ -27,8 +26,6 @@ __all__ = [
     "csv_lines",
     "like_a_record",
     "other_separator",
-    "place_of",
-    "places_in",
 ]
 
 Lines = dict[str, list[str | None]]
@@ -90,7 +87,7 @@ class Dialect:
     def fields(self, line: str) -> list[str] | None:
         """The fields of one line, stripped; None where it is none of CSV."""
         if '"' not in line:
-            return [text.strip() for text in line.strip("\r\n").split(self.separator)]
+            return list(map(str.strip, line.strip("\r\n").split(self.separator)))
         try:
             (found,) = csv.reader([line], strict=True, delimiter=self.separator)
         except (csv.Error, ValueError):
@@ -143,8 +140,8 @@ def csv_lines(path: Path, wanted: list[str], *, gaps: bool, dialect: Dialect | N
     how = dialect or Dialect()
     names = csv_header(path, how)
     of = {name: place for place, name in enumerate(names)}
-    places = [(name, of[name]) for name in wanted]
-    found: Lines = {name: [] for name in wanted}
+    places = {name: of[name] for name in wanted}
+    nothing, rows = (None,) * len(names), list[Sequence[str | None]]()
     with path.open("rb") as file:
         file.readline()
         for number, line in enumerate(file, 2):
@@ -159,53 +156,21 @@ def csv_lines(path: Path, wanted: list[str], *, gaps: bool, dialect: Dialect | N
                         f"has not one field for each of the {len(names)} names; one line is one record"
                     )
                 fields = None
-            for name, place in places:
-                found[name].append(None if fields is None else how.read(fields[place]))
+            rows.append(nothing if fields is None else fields)
             if number % _LINES == 0:
-                yield found
-                found = {name: [] for name in wanted}
-    yield found
+                yield _by_column(rows, places, how)
+                rows = []
+    yield _by_column(rows, places, how)
 
 
-def place_of(name: str, names: Sequence[str]) -> int | None:
-    """Where a column of the plan stands in a table's names: as it is written, else in any case; None where it does not.
-
-    Raises:
-        DataError: it is written otherwise, and two columns have its letters.
-
-    Example:
-        >>> from privstats.moments.csv_lines import place_of
-        >>> place_of("Age", ["sex", "AGE"]), place_of("Age", ["AGE", "Age"]), place_of("Age", ["sex"])
-        (1, 1, None)
-    """
-    return places_in([name], names)[0]
-
-
-def places_in(wanted: Iterable[str], names: Sequence[str]) -> list[int | None]:
-    """:func:`place_of` for each of the wanted columns, in a time that grows with their number and that of the names.
-
-    Raises:
-        DataError: as :func:`place_of`.
-
-    Example:
-        >>> from privstats.moments.csv_lines import places_in
-        >>> places_in(["Age", "dose"], ["sex", "AGE"])
-        [1, None]
-    """
-    alike: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        alike.setdefault(key_of(name), []).append(place)
-    return [_one_of(alike.get(key_of(name), []), name, names) for name in wanted]
-
-
-def _one_of(alike: Sequence[int], name: str, names: Sequence[str]) -> int | None:
-    """Of the places of names that differ in case at most, the one that is meant."""
-    if len(alike) < 2:
-        return alike[0] if alike else None
-    exact = [place for place in alike if _plain(names[place]) == _plain(name)]
-    if len(exact) != 1:
-        raise DataError(f"the table has the column {name!r} twice, in other letters; keep one")
-    return exact[0]
+def _by_column(rows: Sequence[Sequence[str | None]], places: Mapping[str, int], how: Dialect) -> Lines:
+    """The fields of some lines by column, with decimal points."""
+    columns = list(zip(*rows, strict=True)) or [()] * (max(places.values(), default=0) + 1)
+    if how.decimal == ".":
+        return {name: list(columns[place]) for name, place in places.items()}
+    return {
+        name: [text if text is None else how.read(text) for text in columns[place]] for name, place in places.items()
+    }
 
 
 def like_a_record(names: Sequence[str]) -> bool:
@@ -236,10 +201,6 @@ def other_separator(names: Sequence[str], separator: str) -> str:
         if found
         else ""
     )
-
-
-def _plain(name: str) -> str:
-    return unicodedata.normalize("NFC", name).strip()
 
 
 def _is_plain(encoding: str) -> bool:

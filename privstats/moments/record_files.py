@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.moments.arrays import listed
 from privstats.moments.code_rows import Codes
-from privstats.moments.csv_lines import Dialect, like_a_record, other_separator, place_of, places_in
+from privstats.moments.csv_lines import Dialect, like_a_record, other_separator
 from privstats.moments.table_files import Table, require_file, table_file
 from privstats.transforms import Cells
+from privstats.transforms.column_names import place_of, places_in
 from privstats.transforms.reading import read, reading
 
 __all__ = ["RecordFile", "Records", "as_labels", "held_out", "read_archive"]

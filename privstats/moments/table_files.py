@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from privstats.errors import DataError
-from privstats.moments.csv_lines import Dialect, csv_header, csv_lines, place_of
+from privstats.moments.csv_lines import Dialect, csv_header, csv_lines
 from privstats.optional_dependencies import load, require
+from privstats.transforms.column_names import place_of
 from privstats.transforms.reading import array_of
 
 __all__ = ["Csv", "Parquet", "Table", "TableFile", "require_file", "table_file"]
@@ -77,6 +78,8 @@ class Csv:
     @staticmethod
     def records(part: Mapping[str, list[Any]]) -> Mapping[str, list[Any]]:
         """The lines of a part that are records; a broken one is None throughout, which no field is."""
+        if all(None not in texts for texts in part.values()):
+            return part
         return {name: [text for text in texts if text is not None] for name, texts in part.items()}
 
 

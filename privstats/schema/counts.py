@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar, TypeAlias
 
@@ -67,7 +68,7 @@ class Bins:
         require_switch(name, "missing", self.missing)
         object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
 
-    @property
+    @cached_property
     def cells(self) -> tuple[str, ...]:
         """Names of the cells, in order: ``"low..high"``."""
         pairs = pairwise(self.edges)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar
-from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +19,12 @@ from privstats.errors import DataError, SchemaError
 from privstats.transforms.arrays import arrays_of
 from privstats.transforms.base import Transform
 from privstats.transforms.blocks import Block, Shape, block_of
+from privstats.transforms.column_names import places_in, same_names
 from privstats.transforms.columns import Categories, Column, Dates, Numeric, column_of, table_of
 from privstats.transforms.exact import Rows
 from privstats.transforms.reading import read
 
-__all__ = ["Cells", "Coded", "key_of"]
+__all__ = ["Cells", "Coded"]
 
 _MOST_COLUMNS, _MOST_ENTRIES, _MOST_VALUES, _MOST_SIGNS = 500, 4096, 256, 64
 _LEAST_STEP = 32  # below, cutting it to a whole number would shorten rows by more than 3 %
@@ -181,10 +181,12 @@ class Cells(Transform):
         Raises:
             DataError: one is missing, or there twice.
         """
-        known: dict[str, list[Any]] = {}
-        for name in table if isinstance(table, Mapping) else getattr(table, "column_names", None) or table.columns:
-            known.setdefault(key_of(name), []).append(name)
-        return tuple(_source(column.name, known.get(key_of(column.name), [])) for column in self.columns)
+        named = table if isinstance(table, Mapping) else getattr(table, "column_names", None) or table.columns
+        names, wanted = list(named), [column.name for column in self.columns]
+        places = places_in(wanted, names)
+        if None in places:
+            raise DataError(f"the table lacks the column {wanted[places.index(None)]!r}; give every column of the plan")
+        return tuple(names[place] for place in places if place is not None)
 
     def indices(self, codes: Rows) -> NDArray[np.intp]:
         """The cell of every code in its column's table, ``(n, J)``; the last one is that of a gap."""
@@ -206,8 +208,14 @@ class Cells(Transform):
             SchemaError: cuts of a column are still open.
         """
         self.require_closed()
-        places = self.indices(codes)
-        return np.hstack([table.take(places[:, j], axis=0) for j, table in enumerate(self.tables)])
+        return self._filled(codes, self.tables)
+
+    def _filled(self, codes: NDArray[np.float64], tables: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """The row of its table for every code, side by side."""
+        places, out = self.indices(codes), np.empty((len(codes), self.width), tables[0].dtype)
+        for j, (block, table) in enumerate(zip(self.blocks, tables, strict=True)):
+            out[:, block] = table.take(places[:, j], axis=0)
+        return out
 
     def apply(self, rows: Rows) -> Rows:
         """Rows of norm 1 at most from codes ``(n, J)``: numpy array, tensor, or a graph that is recorded.
@@ -217,7 +225,7 @@ class Cells(Transform):
         """
         self.require_closed()
         if type(rows) is np.ndarray:
-            return self.whole(rows) * 2.0**-self.bits
+            return self._filled(rows, [table * 2.0**-self.bits for table in self.tables])
         parts = [self._part(block, rows[:, j : j + 1]) for j, block in enumerate(self._blocks)]
         xp, whole = arrays_of(rows), parts[0]
         for part in parts[1:]:
@@ -266,11 +274,6 @@ class Cells(Transform):
             )
 
 
-def key_of(name: Any) -> str:
-    """What names of columns are compared by: normalised, stripped, in any case."""
-    return normalize("NFC", str(name)).strip().casefold()
-
-
 def _with_every_cell(column: Column) -> Column:
     """Categories with a cell for any other value and for a gap: here every value has one."""
     if not isinstance(column, Categories):
@@ -287,11 +290,9 @@ def _with_every_cell(column: Column) -> Column:
 def _check_columns(columns: tuple[Column, ...]) -> None:
     if len(columns) > _MOST_COLUMNS:
         raise SchemaError(f"{len(columns)} columns are declared and at most {_MOST_COLUMNS} are allowed; declare fewer")
-    known: dict[str, str] = {}
+    if twice := same_names([column.name for column in columns]):
+        raise SchemaError(f"columns has {twice[0]!r} and {twice[1]!r}, one name in any case; keep one")
     for column in columns:
-        if (key := key_of(column.name)) in known:
-            raise SchemaError(f"columns has {known[key]!r} and {column.name!r}, one name in any case; keep one")
-        known[key] = column.name
         what = "values" if isinstance(column, Categories) else "edges"
         listed = getattr(column, what, None) or ()
         if len(listed) > _MOST_VALUES:
@@ -304,18 +305,6 @@ def _closed(column: Column, edges: Sequence[float] | None) -> Column:
     if edges is None or not isinstance(column, Numeric | Dates):
         return column
     return replace(column, edges=tuple(edges))
-
-
-def _source(name: str, found: list[Any]) -> Any:
-    """The one of the table's names that is this column's: the same text, or else the only one that is alike."""
-    if len(found) > 1:
-        exact = [each for each in found if each == name]
-        if len(exact) != 1:
-            raise DataError(f"the table has {name!r} twice; keep one")
-        return exact[0]
-    if not found:
-        raise DataError(f"the table lacks the column {name!r}; give every column of the plan")
-    return found[0]
 
 
 def _require_between(field_name: str, value: Any, least: int, most: int) -> None:

@@ -121,22 +121,26 @@ def read(values: Any) -> Readings:
             numbers = array.astype(np.float64)
         return Readings(np.where(np.isfinite(numbers), numbers, np.nan), {})
     plain = values if array is None else list(array) if array.dtype.kind in "mM" else array.tolist()
-    known: dict[Any, Reading] = {}
+    if set(map(type, plain)) <= _PLAIN:
+        return _of_plain(plain)
     numbers, texts = np.full(len(plain), np.nan), {}
-    alone = set(map(type, plain)) - _PLAIN
     for place, value in enumerate(plain):
-        if alone and type(value) in alone:
-            found = reading(value)
-        else:
-            try:
-                found = known[value]
-            except KeyError:
-                found = known[value] = reading(value)
+        found = reading(value)
         if isinstance(found, str):
             texts[place] = found
         elif found is not None:
             numbers[place] = found
     return Readings(numbers, texts)
+
+
+def _of_plain(plain: Sequence[Any]) -> Readings:
+    """The same of values that are read alike where they are equal: each different one is read once."""
+    known = {value: reading(value) for value in set(plain)}
+    number = {value: math.nan if found is None or isinstance(found, str) else found for value, found in known.items()}
+    texts = {value: found for value, found in known.items() if isinstance(found, str)}
+    numbers = np.fromiter(map(number.__getitem__, plain), np.float64, len(plain))
+    places = ((place, value) for place, value in enumerate(plain) if value in texts) if texts else ()
+    return Readings(numbers, {place: texts[value] for place, value in places})
 
 
 def array_of(column: Any) -> NDArray[Any]:
@@ -309,6 +313,8 @@ def _of_date(value: Any) -> Reading:
 
 
 def _of_text(text: str) -> Reading:
+    if len(text) <= _LONGEST and _DECIMAL.fullmatch(text):  # nearly always, and nothing below changes one
+        return _of_number(text)
     text = text.replace("\0", "").strip()  # numpy's texts lose what is 0 at their end
     if len(text) > _LONGEST:
         return UNREADABLE

@@ -72,16 +72,50 @@ def test_what_is_said_to_come_next_runs_on_what_was_kept(privstats, folder):
     done = privstats("try", "north.csv", "south.csv", *ASKED, "--keep", cwd=folder)
     lines = done.stdout.partition("next:")[2].splitlines()
     commands = [shlex.split(line)[1:] for line in lines if line.startswith("  privstats")]
-    assert [each[0] for each in commands] == ["plan", "look"], done.stdout
+    assert [each[0] for each in commands] == ["plan", "look", "look"], done.stdout
     assert "--from north.csv</code>" not in (folder / "try.html").read_text()
     kept = folder / "columns.toml"
     text = kept.read_text()
     for name, kind in KINDS.items():
         text = text.replace(f'name = "{name}"\nkind = "?"', f'name = "{name}"\nkind = {kind}')
     kept.write_text(text)
-    for command, answers in zip(commands, (ANSWERS, ()), strict=True):
+    for command, answers in zip(commands, (ANSWERS, (), ()), strict=True):
         run = privstats(*command, *answers, cwd=folder)
         assert run.returncode == 0, run.stderr
+
+
+def test_files_are_read_as_each_is_written_and_the_next_commands_say_so_letter_by_letter(privstats, tmp_path):
+    """In folders of their own, one with semicolons, decimal commas, CRLF and another encoding."""
+    for seed, name in enumerate(("north", "south")):
+        (tmp_path / "a ward").mkdir(exist_ok=True)
+        ward(tmp_path / "a ward" / f"{name}.csv", seed)
+    south = tmp_path / "a ward" / "south.csv"
+    text = south.read_text().replace(",", ";").replace(".", ",").replace("note 7", "Größe").replace("dose", "DOSE", 1)
+    south.write_bytes(text.replace("\n", "\r\n").encode("cp1252"))
+    names = ("a ward/south.csv", "a ward/north.csv")
+    done = privstats("try", *names, *ASKED, "--drop", "even", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "--encoding cp1252 --separator ';' --decimal ," in said(done)
+    lines = [line.strip() for line in done.stdout.partition("next:")[2].splitlines() if line.startswith("  privstats")]
+    written = "'a ward/south.csv' --encoding cp1252 --separator ';' --decimal ,"
+    assert lines == [
+        f"privstats plan init plan.toml --from {written} --drop even",
+        f"privstats plan init plan.toml --from {written} --public columns.toml --target ill",
+        f"privstats look {written} --plan plan.toml",
+        "privstats look 'a ward/north.csv' --plan plan.toml",
+    ]
+    assert "even" not in (privstats(*shlex.split(lines[0])[1:], "--yes", cwd=tmp_path).stdout)
+    kinds = {"DOSE": '"numeric"', "ward": KINDS["ward"], "ill": KINDS["ill"]}
+    asked = [f'[[columns]]\nname = "{name}"\nkind = {kind}\n' for name, kind in kinds.items()]
+    (tmp_path / "columns.toml").write_text("\n".join(asked))
+    for line, answers in zip(lines[1:], (ANSWERS, (), ()), strict=True):
+        run = privstats(*shlex.split(line)[1:], *answers, cwd=tmp_path)
+        assert run.returncode == 0, run.stderr
+
+
+def test_what_is_said_of_files_holds_for_all_of_them(privstats, folder):
+    done = privstats("try", "north.csv", "south.csv", *ASKED, "--separator", ";", cwd=folder)
+    assert "its first line is one name with ',' in it" in " ".join(done.stderr.split())
 
 
 def test_a_target_that_is_not_declared_is_refused_by_name(privstats, folder):

@@ -9,7 +9,8 @@ import pytest
 
 from privstats.errors import DataError
 from privstats.moments import RecordFile
-from privstats.moments.csv_lines import Dialect, csv_header, csv_lines, place_of
+from privstats.moments.csv_lines import Dialect, csv_header, csv_lines
+from privstats.transforms.column_names import place_of
 from privstats.transforms.reading import reading
 
 GERMAN = {"encoding": "cp1252", "separator": ";", "decimal": ","}
@@ -107,5 +108,5 @@ def test_the_wrong_words_for_a_file_are_said_with_its_header(tmp_path):
 def test_a_name_is_found_as_written_before_it_is_found_in_other_letters():
     assert place_of("Age", ["AGE", "Age", "age"]) == 1
     assert place_of("e\u0301ge", ["sex", "\u00c9GE"]) == 1
-    with pytest.raises(DataError, match="has the column 'aGE' twice, in other letters"):
+    with pytest.raises(DataError, match="has the column 'aGE' twice, perhaps in other letters"):
         place_of("aGE", ["AGE", "Age"])

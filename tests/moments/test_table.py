@@ -184,7 +184,7 @@ def test_every_kind_with_maps_reads_a_table(schema):
     [
         ({"age": [1], "sex": ["f"]}, "the table lacks the column 'race'"),
         ({"age": [1], "Age": [1], "AGE": [2], "sex": ["f"], "race": [1]}, None),
-        ({"AGE": [1], "Age": [1], "sex": ["f"], "race": [1]}, "the table has 'age' twice"),
+        ({"AGE": [1], "Age": [1], "sex": ["f"], "race": [1]}, "the table has the column 'age' twice"),
         ({"age": [1, 2], "sex": ["f"], "race": [1]}, "different lengths"),
         (np.zeros((1, 2)), r"an array of shape \(records, 3\)"),
         (np.zeros(3), r"an array of shape \(records, 3\)"),

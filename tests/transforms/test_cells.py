@@ -181,7 +181,7 @@ def test_columns_come_by_name_in_any_order_and_case():
     assert cells.codes(frame).tolist() == [[50, 1], [30, 0]]
     both = {"age": [1], "Age": [2], "sex": ["f"]}
     assert cells.codes(both).tolist() == [[1, 0]]
-    with pytest.raises(DataError, match="the table has 'age' twice"):
+    with pytest.raises(DataError, match="the table has the column 'age' twice"):
         cells.codes({"AGE": [1], "Age": [2], "sex": ["f"]})
     with pytest.raises(DataError, match="lacks the column 'sex'"):
         cells.codes({"age": [1]})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.workflows.rehearsal.dialects import written_as as written_as
     from privstats.workflows.rehearsal.page import STAMP as STAMP
     from privstats.workflows.rehearsal.page import bars as bars
     from privstats.workflows.rehearsal.page import costs as costs

@@ -7,8 +7,9 @@ was taken for public; in the plan that it would be a question mark stands for ea
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from shlex import quote
 from typing import Any
 
@@ -16,8 +17,10 @@ import tomli_w
 
 from privstats.course import Binned, Course
 from privstats.files.atomic import atomic_write
+from privstats.moments import RecordFile
 from privstats.workflows.rehearsal.assumed import Sentence
-from privstats.workflows.rehearsal.run import Opened, Rehearsal, words_of
+from privstats.workflows.rehearsal.dialects import options_of
+from privstats.workflows.rehearsal.run import MOST_EXACT, Opened, Rehearsal, words_of
 from privstats.workflows.rehearsal.shapes import decisive, drawn
 from privstats.workflows.report.layout import Cell, Figure, Table, render
 
@@ -59,7 +62,12 @@ def taken(what: Opened) -> tuple[Sentence, ...]:
         for name, (word, why) in words.items()
         if said[name] is None
     ]
-    return (*what.public.sentences, *promise)
+    written = [
+        Sentence(f"how {Path(file.path).name} is written", options.strip(), "its owner's own word, in every command")
+        for file in what.files
+        if (options := options_of(file))
+    ]
+    return (*what.public.sentences, *written, *promise)
 
 
 def promised(what: Opened) -> str:
@@ -74,7 +82,8 @@ def promised(what: Opened) -> str:
 def bars(found: Rehearsal) -> list[Bar]:
     """Each party alone, all without noise, all under the promise."""
     alone = [Bar(f"{name} alone, no privacy", auc.value, auc.error) for name, auc in found.alone.items()]
-    whole = Bar("all together, no privacy", found.exact.value, found.exact.error)
+    part = f", on {MOST_EXACT:,} records at most" if found.opened.public.records > MOST_EXACT else ""
+    whole = Bar(f"all together, no privacy{part}", found.exact.value, found.exact.error)
     epsilon = found.opened.privacy.epsilon
     return [*alone, whole, Bar(f"all together, epsilon {epsilon:g}", found.private.value, found.private.error, True)]
 
@@ -122,21 +131,33 @@ def study_plan(what: Opened) -> str:
     return tomli_w.dumps(shown)
 
 
-def next_commands(what: Opened, files: Sequence[str], *, kept: bool) -> list[tuple[str, str]]:
-    """The next commands of a study, each with what it is for; without the first where its file was ``kept``."""
-    first, target = quote(files[0]), quote(what.asked.target)
+def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
+    """The next commands of a study, each with what it is for; without the first where its file was ``kept``.
+
+    They run as they stand here, from the folder where the files were named.
+    """
+    first, target = _words(what.files[0]), quote(what.asked.target)
+    drop = "".join(f" --drop {quote(name)}" for name in what.asked.drop)
     commands = [
         (
-            f"privstats plan init plan.toml --from {first}",
+            f"privstats plan init plan.toml --from {first}{drop}",
             "writes columns.toml: the names, with a question mark for each kind, which the data dictionary answers",
         ),
         (
             f"privstats plan init plan.toml --from {first} --public columns.toml --target {target}",
             "makes the plan of columns.toml once it is filled in, and asks for what nobody can choose for you",
         ),
-        (f"privstats look {first} --plan plan.toml", "at each party, before it joins: its own file beside the plan"),
+        *(
+            (f"privstats look {_words(file)} --plan plan.toml", "at the party that holds it: its file beside the plan")
+            for file in what.files
+        ),
     ]
     return commands[1:] if kept else commands
+
+
+def _words(file: RecordFile) -> str:
+    """A file as a command takes it: its path, and how it is written."""
+    return quote(os.fspath(file.path)) + options_of(file)
 
 
 def shape(found: Rehearsal) -> Figure:
@@ -156,7 +177,7 @@ def shape(found: Rehearsal) -> Figure:
     )
 
 
-def write_page(found: Rehearsal, files: Sequence[str], path: str | os.PathLike[str], *, kept: bool = False) -> None:
+def write_page(found: Rehearsal, path: str | os.PathLike[str], *, kept: bool = False) -> None:
     """Render the page and write it whole; ``kept``: columns.toml is written already.
 
     Raises:
@@ -179,7 +200,7 @@ def write_page(found: Rehearsal, files: Sequence[str], path: str | os.PathLike[s
         ),
         costs=Table("what it cost", ("what", "here"), costs(found), words=True),
         plan=study_plan(what),
-        commands=next_commands(what, files, kept=kept),
+        commands=next_commands(what, kept=kept),
         card=shape(found),
     )
     atomic_write(path, html.encode(), shared=True)

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.moments import RecordFile
-from privstats.moments.csv_lines import places_in
+from privstats.moments.csv_lines import other_separator
 from privstats.moments.labels import places_of
 from privstats.moments.record_files import held_out
 from privstats.transforms import Cells
+from privstats.transforms.column_names import places_in
 from privstats.transforms.reading import Readings, read
 from privstats.workflows.rehearsal.assumed import Assumed
 
@@ -79,7 +80,8 @@ def shared_names(files: Sequence[RecordFile], target: str, drop: Sequence[str]) 
     for file, names in zip(files, headers, strict=True):
         for wanted, place in zip((target, *drop), places_in((target, *drop), names), strict=True):
             if place is None:
-                raise DataError(f"{file.path} has no column {wanted!r}: name another one, in --target or --drop")
+                hint = other_separator(names, file.separator)
+                raise DataError(f"{file.path} has no column {wanted!r}: name another one, in --target or --drop{hint}")
     gone = set(places_in(drop, headers[0]))
     kept = [name for place, name in enumerate(headers[0]) if place not in gone]
     for names in headers:

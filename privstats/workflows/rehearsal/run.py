@@ -18,22 +18,25 @@ from privstats.course import Binned, Centred, Rounds
 from privstats.course.base import Course
 from privstats.dp import Privacy
 from privstats.dp.models import MODELS
-from privstats.errors import DataError
+from privstats.errors import DataError, SchemaError
 from privstats.heads import LDA, RefinedSoftmax
 from privstats.inference import Scorecard, scorecard
 from privstats.moments import RecordFile
-from privstats.moments.csv_lines import place_of
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
 from privstats.schema import ClassSchema
 from privstats.transforms import Cells, Dates, Numeric
+from privstats.transforms.column_names import place_of
 from privstats.transforms.reading import same
 from privstats.workflows.rehearsal.assumed import Assumed, assumed_of
 from privstats.workflows.rehearsal.parties import Auc, Party, auc, parties_of, read_file, shared_names
 from privstats.workflows.simulate import simulate
 
-__all__ = ["Asked", "Opened", "Rehearsal", "opened", "rehearsed", "words_of"]
+__all__ = ["MOST_EXACT", "Asked", "Opened", "Rehearsal", "opened", "rehearsed", "words_of"]
 
+MOST_EXACT = 1 << 16
+"""Records that a model without noise is made of, at most: every second, every third of more. It holds them in memory,
+and the area would move by less than its error."""
 _PAIR = 2
 _DRAWS = 40
 """Of the noise, for the scorecard's bands: a fifth of the usual, for thirty columns take a minute of these."""
@@ -90,12 +93,14 @@ class Opened:
         public: what was taken for public.
         parties: the records of each file.
         seconds: that reading took.
+        files: as they were named, and how they are written.
     """
 
     asked: Asked
     public: Assumed
     parties: tuple[Party, ...]
     seconds: float
+    files: tuple[RecordFile, ...]
 
     @property
     def privacy(self) -> Privacy:
@@ -156,6 +161,7 @@ def opened(files: Sequence[RecordFile], asked: Asked) -> Opened:
 
     Raises:
         DataError: files that cannot be read, have no common columns, or too few records of a class.
+        SchemaError: more columns than a plan may declare.
         PlanError: a promise out of its bounds.
     """
     start = perf_counter()
@@ -166,11 +172,14 @@ def opened(files: Sequence[RecordFile], asked: Asked) -> Opened:
     target = names[place_of(asked.target, names) or 0]
     first = read_file(files[0], names)
     public = assumed_of(first[0], target, records=1)
-    Cells(public.columns)  # refuses too many columns before the other files are read
+    try:
+        Cells(public.columns)  # refuses too many columns before the other files are read
+    except SchemaError as refusal:
+        raise SchemaError(f"{refusal}: leave columns out of the rehearsal with --drop") from None
     found = [first, *(read_file(file, names) for file in files[1:])]
     parties = parties_of(files, found, public, asked.test)
     public = replace(public, records=sum(int((~each.test).sum()) for each in parties))
-    return Opened(asked, public, parties, perf_counter() - start)
+    return Opened(asked, public, parties, perf_counter() - start, tuple(files))
 
 
 def rehearsed(what: Opened, advance: Callable[[int], None]) -> Rehearsal:
@@ -213,6 +222,7 @@ def _without_noise(what: Opened, learned: Sequence[Party]) -> Auc:
     codes = np.concatenate([party.codes[~party.test] for party in learned])
     cells = _at_quantiles(Cells(what.public.columns), codes)
     y = np.concatenate([party.y[~party.test] for party in learned])
+    codes, y = (each[:: -(-len(y) // MOST_EXACT)] for each in (codes, y))
     head = _head(what).fit(cells.apply(codes), y)
     scored = [head.predict_proba(cells.apply(party.codes[party.test])) for party in what.parties]
     return auc(np.concatenate([party.y[party.test] for party in what.parties]), _stacked(scored))

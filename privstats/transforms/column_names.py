@@ -1,0 +1,79 @@
+"""Which column of a table a declared name means: as it is written, else in any case, normalised and stripped.
+
+Frames, mappings and files are asked in this one way.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from privstats.errors import DataError
+
+__all__ = ["place_of", "places_in", "same_names"]
+
+
+def place_of(name: str, names: Sequence[Any]) -> int | None:
+    """Where a column of the plan stands in a table's names: as it is written, else in any case; None where it does not.
+
+    Raises:
+        DataError: it is written otherwise, and two columns have its letters.
+
+    Example:
+        >>> from privstats.transforms.column_names import place_of
+        >>> place_of("Age", ["sex", "AGE"]), place_of("Age", ["AGE", "Age"]), place_of("Age", ["sex"])
+        (1, 1, None)
+    """
+    return places_in([name], names)[0]
+
+
+def places_in(wanted: Iterable[str], names: Sequence[Any]) -> list[int | None]:
+    """:func:`place_of` for each of the wanted columns, in a time that grows with their number and that of the names.
+
+    Raises:
+        DataError: as :func:`place_of`.
+
+    Example:
+        >>> from privstats.transforms.column_names import places_in
+        >>> places_in(["Age", "dose"], ["sex", "AGE"])
+        [1, None]
+    """
+    alike: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        alike.setdefault(_key_of(name), []).append(place)
+    return [_one_of(alike.get(_key_of(name), []), name, names) for name in wanted]
+
+
+def _one_of(alike: Sequence[int], name: str, names: Sequence[Any]) -> int | None:
+    """Of the places of names that differ in case at most, the one that is meant."""
+    if len(alike) < 2:
+        return alike[0] if alike else None
+    exact = [place for place in alike if _plain(names[place]) == _plain(name)]
+    if len(exact) != 1:
+        raise DataError(f"the table has the column {name!r} twice, perhaps in other letters; keep one")
+    return exact[0]
+
+
+def same_names(names: Sequence[str]) -> tuple[str, str] | None:
+    """The first two names that one column of a table could be meant by; None where all are told apart.
+
+    Example:
+        >>> from privstats.transforms.column_names import same_names
+        >>> same_names(["age", "sex", "Age"]), same_names(["age", "sex"])
+        (('age', 'Age'), None)
+    """
+    known: dict[str, str] = {}
+    for name in names:
+        if (key := _key_of(name)) in known:
+            return known[key], name
+        known[key] = name
+    return None
+
+
+def _key_of(name: Any) -> str:
+    return _plain(name).casefold()
+
+
+def _plain(name: Any) -> str:
+    return unicodedata.normalize("NFC", str(name)).strip()
