@@ -162,6 +162,34 @@ def page(
     say(f"the script's hash is {written.integrity}: the same for every study of this release")
 
 
+@app.command()
+def demo(
+    browser: Annotated[
+        bool, typer.Option("--browser", help="Open the last person's page in a browser, and wait for that answer.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Fixes the ages that the demo's people have.")] = 0,
+) -> None:
+    """Run a whole study on this machine: registrar, leader, helper, page, and 200 people who say their age."""
+    import os
+    from tempfile import TemporaryDirectory
+
+    from privstats.cli.parts.devices_demo import show_demo
+    from privstats.optional_dependencies import require
+    from privstats.progress import progress_bar
+
+    require("uvicorn", "httptools", by="privstats http demo")
+    from privstats.workflows.demo.devices import PEOPLE, run_devices_demo
+
+    def told(link: str) -> None:
+        say(f"the last person's link, which {'opens now' if browser else 'nobody follows'}: {link}")
+
+    with TemporaryDirectory() as place, progress_bar("people answer", PEOPLE) as advance:
+        found = run_devices_demo(
+            Path(place), browser=browser, entropy=os.urandom, seed=seed, link=told, sent=lambda: advance(1)
+        )
+    show_demo(found)
+
+
 def _started(run: LeaderRun, serving: Serving) -> None:
     run.say(f"the leader serves {serving.address}, run {run.folder.roster.run.hex()}")
 

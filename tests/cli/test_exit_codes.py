@@ -345,6 +345,7 @@ http status folder
 http page nowhere.json site
 http page plan.toml site
 http page study.json folder
+http demo --seed many
 """.strip().splitlines()
 
 

@@ -19,7 +19,7 @@ __all__ = ["BytesInFlight", "Openings", "Penalties", "one_at_a_time", "peer_of"]
 _MOST_ADDRESSES = 1 << 16
 _MOST_OPENINGS, _HOUR = 5, 3600.0
 _NET = 64
-_FOR = re.compile(r'(?i)(?:^|;)\s*for="?\[?([0-9a-f:.]+)\]?(?::\d+)?"?\s*(?:;|$)')
+_FOR = re.compile(r'(?i)(?:^|;)\s*for="?(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::\d+)?"?\s*(?:;|$)')
 
 
 def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) -> str:
@@ -31,7 +31,7 @@ def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) 
         '2001:db8::/64'
     """
     if address in proxies and (found := _FOR.search(headers.get("forwarded", "").rpartition(",")[2])):
-        address = found[1]
+        address = found[1] or found[2]
     try:
         parsed = ip_address(address)
     except ValueError:

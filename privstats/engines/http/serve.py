@@ -280,7 +280,7 @@ def _administered(run: LeaderRun, port: int | None) -> Iterator[socket.socket]:
         made.bind(str(path))
     except OSError as error:
         made.close()
-        raise PrivstatsError(f"cannot make {path} ({error.strerror}): give --admin-port") from None
+        raise PrivstatsError(f"cannot make {path} ({error.strerror or error}): give --admin-port") from None
     finally:
         os.umask(before)
     with made:

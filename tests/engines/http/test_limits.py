@@ -1,0 +1,28 @@
+"""What is counted by which address."""
+
+from __future__ import annotations
+
+import pytest
+
+from privstats.engines.http.limits import peer_of
+
+PROXY = ("10.0.0.1",)
+
+
+@pytest.mark.parametrize(
+    ("address", "forwarded", "peer"),
+    [
+        ("192.0.2.7", "for=198.51.100.1", "192.0.2.7"),  # of nobody who was named
+        ("10.0.0.1", "for=198.51.100.1", "198.51.100.1"),
+        ("10.0.0.1", "for=198.51.100.1:443", "198.51.100.1"),
+        ("10.0.0.1", 'for="[2001:db8::7]:443";proto=https', "2001:db8::/64"),
+        ("10.0.0.1", "for=203.0.113.9, for=198.51.100.1", "198.51.100.1"),  # the first is the client's own word
+        ("10.0.0.1", "for=unknown", "10.0.0.1"),
+        ("10.0.0.1", "", "10.0.0.1"),
+        ("::ffff:192.0.2.7", "", "192.0.2.7"),
+        ("2001:db8:1:2:3::4", "", "2001:db8:1:2::/64"),
+        ("", "", ""),
+    ],
+)
+def test_only_a_named_proxy_is_believed_and_only_its_last_word(address: str, forwarded: str, peer: str) -> None:
+    assert peer_of(address, {"forwarded": forwarded}, PROXY) == peer

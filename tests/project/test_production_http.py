@@ -1,0 +1,151 @@
+"""The files of ``docs/production`` for devices: the compose file's commands, systemd's word, and a real nginx."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from privstats.engines.http.device import DeviceRun
+from privstats.engines.http.dial import Dial
+from privstats.engines.http.intake import REPORT, SIGNATURE
+from privstats.engines.http.settings import Limits
+from tests.engines.http.desk import ORIGIN, study_of_devices
+from tests.engines.http.test_serve import Helpers, free_port, served, waited
+from tests.project.test_production import FOLDER, parsed
+
+yaml = pytest.importorskip("yaml", reason="it comes with Flower")
+COMPOSE = yaml.safe_load((FOLDER / "compose-http.yaml").read_text())["services"]
+
+
+def test_the_services_of_devices_run_commands_that_there_are_and_share_no_folder() -> None:
+    for name in ("leader", "helper"):
+        service = COMPOSE[name]
+        assert str(parsed(service["command"])["home"]) == name
+        asked = parsed(service["healthcheck"]["test"][2:])
+        assert (str(asked["home"]), asked["healthy"]) == (name, True)
+        assert (service["cap_drop"], service["ulimits"]) == (["ALL"], {"core": 0})
+    volumes = [{volume.split(":")[0] for volume in COMPOSE[name]["volumes"]} for name in ("leader", "helper")]
+    assert not volumes[0] & volumes[1]
+    assert parsed(COMPOSE["leader"]["command"])["behind_proxy"]
+    assert "ports" not in COMPOSE["helper"]
+
+
+@pytest.mark.ci
+def test_docker_reads_the_compose_file() -> None:
+    if shutil.which("docker") is None:
+        pytest.skip("docker is not installed")
+    if subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode:
+        pytest.skip("docker has no compose")
+    done = subprocess.run(
+        ["docker", "compose", "-f", FOLDER / "compose-http.yaml", "config", "--quiet"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.ci
+def test_systemd_reads_the_unit(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd is not installed")
+    program = tmp_path / "privstats"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    text = (FOLDER / "privstats-http.service").read_text().replace("/opt/privstats/bin/privstats", str(program))
+    (tmp_path / "privstats-http.service").write_text(text.replace("User=privstats", "User=root"))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", tmp_path / "privstats-http.service"], capture_output=True, text=True
+    )
+    assert "privstats-http.service:" not in done.stderr, done.stderr
+
+
+def configured(place: Path, port: int, leader: int) -> str:
+    """The file of the page, on ports and in a folder of this test, without TLS."""
+    text = (FOLDER / "nginx-http.conf").read_text()
+    text = re.sub(r"listen 443 ssl;", f"listen 127.0.0.1:{port};", text)
+    text = re.sub(r"\n *ssl_certificate[^\n]*", "", text)
+    text = text.replace("127.0.0.1:8443", f"127.0.0.1:{leader}").replace("https://survey.example", ORIGIN)
+    text = text.replace("client_max_body_size 16m", "client_max_body_size 100k").replace("/var/log/nginx", str(place))
+    folders = "".join(
+        f"    {name}_temp_path {place}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    return f"pid {place}/pid;\ndaemon off;\n{text.replace('http {', 'http {' + chr(10) + folders, 1)}"
+
+
+@contextmanager
+def proxied(place: Path, leader: int) -> Iterator[int]:
+    program = shutil.which("nginx")
+    if program is None:
+        pytest.skip("nginx is not installed")
+    port = free_port()
+    (place / "nginx.conf").write_text(configured(place, port, leader))
+    process = subprocess.Popen([program, "-p", place, "-c", place / "nginx.conf", "-e", place / "start.log"])
+    for _ in range(100):
+        with socket.socket() as line:
+            if line.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.05)
+    try:
+        yield port
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@pytest.mark.ci
+def test_behind_nginx_devices_are_told_apart_and_every_refusal_can_be_read(tmp_path: Path) -> None:
+    study = study_of_devices(tmp_path / "run", 5, 1)
+    (tmp_path / "proxy").mkdir()
+    with (
+        served(study, limits=Limits(proxies=("127.0.0.1",))) as server,
+        proxied(tmp_path / "proxy", server.port) as port,
+    ):
+        helpers = Helpers(server)
+        with Dial(f"http://127.0.0.1:{port}") as dial:
+            run = waited(dial, study)
+            assert isinstance(run, DeviceRun)
+            report = run.report(study.moments(0), 0, study.identities[0])
+            assert run.send(dial, 0, report) == 201
+            assert run.send(dial, 0, report) == 200
+            path = f"/v1/runs/{study.run}/reports/1"
+            headers = {"content-type": REPORT, SIGNATURE: report[-64:].hex(), "origin": ORIGIN}
+            forged = dial.ask("PUT", path, report, headers)
+            assert (forged.code, forged.headers["access-control-allow-origin"]) == ("wrong_sender", ORIGIN)
+            large = dial.ask("PUT", path, bytes(200_000), headers)
+            assert (large.status, large.code) == (413, "too_large")
+            assert large.headers["access-control-allow-origin"] == ORIGIN
+            assert "Retry-After" in large.headers["access-control-expose-headers"]
+            foreign = dial.ask("PUT", path, bytes(200_000), {**headers, "origin": "https://elsewhere.example"})
+            assert "access-control-allow-origin" not in foreign.headers
+            assert dial.ask("GET", "/metrics").status == 404
+            server.asked("POST", "/give-up")
+            helpers.join()
+    log = (tmp_path / "proxy" / "privstats.log").read_text()
+    assert " PUT 201 " in log
+    assert "reports" not in log
+    assert "127.0.0.1" not in log + (tmp_path / "proxy" / "privstats-errors.log").read_text()
+
+
+@pytest.mark.ci
+def test_a_leader_that_is_away_is_a_code_that_a_page_reads_and_the_same_bytes_go_through_later(tmp_path: Path) -> None:
+    study = study_of_devices(tmp_path / "run", 5, 1)
+    (tmp_path / "proxy").mkdir()
+    with served(study) as server:
+        helpers, leader = Helpers(server), server.port
+        with server.dial() as dial:
+            run = waited(dial, study)
+        report = run.report(study.moments(0), 0, study.identities[0])
+        with proxied(tmp_path / "proxy", free_port()) as port, Dial(f"http://127.0.0.1:{port}") as dial:
+            away = dial.ask("GET", f"/v1/runs/{study.run}", headers={"origin": ORIGIN})
+            assert (away.status, away.code, away.retry, away.after) == (503, "restarting", True, 10)
+            assert away.headers["access-control-allow-origin"] == ORIGIN
+        with proxied(tmp_path / "proxy", leader) as port, Dial(f"http://127.0.0.1:{port}") as dial:
+            assert run.send(dial, 0, report) == 201
+        server.asked("POST", "/give-up")
+        helpers.join()
