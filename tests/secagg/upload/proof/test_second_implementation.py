@@ -1,4 +1,4 @@
-"""Two implementations of one page: each takes the other's reports and refuses what the other refuses; cases are frozen."""
+"""Two implementations of one page: each takes the other's reports and refuses its lies; cases of both are frozen."""
 
 from __future__ import annotations
 
