@@ -1,4 +1,4 @@
-"""A treatment effect in two sessions: the outcome lines of both arms, then each record's influence on the effect.
+"""A treatment effect under one promise: a propensity where nobody assigned it, outcome lines, then influence values.
 
 This module decides the plans, their price and their order; ``inference.effect`` reads the table.
 """
@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from privstats.course.base import Releases, history
+from privstats.course.newton import weights_after
 from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy
@@ -23,36 +24,41 @@ from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
-from privstats.schema import EffectSchema, RidgeSchema, narrowed
+from privstats.schema import EffectSchema, RidgeSchema, Schema, ScoreSchema, narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import ByArm, ConstantFeature
 
-__all__ = ["Effect", "arm_sums", "published_line"]
+__all__ = ["Effect", "arm_sums", "propensity_schema", "published_line", "published_values"]
 
 _MOST_RETRIES = 16
-_MOST_SHARE = 0.5
+_MOST_SHARE = 0.3
+_MOST_ROUNDS = 16
+_ROUNDS = 4
+_PROPENSITY = 0.4  # of mu^2
 
 
 @dataclass(frozen=True)
 class Effect(Planned):
-    """The outcome lines of both arms, then influence values at those lines: the effect of a randomised treatment.
+    """The sessions of a treatment effect; the last sums influence values at what the others published.
 
-    The lines only make the interval shorter: it holds whether they are right or wrong, or left out with ``share=0``,
-    which is narrower below some 500 records at epsilon 1.
+    In a randomised trial the outcome lines of both arms come first. They only make the interval shorter: it holds
+    whether they are right or wrong, or left out with ``share=0``, which is narrower below some 500 records at epsilon
+    1. Where nobody assigned the treatment, rounds of a logistic regression of the arm come before them, and two fifths
+    of mu^2 go there.
 
     Args:
-        plan: the plan of the last session, as :meth:`start` builds it: of an ``EffectSchema``, at lines of 0.
-        share: the outcome session's part of mu^2, up to .5; 0 leaves that session out.
+        plan: the plan of the last session, as :meth:`start` builds it: of an ``EffectSchema``, at values of 0.
+        share: the outcome session's part of mu^2, up to .3; 0 leaves it out of a trial.
+        rounds: of the propensity; None: 4, and none in a trial.
         retries: further sessions that the budget holds, each at the price of the last, for those without a sum.
         promise: the owners' promise for all sessions together, for files and audits.
 
     Raises:
-        PlanError: another schema, one without a known probability, a number out of range, or a promise that the
-            sessions do not keep.
+        PlanError: another schema, a number out of range, or a promise that the sessions do not keep.
 
     Guarantee:
-        All sessions and retries together are mu-GDP with :attr:`mu`, for the plan's unit and adjacency: the bound of
-        the last session holds for every published line, and sessions compose (:class:`Course`).
+        All sessions and retries together are mu-GDP with :attr:`mu`, for the plan's unit and adjacency: the bounds of
+        all hold for every published value, and sessions compose (:class:`Course`).
 
     Example:
         >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
@@ -65,17 +71,18 @@ class Effect(Planned):
     label = "effect"
     plan: Plan
     share: float = field(default=0.1, metadata={"usual": 0.1})
+    rounds: int | None = None
     retries: int = field(default=0, metadata={"usual": 0})
     promise: Promise | None = field(default=None, compare=False)
 
     def _require(self) -> None:
         schema = _require_effect(self.plan)
-        _check_numbers(self.share, self.retries)
+        _check_numbers(schema, self.share, self.rounds, self.retries)
         started = Published.of(_zero(schema))
         if self.plan.published is None or self.plan.published.sha256 != started.sha256:
-            raise PlanError("the plan publishes other lines than the course starts from; use Effect.start")
+            raise PlanError("the plan publishes other values than the course starts from; use Effect.start")
         object.__setattr__(self, "plan", replace(self.plan, published=started))
-        _ = self.outcome  # forces the noise of both
+        _ = self.outcome, self.propensity  # forces the noise of all
 
     @classmethod
     def start(
@@ -86,6 +93,7 @@ class Effect(Planned):
         *,
         adjust: bool = True,
         share: float = 0.1,
+        rounds: int | None = None,
         retries: int = 0,
     ) -> Effect:
         """The course that keeps a promise as a whole.
@@ -94,8 +102,8 @@ class Effect(Planned):
             schema: of the last session; :meth:`EffectSchema.of` builds it from public ranges.
             cohort: of every session.
             privacy: what all sessions and retries may spend together.
-            adjust: False leaves the outcome lines out, as ``share=0`` does.
-            share, retries: as for the class.
+            adjust: False leaves the outcome lines out of a trial, as ``share=0`` does.
+            share, rounds, retries: as for the class.
 
         Raises:
             PlanError: as for the class.
@@ -103,28 +111,28 @@ class Effect(Planned):
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
             raise PlanError("influence values need differential privacy: give privacy=Privacy(...)")
         whole = cls.whole(schema=schema, cohort=cohort, privacy=privacy)
-        return cls.within(whole, share=share if adjust else 0.0, retries=retries)
+        return cls.within(whole, share=share if adjust else 0.0, rounds=rounds, retries=retries)
 
     @classmethod
-    def within(cls, whole: Plan, *, share: float = 0.1, retries: int = 0) -> Effect:
+    def within(cls, whole: Plan, *, share: float = 0.1, rounds: int | None = None, retries: int = 0) -> Effect:
         """The course that keeps a plan's promise as a whole.
 
         Args:
-            whole: the plan of the last session but for its epsilon, at lines of 0, as :meth:`whole` builds it: its
+            whole: the plan of the last session but for its epsilon, at values of 0, as :meth:`whole` builds it: its
                 promise is what all sessions and retries may spend together.
-            share, retries: as for the class.
+            share, rounds, retries: as for the class.
 
         Raises:
             PlanError: as for the class.
         """
-        _require_effect(whole)
-        _check_numbers(share, retries)
-        part = part_of(whole, (1 - share) / (1 + retries), getattr(whole.privacy, "shares", None))
-        return cls(replace(whole, privacy=part), float(share), retries, Promise.of(whole))
+        schema = _require_effect(whole)
+        _check_numbers(schema, share, rounds, retries)
+        part = part_of(whole, _last_part(schema, share, retries), getattr(whole.privacy, "shares", None))
+        return cls(replace(whole, privacy=part), float(share), rounds, retries, Promise.of(whole))
 
     @staticmethod
     def whole(*, schema: EffectSchema, **terms: Any) -> Plan:
-        """A plan at lines of 0, for :meth:`within`.
+        """A plan at values of 0, for :meth:`within`.
 
         Args:
             schema: of the last session.
@@ -137,26 +145,42 @@ class Effect(Planned):
         """The schema of the last session."""
         return _require_effect(self.plan)
 
+    @property
+    def before(self) -> int:
+        """How many rounds of a propensity there are."""
+        return 0 if self.schema.probability is not None else self.rounds or _ROUNDS
+
     @cached_property
     def outcome(self) -> Plan | None:
         """The plan of the outcome lines; None where they are left out."""
-        if not self.share:
+        return self._part(self.schema.rows, self.share, None) if self.share else None
+
+    @cached_property
+    def propensity(self) -> Plan | None:
+        """The plan of the first round of the propensity; None in a trial."""
+        if not self.before:
             return None
-        privacy = part_of(self.plan, self.share * (1 + self.retries) / (1 - self.share), None)
-        return replace(self.plan, schema=self.schema.rows, privacy=privacy, published=None)
+        score = propensity_schema(self.schema)
+        return self._part(score, _PROPENSITY / self.before, Published.of({"w": weights_after(score, ())[0]}))
+
+    def _part(self, schema: Schema, part: float, published: Published | None) -> Plan:
+        """The plan of another session for this part of what all cost together."""
+        privacy = part_of(self.plan, part / _last_part(self.schema, self.share, self.retries), None)
+        return replace(self.plan, schema=schema, privacy=privacy, published=published)
 
     @property
     def first(self) -> Plan:
         """The plan of the first session."""
-        return self.plan if self.outcome is None else self.outcome
+        return self.propensity or self.outcome or self.plan
 
     @property
     def priced(self) -> tuple[Plan, ...]:
         """A plan for every session and retry."""
-        return (*([] if self.outcome is None else [self.outcome]), *[self.plan] * (1 + self.retries))
+        rounds = [self.propensity] * self.before if self.propensity is not None else []
+        return (*rounds, *([] if self.outcome is None else [self.outcome]), *[self.plan] * (1 + self.retries))
 
     def _said(self) -> bytes:
-        return msgspec.json.encode((self.plan.digest, self.share, self.retries))
+        return msgspec.json.encode((self.plan.digest, self.share, self.rounds, self.retries))
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of session ``len(releases)``; one that ended without a sum is held again while retries last.
@@ -167,13 +191,28 @@ class Effect(Planned):
         if not releases:
             return self.first
         have = [each for each in releases if each is not None]
-        if len(releases) - len(have) > self.retries or len(have) > (self.outcome is not None):
+        sessions = self.before + (self.outcome is not None) + 1
+        if len(releases) - len(have) > self.retries or len(have) >= sessions:
             return None
-        if have and have[0].plan != self.outcome:
-            raise PlanError("release 0 is not of this course; give the releases of its own sessions, in order")
-        if not have and self.outcome is not None:
+        self._check(have)
+        after = history(releases)
+        if self.propensity is not None and len(have) < self.before:
+            weights = weights_after(propensity_schema(self.schema), have)[-1]
+            return replace(self.propensity, published=Published.of({"w": weights}, after))
+        if self.outcome is not None and len(have) == self.before:
             return self.outcome
-        return replace(self.plan, published=Published.of(_published(self.schema, have), history(releases)))
+        return replace(self.plan, published=Published.of(published_values(self.schema, have), after))
+
+    def _check(self, have: Sequence[Release]) -> None:
+        """Refuse releases that are not of this course's earlier sessions, in order."""
+        for place, release in enumerate(have):
+            own = self.outcome
+            if self.propensity is not None and place < self.before:
+                own = replace(self.propensity, published=release.plan.published)
+            if release.plan != own:
+                raise PlanError(
+                    f"release {place} is not of this course; give the releases of its own sessions, in order"
+                )
 
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
@@ -203,26 +242,58 @@ def _require_effect(plan: object) -> EffectSchema:
     assert isinstance(plan, Plan)  # noqa: S101  refused before
     refusal = PlanError("plan must be of an EffectSchema; build the course with Effect.start(schema, ...)")
     schema = narrowed(plan.schema, EffectSchema, refusal)
-    if schema.probability is None:
-        raise PlanError("give the schema the probability of treatment: this course is of a randomised trial")
     if not schema.transform:
         raise PlanError("the schema must have a transform that ends in ByArm; build it with EffectSchema.of")
     return schema
 
 
-def _check_numbers(share: object, retries: object) -> None:
-    if type(share) not in (int, float) or not 0 <= share <= _MOST_SHARE:  # type: ignore[operator]
+def _check_numbers(schema: EffectSchema, share: Any, rounds: Any, retries: Any) -> None:
+    if type(share) not in (int, float) or not 0 <= share <= _MOST_SHARE:
         raise PlanError(f"share must be a number from 0 to {_MOST_SHARE:g}, got {share!r}; .1 is usual")
     if type(retries) is not int or not 0 <= retries <= _MOST_RETRIES:
         raise PlanError(f"retries must be a whole number from 0 to {_MOST_RETRIES}, got {retries!r}")
+    if rounds is not None and (type(rounds) is not int or not 2 <= rounds <= _MOST_ROUNDS):
+        raise PlanError(f"rounds must be a whole number from 2 to {_MOST_ROUNDS}, got {rounds!r}; 4 are usual")
+    if schema.probability is not None and rounds is not None:
+        raise PlanError("rounds are of a propensity, which a trial knows: leave them out")
+    if schema.probability is None and not share:
+        raise PlanError("share must be above 0 where nobody assigned the treatment: outcome lines make it hold")
+    price = 0.0 if schema.probability is not None else _PROPENSITY / (rounds or _ROUNDS)
+    if retries and _last_part(schema, share, retries) < max(share, price):
+        raise PlanError(f"{retries} retries leave the last session less than another's price: take fewer")
+
+
+def _last_part(schema: EffectSchema, share: float, retries: int) -> float:
+    """The last session's part of mu^2; every retry's, too."""
+    propensity = 0.0 if schema.probability is not None else _PROPENSITY
+    return (1 - share - propensity) / (1 + retries)
 
 
 def _zero(schema: EffectSchema) -> dict[str, Values]:
     return {name: Values(np.zeros(shape, np.int64), 0) for name, shape in schema.needs.items()}
 
 
-def _published(schema: EffectSchema, have: Sequence[Release]) -> dict[str, Values]:
-    return {"line": published_line(schema, have[0])} if have else _zero(schema)
+def propensity_schema(schema: EffectSchema) -> ScoreSchema:
+    """The schema of a round of the propensity: the arm on all columns.
+
+    Example:
+        >>> from privstats.course.effect import propensity_schema
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), trim=0.1)
+        >>> propensity_schema(schema).by_arm
+        True
+    """
+    names = schema.feature_names
+    return ScoreSchema(schema.width, clip_norm=schema.clip_norm, transform=schema.transform, feature_names=names)
+
+
+def published_values(schema: EffectSchema, have: Sequence[Release]) -> dict[str, Values]:
+    """What the last session publishes after the releases of all others: the lines, and w without a probability."""
+    if not have:
+        return _zero(schema)
+    line = {"line": published_line(schema, have[-1])}
+    if schema.probability is not None:
+        return line
+    return {**line, "w": weights_after(propensity_schema(schema), have[:-1])[-1]}
 
 
 def published_line(schema: EffectSchema, outcome: Release) -> Values:

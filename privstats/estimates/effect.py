@@ -9,7 +9,7 @@ import numpy as np
 
 from privstats.estimates.spectrum import Array
 
-__all__ = ["ArmSums", "outcome_lines", "ridge_line"]
+__all__ = ["ArmSums", "outcome_lines", "penalty", "ridge_line"]
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,15 @@ def ridge_line(G: Array, h: Array, sigma: float) -> Array:
     noise it is least squares, and 0 along columns that are exactly collinear.
     """
     values, vectors = np.linalg.eigh(G)
-    floor = max(sigma * math.sqrt(2 * len(G)), 1e-12 * float(np.abs(values).max(initial=0.0)))
-    raised = np.maximum(values, 0.0) + (sigma * math.sqrt(2 * len(G)))
-    told = raised >= floor
-    inverse = np.where(told & (raised > 0), 1.0 / np.where(raised > 0, raised, 1.0), 0.0)
+    raised = np.maximum(values, 0.0) + penalty(sigma, len(G))
+    told = raised > 1e-12 * float(np.abs(values).max(initial=0.0))
+    inverse = np.where(told, 1.0 / np.where(told, raised, 1.0), 0.0)
     return np.asarray(vectors @ (inverse * (vectors.T @ h)))
+
+
+def penalty(sigma: float, columns: int) -> float:
+    """What is added to the eigenvalues of G: the size of a symmetric matrix of noise, sigma sqrt(2 d)."""
+    return sigma * math.sqrt(2 * columns)
 
 
 def outcome_lines(sums: ArmSums, half: float) -> Array:

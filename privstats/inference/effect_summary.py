@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from privstats.inference.summary import HIDDEN, Summary, chance_of, ends_of, foot_of, number_of, title_of
@@ -17,26 +16,35 @@ _TRIAL = (
     "other cluster; the columns were measured before assignment; one outcome per record, none missing; what one "
     "receives does not move another's outcome; honest clients"
 )
-_ROWS = {"ate": "mean effect"}
+_CONFOUNDING = "No unmeasured confounding given the columns named in the plan: no sum can test this."
+_ADJUSTED = (
+    "the columns were measured before treatment; the propensity or the outcome lines are right among the records kept; "
+    "independent records, one outcome each, none missing; what one receives does not move another's outcome; honest "
+    "clients"
+)
+_ROWS = {"ate": "all", "att": "treated", "overlap": "overlap"}
+_FEW, _RARE = 50, 0.1
 
 
 def effect_summary(table: EffectTable, alpha: float) -> Summary:
     """The table of an effect at one level."""
-    why = table.row(alpha)["told"] is False and (table.untold or table.why_not_told)
-    low, high = table.conf_int(alpha)
-    cells = [number_of(table.estimate), number_of(table.bse), number_of(table.noise_bse), chance_of(table.pvalue)]
-    shown = (
-        [*([HIDDEN] * 3), cells[-1], "-inf", "inf"] if why else [*cells, number_of(float(low)), number_of(float(high))]
-    )
+    trial = table.design == "trial"
+    row, (low, high) = table.row(alpha), table.conf_int(alpha)
+    values = (table.estimate, table.bse, table.noise_bse)
+    told = [*map(number_of, values), chance_of(table.pvalue), number_of(float(low)), number_of(float(high))]
+    hidden = [*[HIDDEN] * 3, chance_of(table.pvalue), "-inf", "inf"]
+    what = "Effect of a randomised treatment" if trial else "Adjusted difference between the arms"
     return Summary(
-        title=title_of(table.release, "Effect of a randomised treatment"),
+        title=title_of(table.release, what),
         head=_head(table),
-        columns=("", "effect", "std err", "of it noise", "P>|t|", *ends_of(alpha)),
-        rows=((_ROWS[table.estimand], *shown),),
+        columns=("", "effect" if trial else "difference", "std err", "of it noise", "P>|t|", *ends_of(alpha)),
+        rows=((_ROWS[table.estimand], *(told if row["told"] else hidden)),),
         foot=(
-            *foot_of(table.release, alpha, _TRIAL, table.plans),
-            "The effect is that of assignment: who did not comply counts where assigned.",
-            *([f"Not told: {why}."] if why else []),
+            *([] if trial else [_CONFOUNDING, _population(table)]),
+            *foot_of(table.release, alpha, _TRIAL if trial else _ADJUSTED, table.plans),
+            *(["The effect is that of assignment: who did not comply counts where assigned."] if trial else []),
+            *([] if trial else ["Balance after weighting was not released."]),
+            *([] if row["told"] else [f"Not told: {table.why_at(alpha)}."]),
             *_few(table),
         ),
     )
@@ -45,16 +53,44 @@ def effect_summary(table: EffectTable, alpha: float) -> Summary:
 def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
     low, high = table.outcome
     arms = () if table.arms is None else (("treated, others", " and ".join(f"{each:,.0f}" for each in table.arms)),)
+    pi = table.probability
+    design = ("assigned", f"with probability {pi:g}") if pi is not None else ("propensity", f"kept {_ends(table)}")
     return (
         ("records", f"{table.nobs:,.0f} (noisy)"),
         *arms,
-        ("assigned", f"with probability {table.probability:g}"),
+        design,
         ("outcome", f"from {low:g} to {high:g}"),
+        *([] if table.r_ is None else [("nuisances", f"at most {table.r_:.2f} of the other standard error")]),
     )
+
+
+def _ends(table: EffectTable) -> str:
+    low = table.trim or 0.0
+    return f"{1 - low:g}" if table.estimand == "att" else f"{low:g} to {1 - low:g}"
+
+
+def _population(table: EffectTable) -> str:
+    """Whom the difference is about."""
+    kept = table.kept or 0.0
+    beyond = f"have a published propensity outside {_ends(table)}"
+    match table.estimand:
+        case "overlap":
+            return (
+                "It is about the records weighted by e (1 - e), e the published propensity, and about none that "
+                f"{beyond}; their mean weight is {kept:.3f} of at most .25."
+            )
+        case "att":
+            above = beyond.replace("outside", "above")
+            return f"It is about {kept:.0%} of all records: the treated, but for those that {above}."
+    few = " Most records are not in it." if kept < 0.5 else ""
+    return f"{kept:.0%} of records are in this population; the rest {beyond}.{few}"
 
 
 def _few(table: EffectTable) -> list[str]:
     """A warning about an arm of few records."""
-    if table.arms is None or min(table.arms) >= 50:
+    if table.arms is None:
         return []
-    return [textwrap.shorten("Warning: an arm has fewer than 50 records above noise.", 80)]
+    if min(table.arms) < _FEW or (table.design != "trial" and min(table.arms) < _RARE * sum(table.arms)):
+        remedy = "" if table.design == "trial" else ": take estimand='overlap', or 'att'"
+        return [f"Warning: few are in one arm{remedy}."]
+    return []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privstats.course.effect import arm_sums, published_line
+from privstats.course.effect import arm_sums, published_values
 from privstats.errors import MissingExtraError, ReleaseError
 from privstats.estimates.effect import ArmSums
 from privstats.estimates.spectrum import Array
@@ -21,6 +21,7 @@ from privstats.inference.balance import Balance, balance_of
 from privstats.inference.counts import require_level
 from privstats.inference.evidence import require_gaussian, require_records
 from privstats.inference.inversion import quantile, two_sided
+from privstats.inference.nuisances import Nuisances, nuisances_of
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import EffectSchema, RidgeSchema, narrowed
@@ -33,6 +34,8 @@ __all__ = ["EffectTable", "RatioOfSums", "effect"]
 
 _LIGHT = 0.4  # standard errors that one record may weigh, where noise does not hide the skew of rare outcomes
 _QUIET = 0.6  # standard deviations of the noise, in influences of one record, below which it does not
+_MOST_R = 0.5  # of the other standard error, that errors of nuisances may have
+_CLEAR = 3.0  # standard deviations of its noise that the smallest eigenvalue of the information must exceed
 _RARE = 0.2  # probability of an arm below which it does not either
 
 
@@ -111,11 +114,13 @@ class EffectTable:
         outcome: the public range of outcomes.
         estimand: ``"ate"``, ``"att"`` or ``"overlap"``.
         probability: of treatment in a trial; None where nobody assigned the treatment.
+        trim: records whose published propensity lies beyond it are not in the population; None in a trial.
         ratio: the numbers behind it.
         untold: why the effect is not told at any level; empty where nothing stands against it.
         nobs: records, noisy.
         arms: records of the treated and of the others, noisy; None where the outcome lines were left out.
-        r_: the part of the standard error that nuisances may have, over the rest; None in a trial.
+        r_: the standard error that errors of the propensity and the lines may have together, over that of the rest;
+            None in a trial.
         release: the last release.
         plans: of every session; one without a sum counts as the last, which costs no less.
 
@@ -135,6 +140,7 @@ class EffectTable:
     outcome: tuple[float, float]
     estimand: str
     probability: float | None
+    trim: float | None
     ratio: RatioOfSums
     untold: str
     nobs: float
@@ -172,7 +178,7 @@ class EffectTable:
     @property
     def why_not_told(self) -> str:
         """One sentence on what hides the effect at the level .05; empty where it is told."""
-        return self._why(0.05)
+        return self.why_at(0.05)
 
     @property
     def pvalue(self) -> float:
@@ -187,6 +193,12 @@ class EffectTable:
         """
         require_level(alpha)
         return np.array(self.ratio.interval(alpha) if not self.untold else (-math.inf, math.inf))
+
+    @property
+    def kept(self) -> float | None:
+        """W over the records: of ``"ate"`` the share in the population, of ``"att"`` those of it that are treated, of
+        ``"overlap"`` the mean weight; None in a trial."""
+        return None if self.probability is not None else self.ratio.W / self.nobs
 
     def balance(self, alpha: float = 0.05) -> Balance:
         """Columns of the treated beside those of the others, before any weighting.
@@ -219,7 +231,7 @@ class EffectTable:
 
     def row(self, alpha: float = 0.05) -> dict[str, object]:
         """The numbers by name; those that are not told are NaN."""
-        why, (low, high) = self._why(alpha), self.conf_int(alpha)
+        why, (low, high) = self.why_at(alpha), self.conf_int(alpha)
         shown = {"estimate": self.estimate, "std_err": self.bse, "noise_std_err": self.noise_bse}
         return {
             "estimand": self.estimand,
@@ -230,7 +242,8 @@ class EffectTable:
             "high": float(high),
         }
 
-    def _why(self, alpha: float) -> str:
+    def why_at(self, alpha: float) -> str:
+        """One sentence on what hides the effect at this level; empty where it is told."""
         if self.untold or self.ratio.told(alpha):
             return self.untold
         return "noise hides how many records there are: take more records, or a larger epsilon"
@@ -243,12 +256,15 @@ class EffectTable:
 
 
 def effect(releases: Sequence[Release | None]) -> EffectTable:
-    """The effect of a randomised treatment from all releases of an ``Effect`` course, in order.
+    """The effect of a treatment from all releases of an ``Effect`` course, in order.
 
-    It is that of *assignment*: who did not comply counts where assigned. The outcome lines only make the interval
-    shorter; it holds whether they are right or wrong. Where noise is small or an arm is rare, an effect is told only
-    if no record can weigh more than .4 of a standard error: rare outcomes are skewed, and no interval of means holds
-    before they are many.
+    In a trial it is that of *assignment*: who did not comply counts where assigned. The outcome lines only make the
+    interval shorter; it holds whether they are right or wrong. Where nobody assigned the treatment it is an adjusted
+    difference in the records weighted by the *published* propensity: it is the effect if there is no unmeasured
+    confounding, which no sum can test, and if the propensity or the outcome lines are right among the records kept.
+
+    Where noise is small or an arm is rare, an effect is told only if no record can weigh more than .4 of a standard
+    error: rare outcomes are skewed, and no interval of means holds before they are many.
 
     Args:
         releases: of every session; None for one that ended without a sum.
@@ -272,18 +288,23 @@ def effect(releases: Sequence[Release | None]) -> EffectTable:
     present = _present(releases)
     last = present[-1]
     schema = _schema(last)
-    sums = arm_sums(schema, present[0]) if len(present) > 1 else None
     line = _line(schema, last, present)
-    ratio = _trial_ratio(schema, last, line, fitted=sums is not None)
+    sums = arm_sums(schema, present[-2]) if len(present) > 1 else None
+    found = None
+    if schema.probability is None and sums is not None:
+        found = nuisances_of(schema, present[:-2], present[-2], sums, line)
+    ratio = _ratio(schema, last, line, found, fitted=sums is not None)
+    r = None if found is None else _share_of(found.of(float(last.moments.N)), ratio.variance)
     return EffectTable(
         outcome=schema.outcome,
         estimand=schema.estimand,
         probability=schema.probability,
+        trim=schema.trim,
         ratio=ratio,
-        untold=_untold(schema, last, line, ratio),
+        untold=_untold(schema, last, line, ratio) or _unsettled(found, r),
         nobs=float(last.moments.N),
         arms=None if sums is None else sums.records,
-        r_=None,
+        r_=r,
         release=last,
         plans=tuple((each or last).plan for each in releases),
         _sums=sums,
@@ -310,44 +331,49 @@ def _schema(last: Release) -> EffectSchema:
 
 
 def _line(schema: EffectSchema, last: Release, present: Sequence[Release]) -> Values:
-    """The published lines of the last session, which must follow from the outcome session's release."""
-    if len(present) > 2:
-        raise ReleaseError(f"an Effect course has two sessions, got {len(present)} releases; give those of one course")
-    own = Values(np.zeros(schema.needs["line"], np.int64), 0)
-    if len(present) == 2:
-        own = published_line(schema, present[0])
-    held = last.plan.published
-    if held is not None and held.values is not None and held.values["line"].near(own):
+    """The published lines of the last session; all that it published must follow from the releases before it."""
+    before = present[:-1]
+    if schema.probability is not None and len(before) > 1:
+        raise ReleaseError(f"a trial's course has two sessions, got {len(present)} releases; give those of one course")
+    if schema.probability is None and len(before) < 2:
+        raise ReleaseError("give the releases of the propensity and of the outcome lines, and the last, in order")
+    own, held = published_values(schema, before), last.plan.published
+    if held is not None and held.values is not None and all(held.values[name].near(own[name]) for name in own):
         return held.values["line"]
-    if held is None or held.values is not None or held.sha256 != Published.of({"line": own}).sha256:
+    if held is None or held.values is not None or held.sha256 != Published.of(own).sha256:
         raise ReleaseError(
-            "the last release was made at other lines than follow from the one before it: the releases are out of "
-            "order, of different courses, or the outcome session's is missing"
+            "the last release was made at other lines, or another propensity, than follow from those before it: the "
+            "releases are out of order, of different courses, or some are missing"
         )
-    return own
+    return own["line"]
 
 
-def _trial_ratio(schema: EffectSchema, last: Release, line: Values, *, fitted: bool) -> RatioOfSums:
-    """S and its variance: second moments about the mean, with the degrees that the lines take, and the noise.
+def _ratio(schema: EffectSchema, last: Release, line: Values, found: Nuisances | None, *, fitted: bool) -> RatioOfSums:
+    """S and its variance: second moments, with the degrees that the nuisances take, their product, and the noise.
 
-    The noise of the second moment itself counts by Satterthwaite's degrees of freedom.
+    Second moments are about the mean where weights are 0 or 1. They are no less than the noise in them, which also
+    counts by Satterthwaite's degrees of freedom.
     """
     moments, sigma, C = last.moments, last.sigma, schema.unit(line)
     n, (t, s) = float(moments.N), np.asarray(moments.e)
-    sigma_n, sigma_e = float(sigma.get("N", 0.0)), float(sigma.get("e", 0.0))
+    weight, sigma_w = n, float(sigma.get("N", 0.0))
+    if schema.probability is None:
+        weight, sigma_w = float(moments.W), float(sigma.get("W", 0.0))
     taken = 3 * schema.width if fitted else 1
-    left = max(n - taken, 1.0)
-    S, second, noise = C * float(t), C**2 * (n - float(s)), (C * sigma_e) ** 2
-    spread = max(second - S**2 / max(n, 1.0), 0.0) * max(n, 1.0) / left
-    deviation = C**2 * math.hypot(sigma_e, sigma_n)
-    variance = spread + noise
+    left, S = max(weight - taken, 1.0), C * float(t)
+    second = C**2 * (n - float(s)) - (0.0 if schema.estimand == "overlap" else S**2 / max(weight, 1.0))
+    deviation = C**2 * math.hypot(float(sigma.get("e", 0.0)), float(sigma.get("N", 0.0)))
+    noise = (C * float(sigma.get("e", 0.0))) ** 2
+    spread = max(second, deviation) * max(weight, 1.0) / left
+    variance = spread + noise + (0.0 if found is None else found.of(n))
     inverse = 1 / left + (deviation**2 / (2 * variance**2) if variance else 0.0)
-    return RatioOfSums(schema.guess(line) * schema.half, S, n, variance, noise, sigma_n, 1 / inverse)
+    unit, offset = schema.largest_weight, schema.guess(line) * schema.half
+    return RatioOfSums(offset, S, weight * unit, variance, noise, sigma_w * unit, 1 / inverse)
 
 
 def _untold(schema: EffectSchema, last: Release, line: Values, ratio: RatioOfSums) -> str:
-    """Why the effect of a trial is not told at any level: a record that weighs too much beside all others."""
-    pi = schema.probability or 0.0
+    """Why an effect is not told at any level: a record that weighs too much beside all others."""
+    pi = 0.5 if schema.probability is None else schema.probability
     quiet = float(last.sigma.get("e", 0.0)) < _QUIET
     if not quiet and min(pi, 1 - pi) >= _RARE:
         return ""
@@ -357,3 +383,23 @@ def _untold(schema: EffectSchema, last: Release, line: Values, ratio: RatioOfSum
         "one record could weigh more than .4 of a standard error, so rare outcomes would make the interval too short: "
         "take more records, or a narrower range of outcomes"
     )
+
+
+def _share_of(nuisance: float, variance: float) -> float:
+    """The standard error that nuisances may have over that of the rest."""
+    rest = variance - nuisance
+    return math.sqrt(nuisance / rest) if rest > 0 else math.inf
+
+
+def _unsettled(found: Nuisances | None, r: float | None) -> str:
+    """Why the nuisances leave an effect untold; empty where they do not."""
+    if found is None or r is None:
+        return ""
+    if not found.clear > _CLEAR:
+        return "noise hides along some column who is treated: take fewer columns, more records, or a larger epsilon"
+    if not r <= _MOST_R:
+        return (
+            "errors of the propensity and of the outcome lines could make up more than a third of the standard error: "
+            "take more records, fewer columns, a larger epsilon, or estimand='ate'"
+        )
+    return ""

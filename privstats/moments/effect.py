@@ -15,15 +15,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import RecordError
+from privstats.moments.arms import arm_rows, real_outcomes
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import exponentials
 from privstats.moments.gradients import pieces
-from privstats.moments.grid import feature_grid
 from privstats.schema import EffectSchema
 from privstats.schema.public_values import Values
-from privstats.transforms import apply
 
 __all__ = ["EffectMoments", "RealEffectMoments", "measured_effects"]
 
@@ -102,11 +100,8 @@ def _mapped(
     schema: EffectSchema, rows: NDArray[Any], targets: NDArray[Any], values: Mapping[str, Values]
 ) -> tuple[Whole, Whole]:
     """Of every record its weight ``(n,)`` and ``(t, s)`` ``(n, 2)``, in steps; 0 and (0, 2**f) where it is dropped."""
-    arm, x = _on_grid(schema, rows)
-    goals = targets.astype(np.float64).reshape(len(targets))
-    if not np.isfinite(goals).all():
-        raise RecordError("y holds NaN, infinite or overflowing entries; remove these records first, and say so")
-    y = np.clip((goals - schema.middle) / schema.half, -1.0, 1.0)
+    arm, x = arm_rows(schema, rows)
+    y = np.clip((real_outcomes(targets) - schema.middle) / schema.half, -1.0, 1.0)
     influence, weight, kept = _influence(schema, arm, x, y, values)
     line = values["line"]
     most = schema.unit(line) / schema.half
@@ -122,21 +117,6 @@ def _steps(share: NDArray[np.float64], steps: float) -> tuple[Whole, Whole]:
     """t in whole steps, and 1 - t^2 from that whole t: from the share itself both could pass the bound together."""
     t = np.rint(np.clip(share, -1.0, 1.0) * steps)
     return t, np.trunc((steps * steps - t * t) / steps)
-
-
-def _on_grid(schema: EffectSchema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], Whole]:
-    """Who is treated, and grid rows without the arm, ``(n, d)``; a row of both arms is one of the treated."""
-    d = schema.width
-    with np.errstate(over="ignore"):
-        wide = apply(schema.transform, rows.astype(np.float64))
-    if not np.isfinite(wide).all():
-        raise RecordError(
-            "X holds NaN, infinite or overflowing entries, or an arm that is neither 0 nor 1; recode or remove them"
-        )
-    treated = (wide[:, :d] != 0).any(axis=1)
-    unit = np.empty((len(wide), schema.features))
-    feature_grid(schema).quantize(wide, unit)
-    return treated, np.where(treated[:, None], unit[:, :d], unit[:, d:])
 
 
 def _influence(

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.moments.arms import arm_rows, real_outcomes
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import exponentials
@@ -77,6 +78,7 @@ def measured_scores(
 
     Raises:
         DataError: arrays that are no records of this schema.
+        RecordError: of rows by arm, one that cannot be read, whatever was published.
     """
     sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
     require_known(sums, "gH")
@@ -106,6 +108,10 @@ def _mapped(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: V
 
 def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Whole, Whole, NDArray[np.bool_]]:
     """Grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
+    if schema.by_arm:
+        real_outcomes(targets)  # the same records count in all sessions of an effect
+        treated, unit = arm_rows(schema.rows, rows)
+        return unit, treated.astype(np.float64) * _ONE, np.ones(len(rows), np.bool_)
     unit, fine = grid_rows(schema, rows)
     goals = targets.astype(np.float64).reshape(len(targets))
     fine &= np.isfinite(goals)

@@ -17,7 +17,7 @@ from privstats.schema.classes import ClassSchema
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.statistic import LOGISTIC_TABLE, POISSON_TABLE, Statistic, by_letter, letters_of
-from privstats.transforms import ConstantFeature, Transform
+from privstats.transforms import ByArm, ConstantFeature, Transform
 
 __all__ = ["NEEDS_PRIVACY", "Family", "ScoreSchema", "require_narrow"]
 
@@ -49,7 +49,9 @@ class ScoreSchema(Schema):
         family: ``"logistic"`` or ``"poisson"``.
         target_bound: Y, for a Poisson regression: counts beyond it are cut.
         rate: a public guess of the mean outcome, which the first round starts from; helps where outcomes are rare.
-        grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`.
+        grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. Where the transform ends in
+            ``ByArm``, the outcome is the arm that it takes out, u is the row of either arm, and y is read beside it
+            and adds nothing: a propensity of treatment (:class:`~privstats.Effect`).
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
@@ -76,6 +78,8 @@ class ScoreSchema(Schema):
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
+        if self.by_arm and self.family != "logistic":
+            raise SchemaError("the outcome is an arm where the transform ends in ByArm: take family='logistic'")
         if self.family not in get_args(Family):
             raise SchemaError(f"family must be 'logistic' or 'poisson', got {self.family!r}")
         if self.features > _MOST_FEATURES:
@@ -94,6 +98,16 @@ class ScoreSchema(Schema):
         return _TABLES[self.family]
 
     @property
+    def by_arm(self) -> bool:
+        """Whether the outcome is the arm that the transform takes out."""
+        return bool(self.transform) and isinstance(self.transform[-1], ByArm)
+
+    @property
+    def appended(self) -> int:  # type: ignore[override]
+        """Of rows by arm the transform gives twice as many entries."""
+        return -self.features if self.by_arm else 0
+
+    @property
     def sizes(self) -> dict[str, int]:
         """Length of the one axis."""
         return {"feature": self.features}
@@ -106,12 +120,21 @@ class ScoreSchema(Schema):
     @property
     def constant(self) -> float | None:
         """Value of the last column where that is an intercept feature."""
-        last = self.transform[-1] if self.transform else None
+        last = self.transform[-1 - self.by_arm] if len(self.transform) > self.by_arm else None
         return last.value if isinstance(last, ConstantFeature) else None
 
     @property
     def rows(self) -> ClassSchema | RidgeSchema:
         """How records are read: as those of two classes, or of a regression."""
+        if self.by_arm:
+            return RidgeSchema(
+                2 * self.features,
+                clip_norm=self.clip_norm,
+                target_bound=1.0,
+                grid_bits=self.grid_bits,
+                transform=self.transform,
+                feature_names=self.feature_names,
+            )
         if self.family == "logistic":
             return ClassSchema(
                 2,
@@ -136,6 +159,8 @@ class ScoreSchema(Schema):
     @property
     def record(self) -> str:
         """One record, as a phrase for data owners."""
+        if self.by_arm:
+            return f"{self.columns}, the arm of a treatment among them, and an outcome that is not read here"
         outcome = "an outcome of 0 or 1" if self.family == "logistic" else f"a count of at most {self.outcome:g}"
         return f"{self.columns} and {outcome}"
 

@@ -37,7 +37,7 @@ def released() -> tuple[ps.Effect, list[ps.Release]]:
     return found, ps.simulate(found, shards(), rng=seeded(1))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.2])
 @pytest.mark.parametrize("retries", [0, 2])
 def test_all_sessions_keep_the_promise(share: float, retries: int) -> None:
     whole = ps.Effect.whole(schema=TRIAL, cohort=COHORT, privacy=made.promise(epsilon=3.0))
@@ -100,17 +100,79 @@ def test_releases_of_another_course_are_refused(released: Any) -> None:
 
 
 def test_a_trial_is_refused_what_no_trial_has() -> None:
-    with pytest.raises(PlanError, match="share must be a number from 0 to .5|from 0 to 0.5"):
+    with pytest.raises(PlanError, match="share must be a number from 0 to 0.3"):
         course(share=0.6)
     with pytest.raises(PlanError, match="retries must be a whole number"):
         course(retries=-1)
     with pytest.raises(PlanError, match="need differential privacy"):
         ps.Effect.start(TRIAL, COHORT, ps.NoPrivacy())
     plan = course().plan
-    with pytest.raises(PlanError, match="other lines than the course starts from"):
+    with pytest.raises(PlanError, match="other values than the course starts from"):
         ps.Effect(replace(plan, published=Published.of({"line": Values.rounded(np.ones(7))})))
     with pytest.raises(PlanError, match="ends in ByArm"):
         ps.Effect.start(replace(TRIAL, transform=(), feature_names=None), COHORT, made.promise())
+
+
+OBSERVED = ps.EffectSchema.of(COLUMNS, treatment="arm", outcome=(0, 1), estimand="overlap", trim=0.1)
+
+
+@pytest.fixture(scope="module")
+def adjusted() -> tuple[ps.Effect, list[ps.Release]]:
+    found = ps.Effect.start(OBSERVED, COHORT, made.promise(epsilon=8.0), retries=1)
+    return found, ps.simulate(found, shards(), rng=seeded(2))
+
+
+def test_a_propensity_comes_first_where_nobody_assigned_the_treatment(adjusted: Any) -> None:
+    found, releases = adjusted
+    assert [release.plan.schema.task for release in releases] == ["score"] * 4 + ["ridge", "effect"]
+    assert [plan.schema.task for plan in found.priced] == ["score"] * 4 + ["ridge"] + ["effect"] * 2
+    whole = ps.Effect.whole(schema=OBSERVED, cohort=COHORT, privacy=made.promise(epsilon=8.0))
+    parts = [(plan.noise.mu / whole.noise.mu) ** 2 for plan in found.priced]
+    assert parts == pytest.approx([0.1] * 4 + [0.1] + [0.25] * 2, rel=1e-6)
+    assert set(releases[-1].plan.published.read()) == {"line", "w"}
+    assert found.next(releases) is None
+    assert verify_next(found, releases[3].plan, releases[:3]).place == 3
+    assert verify_next(found, releases[5].plan, releases[:5]).place == 5
+
+
+def test_the_propensity_is_a_logistic_regression_of_the_arm(adjusted: Any) -> None:
+    """Rows by arm are the rows without it: the same integers as of a regression on the columns alone."""
+    found, releases = adjusted
+    X, y = (np.concatenate(each) for each in zip(*shards(), strict=True))
+    by_arm = found.propensity.schema
+    centre, scale, constant, _ = by_arm.transform
+    alone = ps.ScoreSchema(
+        3,
+        clip_norm=by_arm.clip_norm,
+        transform=(type(centre)(centre.centre[:2]), type(scale)(scale.per[:2]), constant),
+    )
+    said = releases[2].plan.published
+    one, other = ps.measure(by_arm, X, y, published=said), ps.measure(alone, X[:, :2], X[:, 2] == 1, published=said)
+    assert one.g.tolist() == other.g.tolist()
+    assert one.H.tolist() == other.H.tolist()
+
+
+def test_a_round_without_a_sum_is_held_again(adjusted: Any) -> None:
+    found, releases = adjusted
+    again = found.next([*releases[:2], None])
+    assert again.published.sha256 == releases[2].plan.published.sha256
+    assert found.next([*releases[:2], None, *releases[2:5]]).schema == OBSERVED
+    assert found.next([*releases[:2], None, None]) is None
+    with pytest.raises(PlanError, match="release 4 is not of this course"):
+        found.next([*releases[:4], releases[3]])
+
+
+def test_an_observed_course_is_refused_what_it_cannot_have() -> None:
+    for options, said in (
+        ({"share": 0.0}, "share must be above 0 where nobody assigned"),
+        ({"adjust": False}, "share must be above 0 where nobody assigned"),
+        ({"rounds": 1}, "rounds must be a whole number from 2 to 16"),
+        ({"retries": 9}, "9 retries leave the last session less"),
+    ):
+        with pytest.raises(PlanError, match=said):
+            ps.Effect.start(OBSERVED, COHORT, made.promise(), **options)
+    with pytest.raises(PlanError, match="rounds are of a propensity, which a trial knows"):
+        course(rounds=4)
 
 
 def test_records_are_refused_before_the_first_session() -> None:

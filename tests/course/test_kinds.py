@@ -42,11 +42,11 @@ def _newton(cohort: ps.Cohort) -> ps.Newton:
     return ps.Newton.start(SCORES, cohort, promise(epsilon=3.0), 3)
 
 
-TRIAL = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+OBSERVED = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), trim=0.1)
 
 
 def _effect(cohort: ps.Cohort) -> ps.Effect:
-    return ps.Effect.start(TRIAL, cohort, promise(epsilon=3.0))
+    return ps.Effect.start(OBSERVED, cohort, promise(epsilon=3.0))
 
 
 SAMPLES = {
@@ -84,7 +84,7 @@ CHANGED = {
     "newton": {"first": _newton(ps.Cohort(2, 2, 2_001)).first, "rounds": 2, "retries": 1},
     "hazard": {"plan": _hazard(ps.Cohort(2, 2, 2_001)).plan, "by": "age", "rounds": 2, "retries": 1},
     "centred": {"plan": plan_of(epsilon=4.1), "expected_records": 9_999, "calibrated": True},
-    "effect": {"plan": _effect(ps.Cohort(2, 2, 2_001)).plan, "share": 0.2, "retries": 1},
+    "effect": {"plan": _effect(ps.Cohort(2, 2, 2_001)).plan, "share": 0.2, "rounds": 3, "retries": 1},
     "parties": {"first": parties_plan(epsilon=4.1)},
     "binned": {"then": plan_of(OF_CELLS), "expected_records": 601, "share": 0.2, "sessions": 2},
 }

@@ -16,9 +16,10 @@ from privstats import session
 from privstats.course import run
 from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums, outcome_lines, ridge_line
-from privstats.inference.effects import RatioOfSums, _trial_ratio
+from privstats.inference.effects import RatioOfSums, _ratio
 from privstats.moments import exact_moments
-from privstats.moments.effect import _influence, _on_grid
+from privstats.moments.arms import arm_rows
+from privstats.moments.effect import _influence, _propensity
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from tests import made
@@ -63,7 +64,7 @@ def released() -> list[ps.Release | None]:
 def test_without_noise_it_is_lin_s_regression() -> None:
     """Interacted least squares with centred columns (Lin 2013), on the same grid rows, and its sandwich."""
     X, y = world(800, np.random.default_rng(0))
-    arm, x = _on_grid(TRIAL, X)
+    arm, x = arm_rows(TRIAL, X)
     U = x * (TRIAL.clip_norm / TRIAL.steps)
     exact = [np.linalg.lstsq(U[arm == side], y[arm == side])[0] for side in (True, False)]
     line = Values.rounded(np.concatenate([*exact, [0.0]]), bits=50)
@@ -83,8 +84,8 @@ def test_without_noise_the_table_is_the_mean_of_influences_and_their_error() -> 
     sums = ArmSums((rows.G[:d, :d], rows.G[d:, d:]), (rows.h[:d, 0], rows.h[d:, 0]), 1.0, 0.0, 0.0)
     line = Values.rounded(outcome_lines(sums, TRIAL.half))
     moments = ps.measure(TRIAL, X, y, published=Published.of({"line": line})).real()
-    ratio = _trial_ratio(TRIAL, SimpleNamespace(moments=moments, sigma={}), line, fitted=True)  # type: ignore[arg-type]
-    arm, x = _on_grid(TRIAL, X)
+    ratio = _ratio(TRIAL, SimpleNamespace(moments=moments, sigma={}), line, None, fitted=True)  # type: ignore[arg-type]
+    arm, x = arm_rows(TRIAL, X)
     influence, _, _ = _influence(TRIAL, arm, x, y, {"line": line})
     assert ratio.estimate == pytest.approx(influence.mean(), abs=1e-6)
     assert ratio.error == pytest.approx(influence.std() / math.sqrt(2_000 - 15), rel=1e-3)
@@ -120,7 +121,7 @@ def test_the_noise_of_the_second_moment_costs_degrees_of_freedom() -> None:
     found: dict[float, RatioOfSums] = {}
     for sigma in (0.0, 2.0):
         release: Any = SimpleNamespace(moments=moments, sigma={"N": 2.5 * sigma, "e": sigma})
-        found[sigma] = _trial_ratio(TRIAL, release, line, fitted=True)
+        found[sigma] = _ratio(TRIAL, release, line, None, fitted=True)
     C = TRIAL.unit(line)
     spread = C**2 * (10 - 9 / 2_000) * 2_000 / 1_985
     assert found[0.0].degrees == pytest.approx(1_985)
@@ -256,3 +257,149 @@ def test_it_is_read_from_files_and_by_the_command(released: Any, privstats: Any,
     alone = privstats("table", "1.release", "--reader", "effect", cwd=tmp_path)
     assert alone.returncode == 2
     assert "made at other lines" in alone.stderr
+
+
+def observed_schema(estimand: Any = "ate", **changes: Any) -> ps.EffectSchema:
+    return ps.EffectSchema.of(RANGES, treatment="arm", outcome=(-1, 1), estimand=estimand, **{"trim": 0.02, **changes})
+
+
+def confounded(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Who is treated depends on the columns that outcomes depend on; the effect is .1."""
+    x = np.clip(rng.normal(size=(n, 4)) * 0.4, -1, 1)
+    arm = (rng.random(n) < 1 / (1 + np.exp(-x[:, 0] + 0.5 * x[:, 1]))) * 1.0
+    return np.c_[x, arm], np.clip(0.1 * arm + 0.3 * x[:, 0] - 0.2 * x[:, 1] + rng.normal(size=n) * 0.15, -1, 1)
+
+
+@pytest.fixture(scope="module")
+def nuisances() -> Any:
+    """Grid rows, the arm, outcomes, lines of 50 bits by least squares, and w of 50 bits by maximum likelihood."""
+    sm = pytest.importorskip("statsmodels.api", reason="compares with statsmodels, which is not installed")
+    X, y = confounded(2_000, np.random.default_rng(3))
+    arm, x = arm_rows(observed_schema(), X)
+    U = x * (observed_schema().clip_norm / observed_schema().steps)
+    exact = [np.linalg.lstsq(U[arm == side], y[arm == side])[0] for side in (True, False)]
+    select = sm.Logit(arm * 1.0, U).fit(disp=0)
+    values = {
+        "line": Values.rounded(np.concatenate([*exact, [0.0]]), bits=50),
+        "w": Values.rounded(select.params, bits=40),
+    }
+    return x, U, arm, y, values, select
+
+
+def test_without_noise_it_is_statsmodels_aipw(nuisances: Any, monkeypatch: Any) -> None:
+    """On the same nuisances: its lines by arm, and our propensity, which is a whole number of 2**-20."""
+    from statsmodels.regression.linear_model import OLS
+    from statsmodels.treatment.treatment_effects import TreatmentEffect
+
+    x, U, arm, y, values, select = nuisances
+    schema = observed_schema()
+    theirs = TreatmentEffect(OLS(y, U), arm * 1, results_select=select)
+    exact = theirs.aipw(return_results=False)[0]
+    e = _propensity(x, values["w"], schema.clip_norm / schema.steps)
+    assert np.abs(e - select.predict()).max() < 2e-6
+    theirs.prob_select = e
+    influence, weight, kept = _influence(schema, arm, x, y, values)
+    assert kept.all()
+    assert (weight == 1).all()
+    assert influence.mean() == pytest.approx(theirs.aipw(return_results=False)[0], abs=1e-10)
+    assert influence.mean() == pytest.approx(exact, abs=1e-6)
+
+
+def test_the_effect_of_the_treated_has_their_influence_and_no_centred_square(nuisances: Any) -> None:
+    """psi - theta omega, and not psi - theta: read with S2 - S^2 / n the error would be another."""
+    x, U, arm, y, values, select = nuisances
+    schema = observed_schema("att")
+    influence, weight, kept = _influence(schema, arm, x, y, values)
+    e, m0 = select.predict(), U @ values["line"].real[5:10]
+    exact = np.where(arm, y - m0, -e / (1 - e) * (y - m0)).sum() / arm.sum()
+    assert influence.sum() / weight.sum() == pytest.approx(exact, abs=1e-6)
+    n = len(y)
+    release: Any = SimpleNamespace(
+        moments=SimpleNamespace(
+            N=float(n),
+            W=float(weight.sum()),
+            e=np.array([influence.sum(), n]) / np.array([schema.unit(values["line"]), 1.0])
+            - np.array([0.0, np.square(influence / schema.unit(values["line"])).sum()]),
+        ),
+        sigma={},
+    )
+    ratio = _ratio(schema, release, values["line"], None, fitted=True)
+    residual = influence - exact * weight
+    assert ratio.estimate == pytest.approx(exact, abs=1e-6)
+    assert ratio.error == pytest.approx(math.sqrt(np.square(residual).sum()) / arm.sum(), rel=0.06)
+
+
+def test_overlap_is_about_records_weighted_by_the_published_propensity(nuisances: Any) -> None:
+    x, U, arm, y, values, select = nuisances
+    schema = observed_schema("overlap", trim=0.1)
+    influence, weight, kept = _influence(schema, arm, x, y, values)
+    e = select.predict()
+    m1, m0 = U @ values["line"].real[:5], U @ values["line"].real[5:10]
+    exact = e * (1 - e) * (m1 - m0) + arm * (1 - e) * (y - m1) - ~arm * e * (y - m0)
+    assert influence == pytest.approx(exact, abs=3e-6)
+    assert weight == pytest.approx(e * (1 - e), abs=3e-6)
+    assert (np.abs(influence) <= schema.cap).all()
+
+
+@pytest.fixture(scope="module")
+def adjusted() -> dict[str, list[ps.Release | None]]:
+    X, y = confounded(8_000, np.random.default_rng(4))
+    return {
+        estimand: played(course_of(8_000, 3.0, observed_schema(estimand, trim=0.1)), X, y, seeded(7 + len(estimand)))
+        for estimand in ("ate", "att", "overlap")
+    }
+
+
+@pytest.mark.parametrize(
+    ("estimand", "said"),
+    [
+        ("ate", "of records are in this population; the rest have a published propensity outside 0.1 to 0.9"),
+        ("att", "of all records: the treated, but for those that have a published propensity above 0.9"),
+        ("overlap", "the records weighted by e (1 - e), e the published propensity"),
+    ],
+)
+def test_an_adjusted_difference_says_first_what_no_sum_can_test(adjusted: Any, estimand: str, said: str) -> None:
+    table = ps.inference.effect(adjusted[estimand])
+    text = " ".join(str(table).split())
+    assert table.summary().foot[0] == (
+        "No unmeasured confounding given the columns named in the plan: no sum can test this."
+    )
+    assert said in text
+    assert "Adjusted difference between the arms" in text
+    assert "effect" not in text
+    assert "Balance after weighting was not released." in text
+    assert "Privacy: epsilon 3, delta 1e-06, all 6 rounds" in text
+    assert (table.design, table.told, table.probability) == ("observational", True, None)
+    assert 0 < table.r_ < 0.5
+    assert table.conf_int()[0] < 0.1 < table.conf_int()[1]
+    assert table.kept == pytest.approx({"ate": 1.0, "att": 0.5, "overlap": 0.24}[estimand], abs=0.05)
+    assert table.balance().told.all()
+    assert table.balance().difference[0] > 0.2
+
+
+def test_nuisances_that_noise_hides_leave_an_effect_untold() -> None:
+    X, y = confounded(1_000, np.random.default_rng(5))
+    table = ps.inference.effect(played(course_of(1_000, 0.5, observed_schema("overlap", trim=0.1)), X, y, seeded(8)))
+    assert not table.told
+    assert "noise hides along some column who is treated" in table.why_not_told
+    assert np.isinf(table.conf_int()).all()
+
+
+def test_releases_of_an_adjusted_difference_out_of_order_are_refused(adjusted: Any) -> None:
+    releases, other = adjusted["ate"], adjusted["overlap"]
+    for wrong, said in (
+        ([*releases[1:]], "other weights than follow"),
+        ([releases[1], releases[0], *releases[2:]], "other weights than follow"),
+        ([*other[:5], releases[5]], "other lines, or another propensity"),
+        ([releases[5]], "give the releases of the propensity"),
+        ([*releases[:4], releases[5]], "of no outcome session"),
+    ):
+        with pytest.raises(ReleaseError, match=said):
+            ps.inference.effect(wrong)
+
+
+def test_an_adjusted_difference_is_read_from_files(adjusted: Any, tmp_path: Any) -> None:
+    for place, release in enumerate(adjusted["overlap"]):
+        release.save(tmp_path / f"{place}.release")
+    loaded = [ps.Release.load(tmp_path / f"{place}.release") for place in range(6)]
+    assert ps.inference.effect(loaded).row() == ps.inference.effect(adjusted["overlap"]).row()

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from privstats import session
 from privstats.course import Effect, run
@@ -28,49 +29,88 @@ from privstats.transforms import ByArm
 from threat_models.audits.inference import MOST_RECORDS, Tally, report_of
 from threat_models.audits.verdict import Report
 
-__all__ = ["WORLDS", "Trial", "audit_effect_intervals", "played", "tally"]
+__all__ = ["OBSERVED", "TRIALS", "World", "audit_effect_intervals", "played", "tally", "worlds_of"]
 
 Array: TypeAlias = NDArray[np.float64]
 
-_EFFECT, _SLOPE, _SPREAD = 0.1, 0.3, 0.25  # in halves of the range of outcomes
+_FRESH = 100_000  # records of the population, for truths
 _EVENTS = 0.1  # of the others, where the world is of rare events
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """A randomised trial.
+@dataclass(frozen=True)
+class World:
+    """Who is treated and what they have, as functions of columns in -1..1, in halves of the range of outcomes.
 
     Attributes:
-        X: columns and the arm as they come in.
-        y: outcomes.
-        truth: the mean effect in the population.
+        treated: log odds of treatment; not read in a trial.
+        others: mean outcome of who is not treated.
+        effect: of treatment on that mean.
+        spread: standard deviation of outcomes about their mean; None: outcomes at either end of the range.
     """
 
-    X: Array
-    y: Array
-    truth: float
+    treated: Callable[[Array], Array]
+    others: Callable[[Array], Array]
+    effect: Callable[[Array], Array]
+    spread: float | None
 
-    @classmethod
-    def curved(cls, schema: EffectSchema, records: int, chance: np.random.Generator) -> Trial:
-        """Outcomes that no line fits, with an effect that differs by record."""
-        u, arm = _rows(schema, records, chance)
-        line = _SLOPE * (u[:, 0] - 2 * u[:, -1] ** 2) + arm * (_EFFECT + 0.1 * u[:, 0])
-        y = np.clip(line + _SPREAD * chance.normal(size=records) * (1 + arm) / 1.5, -0.999, 0.999)
-        return cls(_raw(schema, u, arm), schema.middle + schema.half * y, _clipped_truth(schema))
+    def draw(self, schema: EffectSchema, records: int, chance: np.random.Generator) -> tuple[Array, Array]:
+        """Columns and the arm as they come in, and outcomes."""
+        u = _columns(schema, records, chance)
+        pi = expit(self.treated(u)) if schema.probability is None else np.full(records, schema.probability)
+        arm = (chance.random(records) < pi).astype(np.float64)
+        mean = self.others(u) + arm * self.effect(u)
+        if self.spread is None:
+            y = np.where(chance.random(records) < (1 + mean) / 2, 1.0, -1.0)
+        else:
+            y = np.clip(mean + self.spread * chance.normal(size=records), -1.0, 1.0)
+        return _raw(schema, u, arm), schema.middle + schema.half * y
 
-    @classmethod
-    def events(cls, schema: EffectSchema, records: int, chance: np.random.Generator) -> Trial:
-        """Outcomes at either end of the range, a tenth of the others' and half more of the treated at the upper."""
-        u, arm = _rows(schema, records, chance)
-        ill = chance.random(records) < _EVENTS * (1 + 0.5 * arm)
-        return cls(_raw(schema, u, arm), np.where(ill, *schema.outcome[::-1]), _EVENTS * schema.half)
+    def truth(self, schema: EffectSchema, w: Array | None) -> float:
+        """The effect in the population that the table names: over fresh records, at the published weights."""
+        half = _columns(schema, _FRESH // 2, np.random.default_rng(1))
+        u = np.concatenate([half, -half])  # what is odd in the columns has no error
+        weight = np.ones(_FRESH)
+        if w is not None:
+            e, low = expit(u @ w[:-1] + w[-1]), schema.trim or 0.0
+            weight = {"ate": weight, "att": expit(self.treated(u)), "overlap": e * (1 - e)}[schema.estimand]
+            weight = weight * (e <= 1 - low) * ((e >= low) | (schema.estimand == "att"))
+        return float((weight * self.effect(u)).sum() / max(float(weight.sum()), 1e-9)) * schema.half
 
 
-WORLDS: Mapping[str, Callable[[EffectSchema, int, np.random.Generator], Trial]] = {
-    "trial": Trial.curved,
-    "trial, rare events": Trial.events,
+def _curve(u: Array) -> Array:
+    return np.asarray(0.3 * u[:, 0] - 0.2 * u[:, -1] + 0.4 * u[:, 0] ** 2)
+
+
+TRIALS: Mapping[str, World] = {
+    "trial": World(lambda u: 0 * u[:, 0], _curve, lambda u: 0.1 + 0.2 * u[:, 0], 0.2),
+    "trial, rare events": World(
+        lambda u: 0 * u[:, 0], lambda u: 2 * _EVENTS - 1 + 0 * u[:, 0], lambda u: _EVENTS + 0 * u[:, 0], None
+    ),
 }
-"""By name: a world of so many records."""
+"""Worlds of trials, by name: outcomes that no line fits, and rare events."""
+
+OBSERVED: Mapping[str, World] = {
+    "confounded": World(
+        lambda u: 1.8 * u[:, 0] - 1.35 * u[:, -1],
+        lambda u: 0.45 * u[:, 0] - 0.3 * u[:, -1],
+        lambda u: 0.1 + 0 * u[:, 0],
+        0.08,
+    ),
+    "beyond": World(lambda u: -3.2 + 2.5 * u[:, 0] + 1.5 * u[:, -1], _curve, lambda u: 0.1 + 0 * u[:, 0], 0.15),
+    "differing": World(
+        lambda u: -0.95 + u[:, 0] - 0.5 * u[:, -1],
+        lambda u: 0.3 * u[:, 0] - 0.2 * u[:, -1],
+        lambda u: 0.05 + 0.4 * u[:, 0],
+        0.15,
+    ),
+}
+"""Worlds where nobody assigned the treatment: strong confounding, a tenth treated and most of them beyond the trim with
+outcomes that no line fits, and effects that differ between records."""
+
+
+def worlds_of(schema: EffectSchema) -> Mapping[str, World]:
+    """Those of the design."""
+    return OBSERVED if schema.probability is None else TRIALS
 
 
 def audit_effect_intervals(course: Effect, rng: Generator, *, runs: int = 500) -> Report:
@@ -79,25 +119,28 @@ def audit_effect_intervals(course: Effect, rng: Generator, *, runs: int = 500) -
     Raises:
         PlanError: columns that are mapped by more than ranges.
     """
-    most = min(course.plan.cohort.max_records, MOST_RECORDS)
-    tallies = [(n, tally(course, name, n, rng, runs)) for n in (most, most // 3) for name in WORLDS]
-    notes = (f"worlds: {', '.join(WORLDS)}; truths are the population's",)
+    most, worlds = min(course.plan.cohort.max_records, MOST_RECORDS), worlds_of(course.schema)
+    tallies = [(n, tally(course, name, n, rng, runs)) for n in (most, most // 3) for name in worlds]
+    notes = (f"worlds: {', '.join(worlds)}; truths are those of the population that the table names",)
     return report_of(tallies, runs, notes)
 
 
 def tally(course: Effect, world: str, records: int, rng: Generator, runs: int) -> Tally:
     """Play ``runs`` worlds of this many records, and hold every interval against the truth."""
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
-    unread, told, missed = 0, 0, 0
+    made, unread, told, missed = worlds_of(course.schema)[world], 0, 0, 0
     for _ in track("releasing", range(runs)):
-        made = WORLDS[world](course.schema, records, chance)
+        X, y = made.draw(course.schema, records, chance)
+        releases = played(course, X, y, rng)
         try:
-            table = effect(played(course, made.X, made.y, rng))
+            table = effect(releases)
         except ReleaseError:
             unread += 1
             continue
+        published = None if table.release.plan.published is None else table.release.plan.published.read()
+        w = published["w"].real if published is not None and "w" in published else None
         low, high = table.conf_int()
-        told, missed = told + table.told, missed + (not low <= made.truth <= high)
+        told, missed = told + table.told, missed + (not low <= made.truth(course.schema, w) <= high)
     return Tally((world,), runs, np.array([told * 1.0]), np.array([missed * 1.0]), unread)
 
 
@@ -106,19 +149,17 @@ def played(course: Effect, X: Array, y: Array, rng: Generator) -> list[Release |
 
     def release(node: Round) -> Release:
         plan, clients = node.plan, node.plan.cohort.clients
-        parts = [
-            exact_moments(plan.schema, X[k::clients], y[k::clients], published=plan.published) for k in range(clients)
-        ]
+        dealt = [(X[k::clients], y[k::clients]) for k in range(clients)]
+        parts = [exact_moments(plan.schema, *each, published=plan.published) for each in dealt]
         return session.aggregate_unmasked(plan, parts, rng)
 
     return run(course, release)
 
 
-def _rows(schema: EffectSchema, records: int, chance: np.random.Generator) -> tuple[Array, Array]:
-    """Columns behind the ranges, and arms by the probability."""
-    width = schema.width - 1
-    u: Array = np.clip(chance.normal(size=(records, width)) * 0.4, -1, 1)
-    return u, (chance.random(records) < (schema.probability or 0.5)).astype(np.float64)
+def _columns(schema: EffectSchema, records: int, chance: np.random.Generator) -> Array:
+    """Columns behind their ranges."""
+    columns: Array = np.clip(chance.normal(size=(records, schema.width - 1)) * 0.4, -1, 1)
+    return columns
 
 
 def _raw(schema: EffectSchema, u: Array, arm: Array) -> Array:
@@ -129,13 +170,3 @@ def _raw(schema: EffectSchema, u: Array, arm: Array) -> Array:
     scale, shift = map_columns(schema.transform[:-1], schema.width)
     rows = np.insert(u, last.column, arm, axis=1)
     return np.asarray((rows - shift) / scale)
-
-
-def _clipped_truth(schema: EffectSchema) -> float:
-    """The mean effect of :meth:`Trial.curved`, whose outcomes are cut to the range, over a million fresh records."""
-    chance, width = np.random.default_rng(1), schema.width - 1
-    first, last = (np.clip(chance.normal(size=1_000_000) * 0.4, -1, 1) for _ in range(2))
-    last = first if width == 1 else last
-    noise, line = chance.normal(size=1_000_000), _SLOPE * (first - 2 * last**2)
-    treated = np.clip(line + _EFFECT + 0.1 * first + _SPREAD * noise * 2 / 1.5, -0.999, 0.999)
-    return float((treated - np.clip(line + _SPREAD * noise / 1.5, -0.999, 0.999)).mean()) * schema.half

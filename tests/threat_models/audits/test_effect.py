@@ -5,18 +5,26 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 import privstats as ps
 from privstats.errors import PlanError
 from privstats.inference import effects
+from privstats.moments import effect as effect_map
 from privstats.randomness import seeded
 from tests import made
 from threat_models.audits.effect import audit_effects
-from threat_models.audits.effect_worlds import WORLDS, audit_effect_intervals, tally
+from threat_models.audits.effect_worlds import TRIALS, audit_effect_intervals, tally
 from threat_models.audits.target import target_of
 
 TRIAL = ps.EffectSchema.of({"age": (20, 90), "dose": (0, 4)}, treatment="arm", outcome=(40, 200), probability=0.5)
+
+
+def observed(estimand: Any, epsilon: float, records: int = 3_000) -> ps.Effect:
+    ranges = dict.fromkeys("abcd", (-1.0, 1.0))
+    schema = ps.EffectSchema.of(ranges, treatment="arm", outcome=(-1, 1), estimand=estimand, trim=0.1)
+    return ps.Effect.start(schema, ps.Cohort(2, 2, records), made.promise(epsilon=epsilon, delta=1e-6))
 
 
 def course_of(epsilon: float = 1.0, records: int = 2_000) -> ps.Effect:
@@ -36,7 +44,7 @@ def test_a_plan_of_another_kind_is_refused() -> None:
         audit_effects(target_of(plan), seeded(1))
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", TRIALS)
 def test_the_reader_keeps_its_claim(world: str) -> None:
     found = tally(course_of(), world, 1_000, seeded(2), 40)
     assert found.unread == 0
@@ -44,10 +52,39 @@ def test_the_reader_keeps_its_claim(world: str) -> None:
     assert found.missed[0] <= 7
 
 
+@pytest.mark.parametrize(("world", "least"), [("confounded", 20), ("beyond", 0), ("differing", 5)])
+def test_the_reader_keeps_its_claim_where_nobody_assigned_the_treatment(world: str, least: int) -> None:
+    found = tally(observed("overlap", 8.0), world, 3_000, seeded(2), 20)
+    assert found.unread == 0
+    assert found.told[0] >= least
+    assert found.missed[0] <= 4
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
 def test_nightly_the_reader_keeps_its_claim(epsilon: float) -> None:
     assert not audit_effect_intervals(course_of(epsilon, 6_000), seeded(3), runs=500).violated
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+@pytest.mark.parametrize("estimand", ["ate", "att", "overlap"])
+def test_nightly_the_reader_keeps_its_claim_in_confounded_worlds(estimand: Any, epsilon: float) -> None:
+    assert not audit_effect_intervals(observed(estimand, epsilon, 10_000), seeded(3), runs=500).violated
+
+
+@pytest.mark.nightly
+def test_nightly_records_beyond_the_trim_bias_nothing() -> None:
+    """Where propensities are cut to the trim this misses every time that it tells."""
+    assert tally(observed("ate", 8.0, 50_000), "beyond", 50_000, seeded(3), 500).missed[0] <= 35
+
+
+def test_propensities_that_are_cut_and_not_dropped_are_flagged(monkeypatch: Any) -> None:
+    """A cut propensity is a wrong one: the bias is many of its standard errors."""
+    right = effect_map._propensity
+    monkeypatch.setattr(effect_map, "_propensity", lambda x, w, step: np.clip(right(x, w, step), 0.1, 0.9))
+    found = tally(observed("ate", 8.0, 50_000), "beyond", 50_000, seeded(5), 4)
+    assert found.missed[0] >= 3
 
 
 def test_a_reader_that_forgets_the_noise_is_flagged(monkeypatch: Any) -> None:
@@ -66,4 +103,4 @@ def test_the_command(privstats: Any, tmp_path: Any) -> None:
     done = privstats("audit", "inference", "trial.toml", "--runs", "20", "--seed", "1", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (report,) = json.loads(done.stdout)
-    assert {row["parameter"] for row in report["rows"]} == set(WORLDS)
+    assert {row["parameter"] for row in report["rows"]} == set(TRIALS)

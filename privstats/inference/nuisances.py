@@ -1,0 +1,113 @@
+"""What errors of a propensity and of outcome lines may add to an effect: their product, in squares.
+
+An influence value has no error of first order in either, so what is left is a product of the two. They come from
+sessions with noise of their own, so it has mean 0 and enters as variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.estimates.effect import ArmSums, penalty
+from privstats.estimates.spectrum import Array
+from privstats.release import Release
+from privstats.schema import EffectSchema
+from privstats.schema.public_values import Values
+
+__all__ = ["Nuisances", "nuisances_of"]
+
+_LEAST = 1e-9  # of the largest eigenvalue of a matrix that is inverted
+
+
+@dataclass(frozen=True)
+class Nuisances:
+    """What a published propensity and published lines add to the variance of S.
+
+    Attributes:
+        variance: the sum over arms of tr(M S_a M S_w), M the sum of the other arm's x x', S_a the covariance of a line
+            and of what its penalty takes, S_w that of w; in squared units of the outcome, for the outcome session's
+            records.
+        records: noisy number of records of that session.
+        clear: the smallest eigenvalue of the last information over its noise; infinite without noise.
+    """
+
+    variance: float
+    records: float
+    clear: float
+
+    def of(self, records: float) -> float:
+        """The variance for so many records: sums of two sessions may be over different ones."""
+        return self.variance * (records / self.records) ** 2 if self.records > 0 else np.inf
+
+
+def nuisances_of(
+    schema: EffectSchema, rounds: Sequence[Release], outcome: Release, sums: ArmSums, line: Values
+) -> Nuisances:
+    """From the last round of the propensity and the outcome session.
+
+    Args:
+        schema: of the course.
+        rounds: releases of the propensity, in order.
+        outcome: release of the outcome session.
+        sums: its sums by arm.
+        line: the published lines.
+    """
+    d, records = schema.width, max(sum(sums.records), 1.0)
+    information = np.asarray(rounds[-1].moments.H)
+    smallest = float(np.linalg.eigvalsh((information + information.T) / 2)[0])
+    sigma = float(rounds[-1].sigma["H"])
+    weights = _covariance_of_weights(rounds[-1])
+    lines = [line.real[:d], line.real[d : 2 * d]]
+    residual = _residual_variance(schema, outcome, sums, lines, records)
+    total, share = 0.0, 0.0625 if schema.estimand == "overlap" else 1.0
+    for arm in (1,) if schema.estimand == "att" else (0, 1):  # of the treated no line is read
+        other = _positive(sums.G[1 - arm])
+        spread = _covariance_of_line(sums, arm, lines[arm], residual)
+        total += share * float(np.trace(other @ spread @ other @ weights))
+    return Nuisances(total, records, smallest / sigma if sigma else np.inf)
+
+
+def _covariance_of_weights(last: Release) -> Array:
+    """Sampling and noise of the weights after the last round: H^-1 + H^-1 V H^-1."""
+    H, g = np.asarray(last.moments.H), np.asarray(last.moments.g)
+    values, vectors = np.linalg.eigh((H + H.T) / 2)
+    values = np.maximum(values, max(float(last.sigma["H"]), _LEAST * float(np.abs(values).max(initial=1.0))))
+    inverse = (vectors / values) @ vectors.T
+    step = inverse @ g
+    return np.asarray(inverse + inverse @ _noise(float(last.sigma["H"]), float(last.sigma["g"]), step) @ inverse)
+
+
+def _covariance_of_line(sums: ArmSums, arm: int, line: Array, residual: float) -> Array:
+    """Sampling, noise, and the square of what the penalty takes."""
+    G, size = _positive(sums.G[arm]), penalty(sums.sigma_G, len(line))
+    raised = G + (size + _LEAST * float(np.trace(G)) + np.finfo(np.float64).tiny) * np.eye(len(line))
+    inverse = np.linalg.inv(raised)
+    taken = size * inverse @ line
+    spread = residual * G + _noise(sums.sigma_G, sums.sigma_h, line)
+    return np.asarray(inverse @ spread @ inverse + np.outer(taken, taken))
+
+
+def _noise(sigma_G: float, sigma_h: float, b: Array) -> Array:
+    """Covariance of the noise in h - G b."""
+    half = sigma_G**2 / 2
+    return np.asarray((sigma_h**2 + half * float(b @ b)) * np.eye(len(b)) + half * np.outer(b, b))
+
+
+def _residual_variance(
+    schema: EffectSchema, outcome: Release, sums: ArmSums, lines: Sequence[Array], records: float
+) -> float:
+    """Of outcomes about both lines; at most B^2, and no less than the noise in the sum of squares."""
+    middle, k = schema.middle, sums.constant
+    totals = sum(float(h[-1]) for h in sums.h) / k  # of outcomes about the middle
+    energy = float(outcome.moments.q) - 2 * middle * totals - middle**2 * sum(sums.records)
+    explained = sum(float(line @ h) for line, h in zip(lines, sums.h, strict=True))
+    return min(max(energy - explained, float(outcome.sigma.get("q", 0.0))) / records, schema.half**2)
+
+
+def _positive(G: Array) -> Array:
+    """The nearest matrix without negative eigenvalues."""
+    values, vectors = np.linalg.eigh(G)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
