@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from privstats import session
 from privstats.course import Effect, run
 from privstats.course.base import Round
 from privstats.errors import PlanError, ReleaseError
-from privstats.inference import effect
+from privstats.inference import EffectTable, effect
 from privstats.inference.evidence import map_columns
 from privstats.moments import exact_moments
 from privstats.progress import track
@@ -29,7 +30,7 @@ from privstats.transforms import ByArm
 from threat_models.audits.inference import MOST_RECORDS, Tally, report_of
 from threat_models.audits.verdict import Report
 
-__all__ = ["OBSERVED", "TRIALS", "World", "audit_effect_intervals", "played", "tally", "worlds_of"]
+__all__ = ["OBSERVED", "TRIALS", "World", "audit_effect_intervals", "played", "population_of", "tally", "worlds_of"]
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -67,9 +68,7 @@ class World:
 
     def truth(self, schema: EffectSchema, w: Array | None) -> float:
         """The effect in the population that the table names: over fresh records, at the published weights."""
-        half = _columns(schema, _FRESH // 2, np.random.default_rng(1))
-        u = np.concatenate([half, -half])  # what is odd in the columns has no error
-        weight = np.ones(_FRESH)
+        u, weight = _fresh(schema.width - 1), np.ones(_FRESH)
         if w is not None:
             e, low = expit(u @ w[:-1] + w[-1]), schema.trim or 0.0
             weight = {"ate": weight, "att": expit(self.treated(u)), "overlap": e * (1 - e)}[schema.estimand]
@@ -137,11 +136,23 @@ def tally(course: Effect, world: str, records: int, rng: Generator, runs: int) -
         except ReleaseError:
             unread += 1
             continue
-        published = None if table.release.plan.published is None else table.release.plan.published.read()
-        w = published["w"].real if published is not None and "w" in published else None
         low, high = table.conf_int()
-        told, missed = told + table.told, missed + (not low <= made.truth(course.schema, w) <= high)
+        told, missed = told + table.told, missed + (not low <= made.truth(course.schema, population_of(table)) <= high)
     return Tally((world,), runs, np.array([told * 1.0]), np.array([missed * 1.0]), unread)
+
+
+def population_of(table: EffectTable) -> Array | None:
+    """The published weights of the propensity that a table's population follows from; None of a trial."""
+    published = table.release.plan.published
+    values = {} if published is None else published.read()
+    return values["w"].real if "w" in values else None
+
+
+@cache
+def _fresh(width: int) -> Array:
+    """Columns of records that no release has seen; with their opposites, so that what is odd in them has no error."""
+    half = _drawn(_FRESH // 2, width, np.random.default_rng(1))
+    return np.concatenate([half, -half])
 
 
 def played(course: Effect, X: Array, y: Array, rng: Generator) -> list[Release | None]:
@@ -158,7 +169,11 @@ def played(course: Effect, X: Array, y: Array, rng: Generator) -> list[Release |
 
 def _columns(schema: EffectSchema, records: int, chance: np.random.Generator) -> Array:
     """Columns behind their ranges."""
-    columns: Array = np.clip(chance.normal(size=(records, schema.width - 1)) * 0.4, -1, 1)
+    return _drawn(records, schema.width - 1, chance)
+
+
+def _drawn(records: int, width: int, chance: np.random.Generator) -> Array:
+    columns: Array = np.clip(chance.normal(size=(records, width)) * 0.4, -1, 1)
     return columns
 
 

@@ -1,0 +1,120 @@
+"""How often intervals of treatment effects cover, and how wide they are, in worlds with known effects.
+
+    python -m benchmarks.inference.effects --save --only trial
+
+Worlds of the audit: records through every session of the course, the public reader, and truths of the population that
+the table names, over fresh records at the published weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import zlib
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv
+
+import privstats as ps
+from benchmarks.measuring import RESULTS, Row, Tables, command
+from privstats.randomness import seeded
+from threat_models.audits.effect_worlds import played, population_of, worlds_of
+
+RANGES = dict.fromkeys(("a", "b", "c", "d"), (-1.0, 1.0))
+NAME = "inference.effects"
+TRIALS = (
+    ("trial", 0.5, 500, 0.3),
+    ("trial", 0.5, 500, 1.0),
+    ("trial", 0.5, 500, 8.0),
+    ("trial", 0.3, 2_000, 1.0),
+    ("trial", 0.5, 2_000, 8.0),
+    ("trial", 0.5, 10_000, 1.0),
+    ("trial, rare events", 0.1, 2_000, 1.0),
+    ("trial, rare events", 0.1, 2_000, 100.0),
+)
+OVERLAP = (
+    ("confounded", 2_000, 8.0),
+    ("confounded", 10_000, 1.0),
+    ("differing", 10_000, 1.0),
+    ("differing", 10_000, 8.0),
+)
+OTHERS = (
+    ("ate", "confounded", 10_000, 1.0),
+    ("att", "confounded", 10_000, 1.0),
+    ("ate", "differing", 10_000, 8.0),
+)
+BEYOND = (("ate", "beyond", 50_000, 8.0),)
+
+
+def tables(options: argparse.Namespace) -> Tables:
+    """Trials, overlap weights, and the other populations."""
+    runs, few = (3, 1) if options.quick else (options.runs, None)
+    groups = {
+        "trials": lambda: [trial(*cell, runs) for cell in TRIALS[:few]],
+        "adjusted differences, overlap weights": lambda: [observed("overlap", *cell, runs) for cell in OVERLAP[:few]],
+        "adjusted differences, all and treated": lambda: [observed(*cell, runs) for cell in OTHERS[:few]],
+        "adjusted differences, beyond the trim": lambda: [observed(*_small(cell, few), runs) for cell in BEYOND],
+    }
+    for title, rows in groups.items():
+        if options.only in title:
+            yield title, rows()
+
+
+def _small(cell: tuple[str, str, int, float], few: int | None) -> tuple[str, str, int, float]:
+    """A cell of fewer records, in the quick form."""
+    estimand, world, records, epsilon = cell
+    return estimand, world, records // 20 if few else records, epsilon
+
+
+def trial(world: str, probability: float, records: int, epsilon: float, runs: int) -> Row:
+    """A cell of a randomised trial."""
+    outcome = (0.0, 1.0) if "events" in world else (-1.0, 1.0)
+    schema = ps.EffectSchema.of(RANGES, treatment="arm", outcome=outcome, probability=probability)
+    return {"world": world, "probability": probability, **_cell(schema, world, records, epsilon, runs)}
+
+
+def observed(estimand: Any, world: str, records: int, epsilon: float, runs: int) -> Row:
+    """A cell of a world where nobody assigned the treatment."""
+    schema = ps.EffectSchema.of(RANGES, treatment="arm", outcome=(-1, 1), estimand=estimand, trim=0.1)
+    return {"world": world, "estimand": estimand, **_cell(schema, world, records, epsilon, runs)}
+
+
+def _cell(schema: ps.EffectSchema, world: str, records: int, epsilon: float, runs: int) -> Row:
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
+    course = ps.Effect.start(schema, ps.Cohort(2, 2, 2 * records), privacy)
+    seed = zlib.crc32(repr((world, schema.estimand, schema.probability, records, epsilon)).encode())
+    chance, rng, made = np.random.default_rng(seed), seeded(seed), worlds_of(schema)[world]
+    told, missed, widths = 0, 0, list[float]()
+    for _ in range(runs):
+        table = ps.inference.effect(played(course, *made.draw(schema, records, chance), rng))
+        low, high = table.conf_int()
+        told, missed = told + table.told, missed + (not low <= made.truth(schema, population_of(table)) <= high)
+        widths += [(high - low) / 2] * table.told
+    return {
+        "records": records,
+        "epsilon": epsilon,
+        "runs": runs,
+        "told": told / runs,
+        "told and missed": missed / runs,
+        "low end": float(betaincinv(missed, runs - missed + 1, 0.025)) if missed else 0.0,
+        "high end": float(betaincinv(missed + 1, runs - missed, 0.975)),
+        "half width": float(np.median(widths)) if widths else math.inf,
+    }
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--runs", type=int, default=500, help="releases per cell")
+    parser.add_argument("--only", default="", help="tables whose title has this word; the others stay as they are")
+
+
+def _kept(options: argparse.Namespace) -> dict[str, Any]:
+    """The committed tables that this run leaves as they are."""
+    path = RESULTS / f"{NAME}.json"
+    saved = json.loads(path.read_text()) if options.only and path.exists() else {}
+    return {title: rows for title, rows in saved.items() if title != "machine"}
+
+
+if __name__ == "__main__":
+    command(NAME, __doc__, tables, _options, _kept)
