@@ -119,7 +119,6 @@ _ENDS: dict[str, Shown] = {
     "95 % of it": lambda row: f"{100 * row['low end']:.1f} to {100 * row['high end']:.1f}",
     "half width": lambda row: "-" if row["half width"] is None else f"{row['half width']:.4f}",
 }
-_WORLD: dict[str, Shown] = {"world": "{world}", "estimand": "{estimand}"}
 _RESULT, _EFFECTS = "inference.coverage", "inference.effects"
 
 TABLES: Tables = {
@@ -133,9 +132,6 @@ TABLES: Tables = {
     "inference_trials": Table(
         _EFFECTS, "trials", {"world": "{world}", "probability": "{probability:g}"} | _RELEASE | _ENDS
     ),
-    "inference_overlap": Table(_EFFECTS, "adjusted differences, overlap weights", _WORLD | _RELEASE | _ENDS),
-    "inference_adjusted": Table(_EFFECTS, "adjusted differences, all and treated", _WORLD | _RELEASE | _ENDS),
-    "inference_beyond": Table(_EFFECTS, "adjusted differences, beyond the trim", _WORLD | _RELEASE | _ENDS),
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
 }
 """By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""

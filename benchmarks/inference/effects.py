@@ -12,6 +12,7 @@ import argparse
 import json
 import math
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ BEYOND = (("ate", "beyond", 50_000, 8.0),)
 def tables(options: argparse.Namespace) -> Tables:
     """Trials, overlap weights, and the other populations."""
     runs, few = (3, 1) if options.quick else (options.runs, None)
-    groups = {
+    groups: dict[str, Callable[[], list[Row]]] = {
         "trials": lambda: [trial(*cell, runs) for cell in TRIALS[:few]],
         "adjusted differences, overlap weights": lambda: [observed("overlap", *cell, runs) for cell in OVERLAP[:few]],
         "adjusted differences, all and treated": lambda: [observed(*cell, runs) for cell in OTHERS[:few]],
