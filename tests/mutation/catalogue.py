@@ -19,6 +19,7 @@ from privstats.session.vector import Contribution
 from privstats.transforms.cells import Cells
 from tests.brought import bring_modules
 from tests.mutation import bugs
+from tests.mutation.devices_catalogue import DEVICES_MUTANTS
 from tests.mutation.ledger_catalogue import LEDGER_MUTANTS
 from tests.mutation.machines import MACHINES
 from tests.mutation.mutant import Mutant
@@ -502,6 +503,7 @@ MUTANTS: dict[str, Mutant] = {
         (_SESSION + "test_too_few_survivors_cost_nothing_and_no_noise_is_drawn",),
         (),
     ),
+    **DEVICES_MUTANTS,
     **LEDGER_MUTANTS,
     **MACHINES,
     **PANEL_MUTANTS,

@@ -14,8 +14,8 @@ from functools import partial
 from hashlib import sha256
 
 from privstats.engines.http.exchange import Answer, Request, problem
-from privstats.engines.http.intake import deadline, length_of
-from privstats.engines.http.limits import BytesInFlight, one_at_a_time
+from privstats.engines.http.intake import Intake, deadline, length_of
+from privstats.engines.http.limits import one_at_a_time
 from privstats.engines.http.owner import Owner
 from privstats.engines.http.problems import Refused
 from privstats.engines.http.run import End, LeaderRun
@@ -44,15 +44,15 @@ class HelperDesk:
     Args:
         run: the leader's run.
         owner: the thread that calls its journal.
-        flight: bodies that are being received.
+        intake: bodies that are being received, and bad signatures by address, which are counted together.
         now: Unix seconds.
 
     Attributes:
         heard: when each helper last signed a reply (Unix).
     """
 
-    def __init__(self, run: LeaderRun, owner: Owner, flight: BytesInFlight, now: Callable[[], float]) -> None:
-        self._run, self._owner, self._flight, self._now = run, owner, flight, now
+    def __init__(self, run: LeaderRun, owner: Owner, intake: Intake, now: Callable[[], float]) -> None:
+        self._run, self._owner, self._intake, self._now = run, owner, intake, now
         self._places = range(1, 1 + run.folder.plan.helpers)
         self._most = most_bytes(run.folder.plan)
         self._nonces: dict[int, deque[bytes]] = {
@@ -62,11 +62,24 @@ class HelperDesk:
         self.heard: dict[int, float] = {}
 
     async def offer(self, request: Request, place: int) -> Answer:
-        """Keep a helper's offer."""
+        """Keep a helper's offer; one that is here costs the journal's thread nothing, and a bad one its address."""
         data = await _body(request, OFFER, _MOST_OFFER)
-        new = await self._owner.call(partial(self._run.take_offer, place, data))
+        if self._run.ended is not None:
+            raise Refused("over")
+        if place not in self._places:
+            raise Refused("stranger")
+        kept, peer = self._run.offered(place), self._intake.peer(request)
+        if kept is not None and kept != data:
+            raise Refused("other_offer")
+        if kept is None:
+            self._intake.penalties.check(peer)
+            try:
+                await self._owner.call(partial(self._run.take_offer, place, data))
+            except Refused:
+                self._intake.penalties.add(peer)
+                raise
         request.proved()
-        return Answer(201 if new else 200)
+        return Answer(201 if kept is None else 200)
 
     async def exchange(self, request: Request, place: int) -> Answer:
         """Take a helper's reply, and answer with its next message."""
@@ -92,6 +105,7 @@ class HelperDesk:
         The signature is verified over the first bytes and the payload's hash, before more is read.
         """
         length, told = _length(request, REPLY, self._most), request.headers.get(PAYLOAD, "")
+        peer = self._intake.peer(request)
         if length > _SMALL and not _HASH.fullmatch(told):
             raise Refused("too_large")
         try:
@@ -102,7 +116,9 @@ class HelperDesk:
                 if length <= _SMALL:
                     await _rest(request, data, length)
                     told = sha256(data[REPLY_HEAD_BYTES:]).hexdigest()
+                self._intake.penalties.check(peer)
                 if not self._signed(bytes(data[:REPLY_HEAD_BYTES]), bytes.fromhex(told), place):
+                    self._intake.penalties.add(peer)
                     return None
                 if length > _SMALL:
                     await self._large(request, data, length, place)
@@ -116,11 +132,11 @@ class HelperDesk:
     async def _large(self, request: Request, data: bytearray, length: int, place: int) -> None:
         """Read the rest of a reply whose signature holds, one of each helper at a time."""
         with one_at_a_time(self._reading, place):
-            await self._flight.take(length)
+            await self._intake.flight.take(length)
             try:
                 await _rest(request, data, length)
             finally:
-                self._flight.give_back(length)
+                self._intake.flight.give_back(length)
 
     def _signed(self, head: bytes, payload: bytes, place: int) -> bool:
         folder = self._run.folder

@@ -94,6 +94,10 @@ class Intake:
         self.penalties, self._openings = Penalties(limits.bad_signatures, clock), Openings(clock)
         self._sending: set[int] = set()
 
+    def peer(self, request: Request) -> str:
+        """The address to which a request's bad signature counts."""
+        return peer_of(request.address, request.headers, self._limits.proxies)
+
     async def take(self, manifest: Manifest, sender: int, request: Request) -> Verdict:
         """The verdict on a request's report.
 
@@ -107,7 +111,7 @@ class Intake:
         try:
             async with deadline(length):
                 head = await _first(request, length if signature is None else early.head_bytes(sender))
-                peer = peer_of(request.address, request.headers, self._limits.proxies)
+                peer = self.peer(request)
                 told = bytes(head[-SIGNATURE_BYTES:]) if signature is None else signature
                 self._verify(early, sender, head, told, peer)
                 request.proved()

@@ -85,7 +85,7 @@ class Leader:
         self._origins = run.settings.origins
         self.seen, self.taking = Seen(), True
         self.intake = Intake(owner.report, run.heard, run.settings.limits, full=full, clock=clock)
-        self.helpers = HelperDesk(run, owner, self.intake.flight, now)
+        self.helpers = HelperDesk(run, owner, self.intake, now)
         self._handlers: Mapping[str, Handler] = {
             "run": self._manifest,
             "report": self._report,

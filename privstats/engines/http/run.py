@@ -157,6 +157,10 @@ class LeaderRun:
             return []
         return [place for place in range(1, self._parameters.helpers + 1) if place not in self._offers]
 
+    def offered(self, place: int) -> bytes | None:
+        """The offer of this place that is kept; callable from any thread."""
+        return self._offers.get(place)
+
     def take_offer(self, place: int, data: bytes) -> bool:
         """Keep a helper's offer, once; with the last one the run begins.
 

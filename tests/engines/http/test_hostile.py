@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -14,6 +15,7 @@ from privstats.engines.http import limits
 from privstats.engines.http.device import DeviceRun
 from privstats.engines.http.helper_desk import NONCE, OFFER, OK, REPLY, question_of
 from privstats.engines.http.intake import REPORT, SIGNATURE
+from privstats.engines.http.manifest import Manifest
 from privstats.engines.http.problems import CODES
 from privstats.engines.network.statements import read_session_ended, sign_reply
 from privstats.errors import LocalProtocolError, PrivstatsError
@@ -98,6 +100,21 @@ def test_the_manifest_is_rendered_once_and_what_a_device_needs(calm) -> None:
     assert bytes.fromhex(told["offers"][1])[0] == 1
     again = desk.ask("GET", f"/v1/runs/{study.run}", headers={"if-none-match": first.headers["etag"]})
     assert (again.status, again.body) == (304, b"")
+
+
+def test_a_panel_of_the_registrars_own_keys_well_signed_is_refused(calm, tmp_path: Path) -> None:
+    """Under the run's name, whole and consistent: the page's digest alone tells it from the study."""
+    study, desk, _, _ = calm
+    lie = study_of_devices(tmp_path, 12)
+    lie = dataclasses.replace(lie, roster=dataclasses.replace(lie.roster, run=study.roster.run))
+    keys = [ps.secagg.HelperKeys(each, place, lie.plan.masking, lie.roster) for place, each in enumerate(lie.members)]
+    panel = ps.secagg.Panel(tuple(each.public for each in lie.members), tuple(key.offer for key in keys))
+    body = Manifest.of(lie.plan, lie.roster, panel, 0).body
+    dial = DeskDial(lambda: desk)
+    dial.ask = lambda *_, **__: type("R", (), {"status": 200, "body": body})()
+    assert DeviceRun.open(dial, study.run, lie.pin).plan == lie.plan  # what a link with a pin of its own would open
+    with pytest.raises(LocalProtocolError, match="shows another plan or roster than the page names"):
+        DeviceRun.open(dial, study.run, study.pin)
 
 
 @pytest.mark.parametrize("change", ["roster", "plan", "offers"])
@@ -455,6 +472,31 @@ def test_offers_are_the_members_and_kept_once(tmp_path: Path) -> None:
     with Desk(study.leader) as desk:
         assert desk.run.offering == [2]
         assert desk.ask("POST", f"{path}/1", ours, {"content-type": OFFER}).status == 200
+
+
+def test_a_stranger_at_the_helpers_door_does_not_reach_the_journals_thread(calm, monkeypatch) -> None:
+    """Each call of that thread ends a group of reports, so that offers made up would leave one report to a flush."""
+    study, desk, _, _ = calm
+    kept = desk.run.offered(1)
+    monkeypatch.setattr(desk.owner, "call", lambda work: pytest.fail("the owner was called"))
+    path = f"/v1/runs/{study.run}/offers"
+    assert desk.ask("POST", f"{path}/1", kept, {"content-type": OFFER}).status == 200
+    assert desk.ask("POST", f"{path}/1", b"x" * 137, {"content-type": OFFER}).code == "other_offer"
+    for place in (0, 9):
+        assert desk.ask("POST", f"{path}/{place}", kept, {"content-type": OFFER}).code == "stranger"
+
+
+def test_what_strangers_sign_as_helpers_counts_as_bad_signatures_of_their_address(calm, tmp_path: Path) -> None:
+    study, desk, _, reports = calm
+    for _ in range(20):
+        assert exchange(desk, study, 1, "00" * 32, Identity.generate(os.urandom)).code == "stale_nonce"
+    assert exchange(desk, study, 1, "00" * 32, Identity.generate(os.urandom)).code == "rate"
+    new = study_of_devices(tmp_path, 5)
+    with Desk(new.leader) as other:
+        path = f"/v1/runs/{new.run}/offers/1"
+        for _ in range(20):
+            assert other.ask("POST", path, b"x" * 137, {"content-type": OFFER}).code == "bad_offer"
+        assert other.ask("POST", path, b"x" * 137, {"content-type": OFFER}).code == "rate"
 
 
 # --- pages of other origins ---
