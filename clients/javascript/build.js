@@ -14,7 +14,10 @@ const EXPORT = /^export (const|function|async function|class) (\w+)/gm;
 
 function bare(text, name) {
   const without = text.replace(/^\s*\/\*\*[\s\S]*?\*\/\n/gm, "").replace(/^\s*\/\/.*\n/gm, "");
-  const lines = without.split("\n").map((line) => line.trim()).filter(Boolean);
+  const lines = without
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
   if (lines.some((line) => / \/\/ |\/\*/.test(line))) throw new Error(`${name}: write a comment on a line of its own`);
   return lines.join("\n");
 }
@@ -28,7 +31,9 @@ export function bundled() {
   const visit = (url) => {
     if (scopes.has(url.href)) return scopes.get(url.href);
     const source = bare(readFileSync(url, "utf8"), url.pathname);
-    const needed = [...source.matchAll(IMPORT)].map(([, names, path]) => `const {${names}} = ${visit(new URL(path, url))};\n`);
+    const needed = [...source.matchAll(IMPORT)].map(
+      ([, names, path]) => `const {${names}} = ${visit(new URL(path, url))};\n`,
+    );
     const body = source.replace(IMPORT, "").replace(EXPORT, "$1 $2").trim();
     if (/^(import|export)\b/m.test(body)) throw new Error(`${url.pathname}: an import or export of another form`);
     const names = [...source.matchAll(EXPORT)].map(([, , name]) => name);

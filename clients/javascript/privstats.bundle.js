@@ -78,7 +78,8 @@ const NEAR = powerOfTwo(-45);
 const MISSING =
 /^(|[+-]?inf(inity)?|#n\/a|#n\/a n\/a|#na|-1\.#ind|-1\.#qnan|-nan|1\.#ind|1\.#qnan|<na>|n\/a|na|nan|nat|none|null)$/i;
 const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$/i;
-const READ_OTHERWISE = /\0|\p{Surrogate}|^[\s\x1c-\x1f\x85([]|[\s\x1c-\x1f\x85]$|^(true|false)$|^[0-9]{4}-[0-9]{2}-[0-9]{2}/iu;
+const READ_OTHERWISE =
+/\0|\p{Surrogate}|^[\s\x1c-\x1f\x85([]|[\s\x1c-\x1f\x85]$|^(true|false)$|^[0-9]{4}-[0-9]{2}-[0-9]{2}/iu;
 const LONGEST = 1024;
 const OTHER = "\u0001";
 function same(value) {
@@ -100,7 +101,8 @@ function binsOf(edges, closed, open) {
 const left = closed === "left";
 const bins = edges.slice(1).map((high, i) => `${edges[i]} to ${high}`);
 if (["both", "below"].includes(open)) bins[0] = `${left ? "under" : "up to"} ${edges[1]}`;
-if (["both", "above"].includes(open)) bins[bins.length - 1] = left ? `${edges.at(-2)} or more` : `over ${edges.at(-2)}`;
+if (["both", "above"].includes(open))
+bins[bins.length - 1] = left ? `${edges.at(-2)} or more` : `over ${edges.at(-2)}`;
 return bins;
 }
 function cellOf(variable, value) {
@@ -144,7 +146,8 @@ function inBrowser() {
 const run = (mode, work) => transaction(mode, work);
 return {
 exclusive(id, work) {
-if (!globalThis.navigator?.locks) refuse("no_storage", "this browser cannot keep an answer safely: use another one");
+if (!globalThis.navigator?.locks)
+refuse("no_storage", "this browser cannot keep an answer safely: use another one");
 return navigator.locks.request(`${NAME}/${id}`, work);
 },
 get: (id) => run("readonly", (store) => store.get(id)),
@@ -154,7 +157,8 @@ await run("readwrite", (store) => store.add(record));
 },
 update: (record) => run("readwrite", (store) => store.put(record)),
 remove: (id) => run("readwrite", (store) => store.delete(id)),
-runsOf: async (key) => ((await run("readonly", (store) => store.getAll())) ?? []).filter((each) => each.key === key).length,
+runsOf: async (key) =>
+((await run("readonly", (store) => store.getAll())) ?? []).filter((each) => each.key === key).length,
 };
 }
 const isAbsent = async () => indexedDB.databases && !(await indexedDB.databases()).some(({ name }) => name === NAME);
@@ -173,7 +177,10 @@ held.onabort = held.onerror = () => reject(held.error);
 database.close();
 }
 } catch {
-return refuse("no_storage", "this browser keeps nothing here (a private window?), so nothing was sent: use another window");
+return refuse(
+"no_storage",
+"this browser keeps nothing here (a private window?), so nothing was sent: use another window",
+);
 }
 }
 function opened() {
@@ -209,7 +216,8 @@ const u8 = (value) => Uint8Array.of(value);
 const u32 = (value) => Uint8Array.of(value >>> 24, value >>> 16, value >>> 8, value);
 const equal = (left, right) => left.length === right.length && left.every((byte, i) => byte === right[i]);
 function fromHex(text, size) {
-if (typeof text !== "string" || !/^([0-9a-f]{2})*$/.test(text) || (size ?? text.length / 2) * 2 !== text.length) return null;
+if (typeof text !== "string" || !/^([0-9a-f]{2})*$/.test(text) || (size ?? text.length / 2) * 2 !== text.length)
+return null;
 return Uint8Array.from(text.match(/../g) ?? [], (digits) => parseInt(digits, 16));
 }
 function join(...parts) {
@@ -305,16 +313,23 @@ const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const LINK = /^#?1\.(0|[1-9][0-9]{0,9})\.([A-Z2-7]{26})\.([A-Z2-7]{4})$/;
 function base32(bytes) {
 const bits = Array.from(bytes, (byte) => byte.toString(2).padStart(8, "0")).join("");
-return bits.match(/.{1,5}/g).map((five) => LETTERS[parseInt(five.padEnd(5, "0"), 2)]).join("");
+return bits
+.match(/.{1,5}/g)
+.map((five) => LETTERS[parseInt(five.padEnd(5, "0"), 2)])
+.join("");
 }
 function bytesOf(code) {
 const bits = Array.from(code, (letter) => LETTERS.indexOf(letter).toString(2).padStart(5, "0")).join("");
 return Uint8Array.from(bits.slice(0, 128).match(/.{8}/g), (eight) => parseInt(eight, 2));
 }
 async function readLink(text) {
-const plain = String(text).slice(String(text).lastIndexOf("#") + 1).replace(/[\s-]/g, "").replace(/[a-z]/g, (letter) => letter.toUpperCase());
+const plain = String(text)
+.slice(String(text).lastIndexOf("#") + 1)
+.replace(/[\s-]/g, "")
+.replace(/[a-z]/g, (letter) => letter.toUpperCase());
 const [, index, letters, check] = plain.match(LINK) ?? [];
-if (!index || Number(index) > 0xffffffff) refuse("bad_link", "this is no whole invitation: copy it again, to its last letter");
+if (!index || Number(index) > 0xffffffff)
+refuse("bad_link", "this is no whole invitation: copy it again, to its last letter");
 const code = bytesOf(letters);
 const sum = await sha256(utf8("privstats/devices/1/link"), u8(0), utf8(`1.${index}.${letters}`));
 if (base32(sum).slice(0, 4) !== check || base32(code) !== letters) {
@@ -345,7 +360,16 @@ layout: (schema) => [tablesOf(schema).reduce((cells, table) => cells + table.siz
 measure: counts,
 },
 classes: {
-keys: ["classes", "features", "statistics", "clip_norm", "grid_bits", "nonnegative", "class_names", "feature_names"],
+keys: [
+"classes",
+"features",
+"statistics",
+"clip_norm",
+"grid_bits",
+"nonnegative",
+"class_names",
+"feature_names",
+],
 layout: ({ classes, features, statistics }) => [
 classes,
 classes * features,
@@ -521,9 +545,7 @@ return bits === 32 ? -1 : (1 << bits) - 1;
 }
 const bytesOf = ({ words }) => new Uint8Array(words.buffer);
 async function subtractStreams(lanes, keys) {
-const held = await Promise.all(
-keys.map((key) => crypto.subtle.importKey("raw", key, "AES-CTR", false, ["encrypt"])),
-);
+const held = await Promise.all(keys.map((key) => crypto.subtle.importKey("raw", key, "AES-CTR", false, ["encrypt"])));
 const zeros = new Uint8Array(4 * Math.max(...lanes.map((lane) => Math.min(lane.words.length, wordsOf(lane, TILE)))));
 for (const [number, lane] of lanes.entries()) {
 for (let start = 0, tile = 0; start < lane.size; start += TILE, tile++) {
@@ -582,7 +604,7 @@ const groups = count >>> 3;
 const shift = 8 * (column & 3);
 const mask = (1 << bits) - 1;
 const last = at + bits * groups;
-for (let entry = 0, from = column >> 2; entry < count; ) {
+for (let entry = 0, from = column >> 2; entry < count;) {
 const group = entry >>> 3;
 const [place, stride] = group < groups ? [at + group, groups] : [last, 1];
 let held = 0;
@@ -605,7 +627,21 @@ return last + Math.ceil(((count & 7) * bits) / 8);
 return { lanesOf, bytesOf, subtractStreams, packedBytes, packLanes };
 })();
 const _8 = (() => {
-const { aesGcm, hkdf, hmac, join, pack, sha256, sign, u32, u8, utf8, x25519, x25519Private, x25519Public } = _4;
+const {
+aesGcm,
+hkdf,
+hmac,
+join,
+pack,
+sha256,
+sign,
+u32,
+u8,
+utf8,
+x25519,
+x25519Private,
+x25519Public,
+} = _4;
 const { refuse } = _0;
 const { bytesOf, lanesOf, packLanes, subtractStreams } = _7;
 const SUITE = utf8("privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM");
@@ -690,7 +726,8 @@ privacy: ["model", "unit", "adjacency", "epsilon", "delta", "shares", "max_recor
 devices: ["organisations", "registrar", "registrar_key", "page", "most_runs", "stated_epsilon", "words", "exact"],
 };
 const NUMBERS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
-const wrong = () => refuse("wrong_study", "the study's server shows another study than this page: tell who invited you");
+const wrong = () =>
+refuse("wrong_study", "the study's server shows another study than this page: tell who invited you");
 const unsupported = (what) => refuse("unsupported", `this client cannot answer a study with ${what}`);
 const known = (table, name) =>
 Object.keys(table).forEach((key) => KEYS[name].includes(key) || unsupported(`${name}.${key}`));
@@ -794,7 +831,8 @@ bad_signature: "This invitation is not for this study. Ask who invited you for a
 unknown_run: "This study is not here. Ask who invited you for the right link.",
 no_panel: "This study has not begun. Come back later with the same invitation.",
 };
-const WAITING = "Your answer is safe on this device and is not sent yet. It is tried again by itself; keep this page open.";
+const WAITING =
+"Your answer is safe on this device and is not sent yet. It is tried again by itself; keep this page open.";
 const sentenceOf = (code) =>
 Object.hasOwn(SENTENCES, code) ? SENTENCES[code] : `This did not work. ${ASK} “${code}”.`;
 return { WAITING, sentenceOf };
@@ -812,7 +850,7 @@ async function textOf(response, most) {
 const reader = response.body?.getReader();
 const decoder = new TextDecoder("utf-8", { fatal: true });
 let [text, size] = ["", 0];
-for (let read; reader && !(read = await reader.read()).done; ) {
+for (let read; reader && !(read = await reader.read()).done;) {
 size += read.value.length;
 if (size > most) {
 await reader.cancel();
@@ -845,7 +883,8 @@ const { code, retry } = await problemOf(response);
 throw new PrivstatsError(code, sentenceOf(code), { retry });
 }
 const date = Date.parse(response.headers.get("Date"));
-if (Math.abs(date - now()) > HOUR) refuse("clock", "The clock of this device is wrong by more than an hour: set it, then come back.");
+if (Math.abs(date - now()) > HOUR)
+refuse("clock", "The clock of this device is wrong by more than an hour: set it, then come back.");
 try {
 return JSON.parse(await textOf(response, MOST_BYTES));
 } catch {
@@ -858,7 +897,10 @@ try {
 response = await fetch(url, {
 method: "PUT",
 body: bytes,
-headers: { "Content-Type": "application/vnd.privstats.report", "Privstats-Signature": toHex(bytes.subarray(-64)) },
+headers: {
+"Content-Type": "application/vnd.privstats.report",
+"Privstats-Signature": toHex(bytes.subarray(-64)),
+},
 ...PLAIN,
 keepalive: bytes.length < KEEPALIVE,
 signal,
@@ -902,7 +944,8 @@ return { manifestOf, deliver };
 const _12 = (() => {
 const { cellsOf, OTHER } = _2;
 const { refuse } = _0;
-const listed = (names, last) => (names.length < 2 ? names.join() : `${names.slice(0, -1).join(", ")} ${last} ${names.at(-1)}`);
+const listed = (names, last) =>
+names.length < 2 ? names.join() : `${names.slice(0, -1).join(", ")} ${last} ${names.at(-1)}`;
 function few(value, round) {
 const step = 10 ** (Math.floor(Math.log10(value)) - 1);
 return Number((round(value / step) * step).toPrecision(2)).toLocaleString("en");
@@ -910,33 +953,43 @@ return Number((round(value / step) * step).toPrecision(2)).toLocaleString("en");
 function wordsOf({ schema, cohort, privacy, devices }) {
 const { organisations, registrar, page, most_runs: runs, stated_epsilon: epsilon } = devices;
 const all = listed(organisations, "and");
+const others = listed([...organisations, registrar], "and");
+const together = organisations.length > 2 ? "all" : "both";
 return [
 { about: "asked", text: askedOf(schema) },
 {
 about: "sent",
-text: `One message, locked on this device. It can be read only if ${all} ${organisations.length > 2 ? "all" : "both"} work together against you.`,
+text: `One message, locked on this device. It can be read only if ${all} ${together} work together against you.`,
 },
-{ about: "made", text: `They publish only totals, over at least ${cohort.min_survivors} people.` },
+{ about: "made", text: `They publish only totals, over at least ${cohort.min_survivors} answers.` },
 { about: "promise", text: promiseOf(privacy, devices, epsilon, runs) },
 {
 about: "known",
-text: `That you answered is not secret: ${listed([...organisations, registrar], "and")} can see which invitations were used, and when.`,
+text: `That you answered is not secret: ${others} can see which invitations were used, and when.`,
 },
-{ about: "final", text: "Once sent, an answer cannot be changed or called back, not even before the study closes." },
+{
+about: "final",
+text: "Once sent, an answer cannot be changed or called back, not even before the study closes.",
+},
 { about: "here", text: "This browser remembers that an answer was sent, until you choose “Forget”." },
-{ about: "page", text: `This page comes from ${pageOf(page, registrar)}, who must not change it to read answers.` },
+{ about: "page", text: pageOf(page, registrar) },
 ];
 }
-const pageOf = (page, registrar) => (page.startsWith("the registrar is trusted") ? registrar : page);
-function promiseOf({ model, delta, unit }, { exact, words }, epsilon, runs) {
-if (model === "none") return `The totals are exact, and ${exact}. Someone who knows all other answers could work out yours.`;
+const TRUSTED_REGISTRAR = "the registrar is trusted with every answer";
+function pageOf(page, registrar) {
+if (page !== TRUSTED_REGISTRAR) return `This page comes from ${page}, who must not change it to read answers.`;
+return `This page comes from ${registrar}, who could read your answer by changing it, and is trusted not to.`;
+}
+function promiseOf({ model, delta, unit }, { exact, words, organisations }, epsilon, runs) {
+const trusting = `${organisations[0]} sees the exact totals, and is trusted with them.`;
+if (model === "none") return `The totals are exact. ${trusting} Who knows all other answers could work out yours.`;
 const times = runs === 1 ? "" : ` All ${runs} times that you may be asked are counted together.`;
 const whose = unit === "client" ? "your answer" : `each record that this device holds (${words})`;
-const trusted = exact ? ` For this ${exact}.` : "";
+const [factor, chance] = [few(Math.exp(epsilon), Math.ceil), few(1 / delta, Math.floor)];
 return (
-`Noise is added to the totals, so that they hardly depend on ${whose}: whatever you answer, no result becomes more ` +
-`than ${few(Math.exp(epsilon), Math.ceil)} times as likely, except with a chance of 1 in ${few(1 / delta, Math.floor)} ` +
-`(ε = ${epsilon}).${times}${trusted}`
+`Noise is added to the totals, so that they hardly depend on ${whose}: whatever you answer, no result becomes ` +
+`more than ${factor} times as likely, except with a chance of 1 in ${chance} (ε = ${epsilon}).` +
+`${times}${exact ? ` ${trusting}` : ""}`
 );
 }
 function askedOf(schema) {
@@ -950,7 +1003,12 @@ return schema.variables.map(({ name, values, edges, other, missing = false, open
 if (!edges) {
 const choices = values.map((value) => ({ label: String(value), value }));
 const fresh = typeof values[0] === "string" ? OTHER : Math.max(...values) + 1;
-return { name, kind: "choice", optional: missing, choices: [...choices, ...(other ? [{ label: "another answer", value: fresh }] : [])] };
+return {
+name,
+kind: "choice",
+optional: missing,
+choices: [...choices, ...(other ? [{ label: "another answer", value: fresh }] : [])],
+};
 }
 const min = ["both", "below"].includes(open) ? undefined : edges[0];
 const max = ["both", "above"].includes(open) ? undefined : edges.at(-1);
@@ -978,7 +1036,8 @@ const identity = await identityOf(code);
 const run = await runOf(await manifestOf(leader, pins.run, { fetch, now }), pins, now());
 if (index >= run.clients) refuse("stranger", "this invitation is not for this study: ask who invited you");
 const mine = toHex(identity.public);
-if (run.identities.some((each) => toHex(each) === mine)) refuse("wrong_study", "this invitation is a member of the panel");
+if (run.identities.some((each) => toHex(each) === mine))
+refuse("wrong_study", "this invitation is a member of the panel");
 const key = toHex(await sha256(identity.public));
 return new Run({ ...run, index, key, identity, leader, store, fetch, now });
 }
@@ -1026,7 +1085,8 @@ return found;
 }
 async seal(measured) {
 requirePerson();
-if (!this.#measured.delete(measured)) refuse("measured_again", "each report is sealed of a fresh run.measure(records)");
+if (!this.#measured.delete(measured))
+refuse("measured_again", "each report is sealed of a fresh run.measure(records)");
 const { store } = this.#held;
 return store.exclusive(this.#id, async () => {
 const kept = await store.get(this.#id);
@@ -1036,18 +1096,44 @@ refuse("most_runs", "this invitation has been used as often as its study promise
 }
 if (this.#held.until <= this.#held.now() / 1000) refuse("ended", "the keys of this study have ended");
 const root = crypto.getRandomValues(new Uint8Array(32));
-const report = await reportOf(this.#held, { index: this.#held.index, key: this.#held.identity.key }, measured.vector, root);
+const report = await reportOf(
+this.#held,
+{ index: this.#held.index, key: this.#held.identity.key },
+measured.vector,
+root,
+);
 measured.vector.fill(0);
 const { run, study, key, index } = this.#held;
-const record = { id: this.#id, run, study, key, index, state: "sealed", hash: toHex(await sha256(report)), report };
-await store.add(record);
-return Object.freeze({ hash: record.hash, bytes: report });
+const record = {
+id: this.#id,
+run,
+study,
+key,
+index,
+state: "sealed",
+hash: toHex(await sha256(report)),
+report,
+};
+return this.#added(record);
 });
 }
+async #added(record) {
+try {
+await this.#held.store.add(record);
+return this.#again(record);
+} catch (error) {
+const first = await this.#held.store.get(record.id);
+if (!first) throw error;
+return this.#again(first);
+}
+}
 #again(kept) {
-if (kept.study !== this.#held.study) refuse("wrong_study", "an answer to another study is kept under this run: ask who invited you");
-if (kept.index !== this.#held.index) refuse("other_index", "this invitation was used with another number: ask who invited you");
-if (kept.state === "sent") refuse("already_sent", "An answer was already sent from this browser with this invitation.");
+if (kept.study !== this.#held.study)
+refuse("wrong_study", "an answer to another study is kept under this run: ask who invited you");
+if (kept.index !== this.#held.index)
+refuse("other_index", "this invitation was used with another number: ask who invited you");
+if (kept.state === "sent")
+refuse("already_sent", "An answer was already sent from this browser with this invitation.");
 return Object.freeze({ hash: kept.hash, bytes: kept.report });
 }
 async kept() {
@@ -1078,6 +1164,7 @@ refuse("no_person", "nothing is sent before a person presses “Send”");
 return { open };
 })();
 const _14 = (() => {
+const { sentenceOf } = _10;
 const { open } = _13;
 const TITLES = {
 asked: "What is asked",
@@ -1091,10 +1178,11 @@ page: "Who made this page",
 };
 const DONE = {
 sent: "Thank you. Your answer has arrived. You can close this page.",
-already_here: "An answer has already come from this invitation. If it was not yours, tell who invited you.",
+already_here: sentenceOf("already_here"),
 };
 const SENT_BEFORE = "An answer was already sent from this browser with this invitation.";
-const KEPT = "Your answer from your last visit is kept here and was not sent yet. It cannot be changed: press “Send” to send it.";
+const KEPT =
+"Your answer from your last visit is kept here and was not sent yet. It cannot be changed: press “Send” to send it.";
 const SENDING = "Your answer is being sent. Please keep this page open.";
 function make(name, { on, ...attributes } = {}, ...children) {
 const found = document.createElement(name);
@@ -1134,8 +1222,19 @@ for (const each of this.main.querySelectorAll("form, [data-after]")) each.remove
 this.main.insertBefore(form, this.status);
 }
 ask(link = "") {
-const input = make("input", { id: "invitation", type: "text", autocomplete: "off", autocapitalize: "characters", spellcheck: "false", value: link });
-const label = make("label", { for: "invitation" }, "Your invitation: paste its link here, or type what stands on your letter");
+const input = make("input", {
+id: "invitation",
+type: "text",
+autocomplete: "off",
+autocapitalize: "characters",
+spellcheck: "false",
+value: link,
+});
+const label = make(
+"label",
+{ for: "invitation" },
+"Your invitation: paste its link here, or type what stands on your letter",
+);
 const submit = (event) => {
 event.preventDefault();
 this.show(input.value);
@@ -1199,7 +1298,13 @@ return make(
 { "aria-labelledby": "before" },
 make("h2", { id: "before" }, "Before you answer"),
 make("dl", {}, ...list),
-make("details", {}, make("summary", {}, "Is this the right study?"), make("p", {}, "Compare this number with the one on your letter:"), make("p", { class: "number" }, number)),
+make(
+"details",
+{},
+make("summary", {}, "Is this the right study?"),
+make("p", {}, "Compare this number with the one on your letter:"),
+make("p", { class: "number" }, number),
+),
 );
 }
 function readAll(fields) {
@@ -1218,14 +1323,25 @@ const fieldOf = (field, place) => (field.kind === "number" ? numberField : choic
 function numberField({ name, min, max, optional }, place) {
 const [id, told, silent] = [`field-${place}`, `error-${place}`, `silent-${place}`];
 const error = make("p", { id: told, class: "error" });
-const input = make("input", { id, type: "number", step: "any", autocomplete: "off", inputmode: "decimal", "aria-describedby": told, min, max });
+const input = make("input", {
+id,
+type: "number",
+step: "any",
+autocomplete: "off",
+inputmode: "decimal",
+"aria-describedby": told,
+min,
+max,
+});
 const change = () => {
 input.disabled = box.checked;
 error.textContent = "";
 };
 const box = make("input", { id: silent, type: "checkbox", on: { change } });
 const bounds = [min, max].some((bound) => bound !== undefined) ? ` (${[min ?? "", max ?? ""].join(" to ")})` : "";
-const rather = optional ? [make("div", { class: "choice" }, box, make("label", { for: silent }, "rather not say"))] : [];
+const rather = optional
+? [make("div", { class: "choice" }, box, make("label", { for: silent }, "rather not say"))]
+: [];
 const read = () => {
 const wrong = (text) => {
 input.setAttribute("aria-invalid", "true");
@@ -1234,7 +1350,8 @@ return { error: text };
 input.removeAttribute("aria-invalid");
 if (box.checked) return { value: null };
 if (input.validity.badInput) return wrong("This must be a number, in digits.");
-if (Number.isNaN(input.valueAsNumber)) return wrong(optional ? "Give a number, or choose “rather not say”." : "Give a number.");
+if (Number.isNaN(input.valueAsNumber))
+return wrong(optional ? "Give a number, or choose “rather not say”." : "Give a number.");
 if (input.validity.rangeUnderflow || input.validity.rangeOverflow) return wrong(`This must be a number${bounds}.`);
 return { value: input.valueAsNumber };
 };
@@ -1244,7 +1361,9 @@ return { name, box: whole, read, error, focus: () => input.focus() };
 function choiceField({ name, choices, optional }, place) {
 const told = `error-${place}`;
 const all = [...choices, ...(optional ? [{ label: "rather not say", value: null }] : [])];
-const inputs = all.map((_, i) => make("input", { id: `field-${place}-${i}`, type: "radio", name: `field-${place}`, value: String(i) }));
+const inputs = all.map((_, i) =>
+make("input", { id: `field-${place}-${i}`, type: "radio", name: `field-${place}`, value: String(i) }),
+);
 const lines = all.map(({ label }, i) => {
 return make("div", { class: "choice" }, inputs[i], make("label", { for: inputs[i].id }, label));
 });

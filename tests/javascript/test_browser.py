@@ -60,7 +60,7 @@ def test_an_answer_is_sent_and_counted_and_leaves_no_trace_of_its_code(browser, 
     tab = visit(browser, study)
     assert tab.value("location.hash") == ""
     text = tab.value("document.body.innerText")
-    for words in ("University of Ulm and Bonn Clinic both work together", "at least 3 people", "Library of Kiel"):
+    for words in ("University of Ulm and Bonn Clinic both work together", "at least 3 answers", "Library of Kiel"):
         assert words in text
     fill(tab)
     send(tab)

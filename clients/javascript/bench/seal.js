@@ -3,7 +3,9 @@ import { aesGcm, signingKey, x25519Private, x25519Public } from "../src/bytes.js
 import { bytesOf, lanesOf, subtractStreams } from "../src/lanes.js";
 import { reportOf } from "../src/seal.js";
 
-const boxKeys = await Promise.all([1, 2, 3].map(async (byte) => x25519Public(await x25519Private(new Uint8Array(32).fill(byte)))));
+const boxKeys = await Promise.all(
+  [1, 2, 3].map(async (byte) => x25519Public(await x25519Private(new Uint8Array(32).fill(byte)))),
+);
 const { key } = await signingKey(new Uint8Array(32).fill(9));
 
 async function least(times, work) {
@@ -16,7 +18,13 @@ async function least(times, work) {
   return best.toFixed(1);
 }
 
-for (const [entries, bits] of [[2730, 32], [2730, 36], [125205, 38], [1000000, 32], [1000000, 36]]) {
+for (const [entries, bits] of [
+  [2730, 32],
+  [2730, 36],
+  [125205, 38],
+  [1000000, 32],
+  [1000000, 36],
+]) {
   const segments = [[entries, bits]];
   const vector = Float64Array.from({ length: entries }, (_, i) => (i % 2 ? -i : i * 4096));
   const root = () => crypto.getRandomValues(new Uint8Array(32));

@@ -9,7 +9,8 @@ export const equal = (left, right) => left.length === right.length && left.every
 
 /** Bytes of hexadecimal digits, of a known length where one is given; null for anything else. */
 export function fromHex(text, size) {
-  if (typeof text !== "string" || !/^([0-9a-f]{2})*$/.test(text) || (size ?? text.length / 2) * 2 !== text.length) return null;
+  if (typeof text !== "string" || !/^([0-9a-f]{2})*$/.test(text) || (size ?? text.length / 2) * 2 !== text.length)
+    return null;
   return Uint8Array.from(text.match(/../g) ?? [], (digits) => parseInt(digits, 16));
 }
 

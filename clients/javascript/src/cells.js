@@ -11,7 +11,8 @@ const NEAR = powerOfTwo(-45);
 const MISSING =
   /^(|[+-]?inf(inity)?|#n\/a|#n\/a n\/a|#na|-1\.#ind|-1\.#qnan|-nan|1\.#ind|1\.#qnan|<na>|n\/a|na|nan|nat|none|null)$/i;
 const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$/i;
-const READ_OTHERWISE = /\0|\p{Surrogate}|^[\s\x1c-\x1f\x85([]|[\s\x1c-\x1f\x85]$|^(true|false)$|^[0-9]{4}-[0-9]{2}-[0-9]{2}/iu;
+const READ_OTHERWISE =
+  /\0|\p{Surrogate}|^[\s\x1c-\x1f\x85([]|[\s\x1c-\x1f\x85]$|^(true|false)$|^[0-9]{4}-[0-9]{2}-[0-9]{2}/iu;
 const LONGEST = 1024;
 
 /** What a form gives for "another value": a text that no plan lists. */
@@ -42,7 +43,8 @@ function binsOf(edges, closed, open) {
   const left = closed === "left";
   const bins = edges.slice(1).map((high, i) => `${edges[i]} to ${high}`);
   if (["both", "below"].includes(open)) bins[0] = `${left ? "under" : "up to"} ${edges[1]}`;
-  if (["both", "above"].includes(open)) bins[bins.length - 1] = left ? `${edges.at(-2)} or more` : `over ${edges.at(-2)}`;
+  if (["both", "above"].includes(open))
+    bins[bins.length - 1] = left ? `${edges.at(-2)} or more` : `over ${edges.at(-2)}`;
   return bins;
 }
 

@@ -4,84 +4,79 @@ import { link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promis
 import { join } from "node:path";
 
 const ENDING = ".report.json";
-const LOCK_MS = 50;
 
-async function synced(path, text) {
-  const file = await open(path, "wx", 0o600);
+const hexed = (_, value) => (value instanceof Uint8Array ? { bytes: Buffer.from(value).toString("hex") } : value);
+const unhexed = (_, value) => (value?.bytes ? Uint8Array.from(Buffer.from(value.bytes, "hex")) : value);
+
+async function synced(path, flags, text) {
+  const file = await open(path, flags, 0o600);
   try {
-    await file.writeFile(text);
+    if (text !== undefined) await file.writeFile(text);
     await file.sync();
   } finally {
     await file.close();
   }
 }
 
-async function syncFolder(folder) {
-  const held = await open(folder, "r");
-  try {
-    await held.sync();
-  } finally {
-    await held.close();
+class FolderStore {
+  #folder;
+  #last = Promise.resolve();
+
+  constructor(folder) {
+    this.#folder = folder;
+  }
+
+  #path(id) {
+    return join(this.#folder, createHash("sha256").update(id).digest("hex") + ENDING);
+  }
+
+  /** The record in a file of its own, then at its place by one call of the system. */
+  async #place(record, put) {
+    const beside = join(this.#folder, `.${crypto.randomUUID()}`);
+    await synced(beside, "wx", JSON.stringify(record, hexed));
+    try {
+      await put(beside, this.#path(record.id));
+      await synced(this.#folder, "r");
+    } finally {
+      await rm(beside, { force: true });
+    }
+  }
+
+  /** One after the other in this process; of two processes the one whose report is linked first has sealed. */
+  exclusive(_, work) {
+    return (this.#last = this.#last.then(work, work));
+  }
+
+  async get(id) {
+    try {
+      return JSON.parse(await readFile(this.#path(id), "utf8"), unhexed);
+    } catch (error) {
+      if (error.code === "ENOENT") return undefined;
+      throw error;
+    }
+  }
+
+  add(record) {
+    return this.#place(record, link);
+  }
+
+  update(record) {
+    return this.#place(record, rename);
+  }
+
+  remove(id) {
+    return rm(this.#path(id), { force: true });
+  }
+
+  async runsOf(key) {
+    const names = (await readdir(this.#folder)).filter((name) => name.endsWith(ENDING));
+    const texts = await Promise.all(names.map((name) => readFile(join(this.#folder, name), "utf8")));
+    return texts.filter((text) => JSON.parse(text).key === key).length;
   }
 }
 
-const written = (record) => JSON.stringify(record, (_, value) => (value instanceof Uint8Array ? { bytes: Buffer.from(value).toString("hex") } : value));
-const read = (text) => JSON.parse(text, (_, value) => (value?.bytes ? Uint8Array.from(Buffer.from(value.bytes, "hex")) : value));
-
-/** A store in a folder, for one process at a time; `exclusive` waits for another one that holds the folder. */
+/** A store in a folder, which any number of processes may share. */
 export async function inFolder(folder) {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const pathOf = (id) => join(folder, createHash("sha256").update(id).digest("hex") + ENDING);
-  const beside = () => join(folder, `.${crypto.randomUUID()}`);
-  let last = Promise.resolve();
-
-  async function all() {
-    const names = (await readdir(folder)).filter((name) => name.endsWith(ENDING));
-    return Promise.all(names.map(async (name) => read(await readFile(join(folder, name), "utf8"))));
-  }
-
-  async function locked(work) {
-    const lock = join(folder, ".lock");
-    for (;;) {
-      try {
-        await mkdir(lock);
-        break;
-      } catch (error) {
-        if (error.code !== "EEXIST") throw error;
-        await new Promise((resolve) => setTimeout(resolve, LOCK_MS));
-      }
-    }
-    try {
-      return await work();
-    } finally {
-      await rm(lock, { recursive: true });
-    }
-  }
-
-  async function place(record, put) {
-    const temporary = beside();
-    await synced(temporary, written(record));
-    try {
-      await put(temporary, pathOf(record.id));
-      await syncFolder(folder);
-    } finally {
-      await rm(temporary, { force: true });
-    }
-  }
-
-  return {
-    exclusive: (_, work) => (last = last.then(() => locked(work), () => locked(work))),
-    async get(id) {
-      try {
-        return read(await readFile(pathOf(id), "utf8"));
-      } catch (error) {
-        if (error.code === "ENOENT") return undefined;
-        throw error;
-      }
-    },
-    add: (record) => place(record, link),
-    update: (record) => place(record, rename),
-    remove: (id) => rm(pathOf(id), { force: true }),
-    runsOf: async (key) => (await all()).filter((each) => each.key === key).length,
-  };
+  return new FolderStore(folder);
 }

@@ -11,7 +11,8 @@ export function inBrowser() {
   const run = (mode, work) => transaction(mode, work);
   return {
     exclusive(id, work) {
-      if (!globalThis.navigator?.locks) refuse("no_storage", "this browser cannot keep an answer safely: use another one");
+      if (!globalThis.navigator?.locks)
+        refuse("no_storage", "this browser cannot keep an answer safely: use another one");
       return navigator.locks.request(`${NAME}/${id}`, work);
     },
     get: (id) => run("readonly", (store) => store.get(id)),
@@ -21,7 +22,8 @@ export function inBrowser() {
     },
     update: (record) => run("readwrite", (store) => store.put(record)),
     remove: (id) => run("readwrite", (store) => store.delete(id)),
-    runsOf: async (key) => ((await run("readonly", (store) => store.getAll())) ?? []).filter((each) => each.key === key).length,
+    runsOf: async (key) =>
+      ((await run("readonly", (store) => store.getAll())) ?? []).filter((each) => each.key === key).length,
   };
 }
 
@@ -43,7 +45,10 @@ async function transaction(mode, work) {
       database.close();
     }
   } catch {
-    return refuse("no_storage", "this browser keeps nothing here (a private window?), so nothing was sent: use another window");
+    return refuse(
+      "no_storage",
+      "this browser keeps nothing here (a private window?), so nothing was sent: use another window",
+    );
   }
 }
 

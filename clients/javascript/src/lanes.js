@@ -36,9 +36,7 @@ export const bytesOf = ({ words }) => new Uint8Array(words.buffer);
 
 /** Subtracts the keystreams of these 32-byte keys, in place. */
 export async function subtractStreams(lanes, keys) {
-  const held = await Promise.all(
-    keys.map((key) => crypto.subtle.importKey("raw", key, "AES-CTR", false, ["encrypt"])),
-  );
+  const held = await Promise.all(keys.map((key) => crypto.subtle.importKey("raw", key, "AES-CTR", false, ["encrypt"])));
   const zeros = new Uint8Array(4 * Math.max(...lanes.map((lane) => Math.min(lane.words.length, wordsOf(lane, TILE)))));
   for (const [number, lane] of lanes.entries()) {
     for (let start = 0, tile = 0; start < lane.size; start += TILE, tile++) {
@@ -108,7 +106,7 @@ function packTop(words, step, column, bits, count, out, at) {
   const shift = 8 * (column & 3);
   const mask = (1 << bits) - 1;
   const last = at + bits * groups;
-  for (let entry = 0, from = column >> 2; entry < count; ) {
+  for (let entry = 0, from = column >> 2; entry < count;) {
     const group = entry >>> 3;
     const [place, stride] = group < groups ? [at + group, groups] : [last, 1];
     let held = 0;

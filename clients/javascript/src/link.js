@@ -7,7 +7,10 @@ const LINK = /^#?1\.(0|[1-9][0-9]{0,9})\.([A-Z2-7]{26})\.([A-Z2-7]{4})$/;
 
 function base32(bytes) {
   const bits = Array.from(bytes, (byte) => byte.toString(2).padStart(8, "0")).join("");
-  return bits.match(/.{1,5}/g).map((five) => LETTERS[parseInt(five.padEnd(5, "0"), 2)]).join("");
+  return bits
+    .match(/.{1,5}/g)
+    .map((five) => LETTERS[parseInt(five.padEnd(5, "0"), 2)])
+    .join("");
 }
 
 function bytesOf(code) {
@@ -17,9 +20,13 @@ function bytesOf(code) {
 
 /** Index and 16 bytes of code of an invitation; a whole link is taken too. Refused where a letter is wrong. */
 export async function readLink(text) {
-  const plain = String(text).slice(String(text).lastIndexOf("#") + 1).replace(/[\s-]/g, "").replace(/[a-z]/g, (letter) => letter.toUpperCase());
+  const plain = String(text)
+    .slice(String(text).lastIndexOf("#") + 1)
+    .replace(/[\s-]/g, "")
+    .replace(/[a-z]/g, (letter) => letter.toUpperCase());
   const [, index, letters, check] = plain.match(LINK) ?? [];
-  if (!index || Number(index) > 0xffffffff) refuse("bad_link", "this is no whole invitation: copy it again, to its last letter");
+  if (!index || Number(index) > 0xffffffff)
+    refuse("bad_link", "this is no whole invitation: copy it again, to its last letter");
   const code = bytesOf(letters);
   const sum = await sha256(utf8("privstats/devices/1/link"), u8(0), utf8(`1.${index}.${letters}`));
   if (base32(sum).slice(0, 4) !== check || base32(code) !== letters) {

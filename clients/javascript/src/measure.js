@@ -17,7 +17,16 @@ const KINDS = {
     measure: counts,
   },
   classes: {
-    keys: ["classes", "features", "statistics", "clip_norm", "grid_bits", "nonnegative", "class_names", "feature_names"],
+    keys: [
+      "classes",
+      "features",
+      "statistics",
+      "clip_norm",
+      "grid_bits",
+      "nonnegative",
+      "class_names",
+      "feature_names",
+    ],
     layout: ({ classes, features, statistics }) => [
       classes,
       classes * features,

@@ -2,6 +2,7 @@
  * The page for everybody: native fields with labels, errors beside their field and in words, one status region. It
  * writes text and never markup, and does nothing for a person before that person presses "Send".
  */
+import { sentenceOf } from "./problems.js";
 import { open } from "./run.js";
 
 const TITLES = {
@@ -16,10 +17,11 @@ const TITLES = {
 };
 const DONE = {
   sent: "Thank you. Your answer has arrived. You can close this page.",
-  already_here: "An answer has already come from this invitation. If it was not yours, tell who invited you.",
+  already_here: sentenceOf("already_here"),
 };
 const SENT_BEFORE = "An answer was already sent from this browser with this invitation.";
-const KEPT = "Your answer from your last visit is kept here and was not sent yet. It cannot be changed: press “Send” to send it.";
+const KEPT =
+  "Your answer from your last visit is kept here and was not sent yet. It cannot be changed: press “Send” to send it.";
 const SENDING = "Your answer is being sent. Please keep this page open.";
 
 function make(name, { on, ...attributes } = {}, ...children) {
@@ -68,8 +70,19 @@ class Page {
 
   /** Asks for an invitation: there was none in the address, or the page was loaded again. */
   ask(link = "") {
-    const input = make("input", { id: "invitation", type: "text", autocomplete: "off", autocapitalize: "characters", spellcheck: "false", value: link });
-    const label = make("label", { for: "invitation" }, "Your invitation: paste its link here, or type what stands on your letter");
+    const input = make("input", {
+      id: "invitation",
+      type: "text",
+      autocomplete: "off",
+      autocapitalize: "characters",
+      spellcheck: "false",
+      value: link,
+    });
+    const label = make(
+      "label",
+      { for: "invitation" },
+      "Your invitation: paste its link here, or type what stands on your letter",
+    );
     const submit = (event) => {
       event.preventDefault();
       this.show(input.value);
@@ -137,7 +150,13 @@ function wordsOf({ words, study }) {
     { "aria-labelledby": "before" },
     make("h2", { id: "before" }, "Before you answer"),
     make("dl", {}, ...list),
-    make("details", {}, make("summary", {}, "Is this the right study?"), make("p", {}, "Compare this number with the one on your letter:"), make("p", { class: "number" }, number)),
+    make(
+      "details",
+      {},
+      make("summary", {}, "Is this the right study?"),
+      make("p", {}, "Compare this number with the one on your letter:"),
+      make("p", { class: "number" }, number),
+    ),
   );
 }
 
@@ -160,14 +179,25 @@ const fieldOf = (field, place) => (field.kind === "number" ? numberField : choic
 function numberField({ name, min, max, optional }, place) {
   const [id, told, silent] = [`field-${place}`, `error-${place}`, `silent-${place}`];
   const error = make("p", { id: told, class: "error" });
-  const input = make("input", { id, type: "number", step: "any", autocomplete: "off", inputmode: "decimal", "aria-describedby": told, min, max });
+  const input = make("input", {
+    id,
+    type: "number",
+    step: "any",
+    autocomplete: "off",
+    inputmode: "decimal",
+    "aria-describedby": told,
+    min,
+    max,
+  });
   const change = () => {
     input.disabled = box.checked;
     error.textContent = "";
   };
   const box = make("input", { id: silent, type: "checkbox", on: { change } });
   const bounds = [min, max].some((bound) => bound !== undefined) ? ` (${[min ?? "", max ?? ""].join(" to ")})` : "";
-  const rather = optional ? [make("div", { class: "choice" }, box, make("label", { for: silent }, "rather not say"))] : [];
+  const rather = optional
+    ? [make("div", { class: "choice" }, box, make("label", { for: silent }, "rather not say"))]
+    : [];
   const read = () => {
     const wrong = (text) => {
       input.setAttribute("aria-invalid", "true");
@@ -176,7 +206,8 @@ function numberField({ name, min, max, optional }, place) {
     input.removeAttribute("aria-invalid");
     if (box.checked) return { value: null };
     if (input.validity.badInput) return wrong("This must be a number, in digits.");
-    if (Number.isNaN(input.valueAsNumber)) return wrong(optional ? "Give a number, or choose “rather not say”." : "Give a number.");
+    if (Number.isNaN(input.valueAsNumber))
+      return wrong(optional ? "Give a number, or choose “rather not say”." : "Give a number.");
     if (input.validity.rangeUnderflow || input.validity.rangeOverflow) return wrong(`This must be a number${bounds}.`);
     return { value: input.valueAsNumber };
   };
@@ -187,7 +218,9 @@ function numberField({ name, min, max, optional }, place) {
 function choiceField({ name, choices, optional }, place) {
   const told = `error-${place}`;
   const all = [...choices, ...(optional ? [{ label: "rather not say", value: null }] : [])];
-  const inputs = all.map((_, i) => make("input", { id: `field-${place}-${i}`, type: "radio", name: `field-${place}`, value: String(i) }));
+  const inputs = all.map((_, i) =>
+    make("input", { id: `field-${place}-${i}`, type: "radio", name: `field-${place}`, value: String(i) }),
+  );
   const lines = all.map(({ label }, i) => {
     return make("div", { class: "choice" }, inputs[i], make("label", { for: inputs[i].id }, label));
   });

@@ -1,4 +1,4 @@
-/** What a manifest must be before a secret is drawn: the study that the page names, its panel, and their signed keys. */
+/** What a manifest must be before a secret is drawn: the study that the page names, its panel, their signed keys. */
 import { equal, fromHex, sha256, toHex, u8, utf8, verify, x25519, x25519Private, join } from "./bytes.js";
 import { refuse } from "./errors.js";
 import { studyOf } from "./link.js";
@@ -13,7 +13,8 @@ const KEYS = {
 };
 const NUMBERS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
-const wrong = () => refuse("wrong_study", "the study's server shows another study than this page: tell who invited you");
+const wrong = () =>
+  refuse("wrong_study", "the study's server shows another study than this page: tell who invited you");
 const unsupported = (what) => refuse("unsupported", `this client cannot answer a study with ${what}`);
 const known = (table, name) =>
   Object.keys(table).forEach((key) => KEYS[name].includes(key) || unsupported(`${name}.${key}`));

@@ -10,7 +10,8 @@ const SENTENCES = {
   no_panel: "This study has not begun. Come back later with the same invitation.",
 };
 
-export const WAITING = "Your answer is safe on this device and is not sent yet. It is tried again by itself; keep this page open.";
+export const WAITING =
+  "Your answer is safe on this device and is not sent yet. It is tried again by itself; keep this page open.";
 
 export const sentenceOf = (code) =>
   Object.hasOwn(SENTENCES, code) ? SENTENCES[code] : `This did not work. ${ASK} “${code}”.`;

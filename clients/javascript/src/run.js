@@ -25,7 +25,8 @@ export async function open(invitation, pins, options = {}) {
   const run = await runOf(await manifestOf(leader, pins.run, { fetch, now }), pins, now());
   if (index >= run.clients) refuse("stranger", "this invitation is not for this study: ask who invited you");
   const mine = toHex(identity.public);
-  if (run.identities.some((each) => toHex(each) === mine)) refuse("wrong_study", "this invitation is a member of the panel");
+  if (run.identities.some((each) => toHex(each) === mine))
+    refuse("wrong_study", "this invitation is a member of the panel");
   const key = toHex(await sha256(identity.public));
   return new Run({ ...run, index, key, identity, leader, store, fetch, now });
 }
@@ -86,7 +87,8 @@ class Run {
   /** The report, on disk before this returns; a second call gives the first one's bytes. */
   async seal(measured) {
     requirePerson();
-    if (!this.#measured.delete(measured)) refuse("measured_again", "each report is sealed of a fresh run.measure(records)");
+    if (!this.#measured.delete(measured))
+      refuse("measured_again", "each report is sealed of a fresh run.measure(records)");
     const { store } = this.#held;
     return store.exclusive(this.#id, async () => {
       const kept = await store.get(this.#id);
@@ -96,19 +98,47 @@ class Run {
       }
       if (this.#held.until <= this.#held.now() / 1000) refuse("ended", "the keys of this study have ended");
       const root = crypto.getRandomValues(new Uint8Array(32));
-      const report = await reportOf(this.#held, { index: this.#held.index, key: this.#held.identity.key }, measured.vector, root);
+      const report = await reportOf(
+        this.#held,
+        { index: this.#held.index, key: this.#held.identity.key },
+        measured.vector,
+        root,
+      );
       measured.vector.fill(0);
       const { run, study, key, index } = this.#held;
-      const record = { id: this.#id, run, study, key, index, state: "sealed", hash: toHex(await sha256(report)), report };
-      await store.add(record);
-      return Object.freeze({ hash: record.hash, bytes: report });
+      const record = {
+        id: this.#id,
+        run,
+        study,
+        key,
+        index,
+        state: "sealed",
+        hash: toHex(await sha256(report)),
+        report,
+      };
+      return this.#added(record);
     });
   }
 
+  /** The report that is kept: this one, or the one of another process that came first. */
+  async #added(record) {
+    try {
+      await this.#held.store.add(record);
+      return this.#again(record);
+    } catch (error) {
+      const first = await this.#held.store.get(record.id);
+      if (!first) throw error;
+      return this.#again(first);
+    }
+  }
+
   #again(kept) {
-    if (kept.study !== this.#held.study) refuse("wrong_study", "an answer to another study is kept under this run: ask who invited you");
-    if (kept.index !== this.#held.index) refuse("other_index", "this invitation was used with another number: ask who invited you");
-    if (kept.state === "sent") refuse("already_sent", "An answer was already sent from this browser with this invitation.");
+    if (kept.study !== this.#held.study)
+      refuse("wrong_study", "an answer to another study is kept under this run: ask who invited you");
+    if (kept.index !== this.#held.index)
+      refuse("other_index", "this invitation was used with another number: ask who invited you");
+    if (kept.state === "sent")
+      refuse("already_sent", "An answer was already sent from this browser with this invitation.");
     return Object.freeze({ hash: kept.hash, bytes: kept.report });
   }
 

@@ -1,5 +1,19 @@
 /** A report, as docs/one_upload.md defines it: secrets from one root, boxes by HPKE, the masked vector, a signature. */
-import { aesGcm, hkdf, hmac, join, pack, sha256, sign, u32, u8, utf8, x25519, x25519Private, x25519Public } from "./bytes.js";
+import {
+  aesGcm,
+  hkdf,
+  hmac,
+  join,
+  pack,
+  sha256,
+  sign,
+  u32,
+  u8,
+  utf8,
+  x25519,
+  x25519Private,
+  x25519Public,
+} from "./bytes.js";
 import { refuse } from "./errors.js";
 import { bytesOf, lanesOf, packLanes, subtractStreams } from "./lanes.js";
 

@@ -13,7 +13,7 @@ async function textOf(response, most) {
   const reader = response.body?.getReader();
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let [text, size] = ["", 0];
-  for (let read; reader && !(read = await reader.read()).done; ) {
+  for (let read; reader && !(read = await reader.read()).done;) {
     size += read.value.length;
     if (size > most) {
       await reader.cancel();
@@ -50,7 +50,8 @@ export async function manifestOf(leader, run, { fetch, now }) {
     throw new PrivstatsError(code, sentenceOf(code), { retry });
   }
   const date = Date.parse(response.headers.get("Date"));
-  if (Math.abs(date - now()) > HOUR) refuse("clock", "The clock of this device is wrong by more than an hour: set it, then come back.");
+  if (Math.abs(date - now()) > HOUR)
+    refuse("clock", "The clock of this device is wrong by more than an hour: set it, then come back.");
   try {
     return JSON.parse(await textOf(response, MOST_BYTES));
   } catch {
@@ -65,7 +66,10 @@ async function attempt(url, bytes, { fetch, signal }) {
     response = await fetch(url, {
       method: "PUT",
       body: bytes,
-      headers: { "Content-Type": "application/vnd.privstats.report", "Privstats-Signature": toHex(bytes.subarray(-64)) },
+      headers: {
+        "Content-Type": "application/vnd.privstats.report",
+        "Privstats-Signature": toHex(bytes.subarray(-64)),
+      },
       ...PLAIN,
       keepalive: bytes.length < KEEPALIVE,
       signal,
@@ -81,7 +85,7 @@ async function attempt(url, bytes, { fetch, signal }) {
   return { after, code };
 }
 
-/** Sends the same bytes until they are there, with pauses that grow, jitter, and end at once when a browser is online again. */
+/** Sends the same bytes until they are there, with pauses that grow and jitter, ending when a browser is online. */
 export async function deliver(url, bytes, { fetch, signal, onWaiting = () => {}, patience = PATIENCE_MS }) {
   const end = Date.now() + patience;
   for (let pause = FIRST_MS; ; pause = Math.min(2 * pause, LONGEST_MS)) {

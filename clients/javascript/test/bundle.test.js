@@ -19,7 +19,10 @@ test("the bundle has the same names, needs no other file, and travels in at most
   const bundle = await import("../privstats.bundle.js");
   assert.deepEqual(Object.keys(bundle).sort(), Object.keys(modules).sort());
   assert.doesNotMatch(BUNDLE, /^import|import\(|require\(|https?:\/\//m);
-  assert.doesNotMatch(BUNDLE, /<\/script|<!--|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function/);
+  assert.doesNotMatch(
+    BUNDLE,
+    /<\/script|<!--|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function/,
+  );
   const size = gzipSync(BUNDLE, { level: 9 }).length;
   assert.ok(size <= MOST, `${size} bytes compressed`);
 });

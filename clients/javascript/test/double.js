@@ -1,5 +1,17 @@
 /** A study and its leader's resources, as docs of the engine define them, in memory: for tests without Python. */
-import { fromHex, join, sha256, sign, signingKey, toHex, u8, u32, utf8, x25519Private, x25519Public } from "../src/bytes.js";
+import {
+  fromHex,
+  join,
+  sha256,
+  sign,
+  signingKey,
+  toHex,
+  u8,
+  u32,
+  utf8,
+  x25519Private,
+  x25519Public,
+} from "../src/bytes.js";
 import { studyOf } from "../src/link.js";
 import { layoutOf } from "../src/measure.js";
 import { label, parametersDigest } from "../src/seal.js";
@@ -19,7 +31,10 @@ export const SCHEMA = {
 
 export function base32(bytes) {
   const bits = Array.from(bytes, (byte) => byte.toString(2).padStart(8, "0")).join("");
-  return bits.match(/.{1,5}/g).map((five) => LETTERS[parseInt(five.padEnd(5, "0"), 2)]).join("");
+  return bits
+    .match(/.{1,5}/g)
+    .map((five) => LETTERS[parseInt(five.padEnd(5, "0"), 2)])
+    .join("");
 }
 
 export async function linkOf(index, code) {
@@ -42,7 +57,14 @@ export function planOf(panel, changes = {}) {
       most_runs: 2,
       stated_epsilon: 2.95,
     },
-    privacy: { adjacency: "add-remove", delta: 1e-6, epsilon: 1, max_records_per_client: 1, model: "panel", unit: "client" },
+    privacy: {
+      adjacency: "add-remove",
+      delta: 1e-6,
+      epsilon: 1,
+      max_records_per_client: 1,
+      model: "panel",
+      unit: "client",
+    },
     schema: SCHEMA,
     version: 1,
     ...changes,
@@ -98,8 +120,14 @@ function u64(seconds) {
 }
 
 export function problem(code, status, { retry = false, after } = {}) {
-  const headers = { "Content-Type": "application/problem+json", ...(after === undefined ? {} : { "Retry-After": String(after) }) };
-  return new Response(JSON.stringify({ type: `urn:privstats:http:${code}`, title: "", status, code, retry }), { status, headers });
+  const headers = {
+    "Content-Type": "application/problem+json",
+    ...(after === undefined ? {} : { "Retry-After": String(after) }),
+  };
+  return new Response(JSON.stringify({ type: `urn:privstats:http:${code}`, title: "", status, code, retry }), {
+    status,
+    headers,
+  });
 }
 
 /** The resources of section 3, as far as a device meets them; `before` may answer in their place. */
@@ -108,10 +136,17 @@ export function leaderOf(manifest, reports = new Map()) {
   const state = { manifest, reports, asked, before: () => null, date: new Date() };
   state.fetch = async (url, options = {}) => {
     const { pathname } = new URL(url);
-    asked.push({ url, method: options.method ?? "GET", headers: options.headers, body: options.body, keepalive: options.keepalive });
+    asked.push({
+      url,
+      method: options.method ?? "GET",
+      headers: options.headers,
+      body: options.body,
+      keepalive: options.keepalive,
+    });
     const early = await state.before(pathname, options);
     if (early) return early;
-    if (!options.method) return new Response(JSON.stringify(state.manifest), { headers: { Date: state.date.toUTCString() } });
+    if (!options.method)
+      return new Response(JSON.stringify(state.manifest), { headers: { Date: state.date.toUTCString() } });
     const sender = pathname.split("/").at(-1);
     const [hex, there] = [toHex(options.body), reports.get(sender)];
     if (there !== undefined && there !== hex) return problem("already_here", 409);

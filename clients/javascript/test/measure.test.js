@@ -25,7 +25,11 @@ test("rows give the integers of ps.measure, case by case", () => {
     const rows = X.map((row) => row.map(number));
     const targets = schema.task === "ridge" ? y.map((row) => row.map(number)) : y;
     const found = measure(schema, { X: rows, y: targets });
-    assert.deepEqual(Array.from(found.vector, (value) => value + 0), vector, `case ${place}`);
+    assert.deepEqual(
+      Array.from(found.vector, (value) => value + 0),
+      vector,
+      `case ${place}`,
+    );
     assert.equal(found.records, rows.length);
     const grid = { radius: Infinity, scale: powerOfTwo(schema.grid_bits) / schema.clip_norm };
     clipped += rows.filter((row) => Math.hypot(...quantize(row, grid)) > powerOfTwo(schema.grid_bits)).length;
@@ -42,9 +46,10 @@ test("counts give the integers of ps.measure, alone and among others with blanks
 
 test("rounding is to even, below and above 2^51", () => {
   const half = powerOfTwo(51) + 0.5;
-  assert.deepEqual([0.5, 1.5, 2.5, -0.5, -1.5, half, -half, half + 1].map((value) => rint(value) + 0), [
-    0, 2, 2, 0, -2, powerOfTwo(51), -powerOfTwo(51), powerOfTwo(51) + 2,
-  ]);
+  assert.deepEqual(
+    [0.5, 1.5, 2.5, -0.5, -1.5, half, -half, half + 1].map((value) => rint(value) + 0),
+    [0, 2, 2, 0, -2, powerOfTwo(51), -powerOfTwo(51), powerOfTwo(51) + 2],
+  );
 });
 
 test("nothing is coerced into a number", () => {
@@ -64,7 +69,20 @@ test("nothing is coerced into a category", () => {
 });
 
 test("a text that Python reads as another value has no cell here", () => {
-  for (const value of [" yes", "yes ", "", "NA", "None", "1", "1.0", "True", "2020-01-31", "(0, 1]", "a\0", "e\u0301"]) {
+  for (const value of [
+    " yes",
+    "yes ",
+    "",
+    "NA",
+    "None",
+    "1",
+    "1.0",
+    "True",
+    "2020-01-31",
+    "(0, 1]",
+    "a\0",
+    "e\u0301",
+  ]) {
     assert.throws(() => cellOf(SMOKES, value), code("no_cell"), JSON.stringify(value));
   }
   assert.equal(cellOf(SMOKES, "Yes"), 2);

@@ -11,7 +11,8 @@ import { inFolder } from "../src/folder.js";
 import { readLink, seedOf, studyOf } from "../src/link.js";
 import { isLowOrder } from "../src/plan.js";
 import { deliver } from "../src/send.js";
-import { base32, codeOf, linkOf, problem, SCHEMA, studyIn } from "./double.js";
+import { wordsOf } from "../src/words.js";
+import { base32, codeOf, linkOf, planOf, problem, SCHEMA, studyIn } from "./double.js";
 
 const ANSWER = { age: [37], smokes: ["no"] };
 const code = (wanted) => (error) => error.code === wanted || assert.fail(`${error.code}: ${error.message}`);
@@ -136,7 +137,8 @@ test("a code is used for no more runs than the plan says", async () => {
   }
 });
 
-const flipped = (hex, place) => hex.slice(0, place) + (parseInt(hex[place], 16) ^ 1).toString(16) + hex.slice(place + 1);
+const flipped = (hex, place) =>
+  hex.slice(0, place) + (parseInt(hex[place], 16) ^ 1).toString(16) + hex.slice(place + 1);
 
 test("nothing is drawn for a manifest with one thing wrong", async () => {
   const changes = {
@@ -157,7 +159,9 @@ test("nothing is drawn for a manifest with one thing wrong", async () => {
     "an offer twice": (m) => (m.offers[1] = m.offers[0]),
     version: (m) => (m.version = 2),
     "no segments": (m) => delete m.segments,
-    ...Object.fromEntries([1, 20, 70, 140, 200].map((at) => [`offer's digit ${at}`, (m) => (m.offers[1] = flipped(m.offers[1], at))])),
+    ...Object.fromEntries(
+      [1, 20, 70, 140, 200].map((at) => [`offer's digit ${at}`, (m) => (m.offers[1] = flipped(m.offers[1], at))]),
+    ),
   };
   for (const [name, change] of Object.entries(changes)) {
     const { run, store, leader } = await opened({ change });
@@ -219,7 +223,15 @@ test("a clock an hour off is told so", async () => {
 });
 
 test("plans that this client does not know are refused by name", async () => {
-  const privacy = (changes) => ({ adjacency: "add-remove", delta: 1e-6, epsilon: 1, max_records_per_client: 1, model: "panel", unit: "client", ...changes });
+  const privacy = (changes) => ({
+    adjacency: "add-remove",
+    delta: 1e-6,
+    epsilon: 1,
+    max_records_per_client: 1,
+    model: "panel",
+    unit: "client",
+    ...changes,
+  });
   const wrong = [
     { devices: undefined },
     { validity: {} },
@@ -232,7 +244,8 @@ test("plans that this client does not know are refused by name", async () => {
     { privacy: { model: "none" } },
     { version: 2 },
   ];
-  for (const plan of wrong) await assert.rejects((await opened({ plan })).run(), code("unsupported"), JSON.stringify(plan));
+  for (const plan of wrong)
+    await assert.rejects((await opened({ plan })).run(), code("unsupported"), JSON.stringify(plan));
   const huge = await studyIn();
   const text = huge.manifest.plan.replace('"edges":[0,', '"edges":[9007199254740993,');
   await assert.rejects((await opened({ text })).run(), code("unsupported"));
@@ -248,19 +261,36 @@ test("a link is read to its last letter", async () => {
   const link = await linkOf(7, codeOf(3));
   assert.deepEqual(await readLink(link), { index: 7, code: codeOf(3) });
   const fragment = link.split("#")[1];
-  assert.deepEqual(await readLink(` ${fragment.toLowerCase().slice(0, 10)} - ${fragment.slice(10)} `), { index: 7, code: codeOf(3) });
+  assert.deepEqual(await readLink(` ${fragment.toLowerCase().slice(0, 10)} - ${fragment.slice(10)} `), {
+    index: 7,
+    code: codeOf(3),
+  });
   for (let at = 0; at < fragment.length; at++) {
     const letter = fragment[at] === "A" ? "B" : "A";
-    await assert.rejects(readLink(`#${fragment.slice(0, at)}${letter}${fragment.slice(at + 1)}`), code("bad_link"), `letter ${at}`);
+    await assert.rejects(
+      readLink(`#${fragment.slice(0, at)}${letter}${fragment.slice(at + 1)}`),
+      code("bad_link"),
+      `letter ${at}`,
+    );
   }
-  for (const text of ["", "#", "#1.2.3.4", `#2${fragment.slice(1)}`, `#01.${fragment}`, undefined, fragment.slice(0, -1)]) {
+  for (const text of [
+    "",
+    "#",
+    "#1.2.3.4",
+    `#2${fragment.slice(1)}`,
+    `#01.${fragment}`,
+    undefined,
+    fragment.slice(0, -1),
+  ]) {
     await assert.rejects(readLink(text), code("bad_link"), String(text));
   }
   assert.equal(base32(Uint8Array.of(255)), "74");
 });
 
 test("links and studies are those of Python, spelling by spelling", async () => {
-  const frozen = JSON.parse(await readFile(new URL("../../../tests/engines/http/vectors/invitations.json", import.meta.url), "utf8"));
+  const frozen = JSON.parse(
+    await readFile(new URL("../../../tests/engines/http/vectors/invitations.json", import.meta.url), "utf8"),
+  );
   for (const each of frozen.codes) {
     for (const text of [each.fragment, `#${each.fragment}`, ...each.spellings]) {
       const found = await readLink(text);
@@ -297,9 +327,17 @@ test("refusals that ask to wait are waited for, with the same bytes", async () =
 test("patience ends with a sentence, and other refusals end at once", async () => {
   const { leader } = await opened();
   leader.before = () => problem("busy", 503, { retry: true, after: 3600 });
-  const go = (options) => deliver("https://leader.example/v1/runs/00/reports/4", new Uint8Array(100), { fetch: leader.fetch, ...options });
-  await assert.rejects(go({ patience: 2000 }), (error) => error.code === "busy" && error.retry && /safe on this device/.test(error.message));
-  for (const [status, name, words] of [[410, "closed", /takes no more/], [422, "bad_signature", /not for this study/], [400, "bad_request", /bad_request/]]) {
+  const go = (options) =>
+    deliver("https://leader.example/v1/runs/00/reports/4", new Uint8Array(100), { fetch: leader.fetch, ...options });
+  await assert.rejects(
+    go({ patience: 2000 }),
+    (error) => error.code === "busy" && error.retry && /safe on this device/.test(error.message),
+  );
+  for (const [status, name, words] of [
+    [410, "closed", /takes no more/],
+    [422, "bad_signature", /not for this study/],
+    [400, "bad_request", /bad_request/],
+  ]) {
     leader.before = () => problem(name, status);
     await assert.rejects(go(), (error) => error.code === name && !error.retry && words.test(error.message));
   }
@@ -322,16 +360,34 @@ test("groups are named as they are cut", () => {
 test("the words are the plan's", async () => {
   const device = await (await opened()).run();
   const told = Object.fromEntries(device.words.map(({ about, text }) => [about, text]));
-  assert.match(told.asked, /age \(0 to 40, 40 to 60, 60 to 120, rather not say\) and smokes \(yes, no, rather not say\)/);
+  assert.match(
+    told.asked,
+    /age \(0 to 40, 40 to 60, 60 to 120, rather not say\) and smokes \(yes, no, rather not say\)/,
+  );
   assert.match(told.sent, /University of Ulm and Bonn Clinic both work together/);
-  assert.match(told.made, /at least 4 people/);
-  assert.match(told.promise, /more than 20 times as likely, except with a chance of 1 in 1,000,000 \(ε = 2.95\)\. All 2 times/);
-  assert.match(told.page, /Library of Kiel/);
+  assert.match(told.made, /at least 4 answers/);
+  assert.match(
+    told.promise,
+    /more than 20 times as likely, except with a chance of 1 in 1,000,000 \(ε = 2.95\)\. All 2 times/,
+  );
+  assert.match(told.page, /Library of Kiel, who must not/);
+  const devices = {
+    ...planOf([]).devices,
+    page: "the registrar is trusted with every answer",
+    exact: "the leader is trusted with the sum",
+  };
+  const exact = wordsOf(planOf([], { devices, privacy: { model: "none" } }));
+  const said = exact.map(({ text }) => text).join(" ");
+  assert.match(said, /exact\. University of Ulm sees the exact totals/);
+  assert.match(said, /from Study Office Trier, who could read your answer/);
   assert.deepEqual(device.fields[1], {
     name: "smokes",
     kind: "choice",
     optional: true,
-    choices: [{ label: "yes", value: "yes" }, { label: "no", value: "no" }],
+    choices: [
+      { label: "yes", value: "yes" },
+      { label: "no", value: "no" },
+    ],
   });
   assert.deepEqual(device.fields[0], { name: "age", kind: "number", optional: true, min: 0, max: 120 });
 });
@@ -357,16 +413,39 @@ test("a folder keeps a report over the end of its process, and adds it once", as
   }
 });
 
+test("two stores of one folder seal one after the other, and give one report", async () => {
+  const folder = await mkdtemp(pathJoin(tmpdir(), "privstats-"));
+  try {
+    const devices = await Promise.all(
+      [0, 1].map(async () => (await opened({}, { store: await inFolder(folder) })).run()),
+    );
+    const reports = await Promise.all(devices.map((device) => device.seal(device.measure(ANSWER))));
+    assert.deepEqual(reports[0].bytes, reports[1].bytes);
+    await devices[0].send(reports[0]);
+    assert.equal(await devices[1].state(), "sent");
+    await devices[1].forget();
+    assert.deepEqual(await readdir(folder), []);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
 test("a report's secrets are in no error and no record of what was asked", async () => {
   const { run, store, links, leader } = await opened();
   leader.before = (path) => (path.includes("reports") ? problem("bad_body", 422) : null);
   const device = await run();
   const report = await device.seal(device.measure(ANSWER));
   const error = await device.send(report).catch((refused) => refused);
-  const seen = JSON.stringify([error.message, error.stack, [...leader.asked].map(({ url, headers }) => [url, headers])]);
+  const seen = JSON.stringify([
+    error.message,
+    error.stack,
+    [...leader.asked].map(({ url, headers }) => [url, headers]),
+  ]);
   const letters = links[2].split(".").at(-2);
   const seed = toHex(await seedOf(codeOf(2)));
-  const kept = JSON.stringify(await recordOf(store), (_, value) => (value instanceof Uint8Array ? toHex(value) : value));
+  const kept = JSON.stringify(await recordOf(store), (_, value) =>
+    value instanceof Uint8Array ? toHex(value) : value,
+  );
   for (const secret of [letters, seed, toHex(codeOf(2)), '"no"', "37]"]) {
     assert.ok(!seen.includes(secret) && !kept.includes(secret), secret);
   }

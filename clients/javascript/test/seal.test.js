@@ -2,7 +2,19 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { fromHex, join, pack, sha256, signingKey, toHex, u32, utf8, x25519, x25519Private, x25519Public } from "../src/bytes.js";
+import {
+  fromHex,
+  join,
+  pack,
+  sha256,
+  signingKey,
+  toHex,
+  u32,
+  utf8,
+  x25519,
+  x25519Private,
+  x25519Public,
+} from "../src/bytes.js";
 import { bytesOf, lanesOf, packLanes, packedBytes } from "../src/lanes.js";
 import { contextOf, parametersDigest, reportOf } from "../src/seal.js";
 
@@ -42,7 +54,10 @@ test("every frozen report is the same to the byte", async () => {
       const root = fromHex(frozen.roots[from]);
       const found = await reportOf(run, { index: from, key: signers[from].key }, frozen.vectors[from], root);
       assert.equal(toHex(found), bytes, `${name}, client ${from}`);
-      assert.ok(root.every((byte) => byte === 0), "the root is zeroed");
+      assert.ok(
+        root.every((byte) => byte === 0),
+        "the root is zeroed",
+      );
       reports += 1;
     }
   }
@@ -66,7 +81,8 @@ function plainly(vector, bits) {
   let column = 0;
   for (const width of [8, 4, 2, 1]) {
     if (!((bits >> 3) & width)) continue;
-    for (const entry of entries) for (let k = 0; k < width; k++) out.push(Number((entry >> BigInt(8 * (column + k))) & 255n));
+    for (const entry of entries)
+      for (let k = 0; k < width; k++) out.push(Number((entry >> BigInt(8 * (column + k))) & 255n));
     column += width;
   }
   const top = entries.map((entry) => entry >> BigInt(8 * column));
@@ -75,7 +91,8 @@ function plainly(vector, bits) {
   const whole = Math.floor(top.length / 8);
   const wordOf = (some) => some.reduce((word, value, i) => word | (value << BigInt(rest * i)), 0n);
   const words = Array.from({ length: whole }, (_, g) => wordOf(top.slice(8 * g, 8 * g + 8)));
-  for (let plane = 0; plane < rest; plane++) for (const word of words) out.push(Number((word >> BigInt(8 * plane)) & 255n));
+  for (let plane = 0; plane < rest; plane++)
+    for (const word of words) out.push(Number((word >> BigInt(8 * plane)) & 255n));
   const tail = top.slice(8 * whole);
   const word = wordOf(tail);
   for (let k = 0; k < Math.ceil((tail.length * rest) / 8); k++) out.push(Number((word >> BigInt(8 * k)) & 255n));
@@ -93,11 +110,24 @@ test("a second tile is packed behind the first", () => {
 test("lanes are cut to their widths, two words beyond 32 bits", () => {
   assert.equal(toHex(bytesOf(lanesOf([-1], [[1, 33]])[0])), "ffffffff01000000");
   assert.equal(toHex(bytesOf(lanesOf([-1, 5], [[2, 12]])[0])), "ff0f000005000000");
-  assert.equal(packedBytes([[3, 12], [2, 64]]), 5 + 16);
+  assert.equal(
+    packedBytes([
+      [3, 12],
+      [2, 64],
+    ]),
+    5 + 16,
+  );
 });
 
 test("msgpack is the shortest form", () => {
-  const cases = [[127, "7f"], [128, "cc80"], [256, "cd0100"], [65536, "ce00010000"], ["split", "a573706c6974"], [[1], "9101"]];
+  const cases = [
+    [127, "7f"],
+    [128, "cc80"],
+    [256, "cd0100"],
+    [65536, "ce00010000"],
+    ["split", "a573706c6974"],
+    [[1], "9101"],
+  ];
   for (const [value, hex] of cases) assert.equal(toHex(pack(value)), hex);
   assert.equal(toHex(pack(new Uint8Array(300)).subarray(0, 3)), "c5012c");
   assert.equal(toHex(pack(new Uint8Array(70000)).subarray(0, 5)), "c600011170");
@@ -106,5 +136,6 @@ test("msgpack is the shortest form", () => {
 
 test("a key of low order gives no secret", async () => {
   const held = await x25519Private(new Uint8Array(32).fill(7));
-  for (const low of [new Uint8Array(32), join(Uint8Array.of(1), new Uint8Array(31))]) assert.equal(await x25519(held, low), null);
+  for (const low of [new Uint8Array(32), join(Uint8Array.of(1), new Uint8Array(31))])
+    assert.equal(await x25519(held, low), null);
 });
