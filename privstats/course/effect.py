@@ -5,6 +5,7 @@ This module decides the plans, their price and their order; ``inference.effect``
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -34,6 +35,7 @@ _MOST_RETRIES = 16
 _MOST_SHARE = 0.3
 _MOST_ROUNDS = 16
 _ROUNDS = 4
+_WHOLE_CLINIC = 20  # records in one arm that do not come about by chance
 _PROPENSITY = 0.4  # of mu^2
 
 
@@ -221,12 +223,15 @@ class Effect(Planned):
 
         ``measured`` measures them where they are, such as ``engines.dask.measure``.
 
+        Warns:
+            UserWarning: all of twenty or more records of a trial are in one arm. It stays with their holder.
+
         Raises:
             DataError: records that do not fit the plan's schema.
             RecordError: one that cannot be read, or whose arm is neither 0 nor 1.
         """
         try:
-            measured(self.schema.rows, X, y, unreadable=unreadable)
+            _warn_of_one_arm(self.schema, measured(self.schema.rows, X, y, unreadable=unreadable))
         except RecordError as error:
             raise RecordError(f"{error}; the arm {self._arm} must be 0 or 1 in every record") from None
 
@@ -261,6 +266,21 @@ def _check_numbers(schema: EffectSchema, share: Any, rounds: Any, retries: Any) 
     price = 0.0 if schema.probability is not None else _PROPENSITY / (rounds or _ROUNDS)
     if retries and _last_part(schema, share, retries) < max(share, price):
         raise PlanError(f"{retries} retries leave the last session less than another's price: take fewer")
+
+
+def _warn_of_one_arm(schema: EffectSchema, rows: Any) -> None:
+    """Tell the holder of the records that they look as if whole clinics had been assigned."""
+    d, G = schema.width, rows.G
+    treated, control = int(G[d - 1, d - 1]), int(G[2 * d - 1, 2 * d - 1])
+    if schema.probability is None or min(treated, control) or (rows.records or 0) < _WHOLE_CLINIC:
+        return
+    arm = "treated" if treated else "untreated"
+    warnings.warn(
+        f"all {rows.records} records here are {arm}: where whole clinics or wards were assigned, records are not the "
+        "units of the trial, and its intervals are too short; this number stays here",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _last_part(schema: EffectSchema, share: float, retries: int) -> float:

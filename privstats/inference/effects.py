@@ -211,6 +211,17 @@ class EffectTable:
             raise ReleaseError("balance is read from the outcome session, which share=0 left out; run a course with it")
         return balance_of(self._sums, self.release.plan.schema, alpha)
 
+    def heterogeneity(self) -> None:
+        """Refuses: one sum holds no spread between sites.
+
+        Raises:
+            ReleaseError: always; no course of effects sums groups of sites yet.
+        """
+        raise ReleaseError(
+            "one sum holds no spread between sites, and no estimate of a single site is released: effects that differ "
+            "by site are not told apart by this course"
+        )
+
     def summary(self, alpha: float = 0.05) -> Summary:
         """The table, with its assumptions first."""
         from privstats.inference.effect_summary import effect_summary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -186,6 +187,18 @@ def test_records_are_refused_before_the_first_session() -> None:
     y[0] = np.nan
     with pytest.raises(DataError, match="y holds NaN"):
         course(adjust=False).admits(X, y)
+
+
+def test_a_party_whose_records_are_all_in_one_arm_is_told_so_and_nobody_else() -> None:
+    X, y = shards()[0]
+    X[:, 2] = 1.0
+    with pytest.warns(UserWarning, match="all 300 records here are treated: where whole clinics"):
+        course().admits(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        course().admits(X[:19], y[:19])
+        course().admits(*shards()[1])
+        ps.Effect.start(OBSERVED, COHORT, made.promise()).admits(X, y)
 
 
 @pytest.mark.parametrize("model", ["distributed", "panel"])

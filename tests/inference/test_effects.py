@@ -214,6 +214,11 @@ def test_the_table_states_its_assumptions_and_its_promise(released: Any) -> None
     assert frame["estimate"].iloc[0] == table.estimate
 
 
+def test_no_spread_between_sites_is_read_from_one_sum(released: Any) -> None:
+    with pytest.raises(ReleaseError, match="one sum holds no spread between sites"):
+        ps.inference.effect(released).heterogeneity()
+
+
 def test_balance_is_that_of_the_arms(released: Any) -> None:
     X, y = world(4_000, np.random.default_rng(5))
     found = ps.inference.effect(released).balance()

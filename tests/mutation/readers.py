@@ -26,6 +26,8 @@ _COUNTS = "tests/inference/test_counts.py::"
 _POWERS = "tests/moments/test_power_sums.py::"
 _LINES = "tests/moments/test_csv_lines.py::"
 _SCORE = "tests/inference/test_score.py::"
+_EFFECTS = "tests/inference/test_effects.py::"
+_INFLUENCES = "tests/moments/test_effect.py::"
 _HAZARD = "tests/hazard/test_sums.py::"
 
 
@@ -63,7 +65,31 @@ def _staying_for_the_event(right: Any) -> Any:
     return periods
 
 
+def _sure_of_squares(right: Any) -> Any:
+    """A ratio whose variance has all the degrees of freedom that there are."""
+    return lambda *given: right(*given[:-1], 1e9)
+
+
+def _cut_to_the_trim(right: Any) -> Any:
+    """Propensities that are cut to the edge, so that no record lies beyond it."""
+    return lambda x, w, step: np.clip(right(x, w, step), 0.1, 0.9)
+
+
 READERS: dict[str, Mutant] = {
+    "squares of influences taken for exact": Mutant(
+        "the noise in the sum of squared influences costs no degrees of freedom",
+        name_in("privstats.inference.effects", "RatioOfSums", _sure_of_squares),
+        "",
+        (_EFFECTS + "test_the_noise_of_the_second_moment_costs_degrees_of_freedom",),
+        (),
+    ),
+    "propensities cut and not dropped": Mutant(
+        "a record beyond the trim counts at the trim's propensity, which is a wrong one",
+        name_in("privstats.moments.effect", "_propensity", _cut_to_the_trim),
+        "",
+        (_INFLUENCES + "test_a_record_beyond_the_trim_is_dropped_and_not_cut",),
+        (),
+    ),
     "intervals without the noise": Mutant(
         "a regression's intervals leave the noise in the sums out",
         member(Inversion, "_noise", property(_nothing)),
