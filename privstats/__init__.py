@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from privstats.course import Newton as Newton
     from privstats.course import PartyRounds as PartyRounds
     from privstats.course import Rounds as Rounds
+    from privstats.course import Standardised as Standardised
     from privstats.course import Stream as Stream
     from privstats.course.alone import private_release as private_release
     from privstats.course.alone import private_releases as private_releases

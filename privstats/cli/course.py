@@ -66,6 +66,10 @@ def init(
         bool,
         typer.Option("--centred", help="The mean of all rows, then the plan's sums behind it; no gradient rounds."),
     ] = False,
+    standardised: Annotated[
+        bool,
+        typer.Option("--standardised", help="Of a regression: ranges of columns and target, then its sums in them."),
+    ] = False,
     then: Annotated[
         str | None,
         typer.Option(help="Behind cut points: centred, rounds or newton. Default: the plan as it is."),
@@ -99,7 +103,8 @@ def init(
 
     The plan decides the kind of course: of columns with open edges, counts for their cut points and what --then says;
     of whole parties, their two rounds; of scores, a regression; of hazards, counts and rounds; of Gaussians, an
-    alignment; any other plan gives refinement rounds, or with --centred or --epochs what these options say.
+    alignment; any other plan gives refinement rounds, or with --centred, --standardised or --epochs what these
+    options say.
     """
     from privstats.course.document import texts
 
@@ -110,6 +115,7 @@ def init(
         "calibrated": calibrated,
         "module": module,
         "centred": centred,
+        "standardised": standardised,
         "then": then,
         "share": share,
         "sessions": sessions,

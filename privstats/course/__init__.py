@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from privstats.course.rounds import Rounds as Rounds
     from privstats.course.spending import authorize as authorize
     from privstats.course.spending import spend as spend
+    from privstats.course.standardised import Standardised as Standardised
     from privstats.course.stream import Stream as Stream
     from privstats.course.stream import StreamTotal as StreamTotal
 else:

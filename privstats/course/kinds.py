@@ -265,6 +265,16 @@ KINDS: dict[str, CourseKind] = by_name(
             admits=_reads_every_row,
         ),
         CourseKind(
+            "standardised",
+            "ranges first",
+            "privstats.course.standardised:Standardised",
+            charge="course",
+            part="records",
+            gives_back=False,
+            promise="own",
+            asked="standardised",
+        ),
+        CourseKind(
             "parties",
             "two rounds of whole parties",
             "privstats.course.party_rounds:PartyRounds",

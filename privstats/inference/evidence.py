@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -114,8 +115,35 @@ def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
         ReleaseError, DataError: as :func:`behind_cut_points`.
     """
     alone = not isinstance(release, list | tuple)
+    if not alone and (ranged := _behind_ranges(release)):
+        return ranged
     last = require_records(release if alone else behind_cut_points(release)[1])
     return (() if isinstance(release, Release) else counted_before(release)[0]), last
+
+
+def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
+    """The plan of the first session and the release of the second, of a ``Standardised`` course; else None.
+
+    The ranges are public maps there, which coefficients undo; the noise that chose them is independent of that of the
+    sums.
+
+    Raises:
+        ReleaseError: the second release is behind other ranges than the first gives.
+    """
+    if len(releases) != 2 or not all(isinstance(each, Release) for each in releases):
+        return None
+    first, last = releases
+    given, ranged = first.plan.schema, last.plan.schema
+    if not (isinstance(given, RidgeSchema) and isinstance(ranged, RidgeSchema)):
+        return None
+    from privstats.course.standardised import behind_ranges
+
+    if behind_ranges(replace(given, folds=ranged.folds), first) != ranged:
+        raise ReleaseError(
+            "these sums are not behind the ranges that the first release gives: give both releases of one Standardised "
+            "course, in order, or the last one alone"
+        )
+    return (first.plan,), require_records(last)
 
 
 def require_gaussian(release: Release) -> None:

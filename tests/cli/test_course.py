@@ -21,7 +21,7 @@ from tests.alignment.cohort import PROMISE as CLIENT
 from tests.alignment.cohort import PUBLIC, first
 from tests.alignment.cohort import first as aligned
 from tests.course.cases import OF_CELLS, parties_plan, plan_of, shards
-from tests.course.test_kinds import HAZARDS, SCORES
+from tests.course.test_kinds import HAZARDS, SCORES, ranged_plan
 from tests.made import promise
 
 
@@ -127,6 +127,8 @@ def whole_of(kind: str) -> ps.Plan:
     """A plan whose promise is the whole course's, of a schema from which this kind follows."""
     if kind == "newton":
         return ps.Newton.whole(schema=SCORES, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
+    if kind == "standardised":
+        return ranged_plan()
     if kind == "hazard":
         return ps.Hazard.whole(schema=HAZARDS, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
     if kind == "effect":
@@ -138,6 +140,7 @@ def whole_of(kind: str) -> ps.Plan:
 WORDS: dict[str, list[str]] = {
     "rounds": ["--rounds", "2", "--retries", "1", "--expected-records", "500"],
     "centred": ["--centred", "--calibrated"],
+    "standardised": ["--standardised", "--share", ".1"],
     "stream": ["--epochs", "4", "--mechanism", "tree", "--deletions", "--repeats", "1"],
     "newton": ["--rounds", "3", "--retries", "1"],
     "hazard": ["--by", "arm", "--rounds", "3", "--retries", "1"],
@@ -153,6 +156,7 @@ def wanted(kind: str) -> Any:
     return {
         "rounds": lambda: ps.Rounds.within(whole, 2, retries=1, expected_records=500),
         "centred": lambda: ps.Centred.within(whole, calibrated=True),
+        "standardised": lambda: ps.Standardised.within(whole, 0.1),
         "stream": lambda: ps.Stream(whole, 4, "tree", deletions=True, repeats=1),
         "newton": lambda: ps.Newton.within(whole, 3, retries=1),
         "hazard": lambda: ps.Hazard.within(whole, "arm", 3, 1),

@@ -107,7 +107,9 @@ def test_epsilon_is_infinite_without_dp_and_a_pure_plan_keeps_its_own() -> None:
         Alignment(first(), promise=Promise(1.0, 1e-5))
 
 
-@pytest.mark.parametrize("name", ["rounds", "alignment", "newton", "hazard", "centred", "parties", "binned"])
+@pytest.mark.parametrize(
+    "name", ["rounds", "alignment", "newton", "hazard", "standardised", "centred", "parties", "binned"]
+)
 def test_within_divides_a_promise_over_all_rounds(name: str) -> None:
     """Never more than was promised, and no more than rounding less."""
     wholes = {
@@ -115,6 +117,7 @@ def test_within_divides_a_promise_over_all_rounds(name: str) -> None:
         "centred": (ps.Centred, SAMPLES["centred"].plan),
         "alignment": (Alignment, first(PUBLIC, PROMISE)),
         "newton": (ps.Newton, SAMPLES["newton"].first),
+        "standardised": (ps.Standardised, SAMPLES["standardised"].plan),
         "hazard": (ps.Hazard, SAMPLES["hazard"].plan),
         "parties": (ps.PartyRounds, SAMPLES["parties"].first),
         "binned": (ps.Binned, plan_of(OF_CELLS)),

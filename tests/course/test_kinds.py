@@ -38,6 +38,11 @@ def _hazard(cohort: ps.Cohort) -> ps.Hazard:
     return ps.Hazard.start(HAZARDS, cohort, promise(epsilon=3.0), by="arm", rounds=3)
 
 
+def ranged_plan(epsilon: float = 4.0) -> ps.Plan:
+    schema = ps.RidgeSchema(3, clip_norm=2.0, target_bound=8.0, transform=(ConstantFeature(1.0),))
+    return ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=epsilon))
+
+
 def _newton(cohort: ps.Cohort) -> ps.Newton:
     return ps.Newton.start(SCORES, cohort, promise(epsilon=3.0), 3)
 
@@ -56,6 +61,7 @@ SAMPLES = {
     "stream": stream_of(4, "tree"),
     "newton": _newton(ps.Cohort(2, 2, 2_000)),
     "hazard": _hazard(ps.Cohort(2, 2, 2_000)),
+    "standardised": ps.Standardised.within(ranged_plan()),
     "centred": ps.Centred.within(plan_of()),
     "effect": _effect(ps.Cohort(2, 2, 2_000)),
     "parties": ps.PartyRounds.within(parties_plan()),
@@ -83,6 +89,7 @@ CHANGED = {
     },
     "newton": {"first": _newton(ps.Cohort(2, 2, 2_001)).first, "rounds": 2, "retries": 1},
     "hazard": {"plan": _hazard(ps.Cohort(2, 2, 2_001)).plan, "by": "age", "rounds": 2, "retries": 1},
+    "standardised": {"plan": ranged_plan(4.1), "share": 0.1},
     "centred": {"plan": plan_of(epsilon=4.1), "expected_records": 9_999, "calibrated": True},
     "effect": {"plan": _effect(ps.Cohort(2, 2, 2_001)).plan, "share": 0.2, "rounds": 3, "retries": 1},
     "parties": {"first": parties_plan(epsilon=4.1)},

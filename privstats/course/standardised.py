@@ -1,0 +1,172 @@
+"""A regression behind ranges that follow from a first release: means and squares first, then the plan's own sums.
+
+Public ranges are wide: a target bound of eight deviations, a clip norm for rows that nobody has. Noise grows with them.
+Two sessions under one promise find narrower ones, and the second release is read as any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import msgspec
+import numpy as np
+
+from privstats.course.base import Releases
+from privstats.course.planned import Planned, require_plan
+from privstats.course.promise import Promise, part_of, promised
+from privstats.errors import PlanError, ReleaseError
+from privstats.estimates.standardisation import CONSTANT, ranges
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.schema import RidgeSchema, narrowed
+from privstats.transforms import Centre, ConstantFeature, Scale
+
+__all__ = ["Standardised", "behind_ranges"]
+
+_SHARE = 0.04
+_SHARES = {"G": 0.45, "h": 0.1, "q": 0.45}  # of the first release: squares of columns and of the target decide
+
+
+@dataclass(frozen=True)
+class Standardised(Planned):
+    """Means and squares of the columns and the target, then the plan's sums of rows in ranges that follow from them.
+
+    A column is centred by its mean and divided by three deviations, the target is cut at three or more (more where
+    records are many, so that the cut stays below what chance shows), and the clip norm is what such rows need. All are
+    public maps in the second plan, so coefficients, per unit of the columns as they came
+    in, are those of the same regression, and :func:`~privstats.inference.ols` reads them as from any release. Nothing
+    is wider than the plan says. Where noise hides a spread its range is too wide, which costs width and no validity.
+
+    Args:
+        plan: the second plan but for its ranges: of a ``RidgeSchema`` of numbers whose transform ends in
+            ``ConstantFeature``. If the promise of both sessions is given, :meth:`within` divides it.
+        share: the first session's part of mu^2, from .01 to .5.
+        promise: the owners' promise for both sessions together, for files and audits.
+
+    Raises:
+        PlanError: another schema, no DP, a share out of range, or a promise that the sessions do not keep.
+
+    Guarantee:
+        Both sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the second is sized
+        for its own mu at any ranges, because noise follows from its own clip norm and target bound; ranges are a
+        function of the first release and public numbers; and sessions compose (:class:`Course`).
+
+    Example:
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=9.0, transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 9_000), privacy=privacy)
+        >>> course = ps.Standardised.within(plan)
+        >>> X = np.linspace(-0.5, 0.5, 4_000)[:, None]
+        >>> releases = ps.simulate(course, [(X[::2], X[::2, 0] / 2), (X[1::2], X[1::2, 0] / 2)])
+        >>> releases[1].plan.schema.target_bound < 2, ps.inference.ols(releases).params.round(1).tolist()[1]
+        (True, 0.5)
+    """
+
+    label = "standardised"
+    plan: Plan
+    share: float = field(default=_SHARE, metadata={"usual": _SHARE})
+    promise: Promise | None = field(default=None, compare=False)
+
+    def _require(self) -> None:
+        require_plan("plan", self.plan)
+        _require_ranges(self.plan)
+        promised(self.plan)
+        _check_share(self.share)
+        _ = self.first  # forces its noise
+
+    @classmethod
+    def within(cls, whole: Plan, share: float = _SHARE) -> Standardised:
+        """The course that keeps a plan's promise as a whole.
+
+        Args:
+            whole: the second plan but for its epsilon: its promise is what both sessions may spend together.
+            share: as for the class.
+
+        Raises:
+            PlanError: as for the class.
+        """
+        require_plan("whole", whole)
+        _check_share(share)
+        part = part_of(whole, 1 - share, getattr(whole.privacy, "shares", None))
+        return cls(replace(whole, privacy=part), share, Promise.of(whole))
+
+    @property
+    def schema(self) -> RidgeSchema:
+        """What the second plan measures, in public ranges."""
+        return _require_ranges(self.plan)
+
+    @cached_property
+    def first(self) -> Plan:
+        """The plan of means and squares."""
+        privacy = part_of(self.plan, self.share / (1 - self.share), _SHARES)
+        return replace(self.plan, schema=replace(self.schema, folds=1), privacy=privacy)
+
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """Both plans; the second costs the same in any ranges."""
+        return (self.first, self.plan)
+
+    def _said(self) -> bytes:
+        return msgspec.json.encode((self.plan.digest, self.share))
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The plan behind the ranges that the first release gives; behind the public ones where it has no sum."""
+        if not releases:
+            return self.first
+        if len(releases) > 1:
+            return None
+        (found,) = releases
+        if found is None:
+            return self.plan
+        if found.plan != self.first:
+            raise PlanError("a release is not of this course; give the releases of its own sessions, in order")
+        return replace(self.plan, schema=behind_ranges(self.schema, found))
+
+
+def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:
+    """The schema in the ranges that a release of the same columns and target gives.
+
+    Args:
+        schema: in public ranges.
+        first: of the same, with any noise.
+
+    Raises:
+        ReleaseError: it is a release of something else.
+    """
+    refusal = ReleaseError("ranges follow from a release of the same columns and target; give the first session's")
+    given = narrowed(first.plan.schema, RidgeSchema, refusal)
+    if replace(given, folds=schema.folds) != schema:
+        raise refusal
+    constant = schema.transform[-1]
+    assert isinstance(constant, ConstantFeature)  # noqa: S101  the course has refused others
+    moments, sigma = first.moments, first.sigma
+    G = np.reshape(moments.G, (-1, schema.features, schema.features)).sum(axis=0)
+    q = float(np.sum(moments.q))
+    found = ranges((G + G.T) / 2, q, (sigma["G"], sigma["q"]), constant.value, (schema.clip_norm, schema.target_bound))
+    maps = (Centre(found.centre), Scale(found.per), ConstantFeature(CONSTANT))
+    return replace(
+        schema,
+        clip_norm=found.clip_norm,
+        target_bound=found.target_bound,
+        transform=(*schema.transform[:-1], *maps),
+        nonnegative=False,
+    )
+
+
+def _require_ranges(plan: Plan) -> RidgeSchema:
+    refusal = PlanError(
+        "plan must be a Plan of a RidgeSchema of numbers whose transform ends in ConstantFeature: its ranges are found"
+    )
+    schema = narrowed(plan.schema, RidgeSchema, refusal)
+    *before, last = schema.transform or (None,)
+    if not isinstance(last, ConstantFeature) or not all(isinstance(step, Centre | Scale) for step in before):
+        raise refusal
+    if not 0 < last.value < schema.clip_norm:
+        raise PlanError("the ConstantFeature must be above 0 and below clip_norm, or no row has room for its columns")
+    return schema
+
+
+def _check_share(share: object) -> None:
+    if type(share) is not float or not 0.01 <= share <= 0.5:
+        raise PlanError(f"share must be a number from .01 to .5, got {share!r}; leave it out for .04")
