@@ -86,7 +86,7 @@ def play(
             :func:`gradient` in float32 if omitted.
     """
     first = class_release(recipe, X, y, rng)
-    whitening = softmax.SoftmaxWhitening.of(first)
+    whitening = softmax.SoftmaxWhitening.of(first, recipe.floor)
     state = softmax.started(recipe, first, whitening)
     origin = np.zeros(recipe.features)
     lda = heads.LDA()._solve(ClassEvidence(first.N, first.A, first.B, None, None, origin, first.sigma))

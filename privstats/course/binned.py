@@ -20,7 +20,7 @@ from privstats.course.kinds import KINDS
 from privstats.course.planned import Planned, Single
 from privstats.course.promise import Promise, part_of, promised, record_mu, rounded_down
 from privstats.errors import PlanError
-from privstats.estimates.cut_points import Occupied, cut_points, first_edges, public_cuts, refined, scanned
+from privstats.estimates.cut_points import Occupied, cut_points, first_edges, public_cuts, refined, updated
 from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
@@ -45,12 +45,12 @@ _BEHIND = ("centred", "rounds", "newton")
 _MOST_SESSIONS = 6
 _MOST, _MOST_DAYS = 40, 18
 """Powers of two beyond which the first grid has one cell: of numbers, and of days from 1970, which end at year 9999."""
-_TOLD_FROM, _NAMED = 50.0, 6
+_CLEAR_FROM, _NAMED = 20.0, 6
 
 
 @dataclass(frozen=True)
 class Counting:
-    """How columns are counted: it follows from public numbers alone.
+    """How columns are counted, whatever the table.
 
     Attributes:
         step: of the first grid, between its powers of two.
@@ -65,7 +65,7 @@ class Counting:
     sessions: int
 
 
-_FINE, _COARSE = Counting(1, 64, 0.1, 3), Counting(2, 16, 0.3, 4)
+_USUAL = Counting(step=2, cells=32, share=0.2, sessions=4)
 
 
 @dataclass(frozen=True)
@@ -77,16 +77,15 @@ class Binned(Planned):
     magnitudes of any size (1e-6 to 1e12, of both signs), and those of the next ones follow from the counts before. A
     count session without a sum leaves the cells as they are; a column that no session shows gets public cut points.
 
-    How finely is counted, and at what price, follows from :attr:`signal_to_noise`. From 50 on: octaves, then 64 cells,
-    in three sessions, for a tenth of mu^2. Below: powers of four, then 16 cells, in four sessions, for three tenths;
-    stating the edges of some columns, or reading fewer, does more there than any of this.
+    Four sessions share a fifth of mu^2: powers of four, then three times 32 cells, of whatever table. Where
+    :attr:`signal_to_noise` is small, stating the edges of some columns, or reading fewer, does more than any of this.
 
     Args:
         then: what follows on the cut points: a plan, or a course of one. If the promise of all sessions is given,
             :meth:`within` divides it.
         expected_records: n, which its owners state; never counted from the records.
-        share: the counts' part of mu^2, from 1/64 to .9; None: by the signal.
-        sessions: of counts, from 1 to 6; None: by the signal. Two suffice where no column lies in one octave.
+        share: the counts' part of mu^2, from 1/64 to .9; None: a fifth.
+        sessions: of counts, from 1 to 6; None: 4. Two suffice where no column lies in one octave.
         promise: the owners' promise for all sessions together, for files and audits.
 
     Raises:
@@ -108,7 +107,7 @@ class Binned(Planned):
         >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10_000), privacy=privacy)
         >>> course = ps.Binned.within(plan, expected_records=5_000)
         >>> course.most, course.first.schema.task, round(course.epsilon(1e-6), 3)
-        (4, 'counts', 3.0)
+        (5, 'counts', 3.0)
     """
 
     label = "binned"
@@ -154,11 +153,10 @@ class Binned(Planned):
         n, given, many = python_value(expected_records), python_value(share), python_value(sessions)
         _check_numbers(n, given, many)
         record_mu(whole)  # refuses a plan without DP
-        usual = _counting(_signal(whole, n, 1.0))
-        part = usual.share if given is None else given
+        part = _USUAL.share if given is None else given
         left = replace(whole, privacy=part_of(whole, 1 - part, getattr(whole.privacy, "shares", None)))
         rest = _divided(left, then, n, options)
-        return cls(rest, expected_records=n, share=part, sessions=many or usual.sessions, promise=Promise.of(whole))
+        return cls(rest, expected_records=n, share=part, sessions=many or _USUAL.sessions, promise=Promise.of(whole))
 
     @cached_property
     def _rest(self) -> Planned:
@@ -171,32 +169,31 @@ class Binned(Planned):
 
     @cached_property
     def signal_to_noise(self) -> float:
-        """Records of the cohort over the standard deviation of one count released at a tenth of mu^2 in three sessions.
+        """Records of the cohort over the standard deviation of one count released at a fifth of mu^2 in four sessions.
 
         That is how clearly a full cell stands out, whatever the trust model, unit and adjacency; every planned party's
         noise is in it. It follows from ``expected_records``, the plan's promise and the number of open columns.
         """
-        counted = _FINE.share if self.share is None else self.share
+        counted = _USUAL.share if self.share is None else self.share
         return _signal(self._plan, self.expected_records, (self._rest.mu / mu_of(self._plan)) ** 2 / (1 - counted))
 
     @property
     def remark(self) -> str:
         """What its owners should know of how clearly columns are counted; empty where that is fine."""
-        if self.signal_to_noise >= _TOLD_FROM:
+        if self.signal_to_noise >= _CLEAR_FROM:
             return ""
         many = ", ".join(self.columns[:_NAMED]) + (", ..." if len(self.columns) > _NAMED else "")
         return (
             f"{self.expected_records:,} records, the promise and {len(self.columns)} open columns leave a full cell "
-            f"{self.signal_to_noise:.2g} deviations of its noise, and {_TOLD_FROM:g} are clear: state the edges of "
+            f"{self.signal_to_noise:.2g} deviations of its noise, and {_CLEAR_FROM:g} are clear: state the edges of "
             f"some columns ({many}), or read fewer"
         )
 
     @cached_property
     def counting(self) -> Counting:
         """How columns are counted."""
-        usual = _counting(self.signal_to_noise)
-        share = usual.share if self.share is None else self.share
-        return replace(usual, share=share, sessions=self.sessions or usual.sessions)
+        share = _USUAL.share if self.share is None else self.share
+        return replace(_USUAL, share=share, sessions=self.sessions or _USUAL.sessions)
 
     @cached_property
     def first(self) -> Plan:
@@ -268,9 +265,8 @@ class Binned(Planned):
                 continue
             if release.plan != self._counts(grid):
                 raise PlanError(f"release {place} is not of this course; give those of its own sessions, in order")
-            found = _occupied(release)
-            known |= found
-            grid |= {name: refined(each, self.counting.cells) for name, each in found.items()}
+            known |= _occupied(release, known)
+            grid |= {name: refined(each, self.counting.cells) for name, each in known.items()}
         return grid, known
 
     def _counts(self, grid: Grid) -> Plan:
@@ -351,17 +347,13 @@ def _count_plan(plan: Plan, edges: Grid, part: float) -> Plan:
 def _signal(plan: Plan, records: int, part: float) -> float:
     """``signal_to_noise`` of a course that costs this part of the plan's mu^2; above 1 where the plan is its rest."""
     edges = dict.fromkeys(open_cells(plan).open, (-1.0, 0.0, 1.0))  # as many cells as may be have the same noise
-    noise = _count_plan(plan, edges, part * _FINE.share / _FINE.sessions).noise
+    noise = _count_plan(plan, edges, part * _USUAL.share / _USUAL.sessions).noise
     assert noise is not None  # noqa: S101  a plan without DP has been refused
     return rounded_down(records / noise.released_sigma(plan.cohort.clients)["T"])
 
 
-def _counting(signal_to_noise: float) -> Counting:
-    return _FINE if signal_to_noise >= _TOLD_FROM else _COARSE
-
-
 def cut_points_after(cells: Cells, counts: Releases) -> dict[str, tuple[float, ...]]:
-    """The cut points of the open columns, each from the last of these count sessions that shows it.
+    """The cut points of the open columns, each from all of these count sessions that show it.
 
     Args:
         cells: with the open columns.
@@ -369,7 +361,7 @@ def cut_points_after(cells: Cells, counts: Releases) -> dict[str, tuple[float, .
     """
     found: dict[str, Occupied] = {}
     for release in counts:
-        found |= {} if release is None else _occupied(release)
+        found |= {} if release is None else _occupied(release, found)
     return _closed(cells, found)
 
 
@@ -377,15 +369,15 @@ def _closed(cells: Cells, found: Mapping[str, Occupied]) -> dict[str, tuple[floa
     return {name: cut_points(found.get(name), cells.signs) for name in cells.open}
 
 
-def _occupied(release: Release) -> dict[str, Occupied]:
-    """Where the records of every column are that the counts show."""
+def _occupied(release: Release, known: Mapping[str, Occupied]) -> dict[str, Occupied]:
+    """Where the records of every column are that these counts show, or those before."""
     schema, sigma = release.plan.schema, release.sigma["T"] * COUNT_SCALE
     assert isinstance(schema, CountSchema)  # noqa: S101  its plan is a course's
     found, rest = {}, release.vector.tolist()
     for variable in schema.variables:  # one table of each, in this order
         edges: tuple[float, ...] = variable.edges  # type: ignore[union-attr]
         counts, rest = rest[: len(edges) - 1], rest[len(edges) :]  # the last cell is that of a gap
-        found[variable.name] = scanned(edges, counts, sigma)
+        found[variable.name] = updated(known.get(variable.name), edges, counts, sigma)
     return {name: occupied for name, occupied in found.items() if occupied is not None}
 
 

@@ -147,6 +147,11 @@ class SoftmaxRounds(ClassRounds):
     """Rounds of a linear softmax."""
 
     @property
+    def revision(self) -> int:
+        """2 where eigenvalues are told below their mean, and 1 elsewhere, where nothing has changed since."""
+        return 1 if self.constants.floor == 1 else 2
+
+    @property
     def calibration(self) -> CalibrationSchema:
         """The schema of the calibration after the last round."""
         return CalibrationSchema(**self._common, classes=self.first.classes, class_names=self.first.class_names)
@@ -154,7 +159,7 @@ class SoftmaxRounds(ClassRounds):
     def states(self, releases: Sequence[Release]) -> tuple[softmax.SoftmaxWhitening, list[Filter]]:
         """The map, and the filter after the first release and after every round; a calibration changes neither."""
         sums = self.sums(releases[0])
-        whitening = softmax.SoftmaxWhitening.of(sums)
+        whitening = softmax.SoftmaxWhitening.of(sums, self.constants.floor)
         found = [softmax.started(self.constants, sums, whitening)]
         for release in releases[1:]:
             if isinstance(release.plan.schema, CalibrationSchema):
@@ -196,7 +201,7 @@ class ModuleRounds(ClassRounds):
 
     @property
     def revision(self) -> int:
-        """The module's own."""
+        """The module's own; its map is whitened by half."""
         return self.network.revision
 
     @property

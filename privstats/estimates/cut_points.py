@@ -1,15 +1,15 @@
 """Cut points of a column whose range nobody knows, from noisy counts of its values alone.
 
-A first grid has cells of every magnitude. Of each count session the cells that hold records are found
-(:func:`scanned`) and cut anew for the next one (:func:`refined`); after the last come the cut points
-(:func:`cut_points`). Everything is post-processing of released whole numbers, in exact fractions, so every machine gets
-the same edges and can compare them for equality.
+A first grid has cells of every magnitude. Of it the cells that hold records are found (:func:`scanned`) and cut anew
+for the next count session (:func:`refined`), whose counts move what was known (:func:`updated`); after the last come
+the cut points (:func:`cut_points`). Everything is post-processing of released whole numbers, in exact fractions, so
+every machine gets the same edges and can compare them for equality.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heapify, heapreplace
@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import TypeAlias
 
-__all__ = ["Occupied", "cut_points", "first_edges", "public_cuts", "refined", "scanned"]
+__all__ = ["Occupied", "cut_points", "first_edges", "public_cuts", "refined", "scanned", "updated"]
 
 Cell: TypeAlias = tuple[Fraction, Fraction]
 """Low and high end."""
@@ -25,9 +25,10 @@ Cell: TypeAlias = tuple[Fraction, Fraction]
 _LEAST, _MOST = -20, 40
 """Powers of two: values nearer 0 than the one share a cell, and so do those beyond the other."""
 _BLOCKS = (1, 2, 4)
-_GROWS, _STANDS_OUT = 2, 3
+_GROWS, _STANDS_OUT = 2, 4
 """Noise deviations that a block beside the run must exceed to join it, and one cell anywhere to be kept."""
-_SIGMA_STEPS = 1 << 16
+_SIGMA_STEPS, _MASS_STEPS = 1 << 16, 1 << 10
+_SMALL = 4
 _FINER = 16
 """Cut points are rounded to less than this part of the distance to their neighbours."""
 
@@ -66,7 +67,7 @@ def scanned(edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occu
     """Where a column's records are, from noisy counts; None where the counts show none.
 
     The run of cells with the largest ``sum / sqrt(length)``, which among all runs stands out most from noise. It grows
-    while 1, 2 or 4 cells beside it exceed two deviations of their sum; every other cell above three deviations is kept
+    while 1, 2 or 4 cells beside it exceed two deviations of their sum; every other cell above four deviations is kept
     beside it, such as one spike or a second mode. The kept counts are then projected onto ``{x >= 0, sum x = their
     noisy sum}``, which takes the noise's negative counts out without a bias of the sum.
 
@@ -83,30 +84,78 @@ def scanned(edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occu
         >>> [(int(low), int(high)) for low, high in found.cells], [int(mass) for mass in found.mass]
         ([(1, 2), (2, 3)], [40, 62])
     """
-    square = Fraction(round(sigma * _SIGMA_STEPS), _SIGMA_STEPS) ** 2
-    sums = [0, *accumulate(counts)]
-    low, high = _run(sums)
-    low, high = _grown(sums, low, high, square)
-    kept = [
-        place
-        for place, count in enumerate(counts)
-        if low <= place < high or _exceeds(count, 1, square, deviations=_STANDS_OUT)
-    ]
+    kept = _kept(counts, _square(sigma))
     mass = _projected([counts[place] for place in kept])
+    return None if mass is None else _held(edges, kept, mass)
+
+
+def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occupied | None:
+    """Where a column's records are after one more count session; what was known, where its counts show none.
+
+    Of two estimates of the counts without noise the one with less estimated risk (Stein 1981), which needs no constant:
+
+    - *spread*: what was known, evenly over each of its cells, and of the way from there to the counts the part that
+      noise does not explain, ``1 - (k - 2) sigma^2 / |way|^2`` (James and Stein 1961). Few records over many cells are
+      known no better by counts that are mostly noise.
+    - *gathered*: the counts of the cells that :func:`scanned` keeps, and what they leave of the records over the others
+      as it was known; its risk is that of as many counts, the squares of what it is off elsewhere, and ``4 sigma^2 log
+      k`` for the choice among k (k + 1) / 2 runs. Where a column lies in one cell of many, or half of it is one value,
+      that is far better.
+
+    Args:
+        found: after the sessions before; None where none of them showed the column.
+        edges, counts, sigma: as for :func:`scanned`.
+
+    Example:
+        >>> from privstats.estimates.cut_points import scanned, updated
+        >>> before = scanned((0, 8, 16), (400, 400), sigma=10.0)
+        >>> found = updated(before, (0, 4, 8, 12, 16), (205, 198, 190, 204), sigma=10.0)  # even, but for the noise
+        >>> [float(mass) for mass in found.mass]
+        [200.0, 200.0, 200.0, 200.0]
+    """
+    if found is None:
+        return scanned(edges, counts, sigma)
+    square, k = _square(sigma), len(counts)
+    known = _spread(found, edges)
+    way = [count - mass for count, mass in zip(counts, known, strict=True)]
+    length = sum((each * each for each in way), Fraction(0))
+    explained = (k - 2) * square
+    part = 1 - explained / length if length > explained else Fraction(0)
+    risk = k * square - explained**2 / length if part else length - k * square
+    gathered, off, kept = _gathered(known, counts, square)
+    if off + (2 * kept - k + 4 * _log(k)) * square < risk:
+        mass = _projected(gathered)
+    else:
+        mass = _projected([mass + part * each for mass, each in zip(known, way, strict=True)])
     if mass is None:
-        return None
-    cells = [(Fraction(edges[place]), Fraction(edges[place + 1])) for place in kept]
-    held = [(cell, records) for cell, records in zip(cells, mass, strict=True) if records]
-    return Occupied(tuple(cell for cell, _ in held), tuple(records for _, records in held))
+        return found
+    return _held(edges, range(k), [Fraction(round(each * _MASS_STEPS), _MASS_STEPS) for each in mass])
+
+
+def _gathered(
+    known: Sequence[Fraction], counts: Sequence[int], square: Fraction
+) -> tuple[list[Fraction], Fraction, int]:
+    """The estimate of that name, the squares by which it is off the counts, and how many counts it keeps."""
+    kept = set(_kept(counts, square))
+    rest = max(sum(known, Fraction(0)) - sum(counts[place] for place in kept), Fraction(0))
+    elsewhere = sum((mass for place, mass in enumerate(known) if place not in kept), Fraction(0))
+    thinner = min(rest / elsewhere, Fraction(1)) if elsewhere else Fraction(0)
+    found = [
+        Fraction(count) if place in kept else mass * thinner
+        for place, (mass, count) in enumerate(zip(known, counts, strict=True))
+    ]
+    off = sum(((mass - count) ** 2 for mass, count in zip(found, counts, strict=True)), Fraction(0))
+    return found, off, len(kept)
 
 
 def refined(found: Occupied, cells: int) -> tuple[float, ...]:
     """Edges of exactly ``cells`` cells: each occupied one is cut evenly, into the more parts the more records it has.
 
     Parts go one by one to the cell with the most records a part, so that no part holds more than it must. What lies
-    between two occupied cells is one cell, and what lies beyond the outermost counts in these. If there are too many,
-    those with the fewest records are given up first. The number of cells follows from no count, and so no size of an
-    upload does.
+    between two occupied cells is one cell, and what lies beyond the outermost counts in these. Neighbours that together
+    hold less than an even part are one, and cells with less than a quarter of it are left to those beside them. If
+    there are still too many, those with the fewest records are given up first. The number of cells follows from no
+    count, and so no size of an upload does.
 
     Example:
         >>> from privstats.estimates.cut_points import refined, scanned
@@ -172,6 +221,49 @@ def public_cuts(signs: int) -> tuple[float, ...]:
     return (*(-cut for cut in reversed(above[: (signs - 1) // 2])), 0.0, *above)
 
 
+def _square(sigma: float) -> Fraction:
+    return Fraction(round(sigma * _SIGMA_STEPS), _SIGMA_STEPS) ** 2
+
+
+def _log(number: int) -> Fraction:
+    """The natural logarithm to a sixteenth, which is the same on every machine."""
+    return Fraction(round(16 * math.log(number)), 16)
+
+
+def _kept(counts: Sequence[int], square: Fraction) -> list[int]:
+    """The cells of the run that stands out, and those that stand out alone."""
+    sums = [0, *accumulate(counts)]
+    low, high = _grown(sums, *_run(sums), square)
+    return [
+        place
+        for place, count in enumerate(counts)
+        if low <= place < high or _exceeds(count, 1, square, deviations=_STANDS_OUT)
+    ]
+
+
+def _held(edges: Sequence[float], places: Iterable[int], mass: Iterable[Fraction]) -> Occupied:
+    """The cells of these places that have records."""
+    held = [
+        ((Fraction(edges[place]), Fraction(edges[place + 1])), records)
+        for place, records in zip(places, mass, strict=True)
+        if records
+    ]
+    return Occupied(tuple(cell for cell, _ in held), tuple(records for _, records in held))
+
+
+def _spread(found: Occupied, edges: Sequence[float]) -> list[Fraction]:
+    """The records in other cells, were they even in each of their own; those beyond count in the outermost."""
+    below, before, place = [], Fraction(0), 0
+    for edge in map(Fraction, edges):
+        while place < len(found.cells) and found.cells[place][1] <= edge:
+            before += found.mass[place]
+            place += 1
+        low, high = found.cells[place] if place < len(found.cells) else (edge, edge)
+        below.append(before + (found.mass[place] * (edge - low) / (high - low) if edge > low else 0))
+    below[0], below[-1] = Fraction(0), sum(found.mass, Fraction(0))
+    return [right - left for left, right in pairwise(below)]
+
+
 def _run(sums: Sequence[int]) -> tuple[int, int]:
     """The run with the largest sum / sqrt(length), compared by sign and square; of equal ones the shorter, the left."""
     best, found = None, (0, 1)
@@ -201,20 +293,26 @@ def _exceeds(total: int, length: int, square: Fraction, deviations: int) -> bool
     return total > 0 and total * total > deviations**2 * square * length
 
 
-def _projected(counts: Sequence[int]) -> list[Fraction] | None:
+def _projected(counts: Sequence[int] | Sequence[Fraction]) -> list[Fraction] | None:
     """The nearest point of ``{x >= 0, sum x = sum of counts}``; None where that sum is not above 0."""
     whole = sum(counts)
     if whole <= 0:
         return None
     excess = Fraction(0)
     for many, top in enumerate(accumulate(sorted(counts, reverse=True)), 1):
-        excess = max(excess, Fraction(top - whole, many))
+        excess = max(excess, Fraction(top - whole) / many)
     return [max(Fraction(0), count - excess) for count in counts]
 
 
 def _fitting(found: Occupied, cells: int) -> list[tuple[Cell, Fraction]]:
     """Its cells, from left to right, but for those with the fewest records that do not fit with what lies between."""
-    held = list(zip(found.cells, found.mass, strict=True))
+    even, held = sum(found.mass, Fraction(0)) / cells, list[tuple[Cell, Fraction]]()
+    for (low, high), mass in zip(found.cells, found.mass, strict=True):
+        if held and held[-1][0][1] == low and held[-1][1] + mass <= even:
+            (start, _), before = held.pop()
+            low, mass = start, before + mass
+        held.append(((low, high), mass))
+    held = [each for each in held if _SMALL * each[1] >= even] or held
     while len(held) + _gaps(held) > cells:
         held.remove(min(held, key=itemgetter(1)))
     return held

@@ -121,6 +121,27 @@ class SoftmaxRecipe:
         return 4 * min(1.0, max(0.5, 2.5 / self.signal))
 
     @property
+    def floor(self) -> float:
+        """phi: the eigenvalue of B / n, over their mean, below which noise and chance could have made it; at most 1.
+
+        Rows have norm 1, so eigenvalues have the mean 1 / d. About it an entry of B / n has the variance
+        ``v = sigma^2 / (2 n^2) + 1 / (d^2 n)``: the noise's, ``sigma = 1 / mu_B``, and the sample's, where rows have no
+        direction. A symmetric matrix of such entries has eigenvalues up to ``2 sqrt(d v)`` from those of its mean
+        (Wigner's semicircle; for the sample alone the edge of Marchenko and Pastur to first order in sqrt(d / n)), so
+        ``phi = 2 d sqrt(d v) = sqrt(4 d / n + 2 d^3 / (n mu_B)^2)``. Above 1, where eigenvalues tell nothing below
+        their mean, phi is 1. It follows from public numbers alone, and so does what it changes.
+
+        Example:
+            >>> from privstats.estimates.softmax import SoftmaxRecipe
+            >>> text, table = SoftmaxRecipe(77, 384, 10_000, mu=0.3), SoftmaxRecipe(2, 20, 4_000, mu=0.3)
+            >>> text.floor, round(table.floor, 2)
+            (1.0, 0.46)
+        """
+        d, n = self.features, self.records
+        noise = self.release_mu**2 * self.release_shares["B"] * n**2
+        return min(1.0, math.sqrt(4 * d / n + 2 * d**3 / noise))
+
+    @property
     def ridge(self) -> float:
         """lambda = rho k / (4 n), rho = min(1, (1.5 / s)^1.5); without noise rho = min(1, 16 / C^2) min(1, n / d)^2.
 
@@ -138,14 +159,18 @@ class SoftmaxRecipe:
 class SoftmaxWhitening:
     """The public map of all gradient rounds, ``u(x) = (sqrt(1 - a^2) M'x / |M'x|, a)``, and its effect on the noise.
 
-    ``M = V diag P`` with ``P = (l + mean l)^(-1/2)``: whitening by half, which is bounded where an eigenvalue is lost.
-    It is not centred, because subtracting a noisy mean would break it. The symmetric form ``V diag P V'`` (and
-    ``W V'``) is published, because it does not depend on signs, order or nearly equal eigenvalues.
+    ``M = V diag P`` with ``P = (l + phi mean l)^(-1/2)``, which is bounded where an eigenvalue is lost: whitening by
+    half at ``phi = 1``, and the more of it the surer the eigenvalues are (:attr:`SoftmaxRecipe.floor`). Where the mean
+    holds nearly all of the squares, as in a table, hardly any other direction is whitened by half. It is not centred,
+    because subtracting a noisy mean would break it. The symmetric form ``V diag P V'`` (and ``W V'``) is published,
+    because it does not depend on signs, order or nearly equal eigenvalues. All of it is computed from the class release
+    and public numbers, so it costs nothing.
 
     Attributes:
         vectors: V, ``(d, d)``, orthonormal columns.
         values: l, ``(d,)``, denoised eigenvalues of B / n^.
         scale: P, ``(d,)``, all above 0.
+        floor: phi, above 0, at most 1.
 
     Example:
         >>> from privstats.estimates.noisy_sums import NoisyClassSums
@@ -159,15 +184,25 @@ class SoftmaxWhitening:
     vectors: Array
     values: Array
     scale: Array
+    floor: float = 1.0
 
     @classmethod
-    def of(cls, sums: NoisyClassSums) -> SoftmaxWhitening:
-        """From a class release; the identity, where noise hides the whole spectrum."""
+    def of(cls, sums: NoisyClassSums, floor: float = 1.0) -> SoftmaxWhitening:
+        """From a class release; the identity, where noise hides the whole spectrum.
+
+        Args:
+            sums: of the class release.
+            floor: phi of the recipe; it is raised to what the release's own noise hides, ``sigma d sqrt(2 d) / n^``,
+                where parties that add noise of their own, or a number of records stated too large, make that more.
+        """
         spectrum = denoise_spectrum(sums.B, sums.sigma["B"], pull=False)
         values = spectrum.values / sums.records
         if not values.mean() > 0:
             values = np.full(len(values), 1 / len(values))
-        return cls(spectrum.vectors, values, (values + values.mean()) ** -0.5)
+        d = len(values)
+        hidden = sums.sigma["B"] * d * math.sqrt(2 * d) / sums.records
+        floor = min(1.0, max(floor, hidden))
+        return cls(spectrum.vectors, values, (values + floor * values.mean()) ** -0.5, floor)
 
     @property
     def matrix(self) -> Array:
@@ -187,9 +222,9 @@ class SoftmaxWhitening:
 
     @property
     def curvature(self) -> Array:
-        """Kd, ``(k,)``: the diagonal of E u u', no less than 1.5 / k."""
+        """Kd, ``(k,)``: the diagonal of E u u', no less than 1.5 phi / k, which lost directions may have."""
         K = np.append((1 - INTERCEPT**2) * self.values * np.square(self.scale) / self.spread, INTERCEPT**2)
-        return np.asarray(np.maximum(K, _LEAST_CURVATURE / len(K)))
+        return np.asarray(np.maximum(K, _LEAST_CURVATURE * self.floor / len(K)))
 
     def rows(self, X: Array) -> Array:
         """u(x) in the published coordinates, ``(n, k)``, all of norm 1; a row that M sends to 0 gives (0, a)."""

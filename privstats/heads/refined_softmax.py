@@ -246,7 +246,7 @@ class RefinedSoftmax(ClassHead):
         sums = NoisyClassSums(onehot.sum(axis=0), onehot.T @ X, X.T @ X, dict.fromkeys("NAB", 0.0))
         rounds = softmax.advised_rounds(math.inf) if self.rounds is None else self.rounds
         recipe = softmax.SoftmaxRecipe(C, d, n, math.inf, rounds)
-        whitening = softmax.SoftmaxWhitening.of(sums)
+        whitening = softmax.SoftmaxWhitening.of(sums, recipe.floor if self.module is None else 1.0)
         U = whitening.rows(X)
         _warn(n, d)
         if self.module is not None:

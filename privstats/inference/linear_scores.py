@@ -76,7 +76,7 @@ def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:
     if not isinstance(rule, WhitenedRule):
         raise HeadError(_NOT_LINEAR)
     recipe = _softmax_recipe(releases)
-    return _at_one_length(rule, softmax.SoftmaxWhitening.of(recipe.sums(releases[0])))
+    return _at_one_length(rule, softmax.SoftmaxWhitening.of(recipe.sums(releases[0]), recipe.constants.floor))
 
 
 def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Iterator[LinearScores]:
@@ -143,7 +143,7 @@ def _refined(head: Any, releases: Sequence[Release]) -> Callable[[Generator], Li
     def remade(rng: Generator) -> LinearScores:
         other = _redrawn(evidence, rng)
         drawn = replace(sums, N=other.N, A=other.A, B=np.asarray(other.B))
-        there = softmax.SoftmaxWhitening.of(drawn)
+        there = softmax.SoftmaxWhitening.of(drawn, constants.floor)
         state = softmax.started(constants, drawn, there)
         for each in measured:
             scale = softmax.hessian_scale(constants, sums, each.kappa)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.estimates.cut_points import Occupied, cut_points, first_edges, public_cuts, refined, scanned
+from privstats.estimates.cut_points import Occupied, cut_points, first_edges, public_cuts, refined, scanned, updated
 
 grids = st.sampled_from([1, 2]).map(first_edges)
 noises = st.floats(0, 1e6)
@@ -24,12 +24,13 @@ def counted(edges, values):
     return [int(count) for count in np.bincount(places, minlength=len(edges) - 1)]
 
 
-def played(values, sigma, sessions=3, step=1, cells=64, signs=7, rng=None):
+def played(values, sigma, sessions=4, step=2, cells=32, signs=7, rng=None):
     """Cut points of a column after some sessions of its own noise."""
     rng, edges, found = rng or np.random.default_rng(0), first_edges(step), None
     for _ in range(sessions):
         noise = np.rint(rng.normal(0, sigma, len(edges) - 1)).astype(int).tolist()
-        found = scanned(edges, [count + z for count, z in zip(counted(edges, values), noise, strict=True)], sigma)
+        counts = [count + z for count, z in zip(counted(edges, values), noise, strict=True)]
+        found = updated(found, edges, counts, sigma)
         if found is not None:
             edges = refined(found, cells)
     return cut_points(found, signs)
@@ -193,3 +194,64 @@ def test_cells_with_the_fewest_records_are_given_up_where_a_grid_is_too_small():
     cells = tuple((Fraction(2 * k), Fraction(2 * k + 1)) for k in range(6))
     found = Occupied(cells, tuple(Fraction(mass) for mass in (5, 50, 1, 40, 2, 3)))
     assert refined(found, 4) == (2.0, 2.5, 3.0, 6.0, 7.0)
+
+
+@given(any_counts, st.lists(st.integers(-(10**4), 10**4), min_size=16, max_size=16), st.floats(0.01, 1e6))
+def test_counts_move_what_was_known_to_records_of_no_cell_below_0_and_of_a_sum_that_they_or_it_gave(
+    first, later, sigma
+):
+    found = scanned(first_edges(2), first, sigma)
+    if found is None:
+        return
+    edges = refined(found, 16)
+    after = updated(found, edges, later, sigma)
+    assert all(mass > 0 for mass in after.mass)
+    assert all(low in map(Fraction, edges) for low, _ in after.cells) or after == found
+    sums = [float(sum(found.mass)), float(sum(later)), float(sum(mass for mass in after.mass))]
+    kept = [float(count) for count in later]
+    assert min(sums[:2]) - 1 <= sums[2] <= max(*sums[:2], sum(max(count, 0) for count in kept)) + 1
+
+
+@given(st.integers(0, 10**6), st.floats(1, 100))
+def test_counts_of_noise_alone_leave_what_was_known_even(seed, sigma):
+    """In nearly all draws; where they do not, most of the noise is held back."""
+    before = Occupied(((Fraction(0), Fraction(32)),), (Fraction(32 * 50),))
+    edges = refined(before, 32)
+    noise = np.random.default_rng(seed).normal(0, sigma, 32)
+    counts = [50 + round(each) for each in noise.tolist()]
+    after = updated(before, edges, counts, sigma)
+    assert np.linalg.norm([float(mass) - 50 for mass in after.mass]) < 0.75 * np.linalg.norm(noise)
+
+
+def test_clear_counts_replace_what_was_known_and_one_full_cell_of_many_is_found_as_before():
+    before = Occupied(((Fraction(0), Fraction(4)),), (Fraction(400),))
+    counts = [10, 180, 190, 20]
+    after = updated(before, (0, 1, 2, 3, 4), counts, 1.0)
+    np.testing.assert_allclose([float(mass) for mass in after.mass], counts, atol=0.1)
+    edges = tuple(range(33))
+    spike = [400 if place == 20 else 30 * (-1) ** place for place in range(32)]
+    wide = Occupied(((Fraction(0), Fraction(32)),), (Fraction(400),))
+    assert updated(wide, edges, spike, 40.0) == scanned(edges, spike, 40.0)
+
+
+def test_nothing_known_is_a_scan_and_counts_without_records_change_nothing():
+    assert updated(None, (0, 1, 2), (5, 90), 1.0) == scanned((0, 1, 2), (5, 90), 1.0)
+    before = Occupied(((Fraction(0), Fraction(2)),), (Fraction(10),))
+    assert updated(before, (0, 1, 2), (-9_000, -8_000), 1.0) == before
+
+
+def test_few_records_over_many_cells_are_cut_better_than_by_their_counts_alone():
+    """Normal values under noise of a tenth of all records: how far cuts are from the quantiles, against scans."""
+    rng, missed = np.random.default_rng(0), {updated: [], scanned: []}
+    for draw in range(20):
+        values = rng.normal(60, 15, 500)
+        missed[updated].append(farthest(values, played(values, 50.0, rng=np.random.default_rng(draw))))
+        edges, found = first_edges(2), None
+        chance = np.random.default_rng(draw)
+        for _ in range(4):
+            noise = np.rint(chance.normal(0, 50.0, len(edges) - 1)).astype(int).tolist()
+            last = scanned(edges, [a + b for a, b in zip(counted(edges, values), noise, strict=True)], 50.0)
+            found = last or found
+            edges = refined(found, 32)
+        missed[scanned].append(farthest(values, cut_points(found, 7)))
+    assert np.mean(missed[updated]) < 0.8 * np.mean(missed[scanned])

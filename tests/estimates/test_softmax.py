@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,6 +113,67 @@ def test_rows_have_norm_one_for_any_noisy_release(C, d, level, seed):
     np.testing.assert_allclose(np.linalg.norm(U, axis=1), 1.0)
     np.testing.assert_allclose(U[:, -1], INTERCEPT)
     assert whitening.curvature.min() >= 1.5 / (d + 1)
+
+
+@given(recipes)
+def test_the_floor_is_what_noise_and_sample_can_make_of_equal_eigenvalues_and_never_above_their_mean(recipe):
+    """It falls with every record and every bit of budget, so it is 1 for all below some number of them."""
+    assert 0 < recipe.floor <= 1
+    assert replace(recipe, records=4 * recipe.records).floor <= recipe.floor
+    if recipe.signal >= 10:  # where the shares of the release stay as they are
+        assert replace(recipe, mu=2 * recipe.mu).floor <= recipe.floor
+    exact = replace(recipe, mu=math.inf)
+    assert exact.floor == pytest.approx(min(1.0, 2 * math.sqrt(recipe.features / recipe.records)))
+
+
+@pytest.mark.parametrize(("d", "n", "mu"), [(24, 20_000, math.inf), (24, 20_000, 0.5), (40, 4_000, 2.0)])
+def test_round_rows_have_no_eigenvalue_farther_from_the_mean_than_the_floor_and_some_nearly_there(d, n, mu):
+    """Rows of no direction, whose eigenvalues differ by noise and chance alone, drawn anew."""
+    recipe = SoftmaxRecipe(2, d, n, mu)
+    sigma = 0.0 if math.isinf(mu) else 1 / (recipe.release_mu * math.sqrt(recipe.release_shares["B"]))
+    y = np.arange(n) % 2
+    farthest = []
+    for seed in range(5):
+        X = np.random.default_rng(seed).standard_normal((n, d))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        B = sums_of(X, y, 2, {"N": 0.0, "A": 0.0, "B": sigma}, seed).B / n
+        farthest.append(np.abs(np.linalg.eigvalsh(B) * d - 1).max())
+    assert 0.75 * recipe.floor < np.mean(farthest) < 1.2 * recipe.floor < 1
+
+
+def test_a_long_mean_no_longer_keeps_the_other_directions_from_being_whitened():
+    """As in a table of columns between -1 and 1 with a constant: one eigenvalue holds nearly all of the trace."""
+    C, d, n = 2, 12, 5_000
+    rng = np.random.default_rng(0)
+    X = np.column_stack([0.1 * rng.uniform(-1, 1, (n, d - 1)), np.ones(n)])
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    sums, recipe = sums_of(X, y, C), SoftmaxRecipe(C, d, n, 1e6)
+    plain, whitened = (SoftmaxWhitening.of(sums, floor) for floor in (1.0, recipe.floor))
+    told = [w.values * np.square(w.scale) / w.spread for w in (plain, whitened)]
+    assert told[0][:-1].sum() < 0.4 < 0.6 < told[1][:-1].sum()
+    found = []
+    for whitening in (plain, whitened):
+        U, state = whitening.rows(X), started(recipe, sums, whitening)
+        for _ in range(4):
+            G, kappa = loss_gradient(U, y, whitening.published(state.weights))
+            state = refined(recipe, sums, whitening, state, G, kappa, 0.0)
+        scores = U @ whitening.published(state.weights).T
+        found.append(_loss(scores, y))
+    assert found[1] < 0.8 * found[0]
+
+
+def _loss(scores: np.ndarray, y: np.ndarray) -> float:
+    return float((np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(y)), y]).mean())
+
+
+@pytest.mark.parametrize("floor", [1e-3, 0.3, 1.0])
+def test_what_a_release_hides_itself_is_no_less_than_its_floor(floor):
+    X, y = unit_rows(400, 8, 2, 0)
+    for level in (0.0, 0.1, 1.0, 30.0):
+        sums = sums_of(X, y, 2, {"N": 0.0, "A": 0.0, "B": level})
+        hidden = level * 8 * math.sqrt(16) / sums.records
+        assert SoftmaxWhitening.of(sums, floor).floor == pytest.approx(min(1.0, max(floor, hidden)))
 
 
 def test_a_row_of_zeros_gives_the_intercept_alone():
