@@ -136,6 +136,22 @@ def refinement_rounds() -> Cells:
     return lines
 
 
+def refinement_floor() -> Cells:
+    """What whitening as far as noise allows gains, and at what floor; only where it is not whitening by half."""
+    rows = results("refinement.floor")["gain by the floor of the whitening"]
+    epsilons = list(dict.fromkeys(row["epsilon"] for row in rows))
+    lines = [["data", *(_short(epsilon) for epsilon in epsilons)]]
+    for data in dict.fromkeys(row["data"] for row in rows):
+        own = [row for row in rows if row["data"] == data]
+        if any("gain" in row for row in own):
+            lines.append([DATA.get(data, data), *map(_floored, own)])
+    return lines
+
+
+def _floored(row: Row) -> str:
+    return f"{row['gain']:+.2f} ± {row['se']:.2f} ({row['floor']:.2f})" if "gain" in row else "same"
+
+
 def heads_threads() -> Cells:
     """docs/heads.md: heads of many classes with one BLAS thread and with two."""
     found = titled("heads.threads", "fits with ")
@@ -284,7 +300,7 @@ _MODULES: Mapping[str, Shown] = {
 }
 
 TABLES: Tables = {
-    **by_name(refinement_standing, refinement_accuracy, refinement_regression, refinement_rounds),
+    **by_name(refinement_standing, refinement_accuracy, refinement_regression, refinement_rounds, refinement_floor),
     **by_name(heads_threads, heads_pooling),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_small": Table("refinement.small_cohorts", "test MSE of regressions of small cohorts", _SMALL),

@@ -125,6 +125,11 @@ def raw_tables_standing() -> str:
     return raw_table_tables.said()
 
 
+def raw_tables_out_of_reach() -> str:
+    """docs/raw_tables_numbers.md: where gaps cost more than privacy."""
+    return raw_table_tables.out_of_reach()
+
+
 def _standing(leads: Sequence[tuple[str, float, float]], errors: float) -> str:
     sides = [(lead > errors) - (lead < -errors) for _, _, lead in leads]
     return f"behind in {sides.count(-1)}, level in {sides.count(0)} and ahead in {sides.count(1)}"
@@ -147,6 +152,7 @@ SENTENCES: Mapping[str, Callable[[], str]] = {
         party_rounds_gain,
         second_rounds,
         raw_tables_standing,
+        raw_tables_out_of_reach,
     )
 }
 

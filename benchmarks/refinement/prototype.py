@@ -76,6 +76,7 @@ def play(
     rng: np.random.Generator,
     *,
     sums: Callable[[softmax.SoftmaxWhitening, Array], tuple[NDArray[Any], float]] | None = None,
+    floor: float | None = None,
 ) -> Iterator[Played]:
     """A course, round by round; the first prefix has no gradient round yet.
 
@@ -84,9 +85,10 @@ def play(
         rng: of the noise.
         sums: what a round measures: the gradient at the filter's weights in the published coordinates, and kappa;
             :func:`gradient` in float32 if omitted.
+        floor: of the whitening; the recipe's if omitted.
     """
     first = class_release(recipe, X, y, rng)
-    whitening = softmax.SoftmaxWhitening.of(first, recipe.floor)
+    whitening = softmax.SoftmaxWhitening.of(first, recipe.floor if floor is None else floor)
     state = softmax.started(recipe, first, whitening)
     origin = np.zeros(recipe.features)
     lda = heads.LDA()._solve(ClassEvidence(first.N, first.A, first.B, None, None, origin, first.sigma))
