@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -64,6 +64,11 @@ class Counting:
     share: float
     sessions: int
 
+
+_COLUMNS_REMEMBERED = 4_096  # of the last sessions: every plan after them asks for their cut points again
+_updated = lru_cache(_COLUMNS_REMEMBERED)(updated)
+_refined = lru_cache(_COLUMNS_REMEMBERED)(refined)
+_cut_points = lru_cache(_COLUMNS_REMEMBERED)(cut_points)
 
 _USUAL = Counting(step=2, cells=32, share=0.2, sessions=4)
 
@@ -266,7 +271,7 @@ class Binned(Planned):
             if release.plan != self._counts(grid):
                 raise PlanError(f"release {place} is not of this course; give those of its own sessions, in order")
             known |= _occupied(release, known)
-            grid |= {name: refined(each, self.counting.cells) for name, each in known.items()}
+            grid |= {name: _refined(each, self.counting.cells) for name, each in known.items()}
         return grid, known
 
     def _counts(self, grid: Grid) -> Plan:
@@ -366,7 +371,7 @@ def cut_points_after(cells: Cells, counts: Releases) -> dict[str, tuple[float, .
 
 
 def _closed(cells: Cells, found: Mapping[str, Occupied]) -> dict[str, tuple[float, ...]]:
-    return {name: cut_points(found.get(name), cells.signs) for name in cells.open}
+    return {name: _cut_points(found.get(name), cells.signs) for name in cells.open}
 
 
 def _occupied(release: Release, known: Mapping[str, Occupied]) -> dict[str, Occupied]:
@@ -377,7 +382,7 @@ def _occupied(release: Release, known: Mapping[str, Occupied]) -> dict[str, Occu
     for variable in schema.variables:  # one table of each, in this order
         edges: tuple[float, ...] = variable.edges  # type: ignore[union-attr]
         counts, rest = rest[: len(edges) - 1], rest[len(edges) :]  # the last cell is that of a gap
-        found[variable.name] = updated(known.get(variable.name), edges, counts, sigma)
+        found[variable.name] = _updated(known.get(variable.name), edges, tuple(counts), sigma)
     return {name: occupied for name, occupied in found.items() if occupied is not None}
 
 

@@ -85,7 +85,7 @@ def scanned(edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occu
         ([(1, 2), (2, 3)], [40, 62])
     """
     kept = _kept(counts, _square(sigma))
-    mass = _projected([counts[place] for place in kept])
+    mass = _projected([Fraction(counts[place]) for place in kept])
     return None if mass is None else _held(edges, kept, mass)
 
 
@@ -293,14 +293,14 @@ def _exceeds(total: int, length: int, square: Fraction, deviations: int) -> bool
     return total > 0 and total * total > deviations**2 * square * length
 
 
-def _projected(counts: Sequence[int] | Sequence[Fraction]) -> list[Fraction] | None:
+def _projected(counts: Sequence[Fraction]) -> list[Fraction] | None:
     """The nearest point of ``{x >= 0, sum x = sum of counts}``; None where that sum is not above 0."""
-    whole = sum(counts)
+    whole = sum(counts, Fraction(0))
     if whole <= 0:
         return None
     excess = Fraction(0)
     for many, top in enumerate(accumulate(sorted(counts, reverse=True)), 1):
-        excess = max(excess, Fraction(top - whole) / many)
+        excess = max(excess, (top - whole) / many)
     return [max(Fraction(0), count - excess) for count in counts]
 
 
