@@ -1,6 +1,6 @@
 """The roster: the keys of clients and server and the name of the run, agreed on outside the protocol.
 
-This module holds the value, its TOML file with keys in hex, and the fingerprint that people compare by voice. The
+This module holds the value and the fingerprint that people compare by voice; ``roster_file`` has its file's forms. The
 roster's digest goes into every signature and key, so parties with different rosters cannot talk.
 """
 
@@ -8,119 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from tomllib import TOMLDecodeError
-from typing import Any
-
-import tomli_w
 
 from privstats.errors import LocalProtocolError
-from privstats.files.atomic import atomic_write, read_whole
+from privstats.files.atomic import atomic_write
 from privstats.files.signing import require_order
-from privstats.files.toml import toml_tables
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity
+from privstats.secagg.roster_file import Listed, packed, parsed, read, written
 from privstats.secagg.wire import index, labelled
 
-__all__ = [
-    "FORMAT_VERSION",
-    "Listed",
-    "Roster",
-    "check_names",
-    "fingerprint",
-    "parsed",
-    "read_text",
-    "require_roster",
-    "written",
-]
+__all__ = ["Roster", "check_names", "fingerprint", "require_roster"]
 
-FORMAT_VERSION = 1
 _LONGEST_NAME = 64
-_CLIENT_BYTES = 128 + 4 * _LONGEST_NAME  # of a client's table: a key in hex, a name of any characters
-_MOST_BYTES = _CLIENT_BYTES << 24  # as many clients as any protocol takes
 _DIGITS, _GROUP = 30, 5
-_WRITER = "privstats roster make"
-
-
-@dataclass(frozen=True)
-class Listed:
-    """The fields of a roster's file, with keys as bytes; ``label`` and ``counter`` only if the run is numbered."""
-
-    publics: tuple[bytes, ...]
-    server: bytes
-    run: bytes
-    names: tuple[str, ...]
-    label: str
-    counter: int | None
-
-
-def written(listed: Listed) -> str:
-    """The text of a roster's file."""
-    run: dict[str, Any] = {"run": listed.run.hex()}
-    if listed.counter is not None:
-        run = {"label": listed.label, "counter": listed.counter}
-    tables = [{"version": FORMAT_VERSION, **run, "server": listed.server.hex()}]
-    tables += [{"key": key.hex()} for key in listed.publics]
-    for client, name in zip(tables[1:], listed.names, strict=False):
-        client["name"] = name
-    return "\n[[client]]\n".join(map(tomli_w.dumps, tables))
-
-
-def parsed(text: str) -> Listed:
-    """The fields in the text of a roster's file.
-
-    Raises:
-        LocalProtocolError: the text is not TOML, has another version, or a key that is missing, unknown or of the wrong
-            kind.
-    """
-    tables = _tables(text)
-    numbered = "label" in tables or "counter" in tables
-    wanted = {"version", "server", "client"} | ({"label", "counter"} if numbered else {"run"})
-    _check_keys("the roster", tables, wanted)
-    clients = tables["client"]
-    if not isinstance(clients, list) or not all(isinstance(client, dict) for client in clients):
-        raise LocalProtocolError("client must be a list of tables: write [[client]] over each client's key and name")
-    named = any("name" in client for client in clients)
-    for place, client in enumerate(clients):
-        _check_keys(f"client {place}", client, {"name", "key"} if named else {"key"})
-    counter = tables["counter"] if numbered else None
-    if numbered and (isinstance(counter, bool) or not isinstance(counter, int)):
-        raise LocalProtocolError(f"counter must be a whole number, got {type(counter).__name__}")
-    return Listed(
-        tuple(_hex(f"the key of client {place}", client["key"]) for place, client in enumerate(clients)),
-        _hex("server", tables["server"]),
-        b"" if numbered else _hex("run", tables["run"]),
-        tuple(client["name"] for client in clients) if named else (),
-        tables["label"] if numbered else "",
-        counter,
-    )
-
-
-def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a roster's file, UTF-8, without a byte-order mark.
-
-    Raises:
-        LocalProtocolError: the path is not a path, or the file cannot be read, is too long, or is not UTF-8 text.
-    """
-    if not isinstance(path, str | os.PathLike):
-        raise LocalProtocolError(f"Roster.load takes the path of a roster's file, got {type(path).__name__}")
-    size = _size(path)
-    if size > _MOST_BYTES:
-        raise LocalProtocolError(f"{path} has {size} bytes, which no roster has; give a file of {_WRITER}")
-    data = read_whole(path, LocalProtocolError, _WRITER)
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise LocalProtocolError(f"{path} is not UTF-8 text; give a file written by {_WRITER}") from None
-
-
-def _size(path: str | os.PathLike[str]) -> int:
-    try:
-        return Path(path).stat().st_size
-    except (OSError, ValueError):  # the reader says what is wrong
-        return 0
 
 
 def check_names(names: Iterable[str], clients: int) -> tuple[str, ...]:
@@ -155,38 +58,6 @@ def fingerprint(digest: bytes) -> str:
     stretched = hashlib.scrypt(digest, salt=b"privstats roster fingerprint", n=1 << 14, r=8, p=1, dklen=32)
     digits = f"{int.from_bytes(stretched, 'big') % 10**_DIGITS:0{_DIGITS}}"
     return " ".join(digits[place : place + _GROUP] for place in range(0, _DIGITS, _GROUP))
-
-
-def _tables(text: str) -> dict[str, Any]:
-    if not isinstance(text, str):
-        raise LocalProtocolError(f"Roster.from_toml takes the text of a roster, got {type(text).__name__}")
-    try:
-        tables = toml_tables(text.removeprefix("\ufeff"))
-    except TOMLDecodeError as error:
-        raise LocalProtocolError(f"the roster is not TOML: {error}") from None
-    version = tables.get("version")
-    if version != FORMAT_VERSION or isinstance(version, bool):
-        raise LocalProtocolError(
-            f"the roster's version must be {FORMAT_VERSION}, got {version!r:.20}; write it anew with `{_WRITER}`"
-        )
-    return tables
-
-
-def _check_keys(where: str, table: Mapping[str, Any], wanted: set[str]) -> None:
-    missing, unknown = sorted(wanted - set(table)), sorted(set(table) - wanted)
-    if missing:
-        raise LocalProtocolError(f"{where} lacks {', '.join(missing)}; `{_WRITER}` writes a whole one")
-    if unknown:
-        raise LocalProtocolError(f"{where} has unknown keys {', '.join(map(repr, unknown))}; remove them")
-
-
-def _hex(what: str, value: object) -> bytes:
-    try:
-        if isinstance(value, str):
-            return bytes.fromhex(value)
-    except ValueError:
-        pass
-    raise LocalProtocolError(f"{what} must be a text of hexadecimal digits; copy what its owner's identity shows")
 
 
 _KEY_BYTES = 32
@@ -330,7 +201,11 @@ class Roster:
 
     def to_toml(self) -> str:
         """The roster as TOML: keys and run in hex, one table per client; :meth:`from_toml` reads it."""
-        return written(Listed(self.publics, self.server, self.run, self.names, self.label, self.counter))
+        return written(self._listed)
+
+    @property
+    def _listed(self) -> Listed:
+        return Listed(self.publics, self.server, self.run, self.names, self.label, self.counter)
 
     @classmethod
     def from_toml(cls, text: str) -> Roster:
@@ -340,7 +215,10 @@ class Roster:
             LocalProtocolError: the text is not TOML, has another version, or a key that is missing, unknown or of the
                 wrong kind; or as for the class.
         """
-        listed = parsed(text)
+        return cls._of(parsed(text))
+
+    @classmethod
+    def _of(cls, listed: Listed) -> Roster:
         if listed.counter is None:
             return cls(listed.publics, server=listed.server, run=listed.run, names=listed.names)
         return cls.numbered(
@@ -350,19 +228,22 @@ class Roster:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write :meth:`to_toml` to a file atomically; an existing one is replaced.
 
+        A file ``*.bin`` is in bytes, 32 for each client: for leader and helpers of hundreds of thousands of clients.
+
         Raises:
             PrivstatsError: the file cannot be written.
         """
-        atomic_write(path, self.to_toml().encode())
+        binary = Path(path).suffix == ".bin"
+        atomic_write(path, packed(self._listed) if binary else self.to_toml().encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Roster:
-        """The roster of a file that :meth:`save` or ``privstats roster make`` wrote.
+        """The roster of a file that :meth:`save` or ``privstats roster make`` wrote, in either form.
 
         Raises:
-            LocalProtocolError: the file cannot be read, or as for :meth:`from_toml`.
+            LocalProtocolError: the file cannot be read, or is damaged, or as for :meth:`from_toml`.
         """
-        return cls.from_toml(read_text(path))
+        return cls._of(read(path))
 
 
 def require_roster(roster: object) -> Roster:

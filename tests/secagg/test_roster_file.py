@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Roster
-from privstats.secagg.roster import _MOST_BYTES
+from privstats.secagg.roster_file import _MOST_BYTES
 from privstats.secagg.upload.parameters import MAX_CLIENTS
 from tests.secagg.interactive.cohorts import stream
 
@@ -169,3 +169,57 @@ def test_renewing_names_the_next_run_and_keeps_everybody() -> None:
         RANDOM.renewed(lambda size: b"abc")
     with pytest.raises(LocalProtocolError, match="from 0 to 2"):
         Roster.numbered(KEYS, server=SERVER, label="study", counter=2**64 - 1).renewed()
+
+
+@pytest.mark.parametrize("roster", [RANDOM, NUMBERED, Roster(KEYS, server=SERVER)], ids=["random", "numbered", "bare"])
+def test_a_roster_comes_back_from_its_binary_file(tmp_path, roster) -> None:
+    path = tmp_path / "roster.bin"
+    roster.save(path)
+    again = Roster.load(path)
+    assert (again, again.label, again.counter) == (roster, roster.label, roster.counter)
+    assert again.digest == roster.digest
+    assert len(path.read_bytes()) < len(roster.to_toml()) + 100
+    assert Roster.load(path.rename(tmp_path / "roster.toml")) == roster
+
+
+def test_no_changed_or_lost_byte_of_a_binary_roster_is_read(tmp_path) -> None:
+    path = tmp_path / "roster.bin"
+    NUMBERED.save(path)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        changed = bytearray(whole)
+        changed[at] ^= 1 << at % 8
+        for content in (bytes(changed), whole[:at]):
+            path.write_bytes(content)
+            with pytest.raises(LocalProtocolError):
+                Roster.load(path)
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("clients = 4", "damaged"),
+        ("clients = -1", "damaged"),
+        ("clients = true", "damaged"),
+        ("clients = 3\nx = 1", "unknown keys 'x'"),
+        ("", "lacks clients"),
+        ("clients = 3\nversion = 2", "not TOML|version"),
+    ],
+)
+def test_a_binary_roster_that_no_version_wrote_is_one_sentence(tmp_path, head: str, said: str) -> None:
+    """Its checksum is no signature: anybody can make a whole file."""
+    text = f'version = 1\nrun = ""\nserver = "{SERVER.hex()}"\n{head}\n'.encode()
+    content = b"\x93privstats roster 1\n" + len(text).to_bytes(4, "big") + text + b"".join(KEYS)
+    path = tmp_path / "roster.bin"
+    path.write_bytes(content + hashlib.sha256(content).digest())
+    with pytest.raises(LocalProtocolError, match=said):
+        Roster.load(path)
+
+
+@pytest.mark.nightly
+def test_a_roster_of_a_million_is_read_as_it_was_written(tmp_path) -> None:
+    keys = [hashlib.sha256(place.to_bytes(4, "big")).digest() for place in range(1_000_000)]
+    roster = Roster(keys, server=SERVER, run=b"r" * 16)
+    roster.save(tmp_path / "roster.bin")
+    assert (tmp_path / "roster.bin").stat().st_size < 32_001_000
+    assert Roster.load(tmp_path / "roster.bin") == roster

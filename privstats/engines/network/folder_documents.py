@@ -46,8 +46,8 @@ COURSES = (COURSE, *(f"course.{made_of}.toml" for made_of in ("first", "plan", "
 _KEY_BYTES = 32
 _OWNER_ONLY = 0o600
 _SECRET = ("identity.pem", "journal.key", "moments")
-_PLAN, _ROSTER = "plan.toml", "roster.toml"
-_BELIEVED = (_PLAN, "plan.values", *COURSES, _ROSTER, "records.py")
+_PLAN, _ROSTER, _LARGE_ROSTER = "plan.toml", "roster.toml", "roster.bin"
+_BELIEVED = (_PLAN, "plan.values", *COURSES, _ROSTER, _LARGE_ROSTER, "records.py")
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,17 @@ def read_documents(home: Path) -> tuple[Course, Roster]:
     """
     held = (home / COURSE).exists()
     course: Course = document.read(home / COURSE) if held else Single(Plan.read(home / PLAN))
-    roster = Roster.load(home / "roster.toml")
+    roster = Roster.load(_roster_in(home))
     check_course(course, roster)
     return course, roster
+
+
+def _roster_in(home: Path) -> Path:
+    """The roster's file, in bytes where a folder has that form alone."""
+    large = home / _LARGE_ROSTER
+    if large.exists() and (home / _ROSTER).exists():
+        raise LocalProtocolError(f"{home} holds {_ROSTER} and {_LARGE_ROSTER}: keep the one that its owner sent")
+    return large if large.exists() else home / _ROSTER
 
 
 def session_name(plan: Plan, roster: Roster) -> str:
@@ -165,7 +173,8 @@ def check_modes(home: Path) -> None:
 def _require_documents(home: Path) -> None:
     """Refuse what is no folder of a party or a server; raises OSError where it cannot be looked into."""
     names = {path.name for path in home.iterdir()}
-    lacking = _ROSTER if _ROSTER not in names else f"{_PLAN} or {COURSE}" if not names & {_PLAN, COURSE} else ""
+    lacking = "" if names & {_PLAN, COURSE} else f"{_PLAN} or {COURSE}"
+    lacking = lacking if names & {_ROSTER, _LARGE_ROSTER} else _ROSTER
     if lacking:
         raise LocalProtocolError(
             f"{home} is no folder of a party or a server (it has no {lacking}): name the one that `privstats flower "
