@@ -14,6 +14,7 @@ import argparse
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ _GOAL_MS = {272: 1e3 / 1_200, 12_519: 1e3 / 250}
 def crowded(devices: int, features: int, connections: int, kills: tuple[float, ...], megabytes: float) -> Row:
     """One run to its release, which must be exact."""
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
-        named = {"connections": connections, "max_records": _RECORDS, "patience": 1_200.0}
+        named: Any = {"connections": connections, "max_records": _RECORDS, "patience": 1_200.0}
         with crowd_of(Path(place) / "study", devices, features, **named) as crowd, crowd.sealed() as send:
             crowd.leading.read()
             crowd.leading.seconds = 0.0
