@@ -29,6 +29,8 @@ MAX_HELPERS = 255
 MAX_PART = 1024
 """The most reports in one batch."""
 
+_MANY = 10_000
+"""Clients from which on a plan says what their reports are in all."""
 _PROVED_SUITE = b"privstats/upload/2 X25519 Ed25519 HKDF-SHA256 AES-256-GCM AES-256-CTR F(2^61-1)"
 _ANSWERS = 1 << 25  # bytes of answers to one batch
 _WORD = 8
@@ -195,10 +197,34 @@ def facts(parameters: UploadParameters) -> list[str]:
         _learned(parameters.noisy_helpers),
         f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
         f"{parameters.colluders} clients of the whole roster may help, because the leader picks the reports",
+        *_bytes(parameters),
         *_inputs(parameters.claim is not None),
         "a run that is said to have failed may have succeeded for who runs it: a second run over the same data is a "
         "second release",
     ]
+
+
+def _bytes(parameters: UploadParameters) -> list[str]:
+    """What many reports are to a line and a disk, which end before the processor does: see docs/how_big.md."""
+    if parameters.clients < _MANY:
+        return []
+    said = 0 if parameters.claim is None else 64 + 32 * parameters.helpers
+    report = parameters.upload_bytes + 168 + 80 * parameters.helpers + said
+    whole = parameters.clients * report
+    return [
+        f"{parameters.clients:,} reports of {report:,} bytes are {_size(whole)} for the leader to receive, "
+        f"{_time(8 * whole / 1e9)} of a line of 1 Gbit/s, and at most {_size(1.15 * whole)} of its disk"
+    ]
+
+
+def _size(size: float) -> str:
+    unit, name = next(pair for pair in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")) if size >= pair[0] or pair[0] == 1e6)
+    return f"{size / unit:.3g} {name}"
+
+
+def _time(seconds: float) -> str:
+    unit, name = (3600, "hours") if seconds >= 7200 else (60, "minutes") if seconds >= 120 else (1, "seconds")
+    return f"{seconds / unit:.2g} {name}"
 
 
 def _inputs(proved: bool) -> list[str]:

@@ -24,6 +24,7 @@ from privstats.secagg.upload.state import ClientState
 from tests.faults import interrupted
 from tests.secagg.upload.cohorts import refused, uploads_of
 from tests.secagg.upload.inside import inside
+from tests.secagg.upload.proved import proved_of
 
 KEY = b"k" * 32
 
@@ -384,3 +385,23 @@ def test_a_refusal_names_a_helper_as_a_helper() -> None:
     run.play_until("check")
     with pytest.raises(RemoteProtocolError, match="helper 2 may have broken the protocol, which is unproven"):
         run.leader.receive(7, b"")
+
+
+@pytest.mark.parametrize("made", [uploads_of, proved_of], ids=["plain", "proved"])
+@pytest.mark.parametrize("helpers", [1, 3])
+def test_a_plan_of_many_clients_says_what_their_reports_are_in_all(monkeypatch, made, helpers: int) -> None:
+    run = made(helpers=helpers)
+    assert not any("Gbit/s" in fact for fact in run.parameters.facts())
+    monkeypatch.setattr("privstats.secagg.upload.parameters._MANY", 6)
+    (fact,) = [fact for fact in run.parameters.facts() if "Gbit/s" in fact]
+    said = int(fact.split()[3].replace(",", ""))
+    assert len(run.report(0)) <= said <= len(run.report(0)) + 16
+
+
+def test_bytes_times_and_disks_of_a_million_are_in_plain_units() -> None:
+    run = uploads_of(clients=1_000, ring=Ring(((125_205, 35),)), min_survivors=500, helpers=1)
+    (fact,) = [fact for fact in replace(run.parameters, clients=1_000_000).facts() if "Gbit/s" in fact]
+    assert fact == (
+        "1,000,000 reports of 548,020 bytes are 548 GB for the leader to receive, 73 minutes of a line of 1 Gbit/s, "
+        "and at most 630 GB of its disk"
+    )
