@@ -23,11 +23,11 @@ app = typer.Typer()
 _COLUMNS = (
     "column",
     "unit or kind",
-    "least | quartiles | largest, or shares",
+    "quartiles, or shares",
     "missing",
-    "unreadable",
+    "unread",
     "other",
-    "outermost",
+    "outer",
 )
 _WORDS = 3
 
@@ -94,7 +94,9 @@ def _show(found: list[Looked]) -> None:
     console = terminal()
     table = new_table()
     for place, heading in enumerate(_COLUMNS):
-        table.add_column(heading, justify="left" if place < _WORDS else "right", overflow="fold")
+        table.add_column(
+            heading, justify="left" if place < _WORDS else "right", overflow="fold", no_wrap=place >= _WORDS
+        )
     for each in found:
         shares = (each.missing, each.unreadable, each.other, each.outermost)
         shown = ["-" if count is None else f"{count / max(each.records, 1):.1%}" for count in shares]

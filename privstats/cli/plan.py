@@ -122,8 +122,8 @@ def init(
         atomic_write(path, text.encode(), shared=True)
         if columns is not None and columns.open:
             say(
-                f"the cut points of {', '.join(columns.open)} are found under the promise: divide it with privstats "
-                f"course init study.toml --plan {path} --then rounds --expected-records RECORDS"
+                f"the cut points of {columns.named} are found under the promise: divide it with privstats "
+                f"course init study.toml --plan {path} --then {columns.then} --expected-records RECORDS"
             )
     say(f"wrote {path}; edit it, then run: privstats plan check {path}")
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Declaration", "check_header", "declaration", "names_of", "of_public_file"]
 
 _CONSTANT = 1.0
+_PAIR, _NAMED = 2, 6
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,17 @@ class Declaration:
     def open(self) -> tuple[str, ...]:
         """Columns whose cut points are to be found."""
         return Cells(self.columns).open
+
+    @property
+    def named(self) -> str:
+        """The first of these columns, and how many more there are."""
+        more = len(self.open) - _NAMED
+        return ", ".join(self.open[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+    @property
+    def then(self) -> str:
+        """The course that follows on cut points: a mean first for more than two classes, else rounds."""
+        return "centred" if self.task == "classes" and self._classes > _PAIR else "rounds"
 
     @property
     def _classes(self) -> int:
