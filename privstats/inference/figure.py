@@ -5,6 +5,7 @@ They draw given numbers and compute none. They need the ``report`` extra (matplo
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ __all__ = ["plot_explanation", "plot_scorecard", "plot_survival"]
 _LINES = ("#1b6ca8", "#c4521a", "#2f7d4f", "#7a4a9c", "#8a6d1d", "#444444")
 _FORMATS = (".svg", ".png", ".pdf")
 _UP, _DOWN, _UNTOLD = _LINES[1], _LINES[0], "#b5b5b5"
+_WIDEST = 26  # letters of a line that leave a phone half of its width for bars
 
 
 def plot_survival(
@@ -103,7 +105,9 @@ def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int 
     panels = figure.subplots(len(rows), sharex=True, squeeze=False, height_ratios=[count + 1 for count in rows])[:, 0]
     for axes, column in zip(panels, card.columns, strict=True):
         _panel(axes, column, row)
-    panels[-1].set_xlabel(f"points: log odds of {card.outcomes[row]}", parse_math=False)
+    spread = f"\nlines: {100 * (1 - card.alpha):g} % of the noise alone, not the shrinkage of a head that knows it"
+    said = f"points: log odds of {card.outcomes[row]}{spread if card.noisy else ''}"
+    figure.supxlabel(said, fontsize="small", parse_math=False)
     return _saved(figure, path)
 
 
@@ -123,21 +127,22 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
 
     Example:
         >>> parts = (("age", ">= 65", 0.8), ("sodium", "missing", -0.3))
-        >>> axes = ps.inference.plot_explanation(ps.inference.Explanation("ill", -1.0, parts)).axes[0]
-        >>> axes.get_xlabel(), [float(bar.get_width()) for bar in axes.patches]
+        >>> figure = ps.inference.plot_explanation(ps.inference.Explanation("ill", -1.0, parts))
+        >>> figure.get_supxlabel(), [float(bar.get_width()) for bar in figure.axes[0].patches]
         ('points: log odds of ill', [0.8, -0.3])
     """
     _check_format(path)
     drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
-    figure = drawing.Figure(figsize=(4.2, 0.34 * len(explained.parts) + 1.0), layout="constrained")
-    axes = figure.subplots()
-    names = [f"{column} {cell}" for column, cell, _ in explained.parts]
+    names = [textwrap.fill(f"{column} {cell}", _WIDEST) for column, cell, _ in explained.parts]
     points = [points for *_, points in explained.parts]
+    lines = sum(name.count("\n") + 1 for name in names)
+    figure = drawing.Figure(figsize=(4.2, 0.2 * lines + 0.14 * len(names) + 1.0), layout="constrained")
+    axes = figure.subplots()
     axes.barh(range(len(points)), points, color=[_UP if each > 0 else _DOWN for each in points])
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.invert_yaxis()
     _plain(axes)
-    axes.set_xlabel(f"points: log odds of {explained.outcome}", parse_math=False)
+    figure.supxlabel(f"points: log odds of {explained.outcome}", fontsize="small", parse_math=False)
     return _saved(figure, path)
 
 

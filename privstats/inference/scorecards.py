@@ -144,6 +144,11 @@ class Scorecard:
     promise: str
     exact: bool
 
+    @property
+    def noisy(self) -> bool:
+        """Whether any of the releases carries noise, so that bands have a width."""
+        return noisy(self.releases)
+
     def scores(self, table: Any) -> NDArray[np.float64]:
         """Scores of records, ``(n, outcomes)``: base and points, from a frame or a mapping of columns."""
         places = self.cells.indices(self.cells.codes(table))

@@ -141,6 +141,16 @@ def test_behind_a_ramp_cells_are_the_intervals_between_cuts_and_empty_ones_are_s
     assert found.told[:6].tolist() == [True, True, False, True, True, False]
 
 
+@pytest.mark.parametrize("within", [1.0, 49.0])
+@pytest.mark.parametrize("counts", [(0, 0, 30, 60), (0, 30, 0, 60), (30, 0, 60, 0), (0, 30, 60, 30)])
+def test_behind_a_ramp_a_cell_is_empty_wherever_the_values_of_others_lie_in_theirs(counts, within):
+    cells = Cells((ps.Numeric("age", (0.0, 50.0, 100.0)), ps.Truth("smoker")), signs=3, ramp=True)
+    ages = np.repeat([-1.0, within, 50.0 + within, 101.0], counts)
+    table, y = {"age": ages, "smoker": np.arange(len(ages)) % 2}, np.arange(len(ages)) % 7 / 7
+    empty = inf.ols(exact(table, y, cells)).column_cells[0].empty
+    assert empty.tolist() == [count == 0 for count in (*counts, 0)]
+
+
 def test_the_first_cell_that_holds_records_is_the_reference():
     table, y, places = people(600)
     kept = places[:, 0] != 0

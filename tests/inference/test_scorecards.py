@@ -165,6 +165,17 @@ def test_shares_are_those_of_the_records_and_points_have_mean_0() -> None:
     assert (_flat(card, "low") == _flat(card, "high")).all()
 
 
+def test_where_in_its_cell_a_value_lies_moves_no_share() -> None:
+    """A ramp tells the steps of one cell apart, and shares count cells."""
+    cells = ps.Cells((ps.Numeric("age", (0.0, 50.0, 100.0)), ps.Truth("smoker")), ramp=True)
+    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
+    for within in (1.0, 25.0, 49.0):
+        table = {"age": [-1.0] * 10 + [within] * 30 + [50.0 + within] * 40 + [101.0] * 20, "smoker": [0, 1] * 50}
+        release = ps.Release.exact(schema, ps.measure(schema, table, [0, 0, 1, 1] * 25))
+        card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
+        np.testing.assert_allclose(card.columns[0].shares, [0.1, 0.3, 0.4, 0.2, 0.0], atol=2e-3)
+
+
 def test_noise_has_one_card_per_release_and_wider_bands_at_less_budget() -> None:
     release, head = _noisy(2_000, 1.0, seed=1)
     card, again = (ps.inference.scorecard(head, release) for _ in range(2))
@@ -174,6 +185,16 @@ def test_noise_has_one_card_per_release_and_wider_bands_at_less_budget() -> None
     card = ps.inference.scorecard(head, release)
     assert (_flat(card, "high") - _flat(card, "points")).mean() < wide[0].mean()
     assert ((_flat(card, "high") - _flat(card, "low")) > 0).all()
+
+
+def test_noise_alone_seldom_fills_a_cell() -> None:
+    """Three deviations of it: of the cells that hold nothing one in some hundreds."""
+    found = []
+    for seed in range(4):
+        release, head = _noisy(2_000, 1.0, seed)
+        card = ps.inference.scorecard(head, release, draws=2)
+        found += [card.columns[j].filled[-1] for j in range(1, len(card.columns))]  # no gap is there
+    assert sum(found) <= 1
 
 
 def test_a_cell_that_noise_may_have_filled_tells_nothing() -> None:

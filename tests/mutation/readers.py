@@ -28,11 +28,17 @@ _LINES = "tests/moments/test_csv_lines.py::"
 _SCORE = "tests/inference/test_score.py::"
 _EFFECTS = "tests/inference/test_effects.py::"
 _INFLUENCES = "tests/moments/test_effect.py::"
+_CARDS = "tests/inference/test_scorecards.py::"
+_CELLS = "tests/inference/test_cells.py::"
 _HAZARD = "tests/hazard/test_sums.py::"
 
 
 def _nothing(inversion: Inversion) -> Any:
     return np.zeros(len(inversion.contrasts))
+
+
+def _half(right: Any) -> Any:
+    return lambda *given: [each / 2 for each in right(*given)]
 
 
 def _without_noise(right: Any) -> Any:
@@ -203,6 +209,48 @@ READERS: dict[str, Mutant] = {
         ),
         "",
         (_INVERSION + "test_the_worst_bias_is_missed_in_alpha_of_draws",),
+        (),
+    ),
+    "ramp among the counts": Mutant(
+        "shares of a scorecard's cells are read with the ramp, which tells steps of one cell apart",
+        name_in("privstats.inference.card_points", "has_ramp", lambda right: lambda *_: False),
+        "",
+        (_CARDS + "test_where_in_its_cell_a_value_lies_moves_no_share",),
+        (),
+    ),
+    "ramp among the counts of a design": Mutant(
+        "the records in a cell of a regression are counted with the ramp",
+        name_in("privstats.inference.cell_design", "has_ramp", lambda right: lambda *_: False),
+        "",
+        (_CELLS + "test_behind_a_ramp_a_cell_is_empty_wherever_the_values_of_others_lie_in_theirs",),
+        (),
+    ),
+    "noise taken for records of a cell": Mutant(
+        "a cell counts as filled as soon as its noisy count is above 0",
+        name_in("privstats.inference.cell_design", "_SURE", lambda right: 0.0),
+        "",
+        (_CELLS + "test_empty_cells_under_noise_hide_nothing_but_themselves",),
+        (),
+    ),
+    "noise taken for records of a scorecard": Mutant(
+        "points are told of a cell that noise alone may have filled",
+        name_in("privstats.inference.card_points", "_SURE", lambda right: 0.0),
+        "",
+        (_CARDS + "test_noise_alone_seldom_fills_a_cell",),
+        (),
+    ),
+    "bands of half the noise": Mutant(
+        "the bands of a scorecard are half as wide as its noise",
+        name_in("privstats.inference.scorecards", "noise_spread", lambda right: _half(right)),
+        "",
+        (_CARDS + "test_the_bands_of_a_closed_form_have_the_spread_of_its_noise",),
+        (),
+    ),
+    "counts left out of a table's promise": Mutant(
+        "a table behind cut points that were found says the promise of its last session alone",
+        name_in("privstats.inference.evidence", "counted_before", lambda right: lambda given: ((), right(given)[1])),
+        "",
+        (_CELLS + "test_the_promise_of_a_table_is_that_of_all_sessions_and_one_release_alone_says_its_own",),
         (),
     ),
     "clipped variance taken for the true one": Mutant(

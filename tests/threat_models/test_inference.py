@@ -77,6 +77,43 @@ def test_a_plan_of_classes_is_refused():
         audit_inference(plan, seeded(1))
 
 
+CELLS = ps.Cells(
+    (ps.Numeric("age", (40, 65)), ps.Categories("stage", ("a", "b", "c")), ps.Truth("smoker")), signs=2, ramp=False
+)
+
+
+def cells_plan(cells=CELLS):
+    transform = (cells, ConstantFeature(1.0))
+    schema = ps.RidgeSchema(cells.width + 1, clip_norm=2**0.5, target_bound=6.0, transform=transform)
+    return ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 6_000), privacy=plan_of().privacy)
+
+
+@pytest.mark.parametrize("ramp", [False, True])
+def test_contrasts_of_cells_are_audited_like_coefficients(ramp):
+    plan = cells_plan(replace(CELLS, ramp=ramp))
+    found = tally(plan, 6_000, seeded(1), 20)
+    assert found.names[:2] == ("age: 40 to < 65", "age: >= 65")
+    assert found.told.mean() > 0.8 * found.runs
+    assert found.missed.sum() <= 0.05 * found.runs * len(found.names) + 10
+
+
+def test_a_reader_of_cells_that_forgets_the_noise_is_flagged(monkeypatch):
+    monkeypatch.setattr(audited, "ols", lambda *given, **named: forgetful(ps.inference.ols(*given, **named)))
+    assert audit_inference(cells_plan(), seeded(1), runs=40).violated
+
+
+def forgetful(table):
+    """The same fit as if its sums had no noise."""
+    sums = table.errors.equations
+    exact = replace(sums, sigma_G=0.0, sigma_h=0.0, sigma_q=0.0)
+    return replace(table, errors=replace(table.errors, equations=exact))
+
+
+def test_open_cut_points_are_refused_by_name():
+    with pytest.raises(PlanError, match="the cut points of age are found in a course: give this audit the plan with"):
+        audit_inference(cells_plan(ps.Cells((ps.Numeric("age"), ps.Truth("smoker")), signs=2)), seeded(1))
+
+
 def test_the_command(privstats, tmp_path):
     (tmp_path / "plan.toml").write_text(plan_of().to_toml())
     done = privstats("audit", "inference", "plan.toml", "--runs", "20", "--seed", "1", "--json", cwd=tmp_path)

@@ -6,9 +6,9 @@ goes through measuring, summing and noising as a session does, and is read by th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,18 @@ from scipy.special import bdtrc, betaincinv
 
 from privstats import session
 from privstats.errors import PlanError, ReleaseError
-from privstats.inference import ols
+from privstats.inference import Regression, ols
+from privstats.inference.cell_design import declared_cells
+from privstats.inference.cell_intervals import Intervals
 from privstats.inference.evidence import map_columns
 from privstats.moments import exact_moments
+from privstats.moments.code_rows import Codes
 from privstats.plan import Plan
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.schema import RidgeSchema, narrowed
-from privstats.transforms import ConstantFeature
+from privstats.transforms import Cells, ConstantFeature
 from threat_models.audits.verdict import Report
 
 __all__ = ["MOST_RECORDS", "Tally", "World", "audit_inference", "released", "report_of", "tally"]
@@ -33,6 +36,7 @@ _ALPHA = 0.05
 _CONFIDENCE = 0.999
 MOST_RECORDS = 20_000
 _EFFECTS = 0.3  # coefficients of the model's columns, as a share of what keeps targets inside their bound
+_EVEN = 4.0  # of a Dirichlet law of cells' shares: the larger the more even
 _COLUMNS = ("records", "parameter", "runs", "told", "told and missed", "at least", "claimed", "verdict")
 
 Array: TypeAlias = NDArray[np.float64]
@@ -102,6 +106,11 @@ def _regression(plan: Plan) -> RidgeSchema:
     schema = narrowed(plan.schema, RidgeSchema, refusal)
     if not isinstance((schema.transform or (None,))[-1], ConstantFeature):
         raise refusal
+    if open_ := getattr(schema.transform[0], "open", ()):
+        raise PlanError(
+            f"the cut points of {', '.join(open_)} are found in a course: give this audit the plan with some edges "
+            "stated, for intervals hold between any"
+        )
     return schema
 
 
@@ -117,24 +126,42 @@ def tally(plan: Plan, records: int, rng: Generator, runs: int) -> Tally:
         except ReleaseError:
             unread += 1
             continue
-        low, high = table.conf_int(_ALPHA).T
-        names = table.names
-        told = told + table.told
+        names, low, high = world.read(table)
+        told = told + np.isfinite(high - low)
         missed = missed + ((low > world.truth) | (high < world.truth))
     return Tally(names or ("",), runs, told, missed, unread)
 
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """Records and the coefficients behind them, the intercept first, in raw units."""
+    """Records and the coefficients behind them, the intercept first, in raw units; of declared columns contrasts.
 
-    X: Array
+    Attributes:
+        X, y: as they are measured.
+        truth: of the parameters, in the order of :meth:`read`.
+        cells: by declared column its cells, the first of which the others are compared with; none of numbers.
+    """
+
+    X: Any
     y: Array
     truth: Array
+    cells: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def read(self, table: Regression) -> tuple[tuple[str, ...], Array, Array]:
+        """Names of the parameters, and the ends of their intervals."""
+        if not self.cells:
+            low, high = table.conf_int(_ALPHA).T
+            return table.names, low, high
+        found = table.cells(reference={name: cells[0] for name, cells in self.cells.items()}, alpha=_ALPHA)
+        kept = ~found.reference
+        names = [f"{column}: {cell}" for column, cell in zip(found.columns, found.cells, strict=True)]
+        return tuple(np.array(names, object)[kept].tolist()), found.low[kept], found.high[kept]
 
     @classmethod
     def draw(cls, schema: RidgeSchema, records: int, chance: np.random.Generator) -> World:
         """Correlated normal columns within the clip, normal errors, coefficients by chance."""
+        if (declared := declared_cells(schema)) is not None:
+            return cls._of_cells(declared, schema, records, chance)
         constant = schema.transform[-1]
         assert isinstance(constant, ConstantFeature)  # noqa: S101  the audit has refused others
         columns = schema.features - 1
@@ -151,6 +178,24 @@ class World:
         targets = np.zeros((records, schema.targets))
         targets[:, 0] = y
         return cls((rows - shift) / scale, targets if schema.targets > 1 else y, truth)
+
+    @classmethod
+    def _of_cells(cls, cells: Cells, schema: RidgeSchema, records: int, chance: np.random.Generator) -> World:
+        """Every cell holds some of the records and has an effect by chance; effects add up, errors are normal."""
+        codes, fitted = np.empty((records, len(cells.columns))), np.zeros(records)
+        bound, truth, named = schema.target_bound, list[Array](), dict[str, tuple[str, ...]]()
+        for j, (column, marks) in enumerate(zip(cells.columns, cells.marks, strict=True)):
+            intervals = Intervals.of(column, marks)
+            steps = np.asarray(intervals.of_steps)
+            share = chance.dirichlet(np.full(len(intervals.names), _EVEN))
+            drawn = chance.choice(len(steps), records, p=share[steps] / np.bincount(steps)[steps])
+            codes[:, j] = np.concatenate([[marks[0] - 1], marks, [np.nan]])[drawn]
+            effects = chance.uniform(-1, 1, len(intervals.names)) * _EFFECTS * bound / len(cells.columns)
+            fitted += effects[steps[drawn]]
+            truth.append(effects[1:] - effects[0])
+            named[column.name] = intervals.names
+        y = fitted + chance.normal(size=records) * bound / 8
+        return cls(Codes(codes, {}), y, np.concatenate(truth), named)
 
 
 def released(plan: Plan, world: World, rng: Generator) -> Release:
