@@ -100,9 +100,8 @@ def test_declared_columns_are_told_cell_by_cell_and_against_the_cell_that_is_ask
     done = privstats("table", *names, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "contrasts of cells" in done.stdout
-    assert "epsilon 10, delta 1e-06, all 4 sessions, the counts of its cut points among them" in " ".join(
-        done.stdout.split()
-    )
+    said = " ".join(done.stdout.split())
+    assert f"epsilon 10, delta 1e-06, all {len(names)} sessions, the counts of its cut points among them" in said
     facts = json.loads(privstats("table", *names, "--reference", "stage=c", "--format", "json", cwd=tmp_path).stdout)
     assert facts["rows"][0]["cell"] == "all references"
     assert [row["cell"] for row in facts["rows"] if row["column"] == "stage" and row["reference"]] == ["c"]

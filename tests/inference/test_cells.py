@@ -384,7 +384,8 @@ def test_rounds_behind_cuts_that_were_found_read_cells():
 
 def test_the_promise_of_a_table_is_that_of_all_sessions_and_one_release_alone_says_its_own():
     releases, *_ = counted()
-    assert "Privacy: epsilon 8, delta 1e-06, all 4 sessions, the counts" in str(inf.ols(releases).cells().summary())
+    said = f"Privacy: epsilon 8, delta 1e-06, all {len(releases)} sessions, the counts of its cut points among them"
+    assert said in inf.ols(releases).cells().summary().foot[1]
     assert 7 < releases[-1].plan.privacy.epsilon < 8
     assert f"epsilon {releases[-1].plan.privacy.epsilon:.4g}, delta 1e-06, unit" in str(inf.ols(releases[-1]).summary())
 
@@ -395,7 +396,7 @@ def test_counts_of_another_course_are_refused():
     with pytest.raises(ReleaseError, match="cut points of these sums do not follow from these counts"):
         inf.ols([*others[:-1], releases[-1]])
     with pytest.raises(DataError, match="the releases of a Binned course over one plan"):
-        inf.ols([releases[-1], releases[-1]])
+        inf.ols([releases[-1]] * 3)
 
 
 @pytest.mark.nightly
