@@ -302,14 +302,14 @@ def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
     return mine
 
 
-class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The JSON part of a personal head's file."""
 
     note: str
     prior: bool
     offset: bool
     adapter: Literal["none", "linear", "trained"]
-    attraction: float = 0.03  # files of before have none
+    attraction: float = 0.03  # files of before have none, and are written as they were
     pull: float | Literal["cv"]
     pulls: dict[str, float | None]
     head: str

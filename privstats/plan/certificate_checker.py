@@ -67,7 +67,7 @@ MOST, TINY = 1 << 53, Fraction("1e-30")
 WHOLE = {  # whole numbers, from and to
     "version": (1, 1), "features": (2, MOST), "classes": (2, MOST), "targets": (1, MOST), "folds": (1, 64),
     "grid_bits": (2, 20), "groups": (1, 64), "rounds": (1, 3), "n_max": (1, MOST), "expected_records": (1, MOST),
-    "clients": (2, MOST), "min_survivors": (1, MOST), "max_records": (1, MOST), "colluders": (0, MOST),
+    "clients": (2, 1 << 24), "min_survivors": (1, MOST), "max_records": (1, MOST), "colluders": (0, MOST),
     "max_records_per_client": (1, MOST), "min_count": (0, MOST), "spare_bits": (1, 32), "most_records": (1, MOST),
     "most_runs": (1, 10_000), "expected_events": (1, MOST)}
 REAL: Table = {
