@@ -80,6 +80,53 @@ def inference_readers() -> Cells:
     return [head, *lines]
 
 
+def inference_standardised() -> Cells:
+    """docs/tables.md: public ranges beside those that a first session finds."""
+    head = ["ranges", "records", "epsilon", "told", "told and missed", "worst slope", "half width", "median error"]
+    lines = []
+    for title, rows in titled("inference.standardised"):
+        for place, row in enumerate(rows):
+            about = [title if not place else "", f"{row['records']:,}", _epsilon(row), _percent(row["told"])]
+            found = [_missed(row), _percent(row["worst parameter"])]
+            lines.append([*about, *found, _number(row, "half width"), _number(row, "median error")])
+    return [head, *lines]
+
+
+def inference_hazards() -> Cells:
+    """docs/tables.md: intervals of hazard ratios."""
+    head = ["events", "records", "epsilon", "runs", "told", "told and missed", "worst ratio", "half width"]
+    lines = []
+    for title, rows in titled("inference.hazards")[:2]:
+        for place, row in enumerate(rows):
+            about = [title if not place else "", f"{row['records']:,}", _epsilon(row), str(row["runs"])]
+            found = [_percent(row["told"]), _missed(row), _percent(row["worst parameter"]), _number(row, "half width")]
+            lines.append([*about, *found])
+    return [head, *lines]
+
+
+def inference_proportionality() -> Cells:
+    """docs/tables.md: how often proportionality is rejected at .05."""
+    head = ["ratio", "records", "epsilon", "told", "rejected"]
+    lines = []
+    for title, rows in titled("inference.hazards")[2:4]:
+        for place, row in enumerate(rows):
+            about = [title if not place else "", f"{row['records']:,}", _epsilon(row)]
+            lines.append([*about, _percent(row["told"]), _percent(row["rejected"])])
+    return [head, *lines]
+
+
+def inference_cox() -> Cells:
+    """docs/tables.md: grouped hazards beside Cox's model on data that lifelines brings."""
+    head = ["data", "persons", "events", "bins", "largest distance in standard errors", "standard errors over Cox's"]
+    lines = []
+    _, rows = titled("inference.hazards")[4]
+    for row in rows:
+        ends = f"{row['least error ratio']:.2f} to {row['largest error ratio']:.2f}"
+        distance = f"{row['standard errors from Cox']:.2f}"
+        lines.append([row["data"], f"{row['records']:,}", str(row["events"]), str(row["bins"]), distance, ends])
+    return [head, *lines]
+
+
 def inference_real() -> Cells:
     """docs/tables.md: columns of real data sets."""
     head = ["columns", "errors", "epsilon", "`cov_type`", "told", "told and missed", "worst parameter", "half width"]
@@ -133,5 +180,6 @@ TABLES: Tables = {
         _EFFECTS, "trials", {"world": "{world}", "probability": "{probability:g}"} | _RELEASE | _ENDS
     ),
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
+    **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }
 """By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""

@@ -42,7 +42,7 @@ SCHEMA = ps.HazardSchema(
     transform=(Centre((0.5, 0.0, 0.0)), Scale((0.5, 1.0, 1.0)), ConstantFeature(1.5)),
 )
 USUAL, RARE = 0.06, 0.006
-CELLS = [(2_000, 3.0), (5_000, 1.0), (5_000, 3.0), (20_000, 1.0), (20_000, 8.0), (50_000, 0.3)]
+CELLS = [(2_000, 3.0), (5_000, 1.0), (5_000, 3.0), (20_000, 1.0), (20_000, 8.0)]
 RARE_CELLS = [(5_000, 3.0), (20_000, 3.0), (20_000, 8.0)]
 COUNTS = [(2_000, 1.0), (5_000, 0.3), (5_000, 1.0), (20_000, 1.0)]
 STEPS = 40
@@ -54,11 +54,16 @@ def tables(options: argparse.Namespace) -> Tables:
     quick = options.quick
     runs = 2 if quick else options.runs
     usual, rare, counts = (cells[:1] if quick else cells for cells in (CELLS, RARE_CELLS, COUNTS))
-    yield "a third has the event, four rounds", [covered(USUAL, 4, *cell, runs) for cell in usual]
+    yield "a third has the event, four rounds", [covered(USUAL, 4, *cell, _runs(cell, runs)) for cell in usual]
     yield "4 % have the event, six rounds", [covered(RARE, 6, *cell, runs) for cell in rare]
-    yield "proportional hazards", [checked(0.0, *cell, 4 * runs) for cell in counts]
-    yield "a log ratio that runs from 0 to .8", [checked(0.8, *cell, 4 * runs) for cell in counts]
+    yield "proportional hazards", [checked(0.0, *cell, 10 * runs // 3) for cell in counts]
+    yield "a log ratio that runs from 0 to .8", [checked(0.8, *cell, 10 * runs // 3) for cell in counts]
     yield "beside Cox's model", list(beside_cox())
+
+
+def _runs(cell: tuple[int, float], runs: int) -> int:
+    """More for the two cells that the claim is tried in."""
+    return 5 * runs // 3 if cell in ((5_000, 3.0), (20_000, 1.0)) else runs
 
 
 def covered(hazard: float, rounds: int, records: int, epsilon: float, runs: int) -> Row:
@@ -129,9 +134,9 @@ def packaged() -> Iterator[tuple[str, tuple[Any, str, str]]]:
         pnodes=np.log(cancer.pnodes),
     )
     yield (
-        "gbsg2, logs of receptors and nodes, to three quarters alive",
+        "gbsg2, logs of receptors and nodes, to four fifths alive",
         (
-            _to(cancer, "time", "cens", 0.75),
+            _to(cancer, "time", "cens", 0.8),
             "time",
             "cens",
         ),
@@ -159,8 +164,8 @@ def cox_row(name: str, frame: Any, time: str, event: str, bins: int) -> Row:
         "events": int(frame[event].sum()),
         "bins": bins,
         "standard errors from Cox": float(np.abs((mine - params) / errors).max()),
-        "least error over Cox's": float((own / errors).min()),
-        "largest error over Cox's": float((own / errors).max()),
+        "least error ratio": float((own / errors).min()),
+        "largest error ratio": float((own / errors).max()),
     }
 
 
@@ -189,7 +194,7 @@ def grouped(frame: Any, columns: list[str], time: str, event: str, bins: int) ->
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--runs", type=int, default=500, help="releases per cell")
+    parser.add_argument("--runs", type=int, default=300, help="releases per cell, five for three of them in two cells")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def covered(records: int, epsilon: float, runs: int, *, ranged: bool) -> Row:
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--runs", type=int, default=500, help="releases per cell")
+    parser.add_argument("--runs", type=int, default=300, help="releases per cell")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from privstats import session
 from privstats.errors import PlanError
 from privstats.randomness import seeded
 from privstats.transforms import ConstantFeature
+from tests.hazard.worlds import course_of, played, promise, world
 
 
 def plan_of(epsilon, records=4_000):
@@ -63,3 +65,17 @@ def test_the_command_prints_widths(privstats, tmp_path):
     assert [row["records"] for row in json.loads(done.stdout)["half_widths"]] == [4_000, 1_333, 400]
     assert privstats("plan", "suggest", "--half-width", "0.33", cwd=tmp_path).returncode == 2
     assert privstats("plan", "suggest", cwd=tmp_path).returncode == 2
+
+
+def test_a_log_hazard_ratio_is_predicted_from_expected_events():
+    course = course_of(20_000, 1.0)
+    schema = replace(course.schema, expected_events=14_000)  # among the cohort's 40,000
+    whole = replace(course.plan, schema=schema, privacy=promise(1.0))
+    found = ps.inference.predicted_half_width(whole, 20_000, variance=0.22)
+    assert found.exact == pytest.approx(1.96 / math.sqrt(7_000 * 0.22), rel=1e-3)
+    table = ps.inference.hazards(played(course, world(20_000, 1), 1))
+    low, high = table.conf_int()[2]  # of a column that is centred
+    assert 0.7 < found.noisy / ((high - low) / 2) < 1.1
+    assert ps.inference.predicted_half_width(whole, 200, variance=0.22).noisy == math.inf
+    with pytest.raises(PlanError, match="give the schema expected_events"):
+        ps.inference.predicted_half_width(replace(whole, schema=course.schema), 200, variance=0.25)
