@@ -20,6 +20,7 @@ from privstats.transforms.cells import Cells
 from tests.brought import bring_modules
 from tests.mutation import bugs
 from tests.mutation.devices_catalogue import DEVICES_MUTANTS
+from tests.mutation.http_catalogue import HTTP_MUTANTS
 from tests.mutation.ledger_catalogue import LEDGER_MUTANTS
 from tests.mutation.machines import MACHINES
 from tests.mutation.mutant import Mutant
@@ -506,6 +507,7 @@ MUTANTS: dict[str, Mutant] = {
     **DEVICES_MUTANTS,
     **LEDGER_MUTANTS,
     **MACHINES,
+    **HTTP_MUTANTS,
     **PANEL_MUTANTS,
     **PROOF_MUTANTS,
     **READERS,

@@ -1,0 +1,127 @@
+"""The deliberate bugs of the leader of devices, and the bugs themselves: rows as in ``catalogue``, which takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from privstats.engines.http.helper_desk import HelperDesk
+from privstats.engines.http.intake import Intake
+from privstats.engines.http.leader import Leader
+from privstats.engines.http.limits import BytesInFlight
+from privstats.engines.http.owner import Owner
+from privstats.engines.http.problems import Refused
+from privstats.engines.http.protocol import DeadlineProtocol
+from privstats.engines.http.run import LeaderRun
+from tests.mutation.mutant import Mutant
+from tests.mutation.planting import member
+
+__all__ = ["HTTP_MUTANTS"]
+
+_LEADER = "tests/engines/http/test_leader.py::"
+_HOSTILE = "tests/engines/http/test_hostile.py::"
+_SERVE = "tests/engines/http/test_serve.py::"
+
+right_report, right_exchange, right_rest = Leader._report, LeaderRun.exchange, Intake._rest
+right_take, right_data, right_replied = Intake.take, DeadlineProtocol.data_received, HelperDesk._replied
+
+
+async def _beside_the_owner(self: Owner, action: Callable[[], Any]) -> Any:
+    return action()
+
+
+async def _by_the_step(self: Leader, request: Any, sender: int) -> Any:
+    if self._run.step.name not in ("offer", "report"):
+        raise Refused("closed" if self._run.ended is None else "over")
+    return await right_report(self, request, sender)
+
+
+def _whatever_the_outbox_lists(self: LeaderRun, place: int, payload: bytes) -> Any:
+    following = right_exchange(self, place, payload)
+    if following is None and self._server is not None and self._peer(place) in self._server.outbox.clients:
+        return self._server.outbox.to(self._peer(place))
+    return following
+
+
+def _with_every_byte(self: DeadlineProtocol, data: bytes) -> None:
+    if self._in_header and self._held is None:
+        self._expect_header()
+    right_data(self, data)
+
+
+async def _known_before_the_signature(self: Intake, manifest: Any, sender: int, request: Any) -> Any:
+    told = request.headers.get("privstats-signature", "")
+    if self._heard(sender) not in (None, bytes.fromhex(told)):
+        raise Refused("already_here")
+    return await right_take(self, manifest, sender, request)
+
+
+async def _many_of_one_sender(self: Intake, sender: int, *more: Any) -> Any:
+    self._sending.clear()
+    return await right_rest(self, sender, *more)
+
+
+async def _a_nonce_for_everybody(self: HelperDesk, request: Any, place: int) -> Any:
+    payload = await right_replied(self, request, place)
+    self._nonces[place].append(bytes.fromhex("ab" * 31) + bytes([len(self.heard) % 256]))
+    return payload
+
+
+HTTP_MUTANTS: dict[str, Mutant] = {
+    "a call beside the journal's thread": Mutant(
+        "helpers' messages are handled in the event loop, beside the thread that receives reports",
+        member(Owner, "call", _beside_the_owner),
+        "",
+        (_LEADER + "test_all_calls_of_the_journal_are_one_threads",),
+        (),
+    ),
+    "a repeat judged by the step": Mutant(
+        "a report that comes again after the close is refused as late, also where its 201 was lost",
+        member(Leader, "_report", _by_the_step),
+        "",
+        (_HOSTILE + "test_after_the_close_a_new_report_is_late_and_a_repeat_is_confirmed",),
+        (),
+    ),
+    "helpers asked by the outbox alone": Mutant(
+        "a helper that has answered is asked again, as the outbox still lists it",
+        member(LeaderRun, "exchange", _whatever_the_outbox_lists),
+        "",
+        (_LEADER + "test_a_helper_that_has_answered_waits_for_the_others",),
+        (),
+    ),
+    "a header's deadline with every byte": Mutant(
+        "every byte of a header gives it all of its time again",
+        member(DeadlineProtocol, "data_received", _with_every_byte),
+        "",
+        (_SERVE + "test_a_slow_header_ends_at_its_deadline_whatever_byte_came_last",),
+        (),
+    ),
+    "all bodies in memory": Mutant(
+        "bodies are read whatever else is being received",
+        member(BytesInFlight, "_fits", lambda self, size: True),
+        "",
+        (_HOSTILE + "test_a_body_beyond_the_bytes_in_flight_is_not_read_and_then_refused",),
+        (),
+    ),
+    "known before the signature": Mutant(
+        "a stranger hears whose report is here: the table is asked before the signature is verified",
+        member(Intake, "take", _known_before_the_signature),
+        "",
+        (_HOSTILE + "test_a_stranger_hears_the_same_of_who_has_reported_and_who_has_not",),
+        (),
+    ),
+    "many bodies of one sender": Mutant(
+        "one leaked code may hold the whole buffer by many slow bodies",
+        member(Intake, "_rest", _many_of_one_sender),
+        "",
+        (_HOSTILE + "test_of_64_slow_bodies_of_one_code_one_is_read",),
+        (),
+    ),
+    "nonces for strangers": Mutant(
+        "a refused reply makes a new nonce, so strangers use up the helper's",
+        member(HelperDesk, "_replied", _a_nonce_for_everybody),
+        "",
+        (_HOSTILE + "test_the_last_two_nonces_hold_and_strangers_use_none_up",),
+        (),
+    ),
+}
