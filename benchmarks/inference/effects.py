@@ -35,17 +35,14 @@ TRIALS = (
     ("trial, rare events", 0.1, 2_000, 1.0),
     ("trial, rare events", 0.1, 2_000, 100.0),
 )
-OVERLAP = (
-    ("confounded", 2_000, 8.0),
-    ("confounded", 10_000, 1.0),
-    ("differing", 10_000, 1.0),
-    ("differing", 10_000, 8.0),
-)
+CONFOUNDED = (("overlap", "confounded", 2_000, 8.0), ("overlap", "confounded", 10_000, 1.0))
+DIFFERING = (("overlap", "differing", 10_000, 1.0), ("overlap", "differing", 10_000, 8.0))
 OTHERS = (
     ("ate", "confounded", 10_000, 1.0),
     ("att", "confounded", 10_000, 1.0),
     ("ate", "differing", 10_000, 8.0),
 )
+FEWER = 200  # of the largest cell
 BEYOND = (("ate", "beyond", 50_000, 8.0),)
 
 
@@ -54,9 +51,10 @@ def tables(options: argparse.Namespace) -> Tables:
     runs, few = (3, 1) if options.quick else (options.runs, None)
     groups: dict[str, Callable[[], list[Row]]] = {
         "trials": lambda: [trial(*cell, runs) for cell in TRIALS[:few]],
-        "adjusted differences, overlap weights": lambda: [observed("overlap", *cell, runs) for cell in OVERLAP[:few]],
+        "overlap weights, confounded": lambda: [observed(*cell, runs) for cell in CONFOUNDED[:few]],
+        "overlap weights, differing": lambda: [observed(*cell, runs) for cell in DIFFERING[:few]],
         "adjusted differences, all and treated": lambda: [observed(*cell, runs) for cell in OTHERS[:few]],
-        "adjusted differences, beyond the trim": lambda: [observed(*_small(cell, few), runs) for cell in BEYOND],
+        "beyond the trim": lambda: [observed(*_small(cell, few), min(runs, FEWER)) for cell in BEYOND],
     }
     for title, rows in groups.items():
         if options.only in title:

@@ -33,7 +33,7 @@ from privstats.release import Release
 from privstats.schema import Schema
 from privstats.secagg.protocols import protocol_of
 from threat_models.audits.canary import GROUP_MU, lower_bounds
-from threat_models.audits.kinds import Outcome, columns_of, outcome_of
+from threat_models.audits.kinds import Outcome, columns_of, in_arms, outcome_of
 from threat_models.audits.promise import mu_of
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
@@ -247,7 +247,8 @@ def canary_of(schema: Schema, rng: Generator) -> tuple[NDArray[np.float64], NDAr
     """
     outcome = outcome_of(schema)
     x = _chance(rng).normal(size=(1, columns_of(schema)))
-    return np.vstack([x, -x]) * (schema.clip_norm / np.linalg.norm(x)), outcome.alike(2, _FAR)
+    rows = in_arms(schema, np.vstack([x, -x]) * (schema.clip_norm / np.linalg.norm(x)))
+    return rows, outcome.alike(2, _FAR)
 
 
 def _chance(rng: Generator) -> np.random.Generator:
@@ -293,6 +294,6 @@ def invented(plan: Plan, rng: Generator) -> Release:
     schema, chance, outcome = plan.schema, _chance(rng), _outcome(plan.schema)
     columns = columns_of(schema)
     X = chance.normal(size=(_INVENTED_RECORDS, columns)) * (schema.clip_norm / math.sqrt(columns))
-    y = outcome.drawn(len(X), chance)
+    X, y = in_arms(schema, X), outcome.drawn(len(X), chance)
     vector = flatten(exact_moments(schema, X, y, published=plan.published, unreadable=plan.unreadable))
     return Release(plan, vector, tuple(range(plan.cohort.min_survivors)))

@@ -20,9 +20,9 @@ from privstats.schema import (
     ScoreSchema,
     row_of,
 )
-from privstats.transforms import input_features
+from privstats.transforms import ByArm, input_features
 
-__all__ = ["COUNT_STEPS", "KINDS", "AuditKind", "Outcome", "Shape", "columns_of", "outcome_of", "row_part"]
+__all__ = ["COUNT_STEPS", "KINDS", "AuditKind", "Outcome", "Shape", "columns_of", "in_arms", "outcome_of", "row_part"]
 
 Values: TypeAlias = NDArray[Any]
 COUNT_STEPS = 4096.0
@@ -72,6 +72,14 @@ def outcome_of(schema: Schema) -> Outcome:
 def columns_of(schema: Schema) -> int:
     """How many columns come in."""
     return input_features(schema.transform, schema.features - schema.appended)
+
+
+def in_arms(schema: Schema, X: Values) -> Values:
+    """Made-up rows whose column of arms, where the transform takes one out, says 0 or 1."""
+    last = schema.transform[-1] if schema.transform else None
+    if isinstance(last, ByArm):
+        X[:, last.column] = X[:, last.column] > 0
+    return X
 
 
 def _labelled(schema: Any) -> Outcome:

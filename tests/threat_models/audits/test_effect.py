@@ -104,3 +104,14 @@ def test_the_command(privstats: Any, tmp_path: Any) -> None:
     assert done.returncode == 0, done.stderr
     (report,) = json.loads(done.stdout)
     assert {row["parameter"] for row in report["rows"]} == set(TRIALS)
+
+
+def test_the_audit_of_the_whole_course_plants_a_record_of_an_arm(privstats: Any, tmp_path: Any) -> None:
+    """Its made-up records had no arm, so that nothing was planted."""
+    ps.course.write(tmp_path / "trial.toml", course_of(3.0, 600))
+    done = privstats("audit", "course", "trial.toml", "--trials", "100", "--seed", "1", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (report,) = json.loads(done.stdout)
+    (row,) = report["rows"]
+    assert not report["violated"]
+    assert 0.8 < row["mu moved"] / row["mu claimed"] <= 1.001
