@@ -18,6 +18,7 @@ from privstats.engines.journal.panel_member import HpkeKey
 from privstats.engines.journal.rollback import Counter
 from privstats.engines.journal.segments import Segments
 from privstats.engines.journal.server_files import ServerFiles
+from privstats.engines.journal.server_view import ServerView
 from privstats.engines.records import RecordLog
 from privstats.files.outside import Outside
 from privstats.randomness import secure
@@ -210,6 +211,11 @@ MACHINES: dict[str, Mutant] = {
         "a snapshot removes the segments that hold bodies which wait for a helper",
         member(Segments, "keep", lambda segments, needed: _keep(segments, ())),
         _SEGMENTS + "parts_that_wait_are_on_disk_alone_and_a_helper_may_be_away_for_long",
+    ),
+    "rot ends the run": _bug(
+        "a leader whose disk lost a report says that its run has failed, so that whoever runs it removes the rest",
+        member(ServerView, "step", property(lambda view: view._server.step)),
+        _SEGMENTS + "a_report_that_waits_for_a_helper_and_is_gone_is_refused_and_never_left_out",
     ),
     "journal draws noise anew": _bug(
         "a journaled server draws new noise whenever its release is asked for",

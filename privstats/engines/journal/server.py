@@ -61,7 +61,7 @@ class JournaledServer(ServerView):
         super().__init__(lock, directory)
         self._directory, self._key, self._server, self._files = directory, key, server, files
         self._outputs = SessionOutputs(server, files)
-        self._accepted = 0
+        self._accepted, self._stood = 0, server.step
         if isinstance(server, Shelving):
             server.fetch = self._fetched
 

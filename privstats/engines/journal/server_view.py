@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from privstats.encoding import RingVector
 from privstats.engines.journal.base import JournalBase
 from privstats.engines.journal.session_outputs import SessionOutputs
-from privstats.errors import PrivstatsError, RemoteProtocolError
+from privstats.errors import PrivstatsError, ProtocolError, RemoteProtocolError
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.secagg import Panel, Roster
@@ -22,6 +25,17 @@ class ServerView(JournalBase):
     _server: Aggregator
     _outputs: SessionOutputs
     _accepted: int
+    _stood: str
+
+    @contextmanager
+    def _acting(self, refused: type[PrivstatsError] = ProtocolError) -> Iterator[None]:
+        """The same, and remember the step: a machine that an error ended in memory has not ended on the disk."""
+        try:
+            with super()._acting(refused):
+                yield
+        finally:
+            if not self._gone:
+                self._stood = self._server.step
 
     @property
     def parameters(self) -> Masking:
@@ -50,8 +64,8 @@ class ServerView(JournalBase):
 
     @property
     def step(self) -> str:
-        """See :attr:`Server.step <privstats.secagg.Server.step>`."""
-        return self._server.step
+        """See :attr:`Server.step <privstats.secagg.Server.step>`; on the disk, where this object is unusable."""
+        return self._stood if self._gone else self._server.step
 
     @property
     def waiting_for(self) -> frozenset[int]:
