@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from privstats.plan.plan import Plan
 
 __all__ = ["EXACT", "PER_RECORD", "TRUSTED_REGISTRAR", "Devices", "changed_devices", "check_devices"]
-__all__ += ["device_facts", "least_epsilon"]
+__all__ += ["device_facts", "exchanged_mu", "least_epsilon"]
 
 EXACT = "the leader is trusted with the sum"
 PER_RECORD = "per record"
@@ -172,11 +172,11 @@ def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> 
     """
     if noise.pure:
         return runs * privacy.epsilon * (1 if privacy.adjacency == "replace-one" else 2)
-    return gaussian_epsilon(math.sqrt(runs) * _exchanged(schema, privacy, noise), privacy.delta)
+    return gaussian_epsilon(math.sqrt(runs) * exchanged_mu(schema, privacy, noise), privacy.delta)
 
 
-def _exchanged(schema: Schema, privacy: Privacy, noise: Noise) -> float:
-    """mu of one run for one unit's data exchanged for other data."""
+def exchanged_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
+    """mu of one run for one unit's data exchanged for other data, at most; of a promise with delta above 0."""
     if privacy.adjacency == "replace-one":
         return noise.mu
     if privacy.client_clip is not None:

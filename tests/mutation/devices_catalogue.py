@@ -83,7 +83,7 @@ DEVICES_MUTANTS: dict[str, Mutant] = {
     ),
     "one answer as a neighbour": Mutant(
         "a person is told the plan's epsilon of being in or out, where one answer against another is asked for",
-        name_in("privstats.plan.devices", "_exchanged", lambda right: lambda schema, privacy, noise: noise.mu),
+        name_in("privstats.plan.devices", "exchanged_mu", lambda right: lambda schema, privacy, noise: noise.mu),
         "",
         (_PLAN + "test_a_person_is_told_at_least_what_one_answer_against_another_costs",),
         (),

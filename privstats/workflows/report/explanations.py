@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 from privstats.course import Course
 from privstats.course.kinds import course_kind
-from privstats.dp import Guarantee, Noise, NoPrivacy, group_mu
+from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency
-from privstats.plan import Plan, dropout_table
+from privstats.plan import Devices, Plan, dropout_table
 from privstats.plan.budget import columns
+from privstats.plan.devices import exchanged_mu
 from privstats.workflows.report.layout import Cell, Table, Text
 
 __all__ = [
@@ -54,6 +55,8 @@ def headline(plan: Plan, kept: Guarantee | None = None) -> str:
             "total is released as it is."
         )
     whom = "parties (each with all its records)" if _by_client(plan) else "records"
+    if plan.devices is not None and plan.noise is not None and not plan.noise.pure:
+        kept, whom = _told_apart(plan, plan.noise, plan.devices.most_runs), "people told by their answer"
     return (
         f"At most {found(kept):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
         "however they try. Guessing finds 1."
@@ -131,6 +134,11 @@ def not_promised(plan: Plan) -> list[str]:
                 f"Certainty: with a chance of at most {_odds(budget.delta)} for each release, more is learned than "
                 "epsilon says."
             )
+    if plan.devices is not None:
+        out.append(
+            "Anything towards whoever serves the page: another script reads every answer. Nor can a sent answer be "
+            "called back."
+        )
     if plan.schema.whole_parties:
         out.append("That a single record stays hidden within its party: it may turn the party's whole direction.")
     out += [
@@ -212,8 +220,32 @@ def budget_table(plan: Plan) -> Table:
     return Table("budget", header, rows)
 
 
+def _told_apart(plan: Plan, noise: Noise, runs: int) -> Guarantee:
+    """What keeps one answer from being told from another, over so many runs."""
+    assert isinstance(plan.privacy, Privacy)  # noqa: S101  a plan with noise has one
+    return Guarantee(math.sqrt(runs) * exchanged_mu(plan.schema, plan.privacy, noise))
+
+
+def _invited(plan: Plan, devices: Devices, noise: Noise) -> tuple[str, str, str]:
+    """What is promised to a person of whom everybody may know that they answered."""
+    runs = "this run" if devices.most_runs == 1 else f"{devices.most_runs} runs together"
+    epsilon, delta = devices.stated_epsilon or math.inf, plan.budget().delta
+    panel = noise.trust.drawn_by == "member"
+    honest = "One member of the panel that adds its noise, and the page; not the list of the invited"
+    return (
+        "Each person who is invited",
+        f"With their answer exchanged for another, nothing that is released in {runs} gets more than "
+        f"{math.exp(min(epsilon, 700)):.3g} times as likely (epsilon {_short(epsilon)}){_unless(delta)}. That they "
+        "answered is no secret.",
+        honest if panel else _rests_on(plan, noise),
+    )
+
+
 def _people(plan: Plan) -> Iterator[tuple[str, str, str]]:
     if plan.noise is None:
+        return
+    if plan.devices is not None:
+        yield _invited(plan, plan.devices, plan.noise)
         return
     budget, noise = plan.budget(), plan.noise
     whom = "Each party, with all its records" if _by_client(plan) else "The person behind each record"
@@ -242,7 +274,7 @@ def _rests_on(plan: Plan, noise: Noise) -> str:
 
 
 def _parties(plan: Plan) -> tuple[str, str, str]:
-    cohort = plan.cohort
+    cohort, who = plan.cohort, "parties" if plan.devices is None else "answers, some of them perhaps an attacker's"
     rests = plan.masking.condition or (
         f"no more than {_count(cohort.colluders, 'other party')} may work with the server"
         if cohort.colluders
@@ -250,7 +282,7 @@ def _parties(plan: Plan) -> tuple[str, str, str]:
     )
     return (
         "Each party",
-        f"Nobody sees its sums by themselves: what is opened is the total of at least {cohort.min_survivors} parties.",
+        f"Nobody sees its sums by themselves: what is opened is the total of at least {cohort.min_survivors} {who}.",
         _sentence(rests),
     )
 

@@ -14,6 +14,7 @@ import pytest
 
 import privstats as ps
 from privstats.engines.http import registrar
+from privstats.engines.http.folders import helper_folder
 from privstats.engines.http.invitations import Invitation, study_of
 from privstats.engines.http.settings import Settings
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
@@ -146,6 +147,17 @@ def test_a_party_takes_no_roster_that_its_registrar_did_not_sign(run: registrar.
         (folder / "roster.signature").write_text(signature, "utf-8")
     with pytest.raises(LocalProtocolError, match=r"not the one that the registrar, 'Trier', signed for this plan"):
         registrar.check_devices(plan, roster, folder)
+
+
+def test_no_key_is_offered_on_a_leaders_roster(run: registrar.Run) -> None:
+    """The folders as the commands open them: a helper that was sent the leader's roster makes nothing."""
+    home = run.folder / "helper-1"
+    HELPER.save(home / "identity.pem")
+    assert helper_folder(home).roster.digest == run.roster.digest
+    sybils(run).save(home / "roster.toml")
+    with pytest.raises(LocalProtocolError, match="not the one that the registrar, 'Trier', signed"):
+        helper_folder(home)
+    assert not (home / "sessions").exists()
 
 
 def test_a_party_without_a_signature_is_told_where_it_comes_from(run: registrar.Run) -> None:

@@ -9,8 +9,10 @@ import privstats as ps
 from privstats.dp import Guarantee, operating_point
 from privstats.dp.models import MODELS
 from privstats.plan import dropout_table
+from privstats.plan.devices import least_epsilon
 from privstats.workflows.report import explanations
 from tests.course.cases import rounds
+from tests.plan.devices import devices_plan, sample_devices
 from tests.workflows.report.conftest import PRIVACY
 
 
@@ -168,3 +170,21 @@ def test_a_course_is_told_session_by_session() -> None:
     assert [row[0] for row in table.rows] == ["0", "1", "2"]
     assert [row[1] for row in table.rows] == ["NAB", "gk", "gk"]
     assert explanations.headline(course.first, Guarantee(course.mu)) != explanations.headline(course.first)
+
+
+def test_of_devices_the_page_speaks_of_answers_and_never_of_who_is_in():
+    """Who answers is public, so that no sentence may say that nobody can tell whether somebody is in."""
+    plan = devices_plan(devices=sample_devices(most_runs=4, stated_epsilon=3.4))
+    (person, what, rests), *_ = flat(explanations.promised(plan))
+    assert person == "Each person who is invited"
+    assert "in 4 runs together gets more than 30 times as likely (epsilon 3.4)" in what
+    assert "That they answered is no secret." in what
+    assert rests.startswith("One member of the panel that adds its noise, and the page; not the list of the invited")
+    rows = [" ".join(row) for row in flat(explanations.promised(plan))]
+    told = " ".join([explanations.headline(plan), *explanations.not_promised(plan), *rows])
+    assert "whether they are in" not in told
+    assert "another script reads every answer" in told
+    assert "answers, some of them perhaps an attacker's" in told
+    least = least_epsilon(plan.schema, plan.privacy, plan.noise, 4)
+    found = explanations.found(Guarantee(ps.dp.gaussian_mu(least, plan.privacy.delta)))
+    assert explanations.headline(plan).startswith(f"At most {found:g} of 100 people told by their answer found at 1")
