@@ -56,7 +56,7 @@ def headline(plan: Plan, kept: Guarantee | None = None) -> str:
         )
     whom = "parties (each with all its records)" if _by_client(plan) else "records"
     if plan.devices is not None and plan.noise is not None and not plan.noise.pure:
-        kept, whom = _told_apart(plan, plan.noise, plan.devices.most_runs), "people told by their answer"
+        kept, whom = _told_apart(plan, plan.noise, plan.devices.most_runs), "answers"
     return (
         f"At most {found(kept):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
         "however they try. Guessing finds 1."

@@ -187,4 +187,4 @@ def test_of_devices_the_page_speaks_of_answers_and_never_of_who_is_in():
     assert "answers, some of them perhaps an attacker's" in told
     least = least_epsilon(plan.schema, plan.privacy, plan.noise, 4)
     found = explanations.found(Guarantee(ps.dp.gaussian_mu(least, plan.privacy.delta)))
-    assert explanations.headline(plan).startswith(f"At most {found:g} of 100 people told by their answer found at 1")
+    assert explanations.headline(plan).startswith(f"At most {found:g} of 100 answers found at 1 false alarm")
