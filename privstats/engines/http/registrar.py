@@ -27,7 +27,8 @@ __all__ = ["LINKS", "Run", "check_devices", "renew", "write_invitations", "write
 LINKS = "links.txt"
 """One link a line, in the order of the roster: whoever reads it can answer for everybody."""
 
-_PLAN, _ROSTER, _SIGNATURE, _PAGE, _STUDY = "plan.toml", "roster.toml", "roster.signature", "page.txt", "study.json"
+_PLAN, _SIGNATURE, _PAGE, _STUDY = "plan.toml", "roster.signature", "page.txt", "study.json"
+_ROSTER, _LARGE_ROSTER, _LARGE = "roster.toml", "roster.bin", 10_000
 _STATEMENT = b"privstats/devices/1/roster\0"
 _OWNER_ONLY = 0o700
 _RUN_BYTES = 16
@@ -161,7 +162,8 @@ def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings
         )
     settings = Settings.read(home) if settings is None else settings
     _check_page(_page_of(home), settings)
-    roster = Roster.load(_run_folder(home, 1) / _ROSTER).renewed()
+    first = _run_folder(home, 1)
+    roster = Roster.load(first / (_ROSTER if (first / _ROSTER).exists() else _LARGE_ROSTER)).renewed()
     return _write_run(home, plan, roster, identity, settings, number)
 
 
@@ -186,7 +188,7 @@ def check_devices(plan: Plan, roster: Roster, folder: str | os.PathLike[str]) ->
     if not verify(bytes.fromhex(devices.registrar_key), _signature(text), _statement(plan, roster)):
         raise LocalProtocolError(
             f"this roster is not the one that the registrar, {devices.registrar!r}, signed for this plan: take "
-            f"plan.toml, {_ROSTER} and {_SIGNATURE} from the registrar itself, never from the leader"
+            f"plan, roster and {_SIGNATURE} from the registrar itself, never from the leader"
         )
     panel = tuple(bytes.fromhex(key) for key in plan.panel)
     if len(roster) != plan.cohort.clients or roster.server != panel[0] or {*panel} & {*roster.publics}:
@@ -197,7 +199,6 @@ def _write_run(home: Path, plan: Plan, roster: Roster, identity: Identity, setti
     run = _run_folder(home, number)
     shared = {
         _PLAN: plan.to_toml(),
-        _ROSTER: roster.to_toml(),
         _SIGNATURE: identity.sign(_statement(plan, roster)).hex() + "\n",
     }
     study = study_of(roster.run, bytes.fromhex(plan.digest), roster.digest)
@@ -210,7 +211,8 @@ def _write_run(home: Path, plan: Plan, roster: Roster, identity: Identity, setti
         _make(run / name)
         for file, text in files.items():
             write_new(run / name / file, text.encode())
-    write_new(run / _ROSTER, shared[_ROSTER].encode())
+    for folder in (*(run / name for name in homes if name != "page"), run):
+        roster.save(folder / (_ROSTER if len(roster) <= _LARGE else _LARGE_ROSTER))
     return Run(run, roster, study, number)
 
 

@@ -115,6 +115,16 @@ def test_the_next_run_keeps_the_codes_under_another_name_and_the_cap_holds(home:
         registrar.renew(home, TRIER)
 
 
+def test_a_large_roster_is_written_in_bytes_and_read_by_every_party(home: Path, monkeypatch) -> None:
+    monkeypatch.setattr(registrar, "_LARGE", 5)
+    run = registrar.write_invitations(home, TRIER)
+    names = {path.name for path in run.folder.rglob("roster.*")}
+    assert names == {"roster.bin", "roster.signature"}
+    HELPER.save(run.folder / "helper-1" / "identity.pem")
+    assert helper_folder(run.folder / "helper-1").roster.digest == run.roster.digest
+    assert registrar.renew(home, TRIER).roster.publics == run.roster.publics
+
+
 def sybils(run: registrar.Run) -> Roster:
     """The leader's own roster around one person, under the same run."""
     mine = tuple(Identity.generate(os.urandom).public for _ in range(5))
