@@ -19,7 +19,14 @@ from privstats.inference.last_step import last_step, notes_on
 from privstats.inference.proportionality import Proportionality, proportionality_test
 from privstats.inference.regression import Regression
 from privstats.inference.summary import Summary
-from privstats.inference.survival import LogRank, SurvivalCurve, kaplan_meier, logrank_test
+from privstats.inference.survival import (
+    LogRank,
+    SurvivalCurve,
+    event_tables,
+    kaplan_meier,
+    logrank_test,
+    told_bins,
+)
 from privstats.release import Release
 from privstats.schema import CountSchema, HazardSchema, narrowed
 
@@ -187,7 +194,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         saturation_=None,
         cov_type="nonrobust",
         cov_reason=f"one step after {len(rounds) - 1} rounds",
-        notes=tuple(_notes(notes_on(errors))),
+        notes=(*_notes(notes_on(errors)), *_early_end(counts, schema)),
         release=last,
         columns=columns,
         errors=errors,
@@ -235,6 +242,20 @@ def _notes(found: list[str]) -> list[str]:
     early = "the rounds ended before they arrived: give rate=, or more rounds"
     late = "the rounds ended before they arrived: take six rounds where a ratio above 2 or below .5 is expected"
     return [late if note == early else note for note in found]
+
+
+def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
+    """A warning where the bins go on after nearly everybody has left."""
+    if counts is None:
+        return ()
+    (table,) = event_tables(counts, schema.bins.name, schema.event, None, "discrete").values()
+    told = told_bins(table)
+    if told >= schema.periods:
+        return ()
+    return (
+        f"too few are at risk from bin {schema.bins.cells[told]} on: let the last edge be the end of "
+        "the follow-up that people reach",
+    )
 
 
 def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:

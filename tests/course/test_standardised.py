@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -119,6 +120,15 @@ def test_other_releases_are_refused() -> None:
     other = played(course, X, y, 2)[0]
     with pytest.raises(ReleaseError, match="not behind the ranges that the first release gives"):
         inf.ols([other, last])
+
+
+def test_the_command_reads_both_releases(privstats: Any, tmp_path: Any) -> None:
+    releases = played(course_of(4_000, 8.0), *world(4_000), 1)
+    for place, release in enumerate(releases):
+        release.save(tmp_path / f"{place}.privstats")
+    done = privstats("table", "0.privstats", "1.privstats", "--reader", "ols", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [row["coef"] for row in json.loads(done.stdout)["rows"]] == inf.ols(releases).params.tolist()
 
 
 @pytest.mark.parametrize(
