@@ -73,7 +73,7 @@ class Dialler:
         self._parameters: Any = self.folder.plan.masking
         self._path = f"/v1/runs/{self.folder.roster.run.hex()}"
         self._most = protocol_of(self._parameters).machines.largest_request(self._parameters)
-        self._nonce = bytes(32)
+        self._nonce = b""
         self._waits = 0.0
 
     def run(self) -> str:
@@ -176,7 +176,8 @@ class Dialler:
         """Send a reply under the newest nonce, and take the next one from the answer."""
         peer, stale = self._parameters.clients + self._place - 1, False
         while True:
-            signed = sign_reply(self.folder.identity, peer, question_of(self.folder.header, self._nonce), OK, payload)
+            question = question_of(self.folder.header, self._nonce)
+            signed = sign_reply(self.folder.identity, peer, question, OK, payload) if self._nonce else b""
             path, told = f"{self._path}/helpers/{self._place}", {PAYLOAD: sha256(payload).hexdigest()}
             reply = self._asked(dial, "POST", path, signed, REPLY, most=self._most, headers=told)
             with suppress(ValueError):

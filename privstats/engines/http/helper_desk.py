@@ -102,9 +102,12 @@ class HelperDesk:
     async def _replied(self, request: Request, place: int) -> bytes | None:
         """The payload of a reply that this helper signed for one of its nonces; None where it signed none of them.
 
-        The signature is verified over the first bytes and the payload's hash, before more is read.
+        The signature is verified over the first bytes and the payload's hash, before more is read. An empty body, of a
+        helper that has no nonce yet, costs nothing.
         """
         length, told = _length(request, REPLY, self._most), request.headers.get(PAYLOAD, "")
+        if not length:
+            return None
         peer = self._intake.peer(request)
         if length > _SMALL and not _HASH.fullmatch(told):
             raise Refused("too_large")

@@ -155,10 +155,11 @@ def _study(place: Path, plan: Plan, identities: Sequence[Identity], address: str
     run = registrar.write_invitations(place / "study", identities[_REGISTRAR])
     for name, number in (("leader", _LEADER), ("helper-1", _HELPER)):
         identities[number].save(run.folder / name / "identity.pem")
-    assert isinstance(plan.privacy, Privacy)  # noqa: S101
-    promise = {"unit": plan.privacy.unit, "adjacency": plan.privacy.adjacency}
+    privacy = plan.privacy
+    assert isinstance(privacy, Privacy)  # noqa: S101  as _plan made it
     ledger = Ledger.create(run.folder / "leader" / "ledger")
-    ledger.set_cap("ages", **promise, epsilon=plan.privacy.epsilon * 2, delta=plan.privacy.delta)
+    cap = {"epsilon": 2 * privacy.epsilon, "delta": privacy.delta}
+    ledger.set_cap("ages", unit=privacy.unit, adjacency=privacy.adjacency, **cap)
     return run
 
 

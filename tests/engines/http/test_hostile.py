@@ -442,6 +442,14 @@ def test_the_last_two_nonces_hold_and_strangers_use_none_up(calm) -> None:
     assert exchange(desk, study, 1, first, study.members[1]).code == "stale_nonce"
 
 
+def test_to_ask_for_a_nonce_costs_no_address_anything(calm) -> None:
+    study, desk, _, _ = calm
+    path = f"/v1/runs/{study.run}/helpers/1"
+    asked = [desk.ask("POST", path, b"", {"content-type": REPLY}) for _ in range(30)]
+    assert {reply.code for reply in asked} == {"stale_nonce"}
+    assert exchange(desk, study, 1, asked[-1].headers[NONCE], study.members[1]).status in (200, 204)
+
+
 def test_a_large_reply_needs_its_hash_first(calm) -> None:
     study, desk, _, _ = calm
     path, most = f"/v1/runs/{study.run}/helpers/1", desk.app.helpers._most
