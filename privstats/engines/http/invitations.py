@@ -75,8 +75,8 @@ class Invitation:
     Example:
         >>> from privstats.engines.http.invitations import Invitation
         >>> Invitation(7, bytes(16)).fragment
-        '1.7.AAAAAAAAAAAAAAAAAAAAAAAAAA.PXTX'
-        >>> Invitation.read("1.7.aaaaaa-aaaaaaaaaa-aaaaaaaaaa.pxtx") == Invitation(7, bytes(16))
+        '1.7.AAAAAAAAAAAAAAAAAAAAAAAAAA.DKCA'
+        >>> Invitation.read("1.7.aaaaaa-aaaaaaaaaa-aaaaaaaaaa.dkca") == Invitation(7, bytes(16))
         True
     """
 
@@ -138,7 +138,7 @@ class Invitation:
 
         Example:
             >>> from privstats.engines.http.invitations import Invitation
-            >>> Invitation.read("1.7.AAAAAAAAAAAAAAAAAAAAAAAAAB.PXTX")
+            >>> Invitation.read("1.7.AAAAAAAAAAAAAAAAAAAAAAAAAB.DKCA")
             Traceback (most recent call last):
                 ...
             privstats.errors.LocalProtocolError: this is no invitation, or a letter of it is wrong: compare it with the
