@@ -63,13 +63,19 @@ def worst_of_tables(schema: Schema, sigmas: Mapping[str, float], rng: Generator)
 
 
 def _records(cells: Cells, chance: np.random.Generator) -> Iterator[dict[str, object]]:
-    """Records with one odd value, with that value in every column, and ordinary ones."""
+    """Records with one odd value, with that value in every column, ordinary ones, and the two that are furthest apart.
+
+    Under replace-one the bound is that of opposite rows. Blocks of signs are opposite between the lowest and the
+    highest value, while two cells of a category are orthogonal: of J columns, m of them such categories, no pair is
+    further apart than at a cosine of -(J - m) / J, so the search ends below the bound where m is not 0.
+    """
     usual = _table(cells, chance, 1)
     plain = {name: column[0] for name, column in usual.items()}
     ordinary = _table(cells, chance, 8)
     alone = ({**plain, column.name: odd} for column in cells.columns for odd in _ODD)
     everywhere = (dict.fromkeys(plain, odd) for odd in _ODD)
-    return chain(alone, everywhere, ({name: column[k] for name, column in ordinary.items()} for k in range(8)))
+    ends = ({column.name: _end(column, top=top) for column in cells.columns} for top in (False, True))
+    return chain(alone, everywhere, ends, ({name: column[k] for name, column in ordinary.items()} for k in range(8)))
 
 
 def _labels(outcome: Outcome, beside: NDArray[Any]) -> list[NDArray[Any]]:
@@ -80,6 +86,18 @@ def _labels(outcome: Outcome, beside: NDArray[Any]) -> list[NDArray[Any]]:
 def _table(cells: Cells, chance: np.random.Generator, records: int) -> Table:
     """Ordinary values of every column."""
     return {column.name: [_value(column, chance) for _ in range(records)] for column in cells.columns}
+
+
+def _end(column: Column, *, top: bool) -> object:
+    """Its lowest or its highest value."""
+    match column:
+        case Numeric() | Dates():
+            edges = column.edges or (0.0,)
+            far = edges[-1] + 1 if top else edges[0] - 1
+            return far if isinstance(column, Numeric) else column.said(far)
+        case Categories():
+            return column.values[-1 if top else 0] if column.values else "given" if top else None
+    return top
 
 
 def _value(column: Column, chance: np.random.Generator) -> object:
