@@ -135,7 +135,7 @@ def read(values: Any) -> Readings:
 
 def _of_plain(plain: Sequence[Any]) -> Readings:
     """The same of values that are read alike where they are equal: each different one is read once."""
-    known = {value: reading(value) for value in set(plain)}
+    known = {value: _of_number(value) if _is_decimal(value) else reading(value) for value in set(plain)}
     number = {value: math.nan if found is None or isinstance(found, str) else found for value, found in known.items()}
     texts = {value: found for value, found in known.items() if isinstance(found, str)}
     numbers = np.fromiter(map(number.__getitem__, plain), np.float64, len(plain))
@@ -312,8 +312,12 @@ def _of_date(value: Any) -> Reading:
     return None if _is_nothing(value) else _of_time(value)
 
 
+def _is_decimal(value: Any) -> bool:
+    return type(value) is str and len(value) <= _LONGEST and _DECIMAL.fullmatch(value) is not None
+
+
 def _of_text(text: str) -> Reading:
-    if len(text) <= _LONGEST and _DECIMAL.fullmatch(text):  # nearly always, and nothing below changes one
+    if _is_decimal(text):  # nearly always, and nothing below changes one
         return _of_number(text)
     text = text.replace("\0", "").strip()  # numpy's texts lose what is 0 at their end
     if len(text) > _LONGEST:
