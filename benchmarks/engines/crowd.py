@@ -70,7 +70,7 @@ def crowded(devices: int, features: int, connections: int, kills: tuple[float, .
 
 def _killed(crowd: Crowd, shares: tuple[float, ...]) -> None:
     for share in shares:
-        while crowd.leading.reports < share * len(crowd.invitations):
+        while crowd.leading.reports < share * len(crowd.links):
             time.sleep(0.01)
         crowd.leading.kill()
 

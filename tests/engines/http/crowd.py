@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -25,18 +26,21 @@ import numpy as np
 
 import privstats as ps
 from privstats.encoding import flatten
+from privstats.engines.http import registrar
 from privstats.engines.http.admin import ASKED
 from privstats.engines.http.dial import Dial, UnreachableError
-from privstats.engines.http.invitations import Invitation
+from privstats.engines.http.settings import Settings
 from privstats.plan.devices import EXACT
-from tests.engines.http.desk import Study, study_of_devices
+from privstats.secagg import Identity
+from tests import made
+from tests.engines.http.desk import Study
 
 __all__ = ["Crowd", "Leading", "Outcome", "crowd_of"]
 
 CLASSES = 10
 _CLIENT = Path(__file__).parents[3] / "clients/javascript/privstats.js"
 _SCRIPT = Path(__file__).with_name("crowd.mjs")
-_ORGANISATIONS = ("University of Ulm", "Bonn Clinic")
+_PAGE = "http://127.0.0.1:8766"
 _LEADER = """
 import sys
 from privstats.engines.http.run import LeaderRun
@@ -161,7 +165,7 @@ class Crowd:
     Args:
         study: the folders.
         leading: the leader.
-        devices: how many.
+        links: of all devices, by their index.
         processes: of Node.
         connections: at once, in all processes.
         patience: seconds for which a device tries.
@@ -169,7 +173,7 @@ class Crowd:
 
     study: Study
     leading: Leading
-    invitations: Sequence[Invitation]
+    links: Sequence[str]
     processes: int
     connections: int
     patience: float = 300.0
@@ -181,12 +185,12 @@ class Crowd:
             nodes = [opened.enter_context(self._node(number)) for number in range(self.processes)]
             told = [json.loads(_line(node)) for node in nodes]
             outcome = Outcome(report_bytes=told[0]["bytes"])
-            outcome.device_seconds = sum(each["cpu"] for each in told) / len(self.invitations)
+            outcome.device_seconds = sum(each["cpu"] for each in told) / len(self.links)
             yield lambda meanwhile: self._sent(nodes, outcome, meanwhile)
 
     @contextmanager
     def _node(self, number: int) -> Iterator[subprocess.Popen[str]]:
-        own = self.invitations[number :: self.processes]
+        own = list(enumerate(self.links))[number :: self.processes]
         told = {
             "client": _CLIENT.as_uri(),
             "pins": {
@@ -194,7 +198,7 @@ class Crowd:
                 "run": self.study.run,
                 "study": self.study.pin,
             },
-            "links": [[each.index, each.fragment] for each in own],
+            "links": own,
             "classes": CLASSES,
             "features": self.study.plan.schema.features,
             "connections": max(1, self.connections // self.processes),
@@ -265,27 +269,9 @@ def crowd_of(
     One more is invited and stays silent, so that reports stay open until they are closed. ``max_records``, of all
     devices together, makes entries wider; two a device where it is not given.
     """
-    invitations = [Invitation(index, (index + 1).to_bytes(16, "big")) for index in range(devices + 1)]
-    named = ps.plan.Devices(
-        organisations=_ORGANISATIONS,
-        registrar="Study Office Trier",
-        registrar_key=ps.secagg.Identity(b"r" * 32).public.hex(),
-        page="Library of Kiel",
-        most_runs=1,
-        exact=EXACT,
-    )
-    study = study_of_devices(
-        place,
-        helpers=1,
-        people=tuple(each.identity for each in invitations),
-        schema=ps.ClassSchema(CLASSES, features, "NA", clip_norm=1.0),
-        cohort=ps.Cohort(devices + 1, max(2, devices // 2), max_records or 2 * devices, colluders=1),
-        devices=named,
-    )
-    leading = Leading(study.leader, _free_port(), _free_port())
-    for home in (study.leader, study.helper(1)):
-        path = home / "http.toml"
-        path.write_text(path.read_text().replace(":8765", f":{leading.port}"))
+    port = _free_port()
+    study, links = _invited(place, devices + 1, features, port, max_records or 2 * devices)
+    leading = Leading(study.leader, port, _free_port())
     with ExitStack() as opened:
         leading.start()
         opened.callback(leading.stop)
@@ -293,7 +279,35 @@ def crowd_of(
         opened.callback(helper.wait)
         opened.callback(helper.kill)
         _await_panel(study, leading)
-        yield Crowd(study, leading, invitations[:-1], processes, connections, patience)
+        yield Crowd(study, leading, links[:-1], processes, connections, patience)
+
+
+def _invited(place: Path, people: int, features: int, port: int, max_records: int) -> tuple[Study, list[str]]:
+    """The folders of all parties as the registrar makes them, and everybody's link."""
+    trier, *members = (Identity.generate(os.urandom) for _ in range(3))
+    devices = ps.plan.Devices(
+        organisations=("University of Ulm", "Bonn Clinic"),
+        registrar="Study Office Trier",
+        registrar_key=trier.public.hex(),
+        page="Library of Kiel",
+        most_runs=1,
+        exact=EXACT,
+    )
+    plan = made.plan(
+        ps.ClassSchema(CLASSES, features, "NA", clip_norm=1.0),
+        ps.Cohort(people, max(2, people // 2), max_records, colluders=1),
+        protocol="split",
+        panel=tuple(each.public.hex() for each in members),
+        devices=devices,
+    )
+    closes = datetime.now(UTC) + timedelta(hours=1)
+    settings = Settings(f"http://127.0.0.1:{port}", closes, closes + timedelta(days=20), (_PAGE,))
+    registrar.write_study(place, plan, settings, f"{_PAGE}/")
+    run = registrar.write_invitations(place, trier)
+    for name, identity in zip(("leader", "helper-1"), members, strict=True):
+        identity.save(run.folder / name / "identity.pem")
+    links = (place / registrar.LINKS).read_text().splitlines()
+    return Study(run.folder, plan, run.roster, (), tuple(members)), links
 
 
 def _await_panel(study: Study, leading: Leading) -> None:

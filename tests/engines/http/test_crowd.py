@@ -18,7 +18,7 @@ def kills(crowd: Crowd, shares: tuple[float, ...]) -> None:
     """Kill the leader when so many of its reports are on the disk."""
     for share in shares:
         end = time.monotonic() + 120
-        while crowd.leading.reports < share * len(crowd.invitations):
+        while crowd.leading.reports < share * len(crowd.links):
             assert time.monotonic() < end, "the crowd does not come"
             time.sleep(0.005)
         crowd.leading.kill()
