@@ -16,11 +16,12 @@ import numpy as np
 from benchmarks.measuring import Row, Rows, results, standard_error
 from benchmarks.table import Cells, Tables, by_name
 
-__all__ = ["OURS", "TABLES", "Lead", "leads", "named", "out_of_reach", "said", "standing"]
+__all__ = ["OURS", "TABLES", "Lead", "leads", "named", "out_of_reach", "ramp_leads", "said", "standing"]
 
 OURS, WHOLE = "signs and ramp", "whole"
 EBM, EBM_WHOLE = "DP-EBM", "DP-EBM, whole"
 _OURS, _RIVALS = "raw_tables.cells", "raw_tables.rivals"
+_RAMP = "raw_tables.ramp"  # with cut points as they were counted when the ramp was decided
 _TITLE, _ABOUT = "AUC: ", "tables"
 _EXACT = ("boosting", "boosting, whole")
 _FEW, _ALL = 10, 25  # splits from which on a way is shown and judged, and how many there are to be
@@ -62,9 +63,9 @@ def about() -> Rows:
     return list(results(_RIVALS)[_ABOUT])
 
 
-def row_of(data: str, way: str, epsilon: float | None) -> Row | None:
+def row_of(data: str, way: str, epsilon: float | None, saved: Sequence[str] = (_OURS, _RIVALS)) -> Row | None:
     """A way's AUCs on a table; None where it was not run on enough splits to be judged."""
-    for result in (_OURS, _RIVALS):
+    for result in saved:
         for row in results(result).get(_TITLE + data, []):
             if row["way"] == way and row["epsilon"] == epsilon and len(row["aucs"]) >= _FEW:
                 found: Row = row
@@ -72,15 +73,20 @@ def row_of(data: str, way: str, epsilon: float | None) -> Row | None:
     return None
 
 
-def leads(way: str, rival: str, epsilon: float) -> Iterator[Lead]:
+def leads(way: str, rival: str, epsilon: float, saved: Sequence[str] = (_OURS, _RIVALS)) -> Iterator[Lead]:
     """Of one way over another at an epsilon, on every table where both have enough splits."""
     for each in about():
-        if (lead := _lead(each, way, rival, epsilon)) is not None:
+        if (lead := _lead(each, way, rival, epsilon, saved)) is not None:
             yield lead
 
 
-def _lead(table: Row, way: str, rival: str, epsilon: float) -> Lead | None:
-    ours, theirs = (row_of(table["data"], name, None if name in _EXACT else epsilon) for name in (way, rival))
+def ramp_leads(way: str, rival: str, epsilon: float) -> Iterator[Lead]:
+    """The same of what was run to decide on the ramp."""
+    return leads(way, rival, epsilon, (_RAMP,))
+
+
+def _lead(table: Row, way: str, rival: str, epsilon: float, saved: Sequence[str] = (_OURS, _RIVALS)) -> Lead | None:
+    ours, theirs = (row_of(table["data"], name, None if name in _EXACT else epsilon, saved) for name in (way, rival))
     if ours is None or theirs is None:
         return None
     both = min(len(ours["aucs"]), len(theirs["aucs"]))
@@ -184,15 +190,23 @@ def raw_tables_others() -> Cells:
 
 
 def raw_tables_ramp() -> Cells:
-    """What the ramp beside the signs gains, by head and epsilon."""
-    ways = {"": ("signs and ramp", "signs"), ", LDA": ("signs and ramp, LDA", "signs, LDA")}
-    columns = [(head, epsilon) for head in ways for epsilon in (0.3, 1.0, 3.0)]
-    names = [f"{head.removeprefix(', ') or 'refined softmax'}, {_short(epsilon)}" for head, epsilon in columns]
+    """What the ramp beside the signs gains, by head and epsilon, and one head over the other with it."""
+    compared = {
+        "refined softmax": ("signs and ramp", "signs"),
+        "LDA": ("signs and ramp, LDA", "signs, LDA"),
+        "refined softmax over LDA": ("signs and ramp", "signs and ramp, LDA"),
+    }
+    columns = [
+        (f"{name}, {_short(epsilon)}", ways, epsilon)
+        for name, ways in compared.items()
+        for epsilon in (1.0, 3.0)
+        if any(ramp_leads(*ways, epsilon))
+    ]
     lines = [
-        [named(each["data"]), *(_shown(_lead(each, *ways[head], epsilon)) for head, epsilon in columns)]
+        [named(each["data"]), *(_shown(_lead(each, *ways, epsilon, (_RAMP,))) for _, ways, epsilon in columns)]
         for each in about()
     ]
-    return [["table", *names], *lines]
+    return [["table", *(name for name, _, _ in columns)], *lines]
 
 
 def raw_tables_cuts() -> Cells:

@@ -205,10 +205,14 @@ def test_what_the_page_says_of_its_tables_is_so():
     assert {lead.data for lead in leads(WHOLE, EBM_WHOLE, 1.0) if lead.side < 0} & new == {"biopsy"}
     handicapped = {lead.data for lead in leads(OURS, EBM_WHOLE, 1.0) if lead.side < 0} & new
     assert handicapped == {"biopsy", "titanic", "monica", "churn"}
-    ramp = {lead.data: lead.side for lead in leads("signs and ramp", "signs", 1.0)}
+    ramp = {lead.data: lead.side for lead in raw_table_tables.ramp_leads("signs and ramp", "signs", 1.0)}
     assert all(ramp[data] >= 0 for data in new)
     assert ramp["cps, with family income"] == 1
     assert all(_by_gaps(data) < -0.003 for data in handicapped - behind)
+    over_lda = {lead.data: lead.side for lead in raw_table_tables.ramp_leads(OURS, "signs and ramp, LDA", 1.0)}
+    assert (min(over_lda.values()), sum(over_lda.values())) == (0, 0)
+    for rival in ("told cuts",):
+        assert all(lead.gap > -0.02 for lead in leads("moved", rival, 1.0))
 
 
 def _by_gaps(data):

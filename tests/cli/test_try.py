@@ -129,7 +129,7 @@ def test_a_target_that_is_not_declared_is_refused_by_name(privstats, folder):
 def test_a_name_of_a_column_is_text_on_the_screen_and_in_the_picture(privstats, folder, name):
     for path in folder.glob("*.csv"):
         path.write_text(path.read_text().replace("dose", name, 1))
-    done = privstats("try", "north.csv", "south.csv", "--target", "ill", "--epsilon", "0.5", cwd=folder)
+    done = privstats("try", "north.csv", "south.csv", "--target", "ill", "--epsilon", "0.1", cwd=folder)
     assert done.returncode == 0, done.stderr
     remark = done.stdout.partition("how faintly cut points are seen")[2]
     assert name in remark, done.stdout
