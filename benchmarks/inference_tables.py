@@ -166,6 +166,7 @@ _ENDS: dict[str, Shown] = {
     "95 % of it": lambda row: f"{100 * row['low end']:.1f} to {100 * row['high end']:.1f}",
     "half width": lambda row: "-" if row["half width"] is None else f"{row['half width']:.4f}",
 }
+_WORLD: dict[str, Shown] = {"world": "{world}", "estimand": "{estimand}"}
 _RESULT, _EFFECTS = "inference.coverage", "inference.effects"
 
 TABLES: Tables = {
@@ -179,6 +180,10 @@ TABLES: Tables = {
     "inference_trials": Table(
         _EFFECTS, "trials", {"world": "{world}", "probability": "{probability:g}"} | _RELEASE | _ENDS
     ),
+    "inference_confounded": Table(_EFFECTS, "overlap weights, confounded", _WORLD | _RELEASE | _ENDS),
+    "inference_differing": Table(_EFFECTS, "overlap weights, differing", _WORLD | _RELEASE | _ENDS),
+    "inference_adjusted": Table(_EFFECTS, "adjusted differences, all and treated", _WORLD | _RELEASE | _ENDS),
+    "inference_beyond": Table(_EFFECTS, "beyond the trim", _WORLD | _RELEASE | {"runs": "{runs}"} | _ENDS),
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }

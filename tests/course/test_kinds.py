@@ -93,7 +93,7 @@ CHANGED = {
     "centred": {"plan": plan_of(epsilon=4.1), "expected_records": 9_999, "calibrated": True},
     "effect": {"plan": _effect(ps.Cohort(2, 2, 2_001)).plan, "share": 0.2, "rounds": 3, "retries": 1},
     "parties": {"first": parties_plan(epsilon=4.1)},
-    "binned": {"then": plan_of(OF_CELLS), "expected_records": 601, "share": 0.2, "sessions": 2},
+    "binned": {"then": plan_of(OF_CELLS), "expected_records": 601, "share": 0.25, "sessions": 2},
 }
 """Of each kind every field that is its own, with another value."""
 IMPLIED = {"stream": {"allow_disclosing_leavers"}}
