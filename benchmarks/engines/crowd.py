@@ -21,6 +21,7 @@ import numpy as np
 from benchmarks.engines.journal import Sent, journaled
 from benchmarks.measuring import Row, Tables, command
 from tests.engines.http.crowd import Crowd, crowd_of
+from tests.javascript.node import LACKS
 
 _RECORDS = 2_000_000  # of all devices: what makes entries 34 bits wide
 _RUNS = {
@@ -76,7 +77,7 @@ def _killed(crowd: Crowd, shares: tuple[float, ...]) -> None:
 
 
 def tables(options: argparse.Namespace) -> Tables:
-    """The floor, then each crowd."""
+    """The floor, then each crowd where Node is installed."""
     yield (
         "the leader without a line",
         [
@@ -84,6 +85,8 @@ def tables(options: argparse.Namespace) -> Tables:
             for entries, reports in (((2_730, 60),) if options.quick else ((2_730, 1_000), (125_200, 100)))
         ],
     )
+    if LACKS:
+        return
     for name, run in (_QUICK if options.quick else _RUNS).items():
         if options.only in ("", name):
             yield name, [crowded(*run)]

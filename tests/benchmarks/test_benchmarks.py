@@ -27,6 +27,7 @@ _LONG = (  # even in their quick forms: one paper is many tables, and an attack 
     "benchmarks.alignment.",
     "benchmarks.attacks.",
     "benchmarks.dp.noise",
+    "benchmarks.engines.crowd",
     "benchmarks.inference.peers",
     "benchmarks.moments.dask",
     "benchmarks.moments.sums",
