@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 import privstats as ps
 from benchmarks.measuring import Row, Rows
@@ -56,9 +57,9 @@ def _compared(name: str, whole: Federation, parts: Federation) -> Row:
     }
 
 
-def _parted(federation: Federation, order: Array, *, uneven: bool = False) -> Federation:
+def _parted(federation: Federation, order: NDArray[np.int64], *, uneven: bool = False) -> Federation:
     """The same records in another order, cut into as many clients."""
-    X, y = federation.all_rows[order.astype(int)], federation.all_targets[order.astype(int)]
+    X, y = federation.all_rows[order], federation.all_targets[order]
     cuts: int | list[int] = list(range(1, federation.clients)) if uneven else federation.clients
     return Federation(tuple(np.array_split(X, cuts)), tuple(np.array_split(y, cuts)), X, y)
 
