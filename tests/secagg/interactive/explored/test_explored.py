@@ -34,12 +34,13 @@ def test_every_order_loss_and_repeat_ends_in_the_exact_sum_or_a_named_abort(size
         pytest.param(THREE_OF_THREE, 0, marks=pytest.mark.ci),
         *(pytest.param(TWO_OF_THREE, liar, marks=BY_NIGHT) for liar in range(3)),
         *(pytest.param(THREE_OF_THREE, liar, marks=BY_NIGHT) for liar in (1, 2)),
+        pytest.param(THREE_OF_FOUR, 0, marks=BY_NIGHT),
     ],
 )
 def test_one_lie_of_a_client_at_any_point_breaks_no_sum_and_accuses_nobody_else(
     sizes: tuple[int, int, int], liar: int
 ) -> None:
-    found = explored(World(cohort_of(*sizes), liar))
+    found = explored(World(cohort_of(*sizes), liar), misrouted=sizes != THREE_OF_FOUR)
     print(found)
     assert found.aborts == ABORTS | {"unproven_boxes"}
     assert found.refusals >= {"bad_signature", "misdealt", "bad_share", "withheld", "strangers", "bad_self_key"}
