@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from coverage import CoverageData
-
 from privstats.randomness import seeded
 from tests.mutation.drawn.edits import Edit, edits_of
 
@@ -88,6 +86,8 @@ def equivalents() -> Mapping[tuple[str, str, str], str]:
 
 def contexts_of(data: Path) -> dict[str, dict[int, list[str]]]:
     """Tests by file and line, of a run of the suite under ``--cov-context=test``."""
+    from coverage import CoverageData  # the extra nightly brings it
+
     kept = CoverageData(str(data))
     kept.read()
     return {

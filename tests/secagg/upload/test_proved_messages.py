@@ -18,7 +18,7 @@ from tests.secagg.upload.proof.cases import BITS, STEP, nab
 from tests.secagg.upload.proved import Proved, UploadParameters
 from tests.secagg.upload.second_implementation import bitmap, label, open_box
 
-SHAPE = second.Shape(2, 2, BITS, 5)
+SHAPE = second.classes(2, 2, BITS, 5)
 CLAIM = Claim("classes", (2, 2), STEP**2, 5, BITS)
 GROUP = Prime(((2, STEP**2 // 4096), (4, STEP), (2, 1), (1, 1)))
 FACTORS = np.repeat([16, STEP, 1], [2, 4, 3])
@@ -46,7 +46,7 @@ def box_key(place: int) -> bytes:
 def context_of(run: Small) -> bytes:
     """From suite, plan, group and claim, as the page says them."""
     claim = ["proof/1", "moments", "classes", [2, 2], STEP**2, 5, BITS, [], False, 128, SHAPE.Q]
-    claim.append([SHAPE.first, SHAPE.second, SHAPE.size])
+    claim.append([SHAPE.first, SHAPE.second, SHAPE.length])
     segments = [[size, 61] for size, _ in GROUP.parts]
     stated = [SUITE, "split", [CLIENTS, 3, 1, HELPERS, HELPERS - 1], segments, PLAN, GROUP.parts, claim]
     parameters = sha(b"privstats/upload/parameters", msgspec.msgpack.encode(stated))
@@ -88,7 +88,7 @@ def opened(run: Small, context: bytes, sender: int, report: bytes) -> Read:
     stages = share[: 8 * SHAPE.first], share[8 * SHAPE.first : 8 * SHAPE.second]
     assert parts == b"".join(sha(label("proof-part"), of_client, u8(k + 1), blind, stages[k]) for k in (0, 1))
     assert commits == b"".join(sha(label("proof-commit"), of_client, u8(j), seeds[j - 1]) for j in places)
-    streams = [second.stream(second.kdf(seed, f"field/{sender}", context), SHAPE.size) for seed in seeds]
+    streams = [second.stream(second.kdf(seed, f"field/{sender}", context), SHAPE.length) for seed in seeds]
     proof = second.Said(context, sender, [commits[:32], commits[32:]], [parts[:32], parts[32:]])
     return Read(body[:32], levels, boxes, signature, commits, parts, [words(share), *streams], proof)
 

@@ -146,11 +146,12 @@ def moments(
     limits: list[tuple[list[int], list[int], int, int]],
     f: int,
     n: int,
+    coarse: tuple[int, int] = (0, 0),
 ) -> Layout:
     """``order`` says which of x and the hidden entries a place of T holds; ``limits`` are plus, minus, and a slack."""
     K, mass, m = blocks * (corner + below), n * 4**f, len(order)
-    e2 = n * K * 4**f
-    t = isqrt(e2) + 6 * isqrt(mass) + below
+    e2 = n * K * 4**f + coarse[0]
+    t = isqrt(e2) + 6 * isqrt(mass) + below + coarse[1]
     block = [(c, c) for c in range(corner)]
     block += [(corner + i, c) for c in range(corner) for i in range(below)]
     block += [(corner + i, corner + j) for i, j in lower(below)]
@@ -205,15 +206,17 @@ def within(first: int, d: int, blocks: int = 1) -> list[list[int]]:
     return out
 
 
-def classes(C: int, d: int, f: int, n: int, *, summed: bool = True) -> Layout:
-    start, mass = C + C * d, n * 4**f
-    width, own = (mass + C + d).bit_length(), d * (d + 1) // 2
+def classes(C: int, d: int, f: int, n: int, *, summed: bool = True, clipped: bool = False) -> Layout:
+    start, mass, step = C + C * d, n * 4**f, 4**f // 4096 * clipped
+    trace, own = C + d + C * step, d * (d + 1) // 2
+    width = (mass + trace).bit_length()
     limits = [
-        (list(range(C)), list(range(start, start + d)), C + d, width),
+        (list(range(C)), list(range(start, start + d)), trace, width),
         ([], list(range(C)), mass, width),
     ]
     order = list(range(start)) + within(start, d)[0]
-    return moments(1, C, d, order, start + own * summed, own * (not summed), limits, f, n)
+    coarse = (C * step**2 + C * d * 4**f + own, 4 * step) if clipped else (0, 0)
+    return moments(1, C, d, order, start + own * summed, own * (not summed), limits, f, n, coarse)
 
 
 def classes_apart(C: int, d: int, f: int, n: int) -> Layout:
