@@ -75,6 +75,11 @@ def test_honest_dealings_have_no_bad_challenge_and_the_bound_is_met_by_a_lie_abo
     assert len(bad(polynomial(rng, 8), polynomial(rng, 12), 7, 11, 0)) == 1
 
 
-@pytest.mark.parametrize(("k", "j", "bits"), [(99, 20, 183), (150, 30, 146), (192, 40, 113), (255, 51, 71)])
-def test_the_table_of_the_page(k, j, bits):
+@pytest.mark.parametrize(("k", "j", "bits"), [(255, 51, 71), (255, 77, 30)])
+def test_the_page_s_numbers_by_the_holders_that_are_lost(k, j, bits):
     assert int(252 - log2(sum(comb(k, i) for i in range(j + 1)))) == bits
+
+
+@pytest.mark.parametrize(("k", "t", "bits"), [(192, 137, 90), (150, 108, 127)])
+def test_the_page_s_numbers_by_the_threshold_alone(k, t, bits):
+    assert int(252 - log2(comb(k, t))) == bits
