@@ -5,16 +5,20 @@ Each audit defines its own moves and its own distance.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.dp.privacy import Adjacency
+from privstats.encoding import layout_of
 from privstats.randomness import Generator
+from privstats.schema import Schema
 
-__all__ = ["Search", "climb"]
+__all__ = ["Search", "climb", "in_sigmas"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -71,3 +75,18 @@ def climb(here: T, moved: Callable[[T], T], distance: Callable[[T], float], step
         if found >= best:
             best, here = found, there
     return best, here
+
+
+def in_sigmas(schema: Schema, sigmas: Mapping[str, float], shift: NDArray[np.generic]) -> float:
+    """sqrt of the sum over statistics of shift^2 / sigma^2, of those with noise.
+
+    Args:
+        schema: of the vector.
+        sigmas: noise by statistic, in real units.
+        shift: what a record adds, or an exchange of two moves, flattened as it is sent.
+    """
+    layout, total, moved = layout_of(schema), 0.0, shift.astype(np.float64)
+    for segment, where in zip(layout.segments, layout.slices, strict=True):
+        if segment.statistic in sigmas:
+            total += float(np.square(moved[where] / (segment.scale * sigmas[segment.statistic])).sum())
+    return math.sqrt(total)

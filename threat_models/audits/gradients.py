@@ -6,7 +6,6 @@ measures by the library's own map, because what is searched is that map; no form
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -17,14 +16,14 @@ from numpy.typing import NDArray
 
 from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
-from privstats.encoding import flatten, layout_of
+from privstats.encoding import flatten
 from privstats.errors import PlanError
 from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import CalibrationSchema, GradientSchema, PartySchema, ScoreSchema
 from privstats.schema.public_values import VALUE_BITS, Published, Values
-from threat_models.audits.climb import Search
+from threat_models.audits.climb import Search, in_sigmas
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
@@ -152,12 +151,7 @@ def _distance(schema: Round, sigmas: Mapping[str, float], attempt: Attempt) -> f
         flatten(exact_moments(schema, attempt.X[i : i + 1], labels[i : i + 1], published=said))
         for i in range(len(attempt.X))
     ]
-    shift = (moved[0] - moved[1] if len(moved) == 2 else moved[0]).astype(np.float64)
-    layout, total = layout_of(schema), 0.0
-    for segment, where in zip(layout.segments, layout.slices, strict=True):
-        if segment.statistic in sigmas:
-            total += float(np.square(shift[where] / (segment.scale * sigmas[segment.statistic])).sum())
-    return math.sqrt(total)
+    return in_sigmas(schema, sigmas, moved[0] - moved[1] if len(moved) == 2 else moved[0])
 
 
 worst_attempt = Search[Round, Attempt](_start, _moved, _distance).worst

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
-from privstats.encoding import flatten, layout_of
+from privstats.encoding import flatten
 from privstats.errors import PlanError
 from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import HazardSchema, narrowed
 from privstats.schema.public_values import Published, Values
-from threat_models.audits.climb import Search
+from threat_models.audits.climb import Search, in_sigmas
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
@@ -120,12 +120,7 @@ def _moved(schema: HazardSchema, here: Trajectories, chance: np.random.Generator
 
 
 def _distance(schema: HazardSchema, sigmas: Mapping[str, float], here: Trajectories) -> float:
-    moved = moved_by(schema, here)
-    layout, total = layout_of(schema), 0.0
-    for segment, where in zip(layout.segments, layout.slices, strict=True):
-        if segment.statistic in sigmas:
-            total += float(np.square(moved[where] / (segment.scale * sigmas[segment.statistic])).sum())
-    return math.sqrt(total)
+    return in_sigmas(schema, sigmas, moved_by(schema, here))
 
 
 def moved_by(schema: HazardSchema, here: Trajectories) -> Array:
