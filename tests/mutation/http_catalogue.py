@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from privstats.engines.http.exchange import Answer
 from privstats.engines.http.helper_desk import HelperDesk
 from privstats.engines.http.intake import Intake
 from privstats.engines.http.leader import Leader
@@ -33,6 +34,12 @@ async def _beside_the_owner(self: Owner, action: Callable[[], Any]) -> Any:
 async def _by_the_step(self: Leader, request: Any, sender: int) -> Any:
     if self._run.step.name not in ("offer", "report"):
         raise Refused("closed" if self._run.ended is None else "over")
+    return await right_report(self, request, sender)
+
+
+async def _known_after_the_end(self: Leader, request: Any, sender: int) -> Any:
+    if self._run.ended is not None and self._run.heard(sender) is not None:
+        return Answer(200)
     return await right_report(self, request, sender)
 
 
@@ -80,6 +87,13 @@ HTTP_MUTANTS: dict[str, Mutant] = {
         member(Leader, "_report", _by_the_step),
         "",
         (_HOSTILE + "test_after_the_close_a_new_report_is_late_and_a_repeat_is_confirmed",),
+        (),
+    ),
+    "known after the end": Mutant(
+        "after the run whoever asks hears whose report was confirmed, signed or not",
+        member(Leader, "_report", _known_after_the_end),
+        "",
+        (_HOSTILE + "test_after_the_run_a_stranger_hears_nothing_of_who_reported",),
         (),
     ),
     "helpers asked by the outbox alone": Mutant(

@@ -7,8 +7,11 @@ another origin may send, and a loopback port is answered under a loopback name o
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
@@ -21,7 +24,7 @@ from privstats.engines.http.standing import Standing, exposition
 from privstats.engines.network.supervision import Supervision
 from privstats.errors import PrivstatsError
 
-__all__ = ["ADMIN_SOCKET", "ASKED", "Administration"]
+__all__ = ["ADMIN_SOCKET", "ASKED", "Administration", "socket_name"]
 
 ADMIN_SOCKET = "admin.sock"
 """The Unix socket in the leader's folder."""
@@ -29,10 +32,27 @@ ADMIN_SOCKET = "admin.sock"
 ASKED = "privstats-admin"
 """The header of requests that change something."""
 
+_LONGEST = 100
+"""Bytes of a socket's name that every system takes: Linux 107, others 103."""
+
 _HOST = re.compile(r"(?i)(?:localhost|127\.0\.0\.1|\[::1\]|privstats)(?::[0-9]+)?")
 _TEXT, _PROMETHEUS = "text/plain; charset=utf-8", "text/plain; version=0.0.4; charset=utf-8"
 _BYTES = "application/octet-stream"
 Handler: TypeAlias = Callable[[], Awaitable[Answer]]
+
+
+@contextmanager
+def socket_name(home: Path) -> Iterator[str]:
+    """A name for the socket of a folder that fits a Unix socket: of a deep one, through the open folder (Linux)."""
+    path, descriptors = home / ADMIN_SOCKET, Path("/proc/self/fd")
+    if len(os.fsencode(path)) <= _LONGEST or not descriptors.exists():
+        yield str(path)
+        return
+    opened = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield str(descriptors / str(opened) / ADMIN_SOCKET)
+    finally:
+        os.close(opened)
 
 
 class Administration:

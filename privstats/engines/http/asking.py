@@ -6,7 +6,7 @@ import socket
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from privstats.engines.http.admin import ADMIN_SOCKET, ASKED
+from privstats.engines.http.admin import ASKED, socket_name
 from privstats.errors import PrivstatsError
 
 __all__ = ["ask"]
@@ -17,14 +17,15 @@ _SECONDS = 30.0
 class _UnixConnection(HTTPConnection):
     """A connection to a socket that is a file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, home: Path) -> None:
         super().__init__("privstats", timeout=_SECONDS)
-        self._path = path
+        self._home = home
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(_SECONDS)
-        self.sock.connect(str(self._path))
+        with socket_name(self._home) as name:
+            self.sock.connect(name)
 
 
 def ask(home: Path, method: str, path: str, port: int | None = None) -> tuple[int, bytes]:
@@ -38,7 +39,7 @@ def ask(home: Path, method: str, path: str, port: int | None = None) -> tuple[in
     Raises:
         PrivstatsError: nobody answers there.
     """
-    line = _UnixConnection(home / ADMIN_SOCKET) if port is None else HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
+    line = _UnixConnection(home) if port is None else HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
     try:
         line.request(method, path, headers={ASKED: "1"})
         reply = line.getresponse()

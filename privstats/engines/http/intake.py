@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from privstats.engines.http.answered import named
 from privstats.engines.http.exchange import Request
 from privstats.engines.http.limits import BytesInFlight, Openings, Penalties, one_at_a_time, peer_of
 from privstats.engines.http.manifest import Manifest
@@ -70,7 +71,7 @@ class Intake:
 
     Args:
         report: gives the verdict on a report, once what it rests on is on the disk: ``Owner.report``.
-        heard: the last 64 bytes of a sender's report on the disk.
+        heard: what ``answered.named`` says of a sender's report on the disk; None where none is there.
         limits: see there.
         full: whether the disk has no room for another report.
         clock: monotonic seconds.
@@ -132,7 +133,7 @@ class Intake:
     ) -> Verdict:
         """Read on, for a key of the roster, one body at a time."""
         self._openings.check(sender)
-        if self._heard(sender) not in (None, signature):
+        if self._heard(sender) not in (None, named(signature)):
             raise Refused("already_here")
         with one_at_a_time(self._sending, sender):
             if self._full():

@@ -18,7 +18,7 @@ from privstats.engines.http.exchange import Answer, Gone, Receive, Request, Scop
 from privstats.engines.http.helper_desk import END, HelperDesk
 from privstats.engines.http.intake import SIGNATURE, Intake, drained
 from privstats.engines.http.owner import AGAIN, TAKEN, Owner
-from privstats.engines.http.problems import Refused
+from privstats.engines.http.problems import CODES, Refused
 from privstats.engines.http.run import LeaderRun
 from privstats.engines.network.operator_log import WarningLine, reason_of
 
@@ -148,18 +148,19 @@ class Leader:
         return Answer(200, manifest.body, "application/json", headers)
 
     async def _report(self, request: Request, sender: int) -> Answer:
-        if self._run.ended is not None:
-            raise Refused("over")
-        manifest = self._run.manifest
+        manifest, ended = self._run.manifest, self._run.ended is not None
         if manifest is None:
-            raise Refused("no_panel")
+            raise Refused("over" if ended else "no_panel")
         if not self.taking:
             raise Refused("restarting")
-        if sender >= len(self._run.folder.roster):
-            raise Refused("stranger")
-        verdict = await self.intake.take(manifest, sender, request)
-        if verdict not in _STATUS:
-            raise Refused(verdict)
+        try:
+            if sender >= len(self._run.folder.roster):
+                raise Refused("stranger")
+            verdict = await self.intake.take(manifest, sender, request)
+            if verdict not in _STATUS:
+                raise Refused(verdict)
+        except Refused as refused:
+            raise _after_the_end(refused) if ended else refused from None
         return Answer(_STATUS[verdict])
 
     async def _end(self, request: Request, _: int) -> Answer:
@@ -190,6 +191,11 @@ class Leader:
             "access-control-max-age": "86400",
         }
         return Answer(204, headers=allowed)
+
+
+def _after_the_end(refused: Refused) -> Refused:
+    """What a report is told that is no repeat of a confirmed one; nothing of it follows from who has reported."""
+    return refused if CODES[refused.code].retry else Refused("over")
 
 
 def _routed(path: str) -> tuple[str, str, int]:

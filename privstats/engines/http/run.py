@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from privstats import session
+from privstats.engines.http.answered import Answered, named
 from privstats.engines.http.folders import leader_folder
 from privstats.engines.http.manifest import Manifest
 from privstats.engines.http.owner import AGAIN, TAKEN, Verdict
+from privstats.engines.http.panel_offers import PanelOffers
 from privstats.engines.http.problems import CODES, Refused
-from privstats.engines.http.settings import GRACE, Settings
+from privstats.engines.http.settings import Settings
 from privstats.engines.journal import JournaledLeader, JournaledServer
 from privstats.engines.network.folder import RELEASE, Folder, RoundFolder
 from privstats.engines.network.operator_log import WarningLine, log_line, reason_of
@@ -35,19 +37,16 @@ from privstats.errors import (
     RemoteProtocolError,
     SessionEndedError,
 )
-from privstats.files.atomic import atomic_write, read_whole
-from privstats.secagg import Offer, Panel
+from privstats.files.atomic import read_whole
+from privstats.secagg import Panel
 from privstats.secagg.machines import ENDS
-from privstats.secagg.wire import SIGNATURE_BYTES
 
 __all__ = ["End", "LeaderRun", "Step"]
 
-_OFFERS = "panel.offers"
 _HOME = "leader"
 _GRACE_SECONDS = 60.0
 _NO_RELEASE = bytes(32)
 _MOST_STATEMENT = 256
-_OFFER_BYTES = 137
 
 
 @dataclass(frozen=True)
@@ -99,10 +98,10 @@ class LeaderRun:
     def __post_init__(self) -> None:
         self._leader: JournaledLeader | None = None
         self._server: JournaledServer | None = None
-        self._offers: dict[int, bytes] = {}
-        self._heard: dict[int, bytes] = {}
-        self._closing = False
         self._parameters: Any = self.folder.plan.masking
+        self._offers = PanelOffers(self.folder, self.settings, self.say)
+        self._answered = Answered(self._run_home, self.folder.key)
+        self._closing = False
 
     @classmethod
     def open(cls, home: str | os.PathLike[str], **named: Any) -> LeaderRun:
@@ -125,13 +124,13 @@ class LeaderRun:
         self._server = self._leader = None
 
     def heard(self, sender: int) -> bytes | None:
-        """The last 64 bytes of this sender's report on the disk; callable from any thread."""
-        return self._heard.get(sender)
+        """What ``answered.named`` says of this sender's report on the disk; callable from any thread."""
+        return self._answered.of(sender)
 
     @property
     def reports(self) -> int:
         """Senders whose report is on the disk; after the end those in the release."""
-        return len(self.ended.survivors) if self.ended is not None else len(self._heard)
+        return len(self.ended.survivors) if self.ended is not None else len(self._answered)
 
     @property
     def end(self) -> End | None:
@@ -155,11 +154,11 @@ class LeaderRun:
         """The helpers whose offer is missing."""
         if self._server is not None or self.ended is not None:
             return []
-        return [place for place in range(1, self._parameters.helpers + 1) if place not in self._offers]
+        return self._offers.missing
 
     def offered(self, place: int) -> bytes | None:
         """The offer of this place that is kept; callable from any thread."""
-        return self._offers.get(place)
+        return self._offers.of(place)
 
     def take_offer(self, place: int, data: bytes) -> bool:
         """Keep a helper's offer, once; with the last one the run begins.
@@ -170,33 +169,24 @@ class LeaderRun:
         Raises:
             Refused: ``bad_offer``, ``other_offer``, ``over``, or ``stranger``.
         """
-        if not 1 <= place <= self._parameters.helpers:
-            raise Refused("stranger")
         if self.ended is not None:
             raise Refused("over")
-        if place in self._offers:
-            if self._offers[place] == data:
-                return False
-            raise Refused("other_offer")
-        self._check_offer(place, data)
-        self._offers[place] = data
-        kept = sorted(self._offers.items())
-        atomic_write(self.folder.home / _OFFERS, b"".join(offer for _, offer in kept))
-        self.say(f"helper {place} has offered its key; missing: {self.offering or 'none'}")
+        if not self._offers.add(place, data):
+            return False
         self._lead()
         return True
 
     def receive(self, reports: Sequence[tuple[int, bytes | bytearray]]) -> list[Verdict]:
         """A verdict on each report; when this returns, all that it accepted is on the disk."""
         if self._server is None:
-            return ["no_panel" if self.ended is None else "over"] * len(reports)
+            return [self._verdict_without_journal(sender, data) for sender, data in reports]
         known = [(sender, data) for sender, data in reports if sender < self._parameters.clients]
         refusals = iter(self._server.receive_many(known))
         verdicts = [
             self._verdict(sender, data, next(refusals)) if sender < self._parameters.clients else "stranger"
             for sender, data in reports
         ]
-        if len(self._heard) == self._parameters.clients or self._closing:
+        if len(self._answered) == self._parameters.clients or self._closing:
             self.tick()
         return verdicts
 
@@ -264,14 +254,15 @@ class LeaderRun:
         self.ended = known.of(folder.session)
         if self.ended is not None:
             _clear(self._run_home / "server")
+            self._answered.read()
+            self._show(self._offers.panel)
             self.tick()
             return
         if (folder.home / RELEASE).exists() and not (self._run_home / "server").exists():
             raise PrivstatsError(f"{folder.name}/{RELEASE} is of another run: move it away first")
         self._leader = self._member()
-        self._offers = self._kept_offers()
         if self._leader.state != "leading":
-            self._offers[0] = self._leader.offered.encode()
+            self._offers.lead(self._leader.offered)
         self._lead()
         self.tick()
 
@@ -287,49 +278,36 @@ class LeaderRun:
         except NothingToResumeError:
             return JournaledLeader.offer(folder.home / _HOME, folder.key, until=self.settings.box_keys_end, **named)
 
-    def _kept_offers(self) -> dict[int, bytes]:
-        path = self.folder.home / _OFFERS
-        if not path.exists():
-            return {}
-        data = read_whole(path, LocalProtocolError, "privstats http lead")
-        return {data[start]: data[start : start + _OFFER_BYTES] for start in range(0, len(data), _OFFER_BYTES)}
-
-    def _check_offer(self, place: int, data: bytes) -> None:
-        try:
-            offer = Offer.decode(data)
-            if offer.place != place:
-                raise Refused("bad_offer")
-            identity = bytes.fromhex(self.folder.plan.panel[place])
-            offer.check(identity, self._parameters, self.folder.roster.digest)
-        except LocalProtocolError as error:
-            self.say(WarningLine(f"helper {place}: {error}"))
-            raise Refused("bad_offer") from None
-        if offer.until < (self.settings.closes + GRACE).timestamp():
-            self.say(WarningLine(f"helper {place} offers a key that ends less than {GRACE.days} days after the close"))
-            raise Refused("bad_offer")
-
     def _lead(self) -> None:
         """Begin the run, or resume it, once every offer is here."""
-        if self._leader is None or len(self._offers) < 1 + self._parameters.helpers:
+        panel = self._offers.panel
+        if self._leader is None or panel is None:
             return
         folder = self.folder
-        identities = tuple(bytes.fromhex(key) for key in folder.plan.panel)
-        panel = Panel(identities, tuple(map(Offer.decode, self._offers.values())))
         self._server = self._leader.lead(
             panel, lambda keys: session.server(folder.plan, folder.roster, keys=keys, panel=panel)
         )
         clients = self._parameters.clients
-        self._heard = {sender: tail for sender, tail in self._server.heard.items() if sender < clients}
-        self.manifest = Manifest.of(folder.plan, folder.roster, panel, int(self.settings.closes.timestamp()))
+        self._answered.take({sender: tail for sender, tail in self._server.heard.items() if sender < clients})
+        self._show(panel)
+
+    def _show(self, panel: Panel | None) -> None:
+        """Render what devices need of this panel, and by which their reports are known."""
+        if panel is not None:
+            closes = int(self.settings.closes.timestamp())
+            self.manifest = Manifest.of(self.folder.plan, self.folder.roster, panel, closes)
 
     def _verdict(self, sender: int, data: bytes | bytearray, refusal: RemoteProtocolError | None) -> Verdict:
-        tail = bytes(data[-SIGNATURE_BYTES:])
         if refusal is None:
-            before, self._heard[sender] = self._heard.get(sender), tail
-            return AGAIN if before == tail else TAKEN
+            return TAKEN if self._answered.add(sender, data) else AGAIN
         if refusal.code == "not_expected":
             return "over" if self._server is None or self._server.step in ENDS else "closed"
         return refusal.code if refusal.code in CODES else "malformed"
+
+    def _verdict_without_journal(self, sender: int, data: bytes | bytearray) -> Verdict:
+        if self.ended is None:
+            return "no_panel"
+        return AGAIN if self._answered.of(sender) == named(data) else "over"
 
     def _take(self, place: int, payload: bytes) -> None:
         try:
@@ -348,7 +326,7 @@ class LeaderRun:
         if server.panel is not None and server.panel.ended:
             server.abandon()
             return True
-        if first and not (self._due or len(self._heard) == self._parameters.clients):
+        if first and not (self._due or len(self._answered) == self._parameters.clients):
             return False
         status = server.step_status()
         if status.waiting_for and (status.abort is not None or not first):
@@ -373,6 +351,7 @@ class LeaderRun:
             self._keep(end.without_sum(server, "it failed, or was given up"))
             return
         try:
+            self._answered.keep()
             _, ended = end.with_release(server)
         except PrivstatsError as error:
             if reason_of(error) != self.trouble:
@@ -384,6 +363,8 @@ class LeaderRun:
 
     def _keep(self, ended: EndedSession) -> None:
         self.ended = ended
+        if not ended.release:
+            self._answered.forget()
         self.close()
         self.say(self.sentence)
 

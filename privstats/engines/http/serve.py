@@ -23,7 +23,7 @@ from pathlib import Path
 
 import uvicorn
 
-from privstats.engines.http.admin import ADMIN_SOCKET, Administration
+from privstats.engines.http.admin import ADMIN_SOCKET, Administration, socket_name
 from privstats.engines.http.leader import Leader
 from privstats.engines.http.owner import Owner
 from privstats.engines.http.protocol import Doorway, protocol_for
@@ -277,7 +277,8 @@ def _administered(run: LeaderRun, port: int | None) -> Iterator[socket.socket]:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
-        made.bind(str(path))
+        with socket_name(run.folder.base) as name:
+            made.bind(name)
     except OSError as error:
         made.close()
         raise PrivstatsError(f"cannot make {path} ({error.strerror or error}): give --admin-port") from None

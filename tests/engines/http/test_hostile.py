@@ -361,14 +361,71 @@ def test_after_the_close_a_new_report_is_late_and_a_repeat_is_confirmed(tmp_path
         assert put(desk, study, 3, reports[3]) == "closed"
         assert put(desk, study, 1, reports[1]) == "200"
         pumped(study, desk)
-        assert put(desk, study, 1, reports[1]) == put(desk, study, 3, reports[3]) == "over"
+        assert put(desk, study, 1, reports[1]) == "200"
+        assert put(desk, study, 3, reports[3]) == "over"
         told = desk.ask("GET", f"/v1/runs/{study.run}")
         end = desk.ask("GET", f"/v1/runs/{study.run}/end")
         assert json.loads(told.body)["end"] == end.body.hex()
         assert read_session_ended(end.body, desk.run.folder.header, study.roster.server) == b""
     with Desk(study.leader) as again:  # and after a restart
         assert again.ask("GET", f"/v1/runs/{study.run}/end").body == end.body
+        assert put(again, study, 1, reports[1]) == "200"
         assert put(again, study, 3, reports[3]) == "over"
+
+
+def ended(tmp_path: Path) -> tuple[Study, list[bytes], DeviceRun]:
+    """A run with a release; of five people the last two sent nothing."""
+    study = study_of_devices(tmp_path, 5)
+    with Desk(study.leader) as desk:
+        pumped(study, desk)
+        run = opened(desk, study)
+        reports = [run.report(study.moments(index), index, study.identities[index]) for index in range(5)]
+        assert [put(desk, study, index, reports[index]) for index in range(3)] == ["201"] * 3
+        desk.call(desk.run.close_reports)
+        pumped(study, desk)
+        assert desk.run.ended is not None
+        assert desk.run.ended.release
+    return study, reports, run
+
+
+def test_after_the_run_a_stranger_hears_nothing_of_who_reported(tmp_path: Path) -> None:
+    """The senders 0 to 2 have reported, 3 and 4 have not, and 5 is nobody: who cannot sign hears one word of all."""
+    study, reports, _ = ended(tmp_path)
+    with Desk(study.leader) as desk:
+        for sender in range(6):
+            report = reports[min(sender, 4)]
+            forged = report[:-64] + bytes(64)
+            for wrong in (forged, forged[:-1], b"", bytes(len(report))):
+                assert put(desk, study, sender, wrong) == "over", sender
+            assert put(desk, study, sender, forged, headers={SIGNATURE: "no"}) == "over"
+            if sender < 5:  # the true signature before another body, and a true head under another signature
+                broken = bytearray(report)
+                broken[-100] ^= 1
+                assert put(desk, study, sender, bytes(broken)) == ("200" if sender < 3 else "over")
+                assert put(desk, study, sender, forged, headers={SIGNATURE: report[-64:].hex()}) == "over"
+
+
+def test_after_the_run_another_report_of_a_sender_is_as_late_as_any(tmp_path: Path) -> None:
+    study, reports, run = ended(tmp_path)
+    with Desk(study.leader) as desk:
+        other = run.report(study.moments(1), 1, study.identities[1])
+        assert other != reports[1]
+        assert put(desk, study, 1, other) == "over"
+        assert [put(desk, study, index, reports[index]) for index in range(5)] == ["200"] * 3 + ["over"] * 2
+
+
+def test_a_run_without_a_sum_leaves_no_list_of_who_sent(tmp_path: Path) -> None:
+    study = study_of_devices(tmp_path, 5)
+    with Desk(study.leader) as desk:
+        pumped(study, desk)
+        run = opened(desk, study)
+        report = run.report(study.moments(0), 0, study.identities[0])
+        assert put(desk, study, 0, report) == "201"
+        desk.call(desk.run.give_up)
+        assert put(desk, study, 0, report) == "over"
+    assert not list(study.leader.rglob("answered"))
+    with Desk(study.leader) as desk:
+        assert put(desk, study, 0, report) == "over"
 
 
 def test_the_folders_clock_closes_a_minute_late_and_only_when_enough_are_here(tmp_path: Path) -> None:

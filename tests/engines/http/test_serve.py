@@ -20,6 +20,7 @@ import pytest
 import privstats as ps
 from privstats.engines.http import protocol
 from privstats.engines.http.admin import ASKED
+from privstats.engines.http.asking import ask
 from privstats.engines.http.device import DeviceRun
 from privstats.engines.http.dial import Dial, UnreachableError
 from privstats.engines.http.helper import Dialler
@@ -177,8 +178,10 @@ def test_the_administration_takes_no_page_of_another_origin(tmp_path: Path) -> N
         assert server.asked("POST", "/nothing")[0] == 404
 
 
-def test_the_administrations_file_is_its_owners_and_goes_with_the_process(tmp_path: Path) -> None:
-    study, here, told = study_of_devices(tmp_path), Event(), []
+@pytest.mark.parametrize("deep", ["", "/".join(["a-folder-that-lies-deep"] * 6)], ids=["near", "deep"])
+def test_the_administrations_file_is_its_owners_and_goes_with_the_process(tmp_path: Path, deep: str) -> None:
+    """A Unix socket's name has some hundred bytes; a folder's may have more."""
+    study, here, told = study_of_devices(tmp_path / deep), Event(), []
     run = LeaderRun.open(study.leader, say=lambda _: None)
     thread = Thread(
         target=lambda: serve(run, Address(), started=lambda each: (told.append(each), here.set()), signals=False)
@@ -187,6 +190,7 @@ def test_the_administrations_file_is_its_owners_and_goes_with_the_process(tmp_pa
     assert here.wait(20)
     path = study.leader / "admin.sock"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert ask(study.leader, "GET", "/healthz") == (200, b"healthy\n")
     with pytest.raises(InUseError):
         LeaderRun.open(study.leader)
     told[0].stop()
