@@ -67,7 +67,7 @@ def test_each_command_starts_from_nothing_and_every_part_is_shown(tmp_path: Path
     done = run(tmp_path, demo, f"test ! -e .venv && {INSTALL}")
     assert done.returncode == 0, done.stdout + done.stderr
     said = [line for line in done.stdout.splitlines() if line and not line.startswith("$")]
-    tests, shown, coverage, ci = said
+    tests, shown, ci, coverage = said
     assert (tests, shown) == ("-m pytest in checkout", "all of it")
     assert "-m slipcover --merge" in coverage
     assert "--fail-under 98" in coverage
@@ -102,7 +102,10 @@ def test_a_part_that_fails_fails_the_run_and_stops_no_other(tmp_path: Path, comm
     done = run(tmp_path, **commands)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "\nshown\n" in done.stdout
-    assert done.stdout.endswith(f"{CI}\n")
+    last = done.stdout.split("$ what is marked ci\n")[1]
+    assert last.startswith(f"{CI}\n")
+    assert "-m slipcover --merge" in last
+    assert ("coverage is below 98 %" in done.stderr) == (commands.get("fails") == "merge")
 
 
 def test_the_demo_ends_with_a_run_that_is_ended(tmp_path: Path) -> None:
