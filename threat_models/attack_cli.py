@@ -18,7 +18,9 @@ from threat_models.axes import AXES
 
 __all__ = ["attack"]
 
-attack = typer.Typer(help="Attack a plan and measure what it gives away.", no_args_is_help=True)
+attack = typer.Typer(
+    help="Attack a plan and measure what it gives away.", no_args_is_help=True, rich_help_panel="Attack"
+)
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")]
 Names = Annotated[list[str] | None, typer.Option("--attack", help="An attack by name; repeat for more. Default: all.")]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["audit"]
 
-audit = typer.Typer(help="Hold what is measured against what is proved.", no_args_is_help=True)
+audit = typer.Typer(help="Hold what is measured against what is proved.", no_args_is_help=True, rich_help_panel="Audit")
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

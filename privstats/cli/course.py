@@ -28,6 +28,7 @@ __all__ = ["app"]
 app = typer.Typer(
     help="Plans that follow one another under one budget: rounds, a mean first, alignments, streams.",
     no_args_is_help=True,
+    rich_help_panel="Plan",
 )
 
 CourseFile = Annotated[Path, typer.Argument(help="The course document.", metavar="COURSE.TOML")]
@@ -233,7 +234,7 @@ def _facts(course: Written, promise: Promise | None) -> dict[str, Any]:
     }
 
 
-@app.command(name="next")
+@app.command(name="next", hidden=True)  # machines do it by themselves: for scripts that have none
 def following(
     path: CourseFile,
     releases: Releases = None,
@@ -256,7 +257,7 @@ def following(
     say(f"round {len(releases or ())}: wrote {' and '.join(map(str, files))}")
 
 
-@app.command()
+@app.command(hidden=True)
 def admit(
     path: CourseFile,
     plan: Annotated[Path, typer.Argument(help="The received plan.", metavar="PLAN.TOML")],

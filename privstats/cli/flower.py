@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Run a session, or a whole course of them, between machines, over Flower.", no_args_is_help=True)
+app = typer.Typer(
+    help="Run a session, or a whole course of them, between machines, over Flower.",
+    no_args_is_help=True,
+    rich_help_panel="Run",
+)
 
 HostFolder = Annotated[Path, typer.Argument(help="The server's folder.", metavar="HOST")]
 PartyFolder = Annotated[Path, typer.Argument(help="The party's folder, or a helper's.", metavar="PARTY")]

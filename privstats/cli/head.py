@@ -15,7 +15,11 @@ from privstats.files.jsonable import json_text
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Show and verify a model's file: what it is made from, what is promised.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show and verify a model's file: what it is made from, what is promised.",
+    no_args_is_help=True,
+    rich_help_panel="Read",
+)
 
 HeadPath = Annotated[Path, typer.Argument(help="The head, as its save() wrote it.", metavar="FILE")]
 

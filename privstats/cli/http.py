@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Run a session of devices: each sends one message over HTTPS and is gone.", no_args_is_help=True)
+app = typer.Typer(
+    help="Run a session of devices: each sends one message over HTTPS and is gone.",
+    no_args_is_help=True,
+    rich_help_panel="Run",
+)
 
 for _command in (inviting.new, inviting.invite, inviting.renew):
     app.command()(_command)

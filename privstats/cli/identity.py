@@ -18,7 +18,11 @@ from privstats.files.jsonable import json_text
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Make and show the key that a party, a helper or the server signs with.", no_args_is_help=True)
+app = typer.Typer(
+    help="Make and show the key that a party, a helper or the server signs with.",
+    no_args_is_help=True,
+    rich_help_panel="Keep",
+)
 
 
 @app.command()

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "history", "standing"]
 
-app = typer.Typer(help="Record what was spent on each data set, against its cap.", no_args_is_help=True)
+app = typer.Typer(
+    help="Record what was spent on each data set, against its cap.", no_args_is_help=True, rich_help_panel="Keep"
+)
 
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger file.", metavar="LEDGER.DB")]
 _DAY, _SHORT = 10, 8

@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import cached_property
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import click
 import typer
@@ -40,6 +40,17 @@ _PACKAGE = "privstats.cli"
 _HELP = ("-h", "--help")
 _LONGEST = 1_000
 _LISTED = f"{__name__}.listed"
+_PANELS = ("Begin", "Plan", "Run", "Read", "Audit", "Attack", "Keep", "More")  # what a person came for, in this order
+_BEGIN = """\
+One-shot private learning from sufficient statistics. Most people begin with:
+
+  privstats try --example --target ill --epsilon 3  two hospitals: files to a page
+  privstats demo                                    masks and noise, bundled data
+  privstats plan init                               write a plan, question by question
+  privstats plan check plan.toml                    what it costs, and who reads what
+  privstats table RELEASE                           estimates with intervals
+
+Every command: privstats --help. What one takes: privstats COMMAND --help."""
 _BLAS_WAIT = "OPENBLAS_THREAD_TIMEOUT", "16"  # 2**16 ticks, some 25 microseconds on x86-64
 
 
@@ -57,6 +68,19 @@ class _Commands(TyperGroup):
         """List the commands by their sentences; options are built only for a command that is requested."""
         ctx.meta[_LISTED] = True
         super().format_help(ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """A list for each thing that a person comes for, as the commands name it; other packages' may name none."""
+        rows = {panel: list[tuple[str, str]]() for panel in _PANELS}
+        for name, entry in self._found.items():
+            panel = _app(entry).rich_help_panel
+            sentence = cast(click.Command, self.get_command(ctx, name)).get_short_help_str(_LONGEST)
+            rows[panel if panel in rows else _PANELS[-1]].append((name, sentence))
+        width = max(map(len, self._found))
+        for panel, listed in rows.items():
+            if listed:
+                with formatter.section(panel):
+                    formatter.write_dl([(name.ljust(width), sentence) for name, sentence in listed])
 
     def get_command(self, ctx: click.Context | None, cmd_name: str) -> Any:
         entry = self._found.get(cmd_name)
@@ -116,7 +140,7 @@ app = typer.Typer(
     name="privstats",
     cls=_Commands,
     help="One-shot private learning from sufficient statistics.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     context_settings={"help_option_names": list(_HELP), "max_content_width": 120},
     rich_markup_mode=None,  # lists are plain: typer loads a parser of Markdown for its boxes, for a third of the time
     pretty_exceptions_enable=False,
@@ -131,11 +155,15 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - its callback is all
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """One-shot private learning from sufficient statistics."""
+    if context.invoked_subcommand is None:
+        for line in _BEGIN.splitlines():
+            say(line)
 
 
 def main() -> None:

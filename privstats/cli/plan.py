@@ -29,10 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Write, check and show the plan that governs an aggregation.", no_args_is_help=True)
+app = typer.Typer(
+    help="Write, check and show the plan that governs an aggregation.", no_args_is_help=True, rich_help_panel="Plan"
+)
 app.command()(suggest)
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")]
+_SUMMED, _PARTIES, _PROMISE = "What is summed", "Parties", "Promise"  # lists of the options of `init`
 
 
 @app.command()
@@ -60,21 +63,35 @@ def init(
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
     decimal: Decimal = ".",
-    task: Annotated[str | None, typer.Option(help="classes or ridge.")] = None,
-    classes: Annotated[int | None, typer.Option(help="How many classes.")] = None,
-    target_bound: Annotated[float | None, typer.Option(help="The largest target of a regression.")] = None,
-    features: Annotated[int | None, typer.Option(help="Numbers in a record.")] = None,
-    clip_norm: Annotated[float | None, typer.Option(help="The longest vector of a record; from public data.")] = None,
-    clients: Annotated[int | None, typer.Option(help="Parties.")] = None,
-    vanish: Annotated[int | None, typer.Option(help="How many parties may vanish.")] = None,
-    colluders: Annotated[int | None, typer.Option(help="How many parties may work with the server.")] = None,
-    max_records: Annotated[int | None, typer.Option(help="Records at most, over all parties.")] = None,
-    model: Annotated[str | None, typer.Option(help="Who adds noise: central, distributed or local.")] = None,
-    unit: Annotated[str | None, typer.Option(help="Who is protected: record or client.")] = None,
-    max_records_per_client: Annotated[int | None, typer.Option(help="With unit client: records of one party.")] = None,
-    adjacency: Annotated[str | None, typer.Option(help="add-remove or replace-one.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="The promise.")] = None,
-    delta: Annotated[float | None, typer.Option(help="The promise.")] = None,
+    task: Annotated[str | None, typer.Option(help="classes or ridge.", rich_help_panel=_SUMMED)] = None,
+    classes: Annotated[int | None, typer.Option(help="How many classes.", rich_help_panel=_SUMMED)] = None,
+    target_bound: Annotated[
+        float | None, typer.Option(help="The largest target of a regression.", rich_help_panel=_SUMMED)
+    ] = None,
+    features: Annotated[int | None, typer.Option(help="Numbers in a record.", rich_help_panel=_SUMMED)] = None,
+    clip_norm: Annotated[
+        float | None, typer.Option(help="The longest vector of a record; from public data.", rich_help_panel=_SUMMED)
+    ] = None,
+    clients: Annotated[int | None, typer.Option(help="Parties.", rich_help_panel=_PARTIES)] = None,
+    vanish: Annotated[int | None, typer.Option(help="How many parties may vanish.", rich_help_panel=_PARTIES)] = None,
+    colluders: Annotated[
+        int | None, typer.Option(help="How many parties may work with the server.", rich_help_panel=_PARTIES)
+    ] = None,
+    max_records: Annotated[
+        int | None, typer.Option(help="Records at most, over all parties.", rich_help_panel=_PARTIES)
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Who adds noise: central, distributed or local.", rich_help_panel=_PROMISE)
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Who is protected: record or client.", rich_help_panel=_PROMISE)
+    ] = None,
+    max_records_per_client: Annotated[
+        int | None, typer.Option(help="With unit client: records of one party.", rich_help_panel=_PROMISE)
+    ] = None,
+    adjacency: Annotated[str | None, typer.Option(help="add-remove or replace-one.", rich_help_panel=_PROMISE)] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The promise.", rich_help_panel=_PROMISE)] = None,
+    delta: Annotated[float | None, typer.Option(help="The promise.", rich_help_panel=_PROMISE)] = None,
     force: Force = False,
 ) -> None:
     """Ask for a plan and write it; where nothing is given and nobody can be asked, write a commented example.

@@ -16,7 +16,11 @@ from privstats.files.jsonable import json_text
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Show and verify a release, the file that an aggregation ends with.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show and verify a release, the file that an aggregation ends with.",
+    no_args_is_help=True,
+    rich_help_panel="Read",
+)
 
 _KNOWN = (
     f"{NO}its noise came from a generator that others may know, so it protects nothing; it is a test's or simulation's"

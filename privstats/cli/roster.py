@@ -15,7 +15,9 @@ from privstats.files.jsonable import json_text
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Write, show and renew the list of who takes part.", no_args_is_help=True)
+app = typer.Typer(
+    help="Write, show and renew the list of who takes part.", no_args_is_help=True, rich_help_panel="Keep"
+)
 
 RosterFile = Annotated[Path, typer.Argument(help="The roster.", metavar="ROSTER.TOML")]
 PlanFile = Annotated[

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Records that enter and leave, with a release every epoch.", no_args_is_help=True)
+app = typer.Typer(
+    help="Records that enter and leave, with a release every epoch.", no_args_is_help=True, rich_help_panel="Run"
+)
 
 StreamFolder = Annotated[Path, typer.Argument(help="The stream's folder.", metavar="FOLDER")]
 PlanFile = Annotated[Path, typer.Option("--plan", help="What all epochs together may spend.", metavar="PLAN.TOML")]

@@ -11,7 +11,7 @@ from privstats.cli.parts.options import Decimal, Encoding, Separator, Split, Tar
 
 __all__ = ["app"]
 
-app = typer.Typer()
+app = typer.Typer(rich_help_panel="Plan")
 
 
 @app.command()

@@ -19,7 +19,7 @@ __all__ = ["app"]
 
 Times: TypeAlias = Literal["discrete", "continuous"]
 
-app = typer.Typer()
+app = typer.Typer(rich_help_panel="Read")
 
 
 class Reader(Enum):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer()
+app = typer.Typer(rich_help_panel="Begin")
 
 _EXAMPLE = ("north.csv", "south.csv")
 _COLUMNS = "columns.toml"

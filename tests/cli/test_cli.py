@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
+
+PROGRAM = Path(sys.executable).with_name("privstats")
 
 
 def refused(done, *expected):
@@ -26,6 +29,50 @@ def test_help_names_every_command(privstats, tmp_path):
         assert command in text
     assert "--install-completion" in text
     assert "--install-completion" not in privstats("stream", "--help", cwd=tmp_path).stdout
+
+
+def test_alone_it_prints_five_commands_with_which_people_begin_and_each_is_one(privstats, tmp_path):
+    done = privstats(cwd=tmp_path)
+    assert done.returncode == 0
+    begun = [line.split("  ")[1].split() for line in done.stdout.splitlines() if line.startswith("  privstats ")]
+    assert len(begun) == 5
+    assert all(len(line) <= 86 for line in done.stdout.splitlines())
+    for _, *words in begun:
+        named = [word for word in words if word.islower() and "." not in word and not word.isdigit()]
+        options = [word for word in named if word.startswith("--")]
+        helped = privstats(*(word for word in named if word not in (*options, "ill")), "--help", cwd=tmp_path)
+        assert helped.returncode == 0
+        assert all(option in helped.stdout for option in options)
+
+
+def test_every_command_stands_in_the_list_of_what_a_person_came_for(privstats, tmp_path):
+    text = privstats("--help", cwd=tmp_path).stdout
+    lists = [line for line in text.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
+    assert lists == ["Options:", "Begin:", "Plan:", "Run:", "Read:", "Audit:", "Attack:", "Keep:"]
+    assert re.search(r"^Keep:(\n  .*)+", text, re.MULTILINE)[0].count("\n  ledger ") == 1
+
+
+def test_what_only_scripts_use_is_in_no_list_and_answers_all_the_same(privstats, tmp_path):
+    assert "\n  admit" not in privstats("course", "--help", cwd=tmp_path).stdout
+    assert privstats("course", "admit", "--help", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(("typed", "completed"), [("pl", "plan"), ("plan ch", "check"), ("plan check --js", "--json")])
+def test_a_shell_completes_commands_and_options(privstats, tmp_path, monkeypatch, typed, completed):
+    monkeypatch.setenv("_PRIVSTATS_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"privstats {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split())))
+    done = privstats(cwd=tmp_path)
+    assert (done.returncode, done.stdout.split()) == (0, [completed])
+
+
+@pytest.mark.skipif(not (shutil.which("bash") and PROGRAM.exists()), reason="needs bash and the installed command")
+def test_bash_completes_with_what_is_printed_for_it(privstats, tmp_path):
+    printed = privstats("--show-completion", "bash", cwd=tmp_path).stdout
+    (function,) = re.findall(r"complete .*-F (\w+) privstats", printed)
+    program = f"{printed}\nCOMP_WORDS=(privstats led) COMP_CWORD=1; {function} {PROGRAM}\necho ${{COMPREPLY[*]}}"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("ledger\n", "")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ import typer
 
 __all__ = ["Decimal", "Encoding", "Json", "Separator", "SignedBy", "Split", "Target"]
 
+_DIALECT = "How a CSV file is written"  # a list of its own in the help of every command that reads one
+
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 SignedBy: TypeAlias = Annotated[
     str | None, typer.Option(help="The public key that must have signed it: hex, or a file.", metavar="KEY")
@@ -18,8 +20,13 @@ Split: TypeAlias = Annotated[
 Target: TypeAlias = Annotated[
     str | None, typer.Option(help="Of a CSV or Parquet file: the column that is predicted.", metavar="COLUMN")
 ]
-Encoding: TypeAlias = Annotated[str, typer.Option(help="Of a CSV file: how its text is written, such as cp1252.")]
-Separator: TypeAlias = Annotated[
-    str, typer.Option(help="Of a CSV file: what parts its fields, one of , ; | : or tab.", metavar="CHARACTER")
+Encoding: TypeAlias = Annotated[
+    str, typer.Option(help="How its text is written, such as cp1252.", rich_help_panel=_DIALECT)
 ]
-Decimal: TypeAlias = Annotated[str, typer.Option(help="Of a CSV file: its decimal mark, . or ,.", metavar="CHARACTER")]
+Separator: TypeAlias = Annotated[
+    str,
+    typer.Option(help="What parts its fields, one of , ; | : or tab.", metavar="CHARACTER", rich_help_panel=_DIALECT),
+]
+Decimal: TypeAlias = Annotated[
+    str, typer.Option(help="Its decimal mark, . or ,.", metavar="CHARACTER", rich_help_panel=_DIALECT)
+]
