@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 import privstats as ps
+from privstats.cli.parts.terminal import say
 from privstats.errors import ReleaseError
 from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:
+    from privstats.cli.parts.table_results import TableResult
     from privstats.inference import Summary
 
 __all__ = ["app"]
@@ -79,8 +81,18 @@ def table(
         Times, typer.Option(help="km: discrete where every bin is one time, continuous where it is a span of them.")
     ] = "discrete",
     figure: Annotated[
-        Path | None, typer.Option(help="km, scorecard: draw the curves with their bands too (.svg, .png, .pdf).")
+        Path | None,
+        typer.Option(help="Draw it too (.svg, .png, .pdf): survival, a scorecard, or else a forest plot."),
     ] = None,
+    forest: Annotated[
+        bool, typer.Option("--forest", help="hazards: draw a forest plot, and not survival by arm.")
+    ] = False,
+    balance: Annotated[
+        bool, typer.Option("--balance", help="effect: print, and draw, how alike both arms are.")
+    ] = False,
+    methods: Annotated[
+        bool, typer.Option("--methods", help="Print a paragraph for a paper's Methods in place of the table.")
+    ] = False,
     reference: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,15 +119,19 @@ def table(
     asked = _references(reference or [])
     if asked and reader not in (Reader.OLS, Reader.LOGIT, Reader.POISSON):
         raise ReleaseError(f"--reference serves regressions on declared columns, not {reader.value}; leave it out")
+    for option, given, serves in (("--forest", forest, Reader.HAZARDS), ("--balance", balance, Reader.EFFECT)):
+        if given and reader is not serves:
+            raise ReleaseError(f"{option} serves --reader {serves.value}, not {reader.value}; leave it out")
     match reader:
         case Reader.EFFECT:
-            made = table_results.effect(inference.effect(rounds), alpha)
+            result = table_results.balance if balance else table_results.effect
+            made = result(inference.effect(rounds), alpha)
         case Reader.LOGIT:
             made = table_results.regression(inference.logit(rounds), alpha, asked)
         case Reader.POISSON:
             made = table_results.regression(inference.poisson(rounds), alpha, asked)
         case Reader.HAZARDS:
-            made = table_results.hazard_ratios(inference.hazards(rounds), alpha)
+            made = table_results.hazard_ratios(inference.hazards(rounds), alpha, forest=forest)
         case Reader.OLS:
             sums: Any = rounds if len(rounds) > 1 else read
             least_squares = inference.ols(sums, columns=columns, target=target, records=records, unclipped=unclipped)
@@ -131,7 +147,7 @@ def table(
             if time is None or event is None:
                 raise ReleaseError("--reader km needs --time and --event: name the variables of the plan")
             survival = inference.kaplan_meier(read, time=time, event=event, by=by, times=times, alpha=alpha)
-            made = table_results.curves(survival, read, alpha)
+            made = table_results.curves(survival, read, alpha, time)
         case Reader.PROPORTIONS:
             if columns is None or len(columns) != 1:
                 raise ReleaseError("--reader proportions needs one --column: name a variable of the plan")
@@ -139,18 +155,25 @@ def table(
         case Reader.TABLE_ONE:
             made = table_results.means(inference.table_one(read, alpha=alpha), read, alpha)
     if figure is not None:
-        if reader is Reader.SCORECARD:
-            points.plot(figure)
-        elif reader is Reader.KAPLAN_MEIER:
-            inference.plot_survival(survival, figure, xlabel=time or "")
-        else:
-            raise ReleaseError(
-                f"--figure draws survival curves and scorecards, and --reader {reader.value} has none; leave it out"
-            )
+        if made.draw is None:
+            raise ReleaseError(f"--figure has nothing to draw of --reader {reader.value}; leave it out")
+        made.draw(figure)
     facts = {"reader": reader.value, "plan_digest": read.plan.digest, "alpha": alpha, "rows": made.rows}
-    typer.echo(json_text(facts) if form is Form.JSON else _written(made.summary, form))
+    _print(made, form, {**facts, "caution": made.summary.caution, "methods": made.summary.methods}, methods=methods)
     if not made.told:
         raise typer.Exit(1)
+
+
+def _print(made: TableResult, form: Form, facts: dict[str, object], *, methods: bool) -> None:
+    """The table, or its paragraph; what must be read before any number goes beside rows that have no room for it."""
+    if methods and not made.summary.methods:
+        raise ReleaseError("this table has no paragraph of its own; leave --methods out")
+    if form is Form.CSV and made.summary.caution:
+        say(made.summary.caution, err=True)
+    if form is Form.JSON:
+        typer.echo(json_text(facts))
+    else:
+        typer.echo(made.summary.methods if methods else _written(made.summary, form))
 
 
 def _references(given: list[str]) -> dict[str, str]:

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from privstats.inference.figure import plot_explanation as plot_explanation
     from privstats.inference.figure import plot_scorecard as plot_scorecard
     from privstats.inference.figure import plot_survival as plot_survival
+    from privstats.inference.forest import plot_balance as plot_balance
+    from privstats.inference.forest import plot_forest as plot_forest
     from privstats.inference.group_means import GroupMeans as GroupMeans
     from privstats.inference.group_means import table_one as table_one
     from privstats.inference.hazard_ratios import HazardRatios as HazardRatios
     from privstats.inference.hazard_ratios import hazards as hazards
+    from privstats.inference.paragraph import methods as methods
     from privstats.inference.prediction import HalfWidth as HalfWidth
     from privstats.inference.prediction import predicted_half_width as predicted_half_width
     from privstats.inference.proportionality import Proportionality as Proportionality

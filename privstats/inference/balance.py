@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats import optional_dependencies
 from privstats.estimates.effect import ArmSums
 from privstats.estimates.spectrum import Array
 from privstats.inference.counts import gradients
@@ -46,6 +47,18 @@ class Balance:
     low: Array
     high: Array
     told: NDArray[np.bool_]
+
+    def to_frame(self) -> Any:
+        """A pandas ``DataFrame``, one row per column; numbers that are not told are NaN.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        pandas = optional_dependencies.load("pandas", by="to_frame")
+        treated, others = self.means.T
+        numbers = {"treated": treated, "others": others, "difference": self.difference}
+        numbers |= {"low": self.low, "high": self.high, "told": self.told}
+        return pandas.DataFrame(numbers, index=list(self.columns))
 
 
 def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privstats.inference.summary import HIDDEN, Summary, chance_of, ends_of, foot_of, number_of, title_of
+from privstats.inference.reporting import HIDDEN, Source, listed
+from privstats.inference.summary import Summary, chance_of, ends_of, number_of
 
 if TYPE_CHECKING:
     from privstats.inference.effects import EffectTable
@@ -16,6 +17,7 @@ _TRIAL = (
     "other cluster; the columns were measured before assignment; one outcome per record, none missing; what one "
     "receives does not move another's outcome; honest clients"
 )
+_ASSIGNED = "The effect is that of assignment: who did not comply counts where assigned."
 _CONFOUNDING = "No unmeasured confounding given the columns named in the plan: no sum can test this."
 _ADJUSTED = (
     "the columns were measured before treatment; the propensity or the outcome lines are right among the records kept; "
@@ -34,19 +36,42 @@ def effect_summary(table: EffectTable, alpha: float) -> Summary:
     told = [*map(number_of, values), chance_of(table.pvalue), number_of(float(low)), number_of(float(high))]
     hidden = [*[HIDDEN] * 3, chance_of(table.pvalue), "-inf", "inf"]
     what = "Effect of a randomised treatment" if trial else "Adjusted difference between the arms"
+    source = Source(table.release, alpha, _TRIAL if trial else _ADJUSTED, table.plans)
     return Summary(
-        title=title_of(table.release, what),
+        title=source.title(what),
         head=_head(table),
         columns=("", "effect" if trial else "difference", "std err", "of it noise", "P>|t|", *ends_of(alpha)),
         rows=((_ROWS[table.estimand], *(told if row["told"] else hidden)),),
         foot=(
-            *([] if trial else [_CONFOUNDING, _population(table)]),
-            *foot_of(table.release, alpha, _TRIAL if trial else _ADJUSTED, table.plans),
-            *(["The effect is that of assignment: who did not comply counts where assigned."] if trial else []),
+            *([] if trial else [_population(table)]),
+            *source.foot,
+            *([_ASSIGNED] if trial else []),
             *([] if trial else ["Balance after weighting was not released."]),
             *([] if row["told"] else [f"Not told: {table.why_at(alpha)}."]),
             *_few(table),
         ),
+        methods=source.methods(_estimated(table)),
+        caution="" if trial else _CONFOUNDING,
+    )
+
+
+def _estimated(table: EffectTable) -> str:
+    """How the effect was estimated, and whose it is."""
+    schema = table.release.plan.schema
+    *columns, arm = getattr(schema, "feature_names", None) or ("the columns of the plan", "the treatment")
+    (low, high), adjusted = table.outcome, listed(columns)
+    outcome = f"an outcome from {low:g} to {high:g}"
+    weighted = "augmented inverse-probability weighting (Robins, Rotnitzky and Zhao 1994)"
+    if table.probability is not None:
+        lines = f" with linear outcome models of {adjusted} in each arm" if table.arms is not None else ""
+        return (
+            f"The effect of {arm}, assigned with probability {table.probability:g}, on {outcome} was estimated by "
+            f"{weighted} at that probability{lines}. {_ASSIGNED}"
+        )
+    return (
+        f"{_CONFOUNDING} The difference in {outcome} between records with {arm} and without was adjusted for "
+        f"{adjusted} by {weighted}, with a logistic propensity and linear outcome models, both published before the "
+        f"last session. {_population(table)}"
     )
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privstats import optional_dependencies
 from privstats.course.effect import arm_sums, published_values
-from privstats.errors import MissingExtraError, ReleaseError
+from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums
 from privstats.estimates.spectrum import Array
 from privstats.inference.balance import Balance, balance_of
@@ -211,6 +212,16 @@ class EffectTable:
             raise ReleaseError("balance is read from the outcome session, which share=0 left out; run a course with it")
         return balance_of(self._sums, self.release.plan.schema, alpha)
 
+    def balance_summary(self, alpha: float = 0.05) -> Summary:
+        """The balance as a table for publication.
+
+        Raises:
+            ReleaseError: as for :meth:`balance`.
+        """
+        from privstats.inference.balance_summary import balance_summary
+
+        return balance_summary(self, alpha)
+
     def heterogeneity(self) -> None:
         """Refuses: one sum holds no spread between sites.
 
@@ -234,10 +245,7 @@ class EffectTable:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("to_frame needs pandas: pip install pandas") from None
+        pandas = optional_dependencies.load("pandas", by="to_frame")
         return pandas.DataFrame([self.row(alpha)]).set_index("estimand")
 
     def row(self, alpha: float = 0.05) -> dict[str, object]:

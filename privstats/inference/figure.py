@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privstats import optional_dependencies
 from privstats.errors import ReleaseError
+from privstats.inference.drawing import LINES, SMALL, UNTOLD, beside_zero, check_format, figure_of, saved
 from privstats.inference.survival import SurvivalCurve
 
 if TYPE_CHECKING:
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_explanation", "plot_scorecard", "plot_survival"]
 
-_LINES = ("#1b6ca8", "#c4521a", "#2f7d4f", "#7a4a9c", "#8a6d1d", "#444444")
-_FORMATS = (".svg", ".png", ".pdf")
-_UP, _DOWN, _UNTOLD = _LINES[1], _LINES[0], "#b5b5b5"
+_UP, _DOWN = LINES[1], LINES[0]
 _WIDEST = 26  # letters of a line that leave a phone half of its width for bars
 
 
 def plot_survival(
-    curves: SurvivalCurve | Mapping[str, SurvivalCurve], path: str | Path | None = None, *, xlabel: str = "time"
+    curves: SurvivalCurve | Mapping[str, SurvivalCurve],
+    path: str | Path | None = None,
+    *,
+    xlabel: str = "time",
+    note: str = "",
 ) -> Any:
     """Draw Kaplan-Meier curves with their bands.
 
@@ -34,6 +36,7 @@ def plot_survival(
         curves: from :func:`kaplan_meier`, one curve or one per group.
         path: where to save the picture, as svg, png or pdf; nowhere if omitted.
         xlabel: the unit of time.
+        note: words for a corner that no curve crosses, such as a hazard ratio with its interval.
 
     Returns:
         The matplotlib figure, for titles and sizes of your own.
@@ -54,20 +57,21 @@ def plot_survival(
     groups = {"": curves} if isinstance(curves, SurvivalCurve) else dict(curves)
     if not any(len(curve.timeline) for curve in groups.values()):
         raise ReleaseError("noise hides every curve from its first bin on, so there is nothing to draw")
-    _check_format(path)
-    drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
-    figure = drawing.Figure(figsize=(6.4, 4.0), layout="constrained")
+    check_format(path)
+    figure = figure_of(3.2)
     axes = figure.subplots()
     for place, (group, curve) in enumerate(groups.items()):
         times, survival, low, high = curve.corners()
-        look = {"color": _LINES[place % len(_LINES)]}
+        look = {"color": LINES[place % len(LINES)]}
         axes.plot(times, survival, label=group, **look)
         axes.fill_between(times, low, high, alpha=0.2, linewidth=0, **look)
     axes.set(xlabel=xlabel, ylabel="survival", ylim=(0, 1.02), xlim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
-    if any(groups):
-        axes.legend(frameon=False)
-    return _saved(figure, path)
+    if any(groups) or note:
+        names = axes.get_legend_handles_labels()
+        words = axes.legend(*names, frameon=False, title=note or None, title_fontsize=SMALL, alignment="left")
+        words.get_title().set_parse_math(False)
+    return saved(figure, path)
 
 
 def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int = 0) -> Any:
@@ -98,17 +102,16 @@ def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int 
         >>> [panel.get_title(loc="left") for panel in ps.inference.plot_scorecard(card).axes]
         ['age', 'smoker']
     """
-    _check_format(path)
-    drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
+    check_format(path)
     rows = [len(column.cells) for column in card.columns]
-    figure = drawing.Figure(figsize=(4.2, sum(0.24 * count + 0.45 for count in rows) + 0.5), layout="constrained")
+    figure = figure_of(sum(0.24 * count + 0.45 for count in rows) + 0.5)
     panels = figure.subplots(len(rows), sharex=True, squeeze=False, height_ratios=[count + 1 for count in rows])[:, 0]
     for axes, column in zip(panels, card.columns, strict=True):
         _panel(axes, column, row)
     spread = f"\nlines: {100 * (1 - card.alpha):g} % of the noise alone, not the shrinkage of a head that knows it"
     said = f"points: log odds of {card.outcomes[row]}{spread if card.noisy else ''}"
     figure.supxlabel(said, fontsize="small", parse_math=False)
-    return _saved(figure, path)
+    return saved(figure, path)
 
 
 def plot_explanation(explained: Explanation, path: str | Path | None = None) -> Any:
@@ -131,19 +134,18 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
         >>> figure.get_supxlabel(), [float(bar.get_width()) for bar in figure.axes[0].patches]
         ('points: log odds of ill', [0.8, -0.3])
     """
-    _check_format(path)
-    drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
+    check_format(path)
     names = [textwrap.fill(f"{column} {cell}", _WIDEST) for column, cell, _ in explained.parts]
     points = [points for *_, points in explained.parts]
     lines = sum(name.count("\n") + 1 for name in names)
-    figure = drawing.Figure(figsize=(4.2, 0.2 * lines + 0.14 * len(names) + 1.0), layout="constrained")
+    figure = figure_of(0.2 * lines + 0.14 * len(names) + 1.0)
     axes = figure.subplots()
     axes.barh(range(len(points)), points, color=[_UP if each > 0 else _DOWN for each in points])
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.invert_yaxis()
-    _plain(axes)
+    beside_zero(axes)
     figure.supxlabel(f"points: log odds of {explained.outcome}", fontsize="small", parse_math=False)
-    return _saved(figure, path)
+    return saved(figure, path)
 
 
 def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
@@ -152,7 +154,7 @@ def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
     for place in range(last + 1):
         steps = column.intervals.of_steps == place
         points, ends = column.points[row, steps], [column.low[row, steps].min(), column.high[row, steps].max()]
-        color = _UNTOLD if not told[place] else _UP if points.mean() > 0 else _DOWN
+        color = UNTOLD if not told[place] else _UP if points.mean() > 0 else _DOWN
         if column.filled[place]:
             axes.plot(ends, [place, place], color=color, linewidth=1.5)
         axes.plot([points.min(), points.max()], [place, place], color=color, linewidth=5, solid_capstyle="round")
@@ -160,21 +162,4 @@ def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
     axes.set_yticks(range(last + 1), column.cells, parse_math=False)
     axes.set_ylim(last + 0.6, -0.6)
     axes.set_title(column.name, loc="left", fontsize="medium", parse_math=False)
-    _plain(axes)
-
-
-def _plain(axes: Any) -> None:
-    axes.axvline(0, color="#444444", linewidth=0.8)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(axis="y", length=0)
-
-
-def _check_format(path: str | Path | None) -> None:
-    if path is not None and Path(path).suffix not in _FORMATS:
-        raise ReleaseError(f"a figure is saved as {', '.join(_FORMATS)}; end its name in one of these")
-
-
-def _saved(figure: Any, path: str | Path | None) -> Any:
-    if path is not None:
-        figure.savefig(path)
-    return figure
+    beside_zero(axes)

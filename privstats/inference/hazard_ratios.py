@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from privstats.course.hazard import hazard_weights
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.evidence import map_columns, require_gaussian, require_records
+from privstats.inference.figure import plot_survival
+from privstats.inference.forest import forest_rows
 from privstats.inference.hazard_summary import HazardFacts, hazard_summary
 from privstats.inference.inversion import condition
 from privstats.inference.last_step import last_step, notes_on
@@ -108,6 +111,29 @@ class HazardRatios(Regression):
         found = kaplan_meier(self._counts, by=self.by, alpha=alpha, **words)
         curves = found if isinstance(found, dict) else {"": found}
         return {name: _up_to(curve, schema) for name, curve in curves.items()}
+
+    def plot(self, path: str | Path | None = None, *, alpha: float = _ALPHA) -> Any:
+        """Draw survival by the values of ``by`` with its bands, and in a corner the hazard ratio with its interval.
+
+        Args:
+            path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+            alpha: level of bands and interval.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+            ReleaseError: as for :meth:`kaplan_meier`, no column was crossed, noise hides all, or another file format.
+        """
+        _, by = self._crossed(None)
+        curves = {f"{by} {value}": curve for value, curve in self.kaplan_meier(alpha).items()}
+        return plot_survival(curves, path, xlabel=self._schema.bins.name, note=self._said(by, alpha))
+
+    def _said(self, by: str, alpha: float) -> str:
+        """The ratio of a column with its interval, in words."""
+        (row,) = (each for each in forest_rows(self, alpha) if each.name == by)
+        return f"hazard ratio of {by}\n{row.said}"
 
     def logrank(self) -> LogRank:
         """The log-rank test of the two values of ``by``: the score test of the same model with this column alone.

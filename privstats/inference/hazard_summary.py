@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privstats.estimates.spectrum import Array
 from privstats.inference.proportionality import Proportionality
-from privstats.inference.summary import HIDDEN, Summary, chance_of, ends_of, foot_of, number_of, title_of
+from privstats.inference.reporting import HIDDEN, Source, listed
+from privstats.inference.summary import Summary, chance_of, ends_of, number_of
 
 if TYPE_CHECKING:
     from privstats.inference.regression import Regression
 
 __all__ = ["HazardFacts", "hazard_summary"]
 
-NO_EFFECT = (
+_NOT_CAUSAL = (
     "A hazard ratio is not a causal effect, even in a trial: it compares those still at risk, and changes with the "
-    "columns; kaplan_meier of the same releases gives risks."
+    "columns"
 )
+_NO_EFFECT = f"{_NOT_CAUSAL}; kaplan_meier of the same releases gives risks."
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,11 @@ def hazard_summary(table: Regression, alpha: float, facts: HazardFacts) -> Summa
         (name, *_cells(bool(seen), *(float(value) for value in values)))
         for name, seen, *values in zip(table.names, told, *columns, strict=True)
     )
+    assumed = f"{table.assumed}, independent persons, negligible clipping, honest clients"
+    source = Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds))
     return Summary(
-        title=title_of(table.release, "Hazard ratios"),
+        title=source.title("Hazard ratios"),
         head=(
-            ("not an effect", NO_EFFECT),
             *_proportional(facts),
             ("cap of 1", _cap(facts)),
             ("standard errors", f"of log ratios, {table.cov_reason}"),
@@ -57,17 +60,25 @@ def hazard_summary(table: Regression, alpha: float, facts: HazardFacts) -> Summa
         columns=("", "ratio", *ends_of(alpha), "log ratio", "std err", "of it noise", "P>|t|"),
         rows=rows,
         foot=(
-            *foot_of(
-                table.release,
-                alpha,
-                f"{table.assumed}, independent persons, negligible clipping, honest clients",
-                (*table.counts, *(table.release.plan,) * table.rounds),
-            ),
+            *source.foot,
             "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio is of that "
             "time.",
             *_cautions(facts),
             *(f"Warning: {note}." for note in table.notes),
         ),
+        methods=source.methods(_estimated(table)),
+        caution=_NO_EFFECT,
+    )
+
+
+def _estimated(table: Regression) -> str:
+    """How the ratios were estimated, and what they are not."""
+    schema: Any = table.release.plan.schema
+    bins = f"{schema.periods} bins of {schema.bins.name} up to {schema.bins.edges[-1]:g}"
+    counted = "counts of bins and events and " if table.counts else ""
+    return (
+        f"Hazard ratios of {schema.event} on {listed(table.names)} were estimated by proportional hazards in {bins} "
+        f"(Prentice and Gloeckler 1978), from {counted}{table.rounds} rounds of score and information. {_NOT_CAUSAL}."
     )
 
 

@@ -226,6 +226,9 @@ class Regression:
         columns |= {"pvalue": self.pvalues, "low": low, "high": high, "told": self.errors.told(alpha)}
         return pandas.DataFrame(columns, index=list(self.names))
 
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
     def _shown(self, alpha: float) -> Array:
         return np.where(self.errors.told(alpha), self.errors.estimate, np.nan)
 

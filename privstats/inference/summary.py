@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privstats.dp import Privacy, gaussian_epsilon
 from privstats.files.csv_text import csv_text
-from privstats.plan import Plan
+from privstats.inference.reporting import HIDDEN, Source, listed
 from privstats.release import Release
 
 if TYPE_CHECKING:  # the results that are shown: a regression brings its own summary, so nothing of them is run here
@@ -27,25 +26,20 @@ if TYPE_CHECKING:  # the results that are shown: a regression brings its own sum
     from privstats.inference.survival import SurvivalCurve
 
 __all__ = [
-    "HIDDEN",
     "Summary",
     "card_summary",
     "cells_summary",
     "chance_of",
     "curve_summary",
     "ends_of",
-    "foot_of",
     "means_summary",
     "number_of",
     "proportions_summary",
     "summarise",
-    "title_of",
 ]
 
 _WIDTH = 80
 _LEAST_NAME = 12
-HIDDEN = "-"
-"""Stands for what is not told."""
 _LEAST_P = 1e-4
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -67,6 +61,8 @@ class Summary:
         columns: headings of the table, the first that of the row names.
         rows: one per parameter, as texts.
         foot: sentences on promise, claim and assumptions, and warnings.
+        methods: a paragraph to paste into a paper's Methods; empty where a table has none.
+        caution: what must be read before any number; empty for most tables.
 
     Example:
         >>> records, rows = (("records", "3"),), (("f", "1.68"), ("m", "1.81"))
@@ -86,6 +82,8 @@ class Summary:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     foot: tuple[str, ...]
+    methods: str = ""
+    caution: str = ""
 
     def __str__(self) -> str:
         return self.as_text()
@@ -95,7 +93,7 @@ class Summary:
         widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
         left = _WIDTH - sum(width + 2 for width in widths[1:])
         widths[0] = min(widths[0], max(left, _LEAST_NAME))
-        lines = [self.title, "=" * _WIDTH]
+        lines = [self.title, "=" * _WIDTH, *textwrap.wrap(self.caution, _WIDTH)]
         for name, value in self.head:
             lines += textwrap.wrap(f"{name:<18} {value}", _WIDTH, subsequent_indent=" " * 19, drop_whitespace=True)
         lines += ["-" * _WIDTH, _line(self.columns, widths)]
@@ -118,8 +116,9 @@ class Summary:
             for row in self.rows
         )
         foot = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.foot)
+        caution = f"<br><strong>{html.escape(self.caution)}</strong>" if self.caution else ""
         return (
-            f"<table><caption>{html.escape(self.title)}</caption><tbody>{head}</tbody></table>"
+            f"<table><caption>{html.escape(self.title)}{caution}</caption><tbody>{head}</tbody></table>"
             f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table><ul>{foot}</ul>"
         )
 
@@ -132,7 +131,7 @@ class Summary:
         lines += [" & ".join(map(_escaped, self.columns)) + r" \\", r"\hline"]
         lines += [" & ".join(map(_escaped, row)) + r" \\" for row in self.rows]
         lines += [r"\hline", r"\end{tabular}", ""]
-        notes = [f"{name}: {value}." for name, value in self.head] + list(self.foot)
+        notes = [*filter(None, [self.caution]), *(f"{name}: {value}." for name, value in self.head), *self.foot]
         return "\n".join(lines + [rf"\par\footnotesize {_escaped(each)}" for each in notes])
 
     def as_csv(self) -> str:
@@ -153,22 +152,31 @@ def summarise(table: Regression, alpha: float) -> Summary:
         for name, seen, *values in zip(table.names, told, *columns, strict=True)
     )
     shown = len(table.names) - (table.names[0] == "const")
+    source = _source(table, alpha)
     return Summary(
-        title=title_of(table.release, table.model),
+        title=source.title(table.model),
         head=_head(table),
         columns=("", "coef", "std err", "of it noise", "t", "P>|t|", *ends_of(alpha)),
         rows=rows,
         foot=(
-            *foot_of(
-                table.release,
-                alpha,
-                f"{table.assumed}, independent records, negligible clipping, honest clients",
-                (*table.counts, *(table.release.plan,) * table.rounds),
-            ),
+            *source.foot,
             f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",
             *(f"Warning: {note}." for note in table.notes),
         ),
+        methods=source.methods(_fitted(table)),
     )
+
+
+def _source(table: Regression, alpha: float, more: str = "") -> Source:
+    assumed = f"{table.assumed},{more} independent records, negligible clipping, honest clients"
+    return Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds))
+
+
+def _fitted(table: Regression) -> str:
+    """How a regression was fitted."""
+    columns = [each.name for each in table.column_cells] or [name for name in table.names if name != "const"]
+    rounds = f", in {table.rounds} rounds of score and information" if table.rounds > 1 else ""
+    return f"{table.model} on {listed(columns)}{rounds}; standard errors are {table.cov_type} ({table.cov_reason})."
 
 
 def cells_summary(table: CellTable) -> Summary:
@@ -188,17 +196,18 @@ def cells_summary(table: CellTable) -> Summary:
             rows.append((column, *[""] * 6))
         rows.append((f"  {cell}", *said))
         before = column
-    model = f"{fit.assumed}, effects of columns add up, independent records, negligible clipping, honest clients"
+    source = _source(fit, table.alpha, " effects of columns add up,")
     return Summary(
-        title=title_of(fit.release, f"{fit.model}: contrasts of cells"),
+        title=source.title(f"{fit.model}: contrasts of cells"),
         head=_head(fit),
         columns=("", "contrast", "std err", "of it noise", "P>|t|", *ends_of(table.alpha)),
         rows=tuple(rows),
         foot=(
-            *foot_of(fit.release, table.alpha, model, (*fit.counts, *(fit.release.plan,) * fit.rounds)),
+            *source.foot,
             "A contrast is the difference to the column's reference cell, other columns equal.",
             *(f"Warning: {note}." for note in fit.notes),
         ),
+        methods=source.methods(f"{_fitted(fit)} A contrast is the difference to its column's reference cell."),
     )
 
 
@@ -210,12 +219,18 @@ def curve_summary(curves: Mapping[str, SurvivalCurve], release: Release, alpha: 
         for (time, at_risk, events, survival), (low, high) in zip(at, curve.confidence_interval_, strict=True):
             cells = (f"{time:g}", f"{at_risk:,.0f}", f"{events:,.0f}", f"{survival:.3f}", f"{low:.3f}", f"{high:.3f}")
             rows.append((group, *cells))
+    source = Source(release, alpha, "independent records, censoring that says nothing of the event")
     return Summary(
-        title=title_of(release, "Kaplan-Meier estimate"),
+        title=source.title("Kaplan-Meier estimate"),
         head=tuple((f"median {group}".strip(), _interval(curve.median())) for group, curve in curves.items()),
         columns=("", "time", "at risk", "events", "survival", *ends_of(alpha)),
         rows=tuple(rows),
-        foot=tuple(foot_of(release, alpha, "independent records, censoring that says nothing of the event")),
+        foot=tuple(source.foot),
+        methods=source.methods(
+            "Survival was estimated by Kaplan and Meier's product of counts of events and of persons at risk in bins "
+            "of time, with errors by the delta method (Greenwood's formula, and the noise of the counts); a curve ends "
+            "where noise hides how many are at risk."
+        ),
     )
 
 
@@ -227,12 +242,14 @@ def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha:
         else (cell, HIDDEN, "0", "1")
         for cell, share in shares.items()
     ]
+    source = Source(release, alpha, "independent records, honest clients")
     return Summary(
-        title=title_of(release, "Proportions"),
+        title=source.title("Proportions"),
         head=(),
         columns=("", "proportion", *ends_of(alpha)),
         rows=tuple(rows),
-        foot=tuple(foot_of(release, alpha, "independent records, honest clients")),
+        foot=tuple(source.foot),
+        methods=source.methods("Shares of records have Wilson's intervals, widened by the noise of the counts."),
     )
 
 
@@ -245,12 +262,17 @@ def means_summary(means: GroupMeans, release: Release, alpha: float) -> Summary:
             values = (means.means[i, j], means.low[i, j], means.high[i, j], means.deviations[i, j])
             cells = tuple(map(number_of, values)) if means.told[i] else (HIDDEN, "-inf", "inf", HIDDEN)
             rows.append((column if not i else "", group, *cells, p))
+    source = Source(release, alpha, "independent records, negligible clipping, honest clients")
     return Summary(
-        title=title_of(release, "Means by group"),
+        title=source.title("Means by group"),
         head=tuple((f"records {group}", f"{n:,.0f}") for group, n in zip(means.groups, means.counts, strict=True)),
         columns=("", "group", "mean", *ends_of(alpha), "std", "P"),
         rows=tuple(rows),
-        foot=tuple(foot_of(release, alpha, "independent records, negligible clipping, honest clients")),
+        foot=tuple(source.foot),
+        methods=source.methods(
+            "Means of groups have Student's t intervals, and two groups are compared by Welch's test, with the noise "
+            "of counts, sums and sums of squares in their errors."
+        ),
     )
 
 
@@ -263,9 +285,16 @@ def card_summary(card: Scorecard) -> Summary:
             for place, cell in enumerate(column.cells):
                 share = f"{100 * max(column.shares[place], 0.0):.0f} %"
                 rows.append((first if not place else "", cell, share, *_points(column, row, place)))
-    release = card.releases[0]
+    release, bands = (
+        card.releases[0],
+        (
+            "Bands tell of the spread by the releases' noise alone: not of what other records would have given, nor of "
+            "how far a head that knows its noise shrinks all points."
+        ),
+    )
+    source = Source(release, card.alpha, "", tuple(each.plan for each in card.releases))
     return Summary(
-        title=title_of(release, "Scorecard"),
+        title=source.title("Scorecard"),
         head=tuple(
             (f"base, {outcome}", f"{value:+.3f}") for outcome, value in zip(card.outcomes, card.base, strict=True)
         ),
@@ -276,10 +305,15 @@ def card_summary(card: Scorecard) -> Summary:
             + ("log odds." if len(card.outcomes) == 1 else "the softmax of all scores gives the probabilities."),
             *(() if card.exact else ("Rows are taken at one length; the head divides each by its own.",)),
             "Points in parentheses: noise alone could show so few records, so they are no finding.",
-            "Bands tell of the spread by the releases' noise alone: not of what other records would have given, nor of "
-            "how far a head that knows its noise shrinks all points.",
+            bands,
             f"Privacy: {card.promise}.",
             f"Plan {release.plan.digest[:16]}, {len(release.survivors)} of {release.plan.cohort.clients} clients.",
+        ),
+        methods=source.methods(
+            f"Points of {listed([column.name for column in card.columns])}: the log odds that a classifier from sums "
+            "over cells of the columns gives each cell, less their mean over all records.",
+            claim=bands,
+            privacy=f"Privacy: {card.promise}.",
         ),
     )
 
@@ -292,11 +326,6 @@ def _points(column: ColumnPoints, row: int, place: int) -> tuple[str, str, str]:
     if not column.filled[place]:
         return f"({said})", "", ""
     return said, f"{column.low[row, steps].min():+.2f}", f"{column.high[row, steps].max():+.2f}"
-
-
-def title_of(release: Release, what: str) -> str:
-    """The title of a table."""
-    return ("TEST NOISE, not private: " if release.reproducible else "") + f"{what} from a release"
 
 
 def ends_of(alpha: float) -> tuple[str, str]:
@@ -336,43 +365,6 @@ def _cells(
     if not told:
         return [HIDDEN, HIDDEN, HIDDEN, HIDDEN, chance, "-inf", "inf"]
     return [number_of(coef), number_of(error), number_of(noise), f"{t:.2f}", chance, number_of(low), number_of(high)]
-
-
-def foot_of(release: Release, alpha: float, assumed: str, plans: Sequence[Plan] = ()) -> list[str]:
-    """The claim, the promise of all releases behind a table, its plan and its assumptions.
-
-    Args:
-        release: the last one.
-        alpha: level.
-        assumed: the assumptions.
-        plans: of all releases, where there are several.
-    """
-    plan = release.plan
-    return [
-        f"In at most {100 * alpha:g}% of releases an interval is told and misses. "
-        f"'{HIDDEN}' is not told: noise hides it.",
-        _promise(plan, plans),
-        f"Plan {plan.digest[:16]}, {len(release.survivors)} of {plan.cohort.clients} clients.",
-        f"Assumed: {assumed}.",
-    ]
-
-
-def _promise(plan: Plan, plans: Sequence[Plan]) -> str:
-    """The promise for all releases that a table was read from."""
-    privacy = plan.privacy
-    if not isinstance(privacy, Privacy) or plan.noise is None:
-        return "Exact sums: no differential privacy."
-    epsilon, of = privacy.epsilon, ""
-    if len(plans) > 1:
-        mu = math.hypot(*(each.noise.mu for each in plans if each.noise is not None))
-        counted = any(each.schema.task == "counts" != plan.schema.task for each in plans)
-        cells = " of its cut points" if any(step.reads_cells for step in plan.schema.transform) else ""
-        what = f"sessions, the counts{cells} among them" if counted else "rounds"
-        epsilon, of = gaussian_epsilon(mu, privacy.delta), f", all {len(plans)} {what}"
-    return (
-        f"Privacy: epsilon {epsilon:.4g}, delta {privacy.delta:g}{of}, unit {privacy.unit}, "
-        f"adjacency {privacy.adjacency}, model {privacy.model}."
-    )
 
 
 def number_of(value: float) -> str:

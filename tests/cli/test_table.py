@@ -10,6 +10,8 @@ import pytest
 import privstats as ps
 from privstats.randomness import seeded
 from tests import made
+from tests.hazard import worlds as hazards
+from tests.inference import test_effects as effects
 from tests.inference import test_sites as sites
 from tests.inference.test_counts import exact as counted
 from tests.inference.test_counts import people
@@ -189,4 +191,54 @@ def test_a_curve_is_drawn_beside_its_table(privstats, folder):
     assert done.returncode == 0, done.stderr
     assert "<svg" in (folder / "km.svg").read_text()
     assert "end its name in" in privstats(*words[:-1], "km.docx", cwd=folder).stderr
-    assert "has none" in privstats("table", "exact.privstats", "--figure", "km.svg", cwd=folder).stderr
+    words = ("table", *READERS["proportions"], "--reader", "proportions", "--figure", "km.svg")
+    assert "nothing to draw" in privstats(*words, cwd=folder).stderr
+
+
+def test_ratios_are_drawn_as_survival_by_arm_or_as_a_forest_and_said_what_they_are_not(privstats, folder):
+    names = []
+    for place, release in enumerate(hazards.played(hazards.course_of(4_000, 8.0), hazards.world(4_000), 1)):
+        names.append(f"{place}.privstats")
+        release.save(folder / names[-1])
+    done = privstats("table", *names, "--figure", "km.svg", "--format", "csv", cwd=folder)
+    assert (done.returncode, done.stderr.startswith("A hazard ratio is not a causal effect")) == (0, True)
+    assert "survival" in (folder / "km.svg").read_text()
+    assert privstats("table", *names, "--figure", "forest.svg", "--forest", cwd=folder).returncode == 0
+    assert "<!-- exploratory -->" in (folder / "forest.svg").read_text()
+    paragraph = privstats("table", *names, "--methods", cwd=folder).stdout
+    assert "Prentice and Gloeckler" in paragraph
+    assert ps.Release.load(folder / names[-1]).plan.digest in paragraph
+    facts = json.loads(privstats("table", *names, "--format", "json", cwd=folder).stdout)
+    assert facts["caution"].startswith("A hazard ratio is not")
+    assert facts["methods"] == paragraph.strip()
+    assert "serves --reader effect" in privstats("table", *names, "--balance", cwd=folder).stderr
+    assert "serves --reader hazards" in privstats("table", "exact.privstats", "--forest", cwd=folder).stderr
+
+
+def test_an_effect_has_its_row_its_balance_and_their_pictures(privstats, folder):
+    names = []
+    for place, release in enumerate(
+        effects.played(effects.course_of(2_000, 3.0), *effects.world(2_000, np.random.default_rng(0)), seeded(0))
+    ):
+        names.append(f"{place}.privstats")
+        release.save(folder / names[-1])
+    assert privstats("table", *names, "--figure", "forest.svg", cwd=folder).returncode == 0
+    assert "<!-- exploratory -->" in (folder / "forest.svg").read_text()
+    done = privstats("table", *names, "--balance", "--figure", "balance.svg", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "Balance of both arms" in done.stdout
+    assert "before any weighting" in done.stdout
+    assert "standardised difference" in (folder / "balance.svg").read_text()
+    facts = json.loads(privstats("table", *names, "--balance", "--format", "json", cwd=folder).stdout)
+    assert [row["column"] for row in facts["rows"]] == list(effects.RANGES)
+    assert "no paragraph" in privstats("table", *names, "--balance", "--methods", cwd=folder).stderr
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_has_a_paragraph_for_a_paper(privstats, folder, reader):
+    done = privstats("table", *READERS[reader], "--reader", reader, "--methods", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    digest = ps.Release.load(folder / READERS[reader][0]).plan.digest
+    for part in (digest, "Software: privstats", "Assumed: ", "were not pooled"):
+        assert part in done.stdout
+    assert len(done.stdout.splitlines()) == 1

@@ -366,7 +366,7 @@ def adjusted() -> dict[str, list[ps.Release | None]]:
 def test_an_adjusted_difference_says_first_what_no_sum_can_test(adjusted: Any, estimand: str, said: str) -> None:
     table = ps.inference.effect(adjusted[estimand])
     text = " ".join(str(table).split())
-    assert table.summary().foot[0] == (
+    assert table.summary().caution == (
         "No unmeasured confounding given the columns named in the plan: no sum can test this."
     )
     assert said in text

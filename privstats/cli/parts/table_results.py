@@ -1,10 +1,12 @@
-"""The results of ``privstats table``: a table, the same as rows of numbers, and whether noise hides all of it."""
+"""The results of ``privstats table``: a table, the same as rows of numbers and as a picture, and whether it is told."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,19 +20,23 @@ from privstats.inference import (
     Scorecard,
     Summary,
     SurvivalCurve,
+    plot_balance,
+    plot_forest,
+    plot_survival,
 )
 from privstats.inference.summary import curve_summary, means_summary, proportions_summary
 from privstats.release import Release
 
-__all__ = ["TableResult", "card", "curves", "effect", "hazard_ratios", "means", "regression", "shares"]
+__all__ = ["TableResult", "balance", "card", "curves", "effect", "hazard_ratios", "means", "regression", "shares"]
 
 
 class TableResult(NamedTuple):
-    """A table to print, the same as rows of numbers, and whether noise leaves any of it readable."""
+    """A table to print, the same as rows of numbers, whether noise leaves any of it readable, and how it is drawn."""
 
     summary: Summary
     rows: list[dict[str, object]]
     told: bool
+    draw: Callable[[Path], Any] | None = None
 
 
 def regression(table: Regression, alpha: float, reference: Mapping[str, str]) -> TableResult:
@@ -45,7 +51,11 @@ def regression(table: Regression, alpha: float, reference: Mapping[str, str]) ->
         {"name": name, "told": bool(told[i]), **{key: float(values[i]) for key, values in columns.items()}}
         for i, name in enumerate(table.names)
     ]
-    return TableResult(table.summary(alpha), rows, bool(told.any()))
+    return TableResult(table.summary(alpha), rows, bool(told.any()), _forest(table, alpha))
+
+
+def _forest(table: Regression | EffectTable, alpha: float) -> Callable[[Path], Any]:
+    return lambda path: plot_forest(table, path, alpha=alpha)
 
 
 def _cells(table: CellTable) -> TableResult:
@@ -75,11 +85,11 @@ def card(points: Scorecard) -> TableResult:
         for outcome, base in zip(points.outcomes, points.base, strict=True)
     ]
     rows += points.to_rows()
-    return TableResult(points.summary(), rows, any(bool(column.told.any()) for column in points.columns))
+    return TableResult(points.summary(), rows, any(bool(column.told.any()) for column in points.columns), points.plot)
 
 
-def hazard_ratios(table: HazardRatios, alpha: float) -> TableResult:
-    """Ratios by name, beside their logarithms; no estimate where one is not told."""
+def hazard_ratios(table: HazardRatios, alpha: float, *, forest: bool) -> TableResult:
+    """Ratios by name, beside their logarithms; no estimate where one is not told. Drawn as survival by arm, if any."""
     found = regression(table, alpha, {})
     low, high = table.ratio_int(alpha).T
     ratios = np.exp(np.where(table.errors.told(alpha), table.errors.estimate, np.nan))
@@ -87,16 +97,33 @@ def hazard_ratios(table: HazardRatios, alpha: float) -> TableResult:
         {**row, "hazard_ratio": float(ratios[i]), "ratio_low": float(low[i]), "ratio_high": float(high[i])}
         for i, row in enumerate(found.rows)
     ]
-    return found._replace(rows=rows)
+    by_arm = not forest and table.by is not None and table.counted is not None
+    return found._replace(rows=rows, draw=partial(table.plot, alpha=alpha) if by_arm else _forest(table, alpha))
 
 
 def effect(table: EffectTable, alpha: float) -> TableResult:
     """The effect; no estimate where it is not told."""
     row = table.row(alpha)
-    return TableResult(table.summary(alpha), [row], bool(row["told"]))
+    return TableResult(table.summary(alpha), [row], bool(row["told"]), _forest(table, alpha))
 
 
-def curves(survival: SurvivalCurve | dict[str, SurvivalCurve], release: Release, alpha: float) -> TableResult:
+def balance(table: EffectTable, alpha: float) -> TableResult:
+    """Columns of both arms, and their standardised differences."""
+    found = table.balance(alpha)
+    numbers = {"treated": found.means[:, 0], "others": found.means[:, 1], "difference": found.difference}
+    numbers |= {"low": found.low, "high": found.high}
+    rows = [
+        {"column": column, "told": bool(found.told[i]), **{name: float(each[i]) for name, each in numbers.items()}}
+        for i, column in enumerate(found.columns)
+    ]
+    return TableResult(
+        table.balance_summary(alpha), rows, bool(found.told.any()), lambda path: plot_balance(found, path)
+    )
+
+
+def curves(
+    survival: SurvivalCurve | dict[str, SurvivalCurve], release: Release, alpha: float, time: str
+) -> TableResult:
     """Survival by group and time."""
     groups = survival if isinstance(survival, dict) else {"": survival}
     rows: list[dict[str, object]] = []
@@ -106,7 +133,8 @@ def curves(survival: SurvivalCurve | dict[str, SurvivalCurve], release: Release,
         rows += [
             {"group": group} | dict(zip(keys, map(float, values), strict=True)) for values in zip(*columns, strict=True)
         ]
-    return TableResult(curve_summary(groups, release, alpha), rows, bool(rows))
+    drawn = partial(plot_survival, survival, xlabel=time)
+    return TableResult(curve_summary(groups, release, alpha), rows, bool(rows), drawn)
 
 
 def shares(cells: dict[str, Interval], release: Release, alpha: float) -> TableResult:

@@ -13,10 +13,11 @@ from itertools import cycle
 from typing import Any
 
 from privstats import optional_dependencies
+from privstats.inference.drawing import LINES
 from privstats.workflows.sweep.experiment import Study
 from privstats.workflows.sweep.frame import Frame
 
-__all__ = ["FORMATS", "LINES", "drawn"]
+__all__ = ["FORMATS", "drawn"]
 
 FORMATS = ("png", "svg", "pdf")
 _SAID = {
@@ -33,7 +34,6 @@ _SAID = {
 _NUMBERS = ("epsilon", "dimension", "clip_norm", "clients", "alpha")
 _PANELS = ("model", "unit", "head", "statistics", "clients", "clip_norm", "dimension", "alpha")
 _LABELS = {"epsilon": "epsilon (stronger privacy to the left)", "clip_norm": "clip norm", "dimension": "features"}
-LINES = ("#1b6ca8", "#c4521a", "#2f7d4f", "#7a4a9c", "#8a6d1d", "#444444", "#b03a6f", "#3aa5a5")
 _MARKS = "osD^vPX*"
 _DASHES = ("--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _PER_ROW = 3

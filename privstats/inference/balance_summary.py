@@ -1,0 +1,36 @@
+"""Both arms beside one another as a table: means, and their standardised differences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from privstats.inference.reporting import HIDDEN, Source
+from privstats.inference.summary import Summary, ends_of, number_of
+
+if TYPE_CHECKING:
+    from privstats.inference.effects import EffectTable
+
+__all__ = ["balance_summary"]
+
+
+def balance_summary(table: EffectTable, alpha: float) -> Summary:
+    """The balance of an effect's arms, one row per column."""
+    balance = table.balance(alpha)
+    numbers = zip(*balance.means.T, balance.difference, balance.low, balance.high, strict=True)
+    rows = tuple(
+        (name, *(map(number_of, values) if told else [HIDDEN] * 3 + ["-inf", "inf"]))
+        for name, told, values in zip(balance.columns, balance.told, numbers, strict=True)
+    )
+    source = Source(table.release, alpha, "negligible clipping, honest clients", table.plans)
+    treated, others = table.arms or (0.0, 0.0)
+    return Summary(
+        title=source.title("Balance of both arms"),
+        head=(("treated, others", f"{treated:,.0f} and {others:,.0f} (noisy)"),),
+        columns=("", "treated", "others", "difference", *ends_of(alpha)),
+        rows=rows,
+        foot=(
+            *source.foot,
+            "Means are in the units of the columns. Differences are standardised by the root of the mean of both arms' "
+            "variances, before any weighting; their intervals are about these records, so that noise alone is in them.",
+        ),
+    )

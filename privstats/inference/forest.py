@@ -1,0 +1,249 @@
+"""Forest plots and balance plots: rows of estimates with their intervals, as a statistician prints them.
+
+They draw given numbers and compute none. They need the ``report`` extra (matplotlib).
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from privstats.errors import ReleaseError
+from privstats.inference.drawing import INK, LINES, SMALL, UNTOLD, beside_zero, check_format, figure_of, saved
+
+if TYPE_CHECKING:
+    from privstats.inference.balance import Balance
+    from privstats.inference.effects import EffectTable
+    from privstats.inference.regression import Regression
+
+    Estimates: TypeAlias = EffectTable | Regression
+
+__all__ = ["ForestRow", "forest_rows", "plot_balance", "plot_forest"]
+
+_NAME = 17  # letters of a line that leave a phone half of its width for intervals
+_ROW, _LINE, _PANEL, _REST = 0.16, 0.16, 0.34, 0.62  # inches
+_APART = 0.1  # a standardised difference that is usually called small
+_TICKS = (1, 2, 5)
+
+
+class ForestRow(NamedTuple):
+    """One row of a forest plot.
+
+    Attributes:
+        name: of the estimate.
+        value, low, high: the estimate and its interval; NaN and infinite where it is not told.
+        group: ``"exploratory"``, or what it was declared as.
+
+    Example:
+        >>> ps.inference.forest.ForestRow("days", -1.5, -1.8, -1.2, "exploratory").told
+        True
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    group: str
+
+    @property
+    def told(self) -> bool:
+        """Whether there is an interval to draw."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def said(self) -> str:
+        """The estimate with its interval in words, to a hundredth of the interval's width."""
+        if not self.told:
+            return "not told"
+        width = self.high - self.low
+        digits = min(max(1 - math.floor(math.log10(width)), 0), 6) if width > 0 else 3
+        value, low, high = (f"{each:.{digits}f}" for each in (self.value, self.low, self.high))
+        return f"{value} ({low} to {high})"
+
+
+def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05) -> list[ForestRow]:
+    """The rows of a forest plot, ratios as ratios.
+
+    Args:
+        tables: an effect, a regression, or several of one kind by name; rows of a regression are its columns.
+        alpha: level of the intervals.
+
+    Raises:
+        ReleaseError: no table, or tables of several kinds.
+
+    Example:
+        >>> X, y = np.array([[0.1], [0.2], [0.4], [0.8]]), np.array([1.2, 1.5, 1.7, 2.7])
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0, transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> fit = ps.inference.ols(ps.Release.exact(schema, ps.measure(schema, X, y)))
+        >>> [(row.name, round(row.value, 2)) for row in ps.inference.forest.forest_rows(fit)]
+        [('x0', 2.08)]
+    """
+    named = dict(tables) if isinstance(tables, Mapping) else {"": tables}
+    if not named or len({_scale(each) for each in named.values()}) != 1:
+        raise ReleaseError("a forest plot has tables of one kind, of which there is one at least; draw others apart")
+    return [row for name, each in named.items() for row in _rows(name, each, alpha)]
+
+
+def plot_forest(
+    tables: Estimates | Mapping[str, Estimates], path: str | Path | None = None, *, alpha: float = 0.05
+) -> Any:
+    """Draw estimates with their intervals, one row each, what was declared apart from what is exploratory.
+
+    Ratios stand on a logarithmic axis beside 1, all else beside 0. Rows that are not told have their name and no mark.
+
+    Args:
+        tables: from :func:`effect`, :func:`hazards` or a regression; several of one kind by name.
+        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+        alpha: level of the intervals.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+        ReleaseError: nothing is told, tables of several kinds, or another file format.
+
+    Example:
+        >>> X, y = np.array([[0.1], [0.2], [0.4], [0.8]]), np.array([1.2, 1.5, 1.7, 2.7])
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0, transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> fit = ps.inference.ols(ps.Release.exact(schema, ps.measure(schema, X, y)))
+        >>> [panel.get_title(loc="left") for panel in ps.inference.plot_forest({"growth": fit}).axes[:1]]
+        ['exploratory']
+    """
+    check_format(path)
+    rows = forest_rows(tables, alpha)
+    first = next(iter(tables.values())) if isinstance(tables, Mapping) else tables
+    scale = _scale(first)
+    if not any(row.told for row in rows):
+        raise ReleaseError("noise hides every row, so there is nothing to draw")
+    groups = {group: [row for row in rows if row.group == group] for group in dict.fromkeys(row.group for row in rows)}
+    heights = [_PANEL + sum(_height(row) for row in each) for each in groups.values()]
+    figure = figure_of(sum(heights) + _REST)
+    panels = figure.subplots(len(groups), sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, (group, each) in zip(panels, groups.items(), strict=True):
+        _forest_panel(axes, group, each, scale)
+    if scale.ratio:
+        _ratio_ticks(panels[-1], [row for row in rows if row.told])
+    figure.supxlabel(f"{scale.name}, {100 * (1 - alpha):g} % intervals", fontsize=SMALL, parse_math=False)
+    return saved(figure, path)
+
+
+def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
+    """Draw standardised mean differences of the columns between both arms, the largest on top (a "love plot").
+
+    Lines are the intervals of the noise; dashed lines stand at -.1 and .1, which are usually called small. Columns
+    that are not told have their name and no mark.
+
+    Args:
+        balance: from :meth:`EffectTable.balance`.
+        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+        ReleaseError: another file format.
+
+    Example:
+        >>> values = np.array([[50.0, 48.0]]), np.array([0.12]), np.array([0.08]), np.array([0.16]), np.array([True])
+        >>> figure = ps.inference.plot_balance(ps.inference.Balance(("age",), *values))
+        >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        ['age']
+    """
+    check_format(path)
+    sizes = np.where(balance.told, np.abs(balance.difference), -1.0)
+    order = np.argsort(-sizes, kind="stable")
+    names = [textwrap.fill(balance.columns[place], _NAME) for place in order]
+    figure = figure_of(sum(_LINE * name.count("\n") + _ROW + _LINE for name in names) + _REST)
+    axes = figure.subplots()
+    for row, place in enumerate(order):
+        if balance.told[place]:
+            ends = [balance.low[place], balance.high[place]]
+            axes.plot(ends, [row, row], color=LINES[0], linewidth=1.2)
+            axes.plot(balance.difference[place], row, "o", color=LINES[0], markersize=5)
+    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    for place, tick in zip(order, axes.get_yticklabels(), strict=True):
+        tick.set_color(INK if balance.told[place] else UNTOLD)
+    for small in (-_APART, _APART):
+        axes.axvline(small, color=UNTOLD, linewidth=0.8, linestyle="--", zorder=0)
+    beside_zero(axes)
+    figure.supxlabel("standardised difference, treated less others", fontsize=SMALL, parse_math=False)
+    return saved(figure, path)
+
+
+class _Scale(NamedTuple):
+    """What an axis shows, and whether it is a ratio."""
+
+    name: str
+    ratio: bool
+
+
+_RATIOS = {"Hazard ratios": "hazard ratio", "Logistic regression": "odds ratio", "Poisson regression": "rate ratio"}
+
+
+def _scale(table: Any) -> _Scale:
+    if hasattr(table, "estimand"):
+        return _Scale("effect" if table.design == "trial" else "adjusted difference", ratio=False)
+    ratio = _RATIOS.get(table.model)
+    return _Scale(ratio or "coefficient", ratio=ratio is not None)
+
+
+def _rows(name: str, table: Any, alpha: float) -> list[ForestRow]:
+    if hasattr(table, "estimand"):
+        row, (low, high) = table.row(alpha), table.conf_int(alpha)
+        return [ForestRow(name or table.estimand, float(row["estimate"]), float(low), float(high), "exploratory")]
+    told, estimate, ends = table.errors.told(alpha), table.errors.estimate, table.conf_int(alpha)
+    if _scale(table).ratio:
+        with np.errstate(over="ignore"):
+            estimate, ends = np.exp(estimate), np.exp(ends)
+    lows, highs = np.where(told, ends.T, [[-np.inf], [np.inf]])
+    values = np.where(told, estimate, np.nan)
+    return [
+        ForestRow(f"{name}: {column}" if name else column, float(value), float(low), float(high), "exploratory")
+        for column, value, low, high in zip(table.names, values, lows, highs, strict=True)
+        if column != "const"
+    ]
+
+
+def _height(row: ForestRow) -> float:
+    return _ROW + _LINE * (textwrap.fill(row.name, _NAME).count("\n") + 1)
+
+
+def _forest_panel(axes: Any, group: str, rows: Sequence[ForestRow], scale: _Scale) -> None:
+    """A group of rows: names to the left, numbers to the right."""
+    for place, row in enumerate(rows):
+        if row.told:
+            axes.plot([row.low, row.high], [place, place], color=LINES[0], linewidth=1.4)
+            axes.plot(row.value, place, "s", color=LINES[0], markersize=5)
+    if scale.ratio:
+        axes.set_xscale("log")
+    beside_zero(axes, float(scale.ratio))
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_yticks(range(len(rows)), [textwrap.fill(row.name, _NAME) for row in rows], parse_math=False)
+    axes.set_title(group, loc="left", fontsize="medium", parse_math=False)
+    numbers = axes.twinx()
+    numbers.set_ylim(axes.get_ylim())
+    numbers.set_yticks(range(len(rows)), [row.said for row in rows], fontsize=SMALL)
+    numbers.spines[["top", "right", "left"]].set_visible(False)
+    numbers.tick_params(axis="y", length=0)
+    for row, tick in zip(rows, numbers.get_yticklabels(), strict=True):
+        tick.set_color(INK if row.told else UNTOLD)
+
+
+def _ratio_ticks(axes: Any, rows: Sequence[ForestRow]) -> None:
+    """Round numbers on a logarithmic axis, as few as a phone can show."""
+    low, high = min(1.0, *(row.low for row in rows)), max(1.0, *(row.high for row in rows))
+    decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
+    ticks = [each * 10.0**decade for decade in decades for each in _TICKS]
+    inside = [tick for tick in ticks if low * 0.8 <= tick <= high * 1.25]
+    if len(inside) < 2:
+        inside = [round(low, 2), 1.0, round(high, 2)]
+    axes.set_xticks(inside, [f"{tick:g}" for tick in inside])
+    axes.minorticks_off()

@@ -1,0 +1,64 @@
+"""A paragraph for the Methods of a paper, for every table of this room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from privstats.errors import ReleaseError
+from privstats.inference.counts import Interval
+from privstats.inference.group_means import GroupMeans
+from privstats.inference.summary import Summary, curve_summary, means_summary, proportions_summary
+from privstats.inference.survival import SurvivalCurve
+from privstats.release import Release
+
+if TYPE_CHECKING:
+    from privstats.inference.cell_table import CellTable
+    from privstats.inference.effects import EffectTable
+    from privstats.inference.regression import Regression
+    from privstats.inference.scorecards import Scorecard
+
+    Brought: TypeAlias = EffectTable | Regression | CellTable | Scorecard
+    Given: TypeAlias = SurvivalCurve | Mapping[str, SurvivalCurve] | Mapping[str, Interval] | GroupMeans
+
+__all__ = ["methods"]
+
+
+def methods(result: Brought | Given, release: Release | None = None, *, alpha: float = 0.05) -> str:
+    """A paragraph to paste: what was computed, from whom, under which promise, assumptions, plans and software.
+
+    Args:
+        result: what :func:`effect`, :func:`hazards`, a regression, :func:`scorecard`, :func:`kaplan_meier`,
+            :func:`proportions` or :func:`table_one` returned.
+        release: the one that it was read from; needed for the last three, which do not hold it.
+        alpha: level of the intervals that the paper prints.
+
+    Raises:
+        ReleaseError: the release is missing, or the result is none of these.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
+        >>> release = ps.Release.exact(schema, ps.measure(schema, {"sex": ["f"] * 60 + ["m"] * 40}))
+        >>> paragraph = ps.inference.methods(ps.inference.proportions(release, "sex"), release)
+        >>> release.plan.digest in paragraph, "Assumed: independent records" in paragraph
+        (True, True)
+    """
+    return _summary_of(result, release, alpha).methods
+
+
+def _summary_of(result: Any, release: Release | None, alpha: float) -> Summary:
+    summary = getattr(result, "summary", None)
+    if summary is not None:
+        found: Summary = summary(alpha) if hasattr(result, "conf_int") else summary()
+        return found
+    if release is None:
+        raise ReleaseError("this result does not hold its release; give it as the second argument")
+    several: dict[str, Any] = dict(result) if isinstance(result, Mapping) else {"": result}
+    match next(iter(several.values()), None):
+        case SurvivalCurve():
+            return curve_summary(several, release, alpha)
+        case Interval() if isinstance(result, Mapping):
+            return proportions_summary(several, release, alpha)
+        case GroupMeans() as means:
+            return means_summary(means, release, alpha)
+    raise ReleaseError(f"no paragraph is written for a {type(result).__name__}; give what a reader of a table returned")

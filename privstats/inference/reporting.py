@@ -1,0 +1,162 @@
+"""What every table says of the releases behind it: title, claim, promise, plan, and a paragraph for a paper's Methods.
+
+Words alone; the numbers come from releases and their plans.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from privstats.dp import Privacy, gaussian_epsilon
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.version import __version__
+
+__all__ = ["HIDDEN", "Source", "listed"]
+
+HIDDEN = "-"
+"""Stands for what is not told."""
+
+_ADJACENT = {
+    "add-remove": "neighbouring data sets differ by one {unit} that is added or removed",
+    "replace-one": "neighbouring data sets differ in what one {unit} holds",
+}
+_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Source:
+    """The releases behind a table, and what is assumed of their records.
+
+    Attributes:
+        release: the last one.
+        alpha: level of the intervals.
+        assumed: the assumptions, in words.
+        plans: of all sessions; empty where there is one.
+
+    Example:
+        >>> from privstats.inference.reporting import Source
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> release = ps.Release.exact(schema, ps.measure(schema, [[0.5, 0.0], [0.25, 0.0]], [0, 1]))
+        >>> Source(release, 0.05, "independent records").title("Means")
+        'Means from a release'
+    """
+
+    release: Release
+    alpha: float
+    assumed: str
+    plans: tuple[Plan, ...] = ()
+
+    def title(self, what: str) -> str:
+        """The title of a table."""
+        return self._test_noise + f"{what} from a release"
+
+    @property
+    def foot(self) -> list[str]:
+        """The claim, the promise of all releases, the last one's plan, and the assumptions."""
+        plan = self.release.plan
+        return [
+            f"In at most {self._percent(self.alpha)} of releases an interval is told and misses. "
+            f"'{HIDDEN}' is not told: noise hides it.",
+            self._promise,
+            f"Plan {plan.digest[:_DIGITS]}, {len(self.release.survivors)} of {plan.cohort.clients} clients.",
+            f"Assumed: {self.assumed}.",
+        ]
+
+    def methods(self, what: str, *, claim: str = "", privacy: str = "") -> str:
+        """A paragraph for a paper's Methods: what was computed, from whom, under which promise and assumptions.
+
+        Args:
+            what: the method, one sentence or more.
+            claim: what intervals mean, where it is not the claim of every table.
+            privacy: the promise, where the plans alone do not say it.
+        """
+        said = [self._test_noise, what, self._parties, privacy or self._guarantee, claim or self._claim]
+        said += [f"Assumed: {self.assumed}." if self.assumed else "", self._identity]
+        return " ".join(each.strip() for each in said if each)
+
+    @property
+    def _test_noise(self) -> str:
+        return "TEST NOISE, not private: " if self.release.reproducible else ""
+
+    @property
+    def _sessions(self) -> tuple[Plan, ...]:
+        return self.plans or (self.release.plan,)
+
+    @property
+    def _parties(self) -> str:
+        cohort, count = self.release.plan.cohort, len(self._sessions)
+        sessions = "one session" if count == 1 else f"each of {count} sessions"
+        return (
+            f"The records of {len(self.release.survivors)} of {cohort.clients} parties were not pooled: in {sessions} "
+            "a party summed its own, in whole numbers, and of the masked sums only the total over all parties was seen."
+        )
+
+    @property
+    def _claim(self) -> str:
+        percent = self._percent(1 - self.alpha)
+        noise = "sampling and that noise" if self.release.plan.noise is not None else "sampling"
+        return (
+            f"Intervals ({percent}) and p-values include {noise}: in at most {self._percent(self.alpha)} of releases "
+            "an interval is told and misses the number that it is about, and what noise hides is not reported."
+        )
+
+    @property
+    def _identity(self) -> str:
+        last = "" if len(self._sessions) == 1 else " of the last session"
+        return f"Plan{last} (SHA-256): {self.release.plan.digest}. Software: privstats {__version__}."
+
+    @property
+    def _promise(self) -> str:
+        """The promise for all releases that a table was read from."""
+        plan, privacy = self.release.plan, self.release.plan.privacy
+        if not isinstance(privacy, Privacy) or plan.noise is None:
+            return "Exact sums: no differential privacy."
+        of = ""
+        if len(self.plans) > 1:
+            counted = any(each.schema.task == "counts" != plan.schema.task for each in self.plans)
+            cells = " of its cut points" if any(step.reads_cells for step in plan.schema.transform) else ""
+            of = f", all {len(self.plans)} {f'sessions, the counts{cells} among them' if counted else 'rounds'}"
+        return (
+            f"Privacy: epsilon {self._epsilon(privacy):.4g}, delta {privacy.delta:g}{of}, unit {privacy.unit}, "
+            f"adjacency {privacy.adjacency}, model {privacy.model}."
+        )
+
+    @property
+    def _guarantee(self) -> str:
+        """The promise in the words of a paper."""
+        plan, privacy = self.release.plan, self.release.plan.privacy
+        if not isinstance(privacy, Privacy) or plan.noise is None:
+            return "No noise was added: the sums are exact, without differential privacy."
+        what = "The release is" if len(self._sessions) == 1 else f"All {len(self._sessions)} sessions together are"
+        return (
+            f"{what} differentially private with epsilon = {self._epsilon(privacy):.4g} and delta = {privacy.delta:g}; "
+            f"the protected unit is one {privacy.unit}, the adjacency {privacy.adjacency} "
+            f"({_ADJACENT[privacy.adjacency].format(unit=privacy.unit)}). "
+            f"The noise is {privacy.model}: {privacy.trust.trusted}."
+        )
+
+    def _epsilon(self, privacy: Privacy) -> float:
+        """Of all releases together; an epsilon of one release is what its plan says."""
+        if len(self.plans) < 2:
+            return privacy.epsilon
+        mu = math.hypot(*(each.noise.mu for each in self.plans if each.noise is not None))
+        return gaussian_epsilon(mu, privacy.delta)
+
+    @staticmethod
+    def _percent(share: float) -> str:
+        return f"{100 * share:g}%"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence has them.
+
+    Example:
+        >>> from privstats.inference.reporting import listed
+        >>> listed(["age", "sex", "dose"])
+        'age, sex and dose'
+    """
+    *others, last = names or ("none",)
+    return f"{', '.join(others)} and {last}" if others else last
