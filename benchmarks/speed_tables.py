@@ -47,7 +47,17 @@ _STARTS: Mapping[str, Shown] = {
     "goal": lambda row: _goal(row.get("goal"), row.get("met", True)),
 }
 
+_FILES: Mapping[str, Shown] = {
+    "file": "{file}",
+    "records x columns": "{records:,} x {columns}",
+    "MB on the disk": "{MB:.0f}",
+    "processor seconds": "{s:.1f}",
+    "MB of memory before": "{MB before:.0f}",
+    "at most": "{MB at most:.0f}",
+}
+
 TABLES: Tables = {
+    "table_files": Table("moments.tables", "reading and measuring a file", _FILES),
     "speeds": Table("speed", "processor seconds", _WORKS),
     "starts": Table("startup", "seconds of a fresh process by the ", _STARTS, ("seconds of", str)),
 }

@@ -25,13 +25,14 @@ __all__ = [
     "csv_header",
     "csv_lines",
     "like_a_record",
+    "lines_at_once",
     "other_separator",
 ]
 
 Lines = dict[str, list[str | None]]
 """The texts of some lines by column; None throughout a line that has another number of fields."""
 
-_LINES = 1 << 13
+_LINES, _FIELDS = 1 << 13, 1 << 18
 _ASCII = string.ascii_letters + string.digits + "\n\r\t ,;|.+-_\"' \\n \\u0041"
 _SEPARATORS = ",;|:\t"
 _DATE = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}.*")
@@ -87,7 +88,9 @@ class Dialect:
     def fields(self, line: str) -> list[str] | None:
         """The fields of one line, stripped; None where it is none of CSV."""
         if '"' not in line:
-            return list(map(str.strip, line.strip("\r\n").split(self.separator)))
+            text = line.strip("\r\n")
+            found = text.split(self.separator)
+            return found if text.split(maxsplit=1) == [text] else list(map(str.strip, found))  # without white space
         try:
             (found,) = csv.reader([line], strict=True, delimiter=self.separator)
         except (csv.Error, ValueError):
@@ -121,7 +124,12 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
     return names
 
 
-def csv_lines(path: Path, wanted: list[str], *, gaps: bool, dialect: Dialect | None = None) -> Iterator[Lines]:
+def lines_at_once(columns: int) -> int:
+    """How many records are read at a time: few enough that the texts of all their fields take some megabytes."""
+    return max(1, min(_LINES, _FIELDS // max(columns, 1)))
+
+
+def csv_lines(path: Path, wanted: Sequence[str], *, gaps: bool, dialect: Dialect | None = None) -> Iterator[Lines]:
     """The texts of some columns, some thousand lines at a time.
 
     A line of blanks alone is passed over: in a file of one column, a record with an empty field is such a line. One
@@ -142,6 +150,7 @@ def csv_lines(path: Path, wanted: list[str], *, gaps: bool, dialect: Dialect | N
     of = {name: place for place, name in enumerate(names)}
     places = {name: of[name] for name in wanted}
     nothing, rows = (None,) * len(names), list[Sequence[str | None]]()
+    step, none = lines_at_once(len(names)), True
     with path.open("rb") as file:
         file.readline()
         for number, line in enumerate(file, 2):
@@ -157,10 +166,11 @@ def csv_lines(path: Path, wanted: list[str], *, gaps: bool, dialect: Dialect | N
                     )
                 fields = None
             rows.append(nothing if fields is None else fields)
-            if number % _LINES == 0:
+            if len(rows) == step:
                 yield _by_column(rows, places, how)
-                rows = []
-    yield _by_column(rows, places, how)
+                rows, none = [], False
+    if rows or none:
+        yield _by_column(rows, places, how)
 
 
 def _by_column(rows: Sequence[Sequence[str | None]], places: Mapping[str, int], how: Dialect) -> Lines:

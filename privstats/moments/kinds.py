@@ -31,6 +31,7 @@ class Kind:
         readable: from the same, to the moments of the records that can be read, and how many others there are.
         exact: from the schema and the sums by letter, blocks first, to the moments.
         real: from the schema and the same, noisy or not, to the sums in real units.
+        in_batches: whether records of a schema may come in batches; else they are needed at once, or by name.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -43,6 +44,7 @@ class Kind:
     readable: Found
     exact: Callable[[Any, dict[str, Any]], Moments]
     real: Callable[[Any, dict[str, Any]], Any]
+    in_batches: Callable[[Any], bool] = lambda _: True
 
 
 def kind_of(schema: Schema) -> Kind:
@@ -84,7 +86,8 @@ def _ridge() -> Kind:
 def _counts() -> Kind:
     from privstats.moments.counts import CountMoments, RealCountMoments, counts_of_readable, measured_counts
 
-    return Kind(measured_counts, counts_of_readable, CountMoments.of_sums, RealCountMoments.of_sums)
+    sums = CountMoments.of_sums, RealCountMoments.of_sums
+    return Kind(measured_counts, counts_of_readable, *sums, in_batches=lambda schema: bool(schema.transform))
 
 
 def _sites() -> Kind:
@@ -98,7 +101,8 @@ def _gaussians() -> Kind:
     from privstats.moments.gaussians import GaussianMoments, RealGaussianMoments, measured_gaussians
 
     readable = whole_of_readable(measured_gaussians)
-    return Kind(measured_gaussians, readable, GaussianMoments.of_sums, RealGaussianMoments.of_sums)
+    sums = GaussianMoments.of_sums, RealGaussianMoments.of_sums
+    return Kind(measured_gaussians, readable, *sums, in_batches=_never)
 
 
 def _scores() -> Kind:
@@ -110,7 +114,8 @@ def _scores() -> Kind:
 def _hazards() -> Kind:
     from privstats.moments.hazard import HazardMoments, RealHazardMoments, hazards_of_readable, measured_hazards
 
-    return Kind(measured_hazards, hazards_of_readable, HazardMoments.of_sums, RealHazardMoments.of_sums)
+    sums = HazardMoments.of_sums, RealHazardMoments.of_sums
+    return Kind(measured_hazards, hazards_of_readable, *sums, in_batches=_never)
 
 
 def _effects() -> Kind:
@@ -150,6 +155,10 @@ def _parties() -> Kind:
     from privstats.moments.parties import PartyMoments, RealPartyMoments, measured_parties
 
     return Kind(measured_parties, of_readable(measured_parties), PartyMoments.of_sums, RealPartyMoments.of_sums)
+
+
+def _never(_: Any) -> bool:
+    return False
 
 
 _KINDS: Mapping[str, Kind] = LazyRows(

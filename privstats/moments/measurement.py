@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privstats.errors import ClippedWarning, DataError, RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.moments.arrays import is_list
 from privstats.moments.base import Moments
-from privstats.moments.code_rows import behind
+from privstats.moments.code_rows import behind, columns_asked
 from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import check_features, dense
 from privstats.moments.kinds import Kind, kind_of
@@ -26,11 +26,21 @@ from privstats.schema.public_values import Published, Values
 
 if TYPE_CHECKING:
     from privstats.moments.class_moments import ClassMoments
+    from privstats.moments.record_files import RecordFile
     from privstats.moments.ridge_moments import RidgeMoments
     from privstats.moments.within import WithinMoments
     from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, WithinSchema
 
-__all__ = ["Unreadable", "exact_moments", "measure", "quantize", "remarks_on", "warn_if_clipped", "warn_if_empty"]
+__all__ = [
+    "Unreadable",
+    "exact_moments",
+    "measure",
+    "quantize",
+    "records_in",
+    "remarks_on",
+    "warn_if_clipped",
+    "warn_if_empty",
+]
 
 Unreadable: TypeAlias = Literal["refuse", "leave out"]
 """What becomes of a record that cannot be read."""
@@ -153,6 +163,21 @@ def exact_moments(
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
     return moments  # type: ignore[no-any-return]
+
+
+def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any]:
+    """X and y of a file as :func:`measure` takes them: batches without y, so that memory does not grow with the file.
+
+    Where the schema needs all records at once, they are read at once.
+
+    Raises:
+        DataError: the file cannot be read, or lacks a column of the plan.
+        RecordError: one that cannot be read; never with ``unreadable="leave out"``.
+    """
+    if kind_of(schema).in_batches(schema):
+        return file.batches(columns_asked(schema), unreadable=unreadable), None
+    records = file.read(columns_asked(schema), unreadable=unreadable)
+    return records.X, records.y
 
 
 def _measured(

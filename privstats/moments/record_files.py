@@ -7,29 +7,22 @@ before. For commands and for the parties of a session; beside ``measure``, which
 from __future__ import annotations
 
 import os
-import warnings
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
-from privstats.moments.arrays import listed
+from privstats.errors import DataError
 from privstats.moments.code_rows import Codes
-from privstats.moments.csv_lines import Dialect, like_a_record, other_separator
+from privstats.moments.csv_lines import Dialect
 from privstats.moments.table_files import Table, require_file, table_file
-from privstats.transforms import Cells
-from privstats.transforms.column_names import place_of, places_in
-from privstats.transforms.reading import read, reading
+from privstats.moments.table_parts import Asked, as_labels, joined, parts_of, present
+from privstats.transforms.reading import read
 
-__all__ = ["RecordFile", "Records", "as_labels", "held_out", "read_archive"]
-
-Asked: TypeAlias = Cells | tuple[str, ...] | None
-"""What is asked for of a table: declared columns, names of features, or all."""
+__all__ = ["RecordFile", "Records", "held_out", "read_archive"]
 
 _TABLES = (".csv", ".parquet")
 
@@ -162,7 +155,7 @@ class RecordFile:
             MissingExtraError: a Parquet file, and pyarrow is not installed.
         """
         table = table_file(Path(self.path), self.dialect)
-        found = table.names if names is None else _present(self, table.names, names)
+        found = table.names if names is None else present(self, table.names, names)
         return table.whole(list(dict.fromkeys(found)))
 
     def read(self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse") -> Records:
@@ -186,6 +179,25 @@ class RecordFile:
         whole = self.whole(names, unreadable=unreadable)
         return whole if self.split is None else whole.summed(self.split, self.seed)
 
+    def batches(
+        self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
+    ) -> Iterator[tuple[Any, NDArray[Any]]]:
+        """What may be summed, some thousand records of a table at a time: X and y, as ``measure`` takes batches.
+
+        Memory does not grow with the file; an archive is one batch. The records are those of :meth:`read`, each read by
+        itself, so how many stand in a batch changes no sum. Raises as :meth:`read` does, at the record.
+        """
+        if not self.is_table:
+            records = self.read(names, unreadable=unreadable)
+            yield records.X, records.y
+            return
+        gaps = unreadable == "leave out"
+        for part in parts_of(self, names, gaps=gaps):
+            records = Records(part.X, part.goals if gaps else as_labels(part.goals.tolist()), part.names)
+            if self.split is not None:
+                records = records.summed(self.split, self.seed)
+            yield records.X, records.y
+
     def parts(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
     ) -> tuple[Records, Records]:
@@ -203,7 +215,7 @@ class RecordFile:
         if not self.is_table:
             arrays = read_archive(self.path, "X y")
             return Records(arrays["X"], arrays["y"])
-        return _of_cells(self, names, gaps=gaps) if isinstance(names, Cells) else _of_table(self, names, gaps=gaps)
+        return Records(*joined(parts_of(self, names, gaps=gaps), gaps=gaps))
 
 
 def _empty(share: float, records: int) -> DataError:
@@ -261,108 +273,3 @@ def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDA
         if isinstance(error, DataError):
             raise
         raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
-
-
-def _of_table(file: RecordFile, names: tuple[str, ...] | None, *, gaps: bool) -> Records:
-    """The target's column and the features, each value read by itself; no other column is looked at."""
-    table = table_file(Path(file.path), file.dialect)
-    target = _target(file, table.names)
-    features = [name for name in table.names if name != target] if names is None else list(names)
-    found = _found(file, table.names, features, target)
-    rows: list[NDArray[np.float64]] = []
-    goals: list[Any] = []
-    blank, words = dict.fromkeys(features, False), dict.fromkeys(features, False)
-    for part in table.parts([*found, target], gaps=gaps):
-        columns = {name: read(part[place]) for name, place in zip(features, found, strict=True)}
-        rows.append(np.column_stack([column.numbers for column in columns.values()]) if columns else np.empty((0, 0)))
-        goals += list(part[target])
-        for name, column in columns.items():
-            blank[name] |= bool(column.missing.any())
-            words[name] |= bool(column.texts)
-    X = np.concatenate(rows)
-    if gaps:
-        return Records(X, _object([reading(goal) for goal in goals]), tuple(features))
-    missing = [name for name in features if blank[name]]
-    missing += [target] if any(reading(goal) is None for goal in goals) else []
-    if missing:
-        gone = ", ".join(missing)
-        raise RecordError(f"{file.path} has missing values in {gone}; leave out or impute these records first")
-    if texts := ", ".join(name for name in features if words[name]):
-        raise RecordError(f"{file.path} holds no numbers in {texts}; encode these columns, or leave them out")
-    return Records(X, as_labels(goals), tuple(features))
-
-
-def _of_cells(file: RecordFile, cells: Cells, *, gaps: bool) -> Records:
-    """The target's column and the codes of the declared ones; a line that is no record is left out, and counted."""
-    table = table_file(Path(file.path), file.dialect)
-    target = _target(file, table.names)
-    names = [column.name for column in cells.columns]
-    found = _found(file, table.names, names, target)
-    codes, unread, goals, broken = [np.empty((0, len(names)))], Counter[str](), list[Any](), 0
-    for part in table.parts([*found, target], gaps=gaps):
-        whole = table.records(part)
-        read_part = cells.read({name: whole[place] for name, place in zip(names, found, strict=True)})
-        codes.append(read_part.codes)
-        unread.update(read_part.unread)
-        goals += list(whole[target])
-        broken += len(part[target]) - len(whole[target])
-    if broken:
-        warnings.warn(
-            f"{broken} lines of {file.path} have not one field for each name and are left out: one line is one record",
-            UnreadableRecordsWarning,
-            stacklevel=4,
-        )
-    told = [reading(goal) for goal in goals]
-    if not gaps and None in told:
-        raise RecordError(f"{file.path} has missing values in {target}; leave out these records first")
-    y = _object(told) if gaps else as_labels(goals)
-    return Records(Codes(np.concatenate(codes), unread), y, tuple(names))
-
-
-def _target(file: RecordFile, names: list[str]) -> str:
-    place = None if file.target is None else place_of(file.target, names)
-    if place is None:
-        asked = "" if file.target is None else f" has no column {file.target!r}"
-        has = "no row of names, or names that are numbers" if like_a_record(names) else ", ".join(names)
-        raise DataError(
-            f"{file.path}{asked}: say with --target (in Python target=) which column is predicted; it has {has}"
-            f"{other_separator(names, file.separator)}"
-        )
-    return names[place]
-
-
-def _found(file: RecordFile, names: list[str], features: list[str], target: str) -> list[str]:
-    """The features, as the table's header has them."""
-    if target in (found := _present(file, names, features)):
-        raise DataError(f"{file.path} lacks {target!r} of the plan's columns beside the target; name another one")
-    return found
-
-
-def _present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Columns of the plan, as the table's header has them."""
-    places = places_in(wanted, names)
-    if lacking := [name for name, place in zip(wanted, places, strict=True) if place is None]:
-        raise DataError(
-            f"{file.path} lacks {listed(lacking)} of the plan's columns; name its columns like these"
-            f"{other_separator(names, file.separator)}"
-        )
-    return [names[place] for place in places if place is not None]
-
-
-def as_labels(values: Sequence[Any]) -> NDArray[Any]:
-    """The values of a target's column in the narrowest kind that fits all of them, for what people see and score."""
-    if not all(isinstance(value, str) for value in values):
-        return np.asarray(values)
-    if all(value.lower() in ("true", "false") for value in values):
-        return np.array([value.lower() == "true" for value in values])
-    found = [reading(value) for value in values]
-    if not all(isinstance(number, float) for number in found):
-        return np.asarray(values)
-    whole = all(value.lstrip("+-").isdecimal() for value in values)
-    return np.array(list(map(int, values)) if whole else found)
-
-
-def _object(values: Sequence[Any]) -> NDArray[Any]:
-    out = np.empty(len(values), object)
-    out[:] = values
-    return out

@@ -5,18 +5,22 @@ What a value says, ``transforms.reading`` says. ``record_files`` opens them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from privstats.errors import DataError
-from privstats.moments.csv_lines import Dialect, csv_header, csv_lines
+from privstats.moments.csv_lines import Dialect, csv_header, csv_lines, lines_at_once
 from privstats.optional_dependencies import load, require
 from privstats.transforms.column_names import place_of
 from privstats.transforms.reading import array_of
 
 __all__ = ["Csv", "Parquet", "Table", "TableFile", "require_file", "table_file"]
+
+_BUFFER = 1 << 16
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,11 +65,11 @@ class Csv:
         require_file(path)
         return cls(path, csv_header(path, dialect), dialect)
 
-    def parts(self, wanted: list[str], *, gaps: bool) -> Iterator[Mapping[str, list[Any]]]:
+    def parts(self, wanted: Sequence[str], *, gaps: bool) -> Iterator[Mapping[str, list[Any]]]:
         """Some columns, some thousand lines at a time (``csv_lines``)."""
         return csv_lines(self.path, wanted, gaps=gaps, dialect=self.dialect)
 
-    def whole(self, wanted: list[str]) -> Table:
+    def whole(self, wanted: Sequence[str]) -> Table:
         """All lines that are records."""
         columns: dict[str, list[Any]] = {name: [] for name in wanted}
         lines = 0
@@ -85,10 +89,14 @@ class Csv:
 
 @dataclass(frozen=True)
 class Parquet:
-    """A Parquet file."""
+    """A Parquet file, or a folder of them.
+
+    Attributes:
+        names: of its columns, without an index of pandas.
+    """
 
     path: Path
-    dataset: Any
+    names: list[str]
 
     @classmethod
     def of(cls, path: Path) -> Parquet:
@@ -97,37 +105,60 @@ class Parquet:
         parquet = load("pyarrow.parquet", by="a .parquet file")
         require_file(path)
         try:
-            found = cls(path, parquet.ParquetDataset(path))
+            schema = parquet.ParquetDataset(path).schema
         except (OSError, ValueError):
             raise _no_table(path) from None
-        if len(set(found.names)) < len(found.names):
+        if len(set(schema.names)) < len(schema.names):
             raise _no_table(path)
-        return found
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
+        return cls(path, [name for name in schema.names if name not in index])
 
-    @property
-    def names(self) -> list[str]:
-        """Of its columns, without an index of pandas."""
-        index = (self.dataset.schema.pandas_metadata or {}).get("index_columns", [])
-        return [name for name in self.dataset.schema.names if name not in index]
-
-    def parts(self, wanted: list[str], *, gaps: bool) -> Iterator[Mapping[str, Any]]:
-        """Some columns at once."""
+    def parts(self, wanted: Sequence[str], *, gaps: bool) -> Iterator[Mapping[str, Any]]:
+        """Some columns, some thousand records at a time, whatever the file's groups of rows."""
         del gaps  # every record of a Parquet file has every column
+        columns, step = list(dict.fromkeys(wanted)), lines_at_once(len(wanted))
         try:
-            table = self.dataset.read(columns=list(dict.fromkeys(wanted)))
+            none = True
+            for batch in _batches(self.path, columns, step):
+                none = False
+                yield {name: array_of(batch.column(name)) for name in columns}
+            if none:
+                yield {name: np.empty(0) for name in columns}
         except (OSError, ValueError):
             raise _no_table(self.path) from None
-        yield {name: array_of(table.column(name)) for name in wanted}
 
     @staticmethod
     def records(part: Mapping[str, Any]) -> Mapping[str, Any]:
         """All of a part."""
         return part
 
-    def whole(self, wanted: list[str]) -> Table:
+    def whole(self, wanted: Sequence[str]) -> Table:
         """All records."""
-        (columns,) = self.parts(wanted, gaps=True)
-        return Table(columns, 0)
+        parquet = load("pyarrow.parquet", by="a .parquet file")
+        try:
+            table = parquet.ParquetDataset(self.path).read(columns=list(dict.fromkeys(wanted)))
+        except (OSError, ValueError):
+            raise _no_table(self.path) from None
+        return Table({name: array_of(table.column(name)) for name in wanted}, 0)
+
+
+def _batches(path: Path, columns: list[str], step: int) -> Iterator[Any]:
+    """A file's pages as they are needed, and no group of rows at once; of a folder one file after the other."""
+    if path.is_file():
+        file = load("pyarrow.parquet", by="a .parquet file").ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+        yield from file.iter_batches(batch_size=step, columns=columns, use_threads=False)
+        return
+    dataset = load("pyarrow.dataset", by="a .parquet file")
+    options = dataset.ParquetFragmentScanOptions(use_buffered_stream=True, buffer_size=_BUFFER, pre_buffer=False)
+    read = dataset.dataset(path, format="parquet", partitioning="hive").to_batches
+    yield from read(
+        columns=columns,
+        batch_size=step,
+        batch_readahead=0,
+        fragment_readahead=1,
+        use_threads=False,
+        fragment_scan_options=options,
+    )
 
 
 def _no_table(path: Path) -> DataError:

@@ -50,6 +50,7 @@ UNREADABLE = "\x01"
 """What values are read as that are no single value: which no public value can be, for theirs are printable."""
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_OF_DECIMALS = b"0123456789+-.eE"
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}.*)?")
 _INTERVAL = re.compile(r"([\[(])([^,()\[\]]+),([^,()\[\]]+)([\])])")
 _LONGEST = 1024  # of a text: more than a public name has in any form; the time to normalise grows with the square
@@ -135,12 +136,29 @@ def read(values: Any) -> Readings:
 
 def _of_plain(plain: Sequence[Any]) -> Readings:
     """The same of values that are read alike where they are equal: each different one is read once."""
+    if (decimals := _decimals(plain)) is not None:
+        return Readings(decimals, {})
     known = {value: _of_number(value) if _is_decimal(value) else reading(value) for value in set(plain)}
     number = {value: math.nan if found is None or isinstance(found, str) else found for value, found in known.items()}
     texts = {value: found for value, found in known.items() if isinstance(found, str)}
     numbers = np.fromiter(map(number.__getitem__, plain), np.float64, len(plain))
     places = ((place, value) for place, value in enumerate(plain) if value in texts) if texts else ()
     return Readings(numbers, {place: texts[value] for place, value in places})
+
+
+def _decimals(values: Sequence[Any]) -> NDArray[np.float64] | None:
+    """All values where each is a text of a plain decimal, or empty: a shortcut to what reading each gives."""
+    try:
+        whole = "".join(values).encode("ascii")
+    except (TypeError, UnicodeEncodeError):
+        return None
+    if whole.translate(None, _OF_DECIMALS) or (len(whole) > _LONGEST and max(map(len, values)) > _LONGEST):
+        return None
+    try:  # of these characters float() takes what _DECIMAL takes
+        numbers = np.array([float(text) if text else math.nan for text in values], np.float64)
+    except ValueError:
+        return None
+    return np.where(np.isfinite(numbers), numbers, np.nan) + 0.0
 
 
 def array_of(column: Any) -> NDArray[Any]:

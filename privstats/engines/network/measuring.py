@@ -29,7 +29,7 @@ from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
 from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, RecordFile, exact_moments
-from privstats.moments.code_rows import columns_asked
+from privstats.moments.measurement import records_in
 from privstats.schema import Bins
 from privstats.secagg.wire import HiddenRepr
 from privstats.session import Charge, RoundCharge
@@ -215,8 +215,7 @@ def _loaded(load: Callable[[], Any]) -> Any:
 def _pair(folder: RoundFolder, found: Any) -> tuple[Any, Any]:
     """X and y of what ``load()`` returned; batches have no y."""
     if isinstance(found, RecordFile):
-        records = found.read(columns_asked(folder.plan.schema), unreadable=folder.plan.unreadable)
-        return records.X, records.y
+        return records_in(found, folder.plan.schema, folder.plan.unreadable)
     return found if isinstance(found, tuple) and len(found) == 2 else (found, None)
 
 

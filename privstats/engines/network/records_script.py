@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from privstats.course.kinds import admits_of
@@ -19,6 +19,8 @@ from privstats.files.atomic import atomic_write, read_whole
 from privstats.moments import RecordFile, exact_moments, remarks_on
 from privstats.moments.code_rows import columns_asked
 from privstats.moments.csv_lines import Dialect
+from privstats.moments.measurement import records_in
+from privstats.plan import Plan
 
 __all__ = ["Named", "name_file"]
 
@@ -66,17 +68,20 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     if file.split is not None:
         require_hidden(folder.course)
     plan = folder.course.first
-    names = columns_asked(plan.schema)
-    whole, summed = (read(names, unreadable=plan.unreadable) for read in (file.whole, file.read))
     if admits := admits_of(folder.course):  # counts read no labels, and what follows them does
-        admits(folder.course, summed.X, summed.y, plan.unreadable)
-    moments = exact_moments(plan.schema, summed.X, summed.y, published=plan.published, unreadable=plan.unreadable)
+        admits(folder.course, *records_in(file, plan.schema, plan.unreadable), plan.unreadable)
+    pair = records_in(file, plan.schema, plan.unreadable)
+    moments = exact_moments(plan.schema, *pair, published=plan.published, unreadable=plan.unreadable)
     remarks = remarks_on(moments)  # beside its refusals all that is kept of the sums
     forget_moments(folder)  # of an earlier file of this name
     atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())
     counted = None if plan.schema.predicts == "parties" else moments.records  # without what cannot be read
-    rows = len(summed.X) if counted is None else counted
-    return Named(script, rows, len(whole.X) - len(summed.X), remarks)
+    held_out = 0 if file.split is None else _rows(replace(file, split=None), plan) - _rows(file, plan)
+    return Named(script, _rows(file, plan) if counted is None else counted, held_out, remarks)
+
+
+def _rows(file: RecordFile, plan: Plan) -> int:
+    return sum(len(X) for X, _ in file.batches(columns_asked(plan.schema), unreadable=plan.unreadable))
 
 
 def _replaceable(script: Path, untouched: bytes) -> bool:
