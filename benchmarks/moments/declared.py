@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
+from privstats.optional_dependencies import load
 
 __all__ = ["PART", "batch", "batches", "cells_of", "written"]
 
@@ -51,8 +52,6 @@ def written(path: Path, records: int, columns: int) -> None:
                     said = ("" if value is None or value != value else str(value) for value in values)
                     file.write(",".join([*said, str(label)]) + "\n")
         return
-    import pyarrow
-    from pyarrow import parquet
-
+    pyarrow, parquet = (load(name, by="a Parquet file") for name in ("pyarrow", "pyarrow.parquet"))
     parts = [pyarrow.table({**table, "ill": labels}) for table, labels in batches(records, columns)]
     parquet.write_table(pyarrow.concat_tables(parts), path)  # groups of a million rows, as it comes
