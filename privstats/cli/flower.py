@@ -62,17 +62,45 @@ def new(
 def certificates(
     folder: Annotated[Path, typer.Argument(help="The folder to write; it must not exist.", metavar="FOLDER")],
     host: Annotated[
-        list[str],
-        typer.Option(help="A name or address by which parties reach the server; may be given again.", metavar="NAME"),
-    ],
+        list[str] | None,
+        typer.Option(
+            help="A name or address by which parties reach the server; may be given again. With --after: its own.",
+            metavar="NAME",
+        ),
+    ] = None,
     days: Annotated[int, typer.Option(help="Days until they expire.")] = 365,
+    after: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder that serve runs with: parties change one by one, the server last.", metavar="OLD"
+        ),
+    ] = None,
 ) -> None:
     """Write the three files that ``serve`` needs for TLS: ca.pem, server.pem and server.key."""
     from privstats.engines.flower.certificates import write_certificates
 
-    write_certificates(folder, host, days=days)
+    write_certificates(folder, host or (), days=days, after=after)
     say(f"wrote {folder}/ca.pem, server.pem and server.key, which end in {days} days")
-    say(f"give {folder}/ca.pem to every party; keep server.key on this machine")
+    if after is None:
+        say(f"give {folder}/ca.pem to every party; keep server.key on this machine")
+    else:
+        say(
+            f"1. give {folder}/ca.pem to every party, which restarts join with it when it suits: it trusts {after}, too"
+        )
+        say(f"2. when all have, restart serve with --certificates {folder}; keep server.key on this machine")
+
+
+@app.command()
+def register(
+    home: HostFolder,
+    keys: Annotated[Path, typer.Argument(help="A folder with each party's node key as NAME.pub.", metavar="KEYS")],
+) -> None:
+    """Register all nodes of a folder of public keys, while ``serve`` runs; again with further ones, as you like."""
+    from privstats.engines.flower.registering import register as register_all
+
+    found = register_all(home, keys)
+    new = [each.name for each in found if each.new]
+    say(f"{len(new)} registered{': ' if new else ''}{', '.join(new)}; {len(found) - len(new)} were registered before")
 
 
 @app.command("key")

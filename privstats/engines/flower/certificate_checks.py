@@ -16,6 +16,7 @@ from pathlib import Path
 from cryptography import x509
 
 from privstats.engines.flower.addresses import LOOPBACK, host_and_port
+from privstats.engines.flower.certificates import named_in, pem_certificates
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import read_whole
 
@@ -43,7 +44,7 @@ def check_authority(path: Path, *, remedy: str = _ASK) -> datetime:
     Raises:
         PrivstatsError: the file cannot be read or holds no PEM certificate, or none is valid today.
     """
-    held, today = _certificates(path, remedy), datetime.now(UTC)
+    held, today = pem_certificates(path, remedy), datetime.now(UTC)
     if not any(one.not_valid_before_utc <= today <= one.not_valid_after_utc for one in held):
         _check_period(path, max(held, key=lambda one: one.not_valid_after_utc), remedy)
     return max(one.not_valid_after_utc for one in held)
@@ -61,7 +62,7 @@ def check_served(folder: Path) -> datetime:
     """
     authority, shown, key = (folder / name for name in ("ca.pem", "server.pem", "server.key"))
     ends = [check_authority(authority, remedy=_NEW)]
-    for one in _certificates(shown, _NEW):
+    for one in pem_certificates(shown, _NEW):
         _check_period(shown, one, _NEW)
         ends.append(one.not_valid_after_utc)
     read_whole(key, PrivstatsError, _WRITER)
@@ -105,17 +106,6 @@ def check_shown(superlink: str, authority: Path) -> datetime | None:
 def days_left(end: datetime, now: datetime | None = None) -> int:
     """Whole days until ``end``; negative after it."""
     return (end - (now or datetime.now(UTC))) // timedelta(days=1)
-
-
-def _certificates(path: Path, remedy: str) -> list[x509.Certificate]:
-    data = read_whole(path, PrivstatsError, _WRITER)
-    try:
-        data.decode("ascii")  # so Flower reads it
-        return x509.load_pem_x509_certificates(data)
-    except UnicodeDecodeError:
-        raise PrivstatsError(f"{path} is no PEM file of ASCII characters alone: {remedy}") from None
-    except ValueError:
-        raise PrivstatsError(f"{path} is no certificate: {remedy}") from None
 
 
 def _check_period(what: Path | str, certificate: x509.Certificate, remedy: str) -> None:
@@ -178,8 +168,8 @@ def _leaf(superlink: str, context: ssl.SSLContext) -> x509.Certificate:
 def _unfit(authority: Path, shown: Path, error: ssl.SSLCertVerificationError) -> str:
     if error.verify_code in _OTHER_NAME:
         return (
-            f"{shown} is for {_names(_certificates(shown, _NEW)[0])} and does not name {LOOPBACK}, over which Flower's "
-            "own programs reach the server: have it signed for that address, too"
+            f"{shown} is for {_names(pem_certificates(shown, _NEW)[0])} and does not name {LOOPBACK}, over which "
+            "Flower's own programs reach the server: have it signed for that address, too"
         )
     if error.verify_code in _NO_ISSUER:
         return (
@@ -212,13 +202,7 @@ _ASK_NAMED = "ask the coordinator for a certificate that names it"
 
 
 def _names(certificate: x509.Certificate) -> str:
-    """What a certificate is for, as it says itself."""
-    try:
-        named = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, ValueError):
-        return "no name"
-    texts = [str(one.value) for one in named if isinstance(one, x509.DNSName | x509.IPAddress)]
-    printable = [text for text in texts if text.isprintable()][:_MOST_NAMES]
+    printable = [text for text in named_in(certificate) if text.isprintable()][:_MOST_NAMES]
     return ", ".join(printable) or "no name"
 
 

@@ -1,7 +1,8 @@
 """Certificates for TLS: an authority's certificate, the server's certificate and key; and a node's key pair.
 
-The authority's own key signs once and is discarded, so it can sign no other server. When the certificates expire, make
-all three files anew and send every party the new ``ca.pem``.
+The authority's own key signs once and is discarded, so it can sign no other server. Before the certificates expire,
+make all three files anew ``after`` the old ones: the new ``ca.pem`` holds both authorities, so parties change to it one
+by one while the server still shows the old certificate, and the server changes last.
 """
 
 from __future__ import annotations
@@ -21,33 +22,49 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
     load_ssh_private_key,
+    load_ssh_public_key,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import read_whole, write_new
 
-__all__ = ["MOST_DAYS", "check_node_key", "write_certificates", "write_node_key"]
+__all__ = [
+    "MOST_DAYS",
+    "check_node_key",
+    "hosts_of",
+    "named_in",
+    "pem_certificates",
+    "public_node_key",
+    "write_certificates",
+    "write_node_key",
+]
 
 MOST_DAYS = 825
 """The longest lifetime of a server's certificate: some TLS libraries refuse longer ones."""
 
 _LOOPBACK = ("localhost", "127.0.0.1")
+_OLD = "give --after the folder that serve runs with"
 _SKEW = timedelta(hours=1)
 
 
-def write_certificates(folder: Path, hosts: Sequence[str], *, days: int, now: datetime | None = None) -> None:
+def write_certificates(
+    folder: Path, hosts: Sequence[str], *, days: int, after: Path | None = None, now: datetime | None = None
+) -> None:
     """Write ``ca.pem``, ``server.pem`` and ``server.key`` into a new folder.
 
     Args:
         folder: a new folder, which only its owner can read.
-        hosts: the names or addresses by which parties reach the server; localhost and 127.0.0.1 are always added.
+        hosts: the names or addresses by which parties reach the server; localhost and 127.0.0.1 are always added. With
+            ``after`` those of its server, unless others are given.
         days: the lifetime of the certificates.
+        after: the folder of the certificates that these will replace: whoever trusts the new ``ca.pem`` trusts its
+            authorities too, as long as they are valid.
         now: the start of their lifetime, for tests.
 
     Raises:
-        PrivstatsError: the folder exists, no host is given, a host is not a name or address, or the days are out of
-            range.
+        PrivstatsError: the folder exists, no host is given, a host is not a name or address, the days are out of
+            range, or the files of ``after`` cannot be read.
 
     Example:
         >>> from pathlib import Path
@@ -58,18 +75,62 @@ def write_certificates(folder: Path, hosts: Sequence[str], *, days: int, now: da
     """
     if not 1 <= days <= MOST_DAYS:
         raise PrivstatsError(f"certificates last 1 to {MOST_DAYS} days, not {days}: change --days")
+    today = now or datetime.now(UTC)
+    hosts, trusted = (hosts, b"") if after is None else (hosts or hosts_of(after), _still_trusted(after, today))
     if not hosts:
         raise PrivstatsError("no host is named: give --host with the name or address by which parties reach the server")
     names = [_general_name(host) for host in dict.fromkeys((*hosts, *_LOOPBACK))]
-    begin = (now or datetime.now(UTC)) - _SKEW
+    begin = today - _SKEW
     end = begin + _SKEW + timedelta(days=days)
     authority, server = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     root = _signed(_authority(authority.public_key(), begin, end), authority)
     leaf = _signed(_server(server.public_key(), names, authority.public_key(), begin, end), authority)
     _new_folder(folder)
-    write_new(folder / "ca.pem", root)
+    write_new(folder / "ca.pem", root + trusted)
     write_new(folder / "server.pem", leaf)
     write_new(folder / "server.key", server.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+def hosts_of(folder: Path) -> list[str]:
+    """The names and addresses that a folder's ``server.pem`` is for.
+
+    Raises:
+        PrivstatsError: the file cannot be read, is no certificate, or names nothing.
+    """
+    (leaf, *_) = pem_certificates(folder / "server.pem", _OLD)
+    if not (hosts := named_in(leaf)):
+        raise PrivstatsError(f"{folder / 'server.pem'} names no host: give --host")
+    return hosts
+
+
+def named_in(certificate: x509.Certificate) -> list[str]:
+    """The names and addresses that a certificate is for, as it says itself."""
+    try:
+        named = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        return []
+    return [str(one.value) for one in named if isinstance(one, x509.DNSName | x509.IPAddress)]
+
+
+def pem_certificates(path: Path, remedy: str) -> list[x509.Certificate]:
+    """The certificates in a PEM file of ASCII characters, at least one.
+
+    Raises:
+        PrivstatsError: the file cannot be read or holds none; ``remedy`` says what to do about it.
+    """
+    data = read_whole(path, PrivstatsError, "privstats flower certificates")
+    try:
+        data.decode("ascii")  # so Flower reads it
+        return x509.load_pem_x509_certificates(data)
+    except UnicodeDecodeError:
+        raise PrivstatsError(f"{path} is no PEM file of ASCII characters alone: {remedy}") from None
+    except ValueError:
+        raise PrivstatsError(f"{path} is no certificate: {remedy}") from None
+
+
+def _still_trusted(folder: Path, today: datetime) -> bytes:
+    old = pem_certificates(folder / "ca.pem", _OLD)
+    return b"".join(one.public_bytes(Encoding.PEM) for one in old if one.not_valid_after_utc >= today)
 
 
 def write_node_key(path: Path) -> Path:
@@ -109,6 +170,24 @@ def check_node_key(path: Path) -> None:
         key = None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise PrivstatsError(f"{path} is no node key: `privstats flower key NEW` makes one")
+
+
+def public_node_key(path: Path) -> bytes:
+    """The public half of a node's key, in the bytes that tell keys apart.
+
+    Raises:
+        PrivstatsError: the file cannot be read, or is no public elliptic curve key in OpenSSH's format, such as an
+            identity's, which belongs into a roster.
+    """
+    try:
+        key: object = load_ssh_public_key(read_whole(path, PrivstatsError, "privstats flower key"))
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise PrivstatsError(
+            f"{path} is not what `privstats flower key` writes for the coordinator; an identity's belongs into a roster"
+        )
+    return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
 
 
 def _general_name(host: str) -> x509.GeneralName:

@@ -52,7 +52,7 @@ _RETRYING = "Connection attempt failed"
 _AGAIN = "Connection successful after"
 _TURNED_AWAY = (
     "the SuperLink still holds our last connection; trying again, or does not know node.pub: ask for "
-    '"flwr supernode register"'
+    '"privstats flower register"'
 )
 _CLOCK = "the SuperLink ended our connection without a reason: set this machine's clock (at most 5 s ahead)"
 _TLS = (

@@ -7,6 +7,7 @@ started here is left when it is closed.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Self
 
 from privstats.engines.flower.certificates import write_certificates, write_node_key
+from privstats.engines.flower.registering import register
 from tests.engines.flower.observed import OBSERVED
 from tests.engines.network.fake import Study
 
@@ -48,8 +50,9 @@ class Federation:
         write_certificates(self.certificates, ["localhost"], days=1)
         try:
             self.serve()
+            self._register_all()
             for home in self.homes:
-                self.enter(home)
+                self.join(home)
         except BaseException:
             self.close()
             raise
@@ -95,6 +98,15 @@ class Federation:
         write_node_key(home / "node")
         self.flwr("supernode", "register", home / "node.pub", "study", "--name", home.name)
         self.join(home)
+
+    def _register_all(self) -> None:
+        """All nodes at once, as a coordinator does who got their keys by mail; and again, as one does who is unsure."""
+        keys = self.place / "keys"
+        keys.mkdir()
+        for home in self.homes:
+            shutil.copy(write_node_key(home / "node"), keys / f"{home.name}.pub")
+        assert {each.name for each in register(self.study.host, keys) if each.new} == {home.name for home in self.homes}
+        assert not [each for each in register(self.study.host, keys) if each.new]
 
     def join(self, home: Path) -> None:
         """Start the node of one folder, as its operator does."""

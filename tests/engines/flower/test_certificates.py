@@ -4,6 +4,7 @@ import socket
 import ssl
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -48,6 +49,46 @@ def shaken(server, trusted, host):
 @pytest.mark.parametrize("host", ["coordinator.example", "192.0.2.7", "localhost", "127.0.0.1"])
 def test_a_client_that_trusts_the_authority_accepts_each_host(folder, host):
     assert shaken(folder, folder, host) == "TLSv1.3"
+
+
+def test_after_old_ones_parties_change_one_by_one_and_the_server_last(folder, tmp_path):
+    new = tmp_path / "new"
+    write_certificates(new, [], days=30, after=folder)
+    for server, trusted in ((folder, folder), (folder, new), (new, new)):
+        for host in ("coordinator.example", "192.0.2.7", "127.0.0.1"):
+            assert shaken(server, trusted, host) == "TLSv1.3"
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shaken(new, folder, "coordinator.example")
+    assert (new / "ca.pem").read_bytes().endswith((folder / "ca.pem").read_bytes())
+
+
+def test_grpc_accepts_both_servers_while_parties_change(folder, tmp_path):
+    grpc = pytest.importorskip("grpc")
+    write_certificates(tmp_path / "new", [], days=30, after=folder)
+    trusting = grpc.ssl_channel_credentials((tmp_path / "new" / "ca.pem").read_bytes())
+    for server in (folder, tmp_path / "new"):
+        shown = grpc.ssl_server_credentials(
+            [((server / "server.key").read_bytes(), (server / "server.pem").read_bytes())]
+        )
+        running = grpc.server(ThreadPoolExecutor(1))
+        port = running.add_secure_port("127.0.0.1:0", shown)
+        running.start()
+        with grpc.secure_channel(f"127.0.0.1:{port}", trusting) as channel:
+            grpc.channel_ready_future(channel).result(timeout=10)
+        running.stop(None)
+
+
+def test_an_authority_that_has_ended_is_not_carried_on(tmp_path):
+    past = datetime.now(UTC) - timedelta(days=40)
+    write_certificates(tmp_path / "old", ["coordinator.example"], days=30, now=past)
+    write_certificates(tmp_path / "new", [], days=30, after=tmp_path / "old")
+    assert len(x509.load_pem_x509_certificates((tmp_path / "new" / "ca.pem").read_bytes())) == 1
+
+
+def test_what_is_no_folder_of_certificates_is_not_followed(tmp_path):
+    with pytest.raises(PrivstatsError, match="give --after|server.pem"):
+        write_certificates(tmp_path / "new", [], days=30, after=tmp_path)
+    assert not (tmp_path / "new").exists()
 
 
 def test_another_host_and_another_authority_are_refused(folder, tmp_path):

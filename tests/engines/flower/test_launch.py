@@ -54,7 +54,7 @@ class TestNextStep:
                 Ending(1, refused=True),
                 True,
                 "the SuperLink still holds our last connection; trying again, or does not know node.pub: ask for "
-                '"flwr supernode register"',
+                '"privstats flower register"',
             ),
             (
                 Ending(0),
@@ -278,7 +278,7 @@ class TestKeep:
     def test_a_key_that_the_superlink_does_not_know_is_named_from_the_first_refusal_on(self):
         code, said, _ = self.kept(Ending(1, refused=True), Ending(0, online=True), Ending(1, refused=True), None)
         assert code == 0
-        assert ["flwr supernode register" in sentence for sentence in said] == [True, False, True]
+        assert ["privstats flower register" in sentence for sentence in said] == [True, False, True]
 
     def test_ctrl_c_between_two_starts_ends_it(self):
         def interrupt(_):

@@ -1,0 +1,89 @@
+"""A folder of public keys: read whole first, registered once, and Flower's refusals in our words."""
+
+import sys
+
+import pytest
+
+from privstats.engines.flower import registering
+from privstats.engines.flower.certificates import write_node_key
+from privstats.engines.flower.registering import Registered, register
+from privstats.errors import PrivstatsError
+
+pytest.importorskip("flwr")
+
+FLWR = """
+import json, os, sys
+from pathlib import Path
+log = Path(os.environ["FLWR_HOME"]) / "called"
+name = sys.argv[sys.argv.index("--name") + 1]
+known = log.read_text().split() if log.exists() else []
+log.write_text(" ".join([*known, name]))
+if name == "mute": print("no json"); sys.exit(1)
+if name in known: print(json.dumps({"success": False, "error-message": "Public key already in use."})); sys.exit(1)
+print(json.dumps({"success": True}))
+"""
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    monkeypatch.setattr(registering, "_FLWR", (sys.executable, "-c", FLWR))
+    (tmp_path / "host" / ".flower").mkdir(parents=True)
+    (tmp_path / "host" / ".flower" / "config.toml").touch()
+    (tmp_path / "keys").mkdir()
+    return tmp_path / "host"
+
+
+def sent(host, *names):
+    keys = host.parent / "keys"
+    for name in names:
+        write_node_key(keys / name)
+    return keys
+
+
+def called(host):
+    path = host / ".flower" / "called"
+    return path.read_text().split() if path.exists() else []
+
+
+def test_every_key_is_registered_under_its_files_name_and_a_known_one_stays(host):
+    keys = sent(host, "bonn", "st-mary")
+    assert register(host, keys) == [Registered("bonn", new=True), Registered("st-mary", new=True)]
+    sent(host, "ulm")
+    assert [each.new for each in register(host, keys)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"ssh-ed25519 AAAA\n", b"-----BEGIN PUBLIC KEY-----\n"], ids=["empty", "kind", "pem"]
+)
+def test_a_wrong_file_is_named_before_anything_is_registered(host, content):
+    keys = sent(host, "bonn")
+    (keys / "ulm.pub").write_bytes(content)
+    with pytest.raises(PrivstatsError, match=r"ulm\.pub is not what `privstats flower key` writes"):
+        register(host, keys)
+    assert not called(host)
+
+
+def test_one_key_under_two_names_is_refused(host):
+    keys = sent(host, "bonn")
+    (keys / "ulm.pub").write_bytes((keys / "bonn.pub").read_bytes())
+    with pytest.raises(PrivstatsError, match="are one key"):
+        register(host, keys)
+    assert not called(host)
+
+
+def test_flowers_refusal_names_the_file(host):
+    with pytest.raises(PrivstatsError, match=r"mute\.pub was not registered; does serve run\? Flower says: no json"):
+        register(host, sent(host, "mute"))
+
+
+def test_a_folder_without_keys_or_without_a_server_is_one_sentence(host, tmp_path):
+    with pytest.raises(PrivstatsError, match="no .pub file"):
+        register(host, tmp_path / "keys")
+    with pytest.raises(PrivstatsError, match="start privstats flower serve"):
+        register(tmp_path / "elsewhere", sent(host, "bonn"))
+
+
+def test_the_command_says_who_is_new(host, privstats):
+    keys = sent(host, "bonn", "ulm")
+    for said in ("2 registered: bonn, ulm; 0 were registered before\n", "0 registered; 2 were registered before\n"):
+        assert privstats("flower", "register", str(host), str(keys), cwd=host).stdout == said
