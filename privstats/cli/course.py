@@ -1,4 +1,4 @@
-"""``privstats course init | check | show | next | admit``."""
+"""``privstats course init | check | show | next | admit | rehearse``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.output import Force, writable
+from privstats.cli.parts.options import Decimal, Encoding, Separator, Target
+from privstats.cli.parts.output import Force, folder_for, writable
 from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
@@ -278,6 +279,42 @@ def admit(
         say(refused or f"{plan} is the plan of round {len(loaded)}")
     if refused:
         raise typer.Exit(1)
+
+
+@app.command()
+def rehearse(
+    path: CourseFile,
+    files: Annotated[
+        list[Path], typer.Argument(help="A CSV or Parquet file for each party, in order.", metavar="FILES...")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder for the releases.")],
+    target: Target = None,
+    encoding: Encoding = "utf-8",
+    separator: Separator = ",",
+    decimal: Decimal = ".",
+    force: Force = False,
+) -> None:
+    """Run a whole course in this process, with real masks and noise, over files that you may look at.
+
+    Nothing is charged: one process sees all records, so they are public, made up, or one owner's.
+    """
+    from privstats.moments import RecordFile
+    from privstats.moments.measurement import records_in
+
+    course = ps.course.read(path)
+    places = [out / f"{place}.release" for place in range(course.most)]
+    writable(places, force)
+    schema, unreadable = course.priced[-1].schema, course.first.unreadable
+    dialect: Any = {"encoding": encoding, "separator": separator, "decimal": decimal}
+    named = [RecordFile(file, target, **dialect) for file in files]
+    shards = [records_in(file, schema, unreadable, whole=True) for file in named]
+    releases = ps.simulate(course, shards)
+    folder_for(out)
+    held = [(place, release) for place, release in zip(places, releases, strict=False) if release is not None]
+    for place, release in held:
+        release.save(place)
+    say(f"{len(held)} of {course.most} sessions ended with a sum; read them with privstats table, in order:")
+    say(" ".join(str(place) for place, _ in held))
 
 
 def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:

@@ -36,6 +36,7 @@ app.command()(suggest)
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")]
 _SUMMED, _PARTIES, _PROMISE = "What is summed", "Parties", "Promise"  # lists of the options of `init`
+_EFFECT = "Effects and hazards"
 
 
 @app.command()
@@ -63,7 +64,7 @@ def init(
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
     decimal: Decimal = ".",
-    task: Annotated[str | None, typer.Option(help="classes or ridge.", rich_help_panel=_SUMMED)] = None,
+    task: Annotated[str | None, typer.Option(help="classes, ridge, effect or hazard.", rich_help_panel=_SUMMED)] = None,
     classes: Annotated[int | None, typer.Option(help="How many classes.", rich_help_panel=_SUMMED)] = None,
     target_bound: Annotated[
         float | None, typer.Option(help="The largest target of a regression.", rich_help_panel=_SUMMED)
@@ -72,6 +73,26 @@ def init(
     clip_norm: Annotated[
         float | None, typer.Option(help="The longest vector of a record; from public data.", rich_help_panel=_SUMMED)
     ] = None,
+    ranges: Annotated[
+        str | None, typer.Option(help="Columns with public ranges, as age=20:90,sex=0:1.", rich_help_panel=_EFFECT)
+    ] = None,
+    treatment: Annotated[str | None, typer.Option(help="The column of 0 and 1.", rich_help_panel=_EFFECT)] = None,
+    outcome: Annotated[
+        str | None, typer.Option(help="The public range of the outcome, as 0:1.", rich_help_panel=_EFFECT)
+    ] = None,
+    probability: Annotated[
+        str | None, typer.Option(help="Of treatment in a trial; none: nobody assigned it.", rich_help_panel=_EFFECT)
+    ] = None,
+    estimand: Annotated[
+        str | None, typer.Option(help="Without a probability: overlap, ate or att.", rich_help_panel=_EFFECT)
+    ] = None,
+    trim: Annotated[
+        float | None, typer.Option(help="Likewise: the least propensity, .1 is usual.", rich_help_panel=_EFFECT)
+    ] = None,
+    bins: Annotated[
+        str | None, typer.Option(help="Of hazards: spans of time, as months=0,6,12,18.", rich_help_panel=_EFFECT)
+    ] = None,
+    event: Annotated[str | None, typer.Option(help="Likewise: the column of 0 and 1.", rich_help_panel=_EFFECT)] = None,
     clients: Annotated[int | None, typer.Option(help="Parties.", rich_help_panel=_PARTIES)] = None,
     vanish: Annotated[int | None, typer.Option(help="How many parties may vanish.", rich_help_panel=_PARTIES)] = None,
     colluders: Annotated[
@@ -109,6 +130,14 @@ def init(
         "target_bound": target_bound,
         "features": features,
         "clip_norm": clip_norm,
+        "ranges": ranges,
+        "treatment": treatment,
+        "outcome": outcome,
+        "probability": probability,
+        "estimand": estimand,
+        "trim": trim,
+        "bins": bins,
+        "event": event,
         "clients": clients,
         "vanish": vanish,
         "colluders": colluders,
@@ -142,6 +171,8 @@ def init(
                 f"the cut points of {columns.named} are found under the promise: divide it with privstats "
                 f"course init study.toml --plan {path} --then {columns.then} --expected-records RECORDS"
             )
+        if ps.Plan.read(path).schema.task in ("effect", "hazard"):
+            say(f"its promise is for several sessions: divide it with privstats course init study.toml --plan {path}")
     say(f"wrote {path}; edit it, then run: privstats plan check {path}")
 
 

@@ -32,6 +32,7 @@ class Kind:
         exact: from the schema and the sums by letter, blocks first, to the moments.
         real: from the schema and the same, noisy or not, to the sums in real units.
         in_batches: whether records of a schema may come in batches; else they are needed at once, or by name.
+        named: columns that a schema reads from a table by name, and no target; empty where it reads features.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -45,6 +46,7 @@ class Kind:
     exact: Callable[[Any, dict[str, Any]], Moments]
     real: Callable[[Any, dict[str, Any]], Any]
     in_batches: Callable[[Any], bool] = lambda _: True
+    named: Callable[[Any], tuple[str, ...]] = lambda _: ()
 
 
 def kind_of(schema: Schema) -> Kind:
@@ -87,7 +89,14 @@ def _counts() -> Kind:
     from privstats.moments.counts import CountMoments, RealCountMoments, counts_of_readable, measured_counts
 
     sums = CountMoments.of_sums, RealCountMoments.of_sums
-    return Kind(measured_counts, counts_of_readable, *sums, in_batches=lambda schema: bool(schema.transform))
+
+    def named(schema: Any) -> tuple[str, ...]:
+        return () if schema.transform else tuple(each.name for each in schema.variables)
+
+    def in_batches(schema: Any) -> bool:
+        return bool(schema.transform)
+
+    return Kind(measured_counts, counts_of_readable, *sums, in_batches=in_batches, named=named)
 
 
 def _sites() -> Kind:
@@ -115,7 +124,11 @@ def _hazards() -> Kind:
     from privstats.moments.hazard import HazardMoments, RealHazardMoments, hazards_of_readable, measured_hazards
 
     sums = HazardMoments.of_sums, RealHazardMoments.of_sums
-    return Kind(measured_hazards, hazards_of_readable, *sums, in_batches=_never)
+
+    def named(schema: Any) -> tuple[str, ...]:
+        return (*schema.feature_names, schema.bins.name, schema.event)
+
+    return Kind(measured_hazards, hazards_of_readable, *sums, in_batches=_never, named=named)
 
 
 def _effects() -> Kind:

@@ -165,19 +165,37 @@ def exact_moments(
     return moments  # type: ignore[no-any-return]
 
 
-def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any]:
+def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whole: bool = False) -> tuple[Any, Any]:
     """X and y of a file as :func:`measure` takes them: batches without y, so that memory does not grow with the file.
 
-    Where the schema needs all records at once, they are read at once.
+    Where the schema needs all records at once, or ``whole`` is set, they are read at once; a schema that reads a table
+    by name gets its columns, and no target.
 
     Raises:
-        DataError: the file cannot be read, or lacks a column of the plan.
+        DataError: the file cannot be read, lacks a column of the plan, or is split where nothing is predicted.
         RecordError: one that cannot be read; never with ``unreadable="leave out"``.
     """
-    if kind_of(schema).in_batches(schema):
+    kind = kind_of(schema)
+    if named := kind.named(schema):
+        return _columns_of(file, named), None
+    if kind.in_batches(schema) and not whole:
         return file.batches(columns_asked(schema), unreadable=unreadable), None
     records = file.read(columns_asked(schema), unreadable=unreadable)
     return records.X, records.y
+
+
+def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, Any]:
+    """The values of a table by the names of the schema, each as it stands."""
+    if file.split is not None:
+        raise DataError(f"{file.path} cannot be split: the plan predicts nothing that could be scored; leave it out")
+    table = file.table(named)
+    if table.left_out:
+        warnings.warn(
+            f"{table.left_out} lines of {file.path} have not one field for each name and are left out",
+            UnreadableRecordsWarning,
+            stacklevel=4,
+        )
+    return {name: table.values(name) for name in named}
 
 
 def _measured(

@@ -113,6 +113,8 @@ course show x.npy
 course next plan.toml
 course next nowhere.toml release
 course admit plan.toml plan.toml
+course rehearse nowhere.toml table.csv --out rehearsed
+course rehearse plan.toml table.csv --out rehearsed
 stream
 stream new study
 stream new study --plan nowhere.toml --epochs 2

@@ -129,14 +129,14 @@ def test_yes_takes_what_is_given(init):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--yes"], "nothing says --task, --features, --clip-norm"),
+        (["--yes"], "nothing says --task, --clients, --vanish"),
         (options(epsilon=None, delta=None), "nothing says --epsilon, --delta: .* no choice of privacy has a default"),
         (options(target_bound=3), "--target-bound does not go with the other answers"),
-        (options(task="trees", classes=None), "task must be 'classes' or 'ridge'"),
+        (options(task="trees", classes=None), "task must be 'classes' or 'ridge' or 'effect' or 'hazard'"),
         (options(vanish=8), "vanish must be 0 to 7 of 8"),
         (options(model="panel"), "protocol"),
         (options(unit="patient"), "unit must be 'record' or 'client', got 'patient': record: one record"),
-        (options(task="trees"), "task must be 'classes' or 'ridge', got 'trees'"),
+        (options(task="trees"), "task must be 'classes' or 'ridge' or 'effect' or 'hazard', got 'trees'"),
         (options(unit="client", max_records_per_client=9), "'replace-one' is not offered with unit='client'"),
     ],
 )
@@ -292,3 +292,65 @@ def test_a_declaration_is_read_as_it_was_written(tmp_path):
     )
     (tmp_path / "c.toml").write_text(declared(columns))
     assert read_columns(tmp_path / "c.toml") == columns
+
+
+TRIAL = {
+    "task": "effect", "ranges": "age=20:90,sex=0:1", "treatment": "arm", "outcome": "0:30", "probability": "0.5",
+}  # fmt: skip
+OBSERVED = {**TRIAL, "probability": "none", "estimand": "overlap", "trim": 0.1}
+HAZARDS = {"task": "hazard", "ranges": "age=20:90,arm=0:1", "bins": "months=0,6,12,18", "event": "died"}
+TERMS = {name: GIVEN[name] for name in list(GIVEN)[4:]}
+
+
+def words_of(answers):
+    return [word for name, value in {**answers, **TERMS}.items() for word in (f"--{name}", str(value))]
+
+
+@pytest.mark.parametrize("answers", [TRIAL, OBSERVED, HAZARDS], ids=["trial", "observed", "hazards"])
+def test_a_study_of_an_effect_or_of_hazards_is_asked_for_and_becomes_a_course(init, terminal, answers):
+    """Asked on a terminal, or answered beforehand: the same file, of which a course is made."""
+    done = init(input="\n".join(str(value) for value in {**answers, **TERMS}.values()) + "\n")
+    assert done.exit_code == 0, done.output
+    assert "divide it with privstats course init study.toml --plan plan.toml" in done.output
+    assert init("again.toml", "--yes", *words_of(answers)).exit_code == 0
+    assert Path("again.toml").read_text() == Path("plan.toml").read_text()
+    made = CliRunner().invoke(app, ["course", "init", "study.toml", "--plan", "plan.toml"])
+    assert made.exit_code == 0, made.output
+    course = ps.course.read("study.toml")
+    assert course.promise == ps.course.promise.Promise(2.0, 1e-6)
+    assert course.plan.schema.clip_norm == pytest.approx(3**0.5)
+
+
+def test_answers_make_the_schema_that_python_makes(init):
+    init("trial.toml", "--yes", *words_of(OBSERVED))
+    assert ps.Plan.read("trial.toml").schema == ps.EffectSchema.of(
+        {"age": (20, 90), "sex": (0, 1)}, treatment="arm", outcome=(0, 30), estimand="overlap", trim=0.1
+    )
+    init("hazards.toml", "--yes", *words_of(HAZARDS))
+    schema = ps.Plan.read("hazards.toml").schema
+    assert (schema.bins, schema.event) == (ps.Bins("months", (0, 6, 12, 18)), "died")
+    rows = ps.transforms.apply(schema.transform, [[20, 0], [90, 1]])
+    assert rows.tolist() == [[-1, -1, 1], [1, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"ranges": "age=20:90,sex=0"}, "the range of 'sex' must be low:high"),
+        ({"ranges": "age=90:20"}, "low below high"),
+        ({"ranges": "age=20:90,age=1:2"}, "each column once"),
+        ({"ranges": "arm=0:1"}, "must not be among the columns"),
+        ({"outcome": "30"}, "outcome must be low:high"),
+        ({"probability": "half"}, "probability must hold plain numbers, got 'half'"),
+        ({"probability": "0.99"}, "probability must be a number from 0.05 to 0.95"),
+        ({"probability": "none"}, "nothing says --estimand, --trim"),
+        ({"estimand": "ate"}, "--estimand does not go with the other answers"),
+        ({"clip-norm": 1.0}, "--clip-norm does not go with the other answers"),
+        ({"event": "died"}, "--event does not go with the other answers"),
+    ],
+)
+def test_an_answer_that_makes_no_trial_is_one_sentence(init, changed, said):
+    done = init("--yes", *words_of({**TRIAL, **changed}))
+    assert done.exit_code != 0
+    assert said in str(done.exception)
+    assert not Path("plan.toml").exists()

@@ -10,7 +10,7 @@ import typer
 
 from privstats.errors import DataError
 
-__all__ = ["Force", "prepare", "writable"]
+__all__ = ["Force", "folder_for", "prepare", "writable"]
 
 Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
@@ -40,6 +40,15 @@ def prepare(out: Path, *packages: str) -> None:
     from privstats.workflows import report
 
     report.require_extra(*packages)
+    folder_for(out)
+
+
+def folder_for(out: Path) -> None:
+    """Make a folder for results.
+
+    Raises:
+        DataError: the folder cannot be made.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,6 +17,8 @@ import tomli_w
 import typer
 
 import privstats as ps
+from privstats.cli.parts import effect_questions
+from privstats.cli.parts.question import Question
 from privstats.cli.parts.terminal import say
 from privstats.errors import PlanError, PrivstatsError
 from privstats.printable import printable
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = [
     "QUESTIONS",
     "Answers",
-    "Question",
     "answered",
     "can_ask",
     "check_answer",
@@ -40,6 +40,7 @@ __all__ = [
 
 Answers: TypeAlias = dict[str, Any]
 
+_MODELS = ("classes", "ridge")
 _INNOCENT: Answers = {
     "task": "classes",
     "classes": 2,
@@ -53,65 +54,55 @@ _INNOCENT: Answers = {
     "adjacency": "add-remove",
     "epsilon": 1.0,
     "delta": 1e-6,
+    "ranges": "age=20:90",
+    "treatment": "treated",
+    "outcome": "0:1",
+    "probability": "0.5",
+    "estimand": "overlap",
+    "trim": 0.1,
+    "bins": "months=0,6,12",
+    "event": "died",
 }
 """What nothing is wrong with, in place of the answers that are not there yet."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """One choice.
-
-    Attributes:
-        name: the key of the plan, and of the option ``--name``.
-        asks: the question.
-        why: what hangs on it, in one sentence.
-        kind: of the answer.
-        choices: the answers there are; any where empty.
-        where: an earlier question and the answer to it that this one is about.
-    """
-
-    name: str
-    asks: str
-    why: str
-    kind: type[str] | type[int] | type[float]
-    choices: tuple[str, ...] = ()
-    where: tuple[str, str] | None = None
-
-    @property
-    def option(self) -> str:
-        """How it is answered on the command line."""
-        return f"--{self.name.replace('_', '-')}"
 
 
 QUESTIONS: tuple[Question, ...] = (
     Question(
         "task",
-        "What shall the model predict?",
-        "classes: one of several labels; ridge: a number.",
+        "What shall be learned?",
+        "classes: a model of labels; ridge: of a number; effect: of a treatment; hazard: ratios of times to an event.",
         str,
-        ("classes", "ridge"),
+        (*_MODELS, effect_questions.EFFECT, effect_questions.HAZARD),
     ),
     Question(
         "classes",
         "How many classes?",
         "Labels are 0, 1, ... or names; they are public.",
         int,
-        where=("task", "classes"),
+        where=("task", ("classes",)),
     ),
     Question(
         "target_bound",
         "What is the largest target?",
         "Larger ones are cut to it; take it from public knowledge.",
         float,
-        where=("task", "ridge"),
+        where=("task", ("ridge",)),
     ),
-    Question("features", "How many numbers has a record?", "The columns without the one that is predicted.", int),
+    Question(
+        "features",
+        "How many numbers has a record?",
+        "The columns without the one that is predicted.",
+        int,
+        where=("task", _MODELS),
+    ),
     Question(
         "clip_norm",
         "How long may a record's vector be at most?",
         "Longer ones are shortened. Take it from public data: from private records it is a leak outside the budget.",
         float,
+        where=("task", _MODELS),
     ),
+    *effect_questions.QUESTIONS,
     Question("clients", "How many parties?", "Hospitals, companies, devices: whoever sends one sum.", int),
     Question("vanish", "How many of them may vanish?", "If more do, there is no release.", int),
     Question(
@@ -145,7 +136,7 @@ QUESTIONS: tuple[Question, ...] = (
         "How many records may one party hold?",
         "Noise grows with it, and a party with more is refused.",
         int,
-        where=("unit", "client"),
+        where=("unit", ("client",)),
     ),
     Question(
         "adjacency",
@@ -186,7 +177,7 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
     missing = []
     for question in QUESTIONS:
         value = given.get(question.name)
-        if question.where is not None and found.get(question.where[0]) != question.where[1]:
+        if not question.belongs(found):
             if value is not None:
                 raise PlanError(f"{question.option} does not go with the other answers; leave it out")
             continue
@@ -206,7 +197,7 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
 def _check_given(question: Question, value: Any, found: Answers, *, asking: bool) -> None:
     """Refuse an option on which other questions depend before these are looked at, and where a person is asked, any."""
     governs = any(each.where is not None and each.where[0] == question.name for each in QUESTIONS)
-    if governs and value not in question.choices:
+    if governs and question.choices and value not in question.choices:
         choices = " or ".join(map(repr, question.choices))
         raise PlanError(f"{question.name} must be {choices}, got {value!r}: {question.why}")
     if asking:
@@ -230,8 +221,10 @@ def plan_text(answers: Answers, fields: Mapping[str, Any]) -> str:
     Raises:
         PrivstatsError: the answers make no plan.
     """
-    plan = ps.Plan(schema=_schema(answers, fields), cohort=_cohort(answers), privacy=_privacy(answers))
-    told = ("features", "clip_norm") if "transform" in fields else ()  # by the columns, which say it better
+    terms: dict[str, Any] = {"cohort": _cohort(answers), "privacy": _privacy(answers)}
+    plan = _plan(answers["task"], schema=_schema(answers, fields), **terms)
+    follows = "transform" in fields or answers["task"] not in _MODELS  # from the columns, which say it better
+    told = ("features", "clip_norm") if follows else ()
     asked = {question.name: question for question in QUESTIONS if question.name not in told}
     lines = ["# The plan of one aggregation, as `privstats plan init` was answered; every party reads it beforehand."]
     for section, table in plan.tables.items():
@@ -246,12 +239,23 @@ def plan_text(answers: Answers, fields: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _plan(task: str, **terms: Any) -> ps.Plan:
+    """The plan; of a course that publishes values, at those that follow from its schema alone."""
+    if task in _MODELS:
+        return ps.Plan(**terms)
+    return ps.Effect.whole(**terms) if task == effect_questions.EFFECT else ps.Hazard.whole(**terms)
+
+
 def _is_tables(value: Any) -> bool:
     """Whether it is written as tables of their own, which come after all other keys."""
-    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+    return isinstance(value, dict) or (
+        isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+    )
 
 
 def _schema(answers: Answers, fields: Mapping[str, Any]) -> ps.schema.Schema:
+    if answers["task"] not in _MODELS:
+        return effect_questions.schema_of(answers)
     size = {"features": answers["features"], "clip_norm": answers["clip_norm"], **fields}
     if answers["task"] == "ridge":
         return ps.RidgeSchema(target_bound=answers["target_bound"], **size)
@@ -275,6 +279,7 @@ def _privacy(answers: Answers) -> ps.Privacy:
 
 _CHECKS: Mapping[str, Callable[[Answers], object]] = {
     **dict.fromkeys(("classes", "target_bound", "features", "clip_norm"), lambda answers: _schema(answers, {})),
+    **dict.fromkeys((each.name for each in effect_questions.QUESTIONS), lambda answers: _schema(answers, {})),
     **dict.fromkeys(("clients", "vanish", "colluders", "max_records"), _cohort),
     **dict.fromkeys(
         ("max_records_per_client", "adjacency", "epsilon", "delta"),

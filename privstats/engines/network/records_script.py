@@ -19,6 +19,7 @@ from privstats.files.atomic import atomic_write, read_whole
 from privstats.moments import RecordFile, exact_moments, remarks_on
 from privstats.moments.code_rows import columns_asked
 from privstats.moments.csv_lines import Dialect
+from privstats.moments.kinds import kind_of
 from privstats.moments.measurement import records_in
 from privstats.plan import Plan
 
@@ -81,6 +82,8 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
 
 
 def _rows(file: RecordFile, plan: Plan) -> int:
+    if named := kind_of(plan.schema).named(plan.schema):
+        return len(file.table(named).values(named[0]))
     return sum(len(X) for X, _ in file.batches(columns_asked(plan.schema), unreadable=plan.unreadable))
 
 

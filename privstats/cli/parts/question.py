@@ -1,0 +1,39 @@
+"""One choice of ``plan init``: what it asks, why, and to which earlier answers it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Question"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One choice.
+
+    Attributes:
+        name: the key of the plan, and of the option ``--name``.
+        asks: the question.
+        why: what hangs on it, in one sentence.
+        kind: of the answer.
+        choices: the answers there are; any where empty.
+        where: an earlier question and the answers to it that this one is about.
+    """
+
+    name: str
+    asks: str
+    why: str
+    kind: type[str] | type[int] | type[float]
+    choices: tuple[str, ...] = ()
+    where: tuple[str, tuple[str, ...]] | None = None
+
+    @property
+    def option(self) -> str:
+        """How it is answered on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    def belongs(self, answers: Mapping[str, Any]) -> bool:
+        """Whether the answers before it leave it open."""
+        return self.where is None or answers.get(self.where[0]) in self.where[1]
