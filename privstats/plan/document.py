@@ -27,6 +27,7 @@ from privstats.plan.cohort import Cohort
 from privstats.plan.devices import Devices
 from privstats.plan.validity import Validity
 from privstats.schema import KINDS, Schema
+from privstats.schema.checks import GIVEN
 from privstats.schema.public_values import Published
 
 __all__ = ["FORMAT_VERSION", "canonical", "digest_of", "from_toml", "read_text", "to_toml"]
@@ -196,11 +197,7 @@ def _schema(table: dict[str, Any]) -> Schema:
     steps = table.pop("transform", [])
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         raise PlanError("schema.transform must be a list of tables: write [[schema.transform]]")
-    maps = transforms.from_builtins(steps)
-    sized = "features" in {f.name for f in fields(cls)}  # type: ignore[arg-type]  # tables of counts have none
-    if sized and "features" not in table and maps and maps[0].reads_cells:
-        table["features"] = (transforms.output_features(maps) or 0) + cls.appended  # which the columns say already
-    built: Schema = _build(cls, "schema", {**table, "transform": maps})
+    built: Schema = _build(cls, "schema", {**table, "transform": transforms.from_builtins(steps)})
     return built
 
 
@@ -241,7 +238,8 @@ def _merge_of(table: Any) -> dict[int, int]:
 def _build(cls: type[Any], section: str, table: dict[str, Any]) -> Any:
     known = {f.name: f for f in fields(cls) if f.init and f.name != "_"}
     _refuse_unknown(section, table, tuple(known))
-    missing = [n for n, f in known.items() if n not in table and f.default is MISSING and f.default_factory is MISSING]
+    needed = [name for name, f in known.items() if f.default in (MISSING, GIVEN) and f.default_factory is MISSING]
+    missing = [name for name in needed if name not in table and name != "features"]  # which its columns may say
     if missing:
         raise PlanError(f"{section} lacks {', '.join(missing)}; add it to [{section}], it has no default on purpose")
     return cls(**table)

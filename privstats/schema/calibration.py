@@ -11,6 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from privstats.schema.base import Schema
+from privstats.schema.checks import GIVEN
 from privstats.schema.classes import ClassSchema
 from privstats.schema.gradients import check_widths, class_rows, settle_round
 from privstats.schema.public_values import Values
@@ -58,8 +59,8 @@ class CalibrationSchema(Schema):
     table: ClassVar[tuple[Statistic, ...]] = CALIBRATION_TABLE
     statistics: ClassVar[str] = letters_of(CALIBRATION_TABLE)
 
-    features: int
-    classes: int
+    features: int = GIVEN
+    classes: int = GIVEN
     _: KW_ONLY
     expected_records: int
     course_mu: float

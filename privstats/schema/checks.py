@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
+from dataclasses import fields
 from numbers import Real
 from typing import Any
 
@@ -17,6 +18,7 @@ from privstats.transforms import Transform, output_features, steps_of
 from privstats.transforms.names import check_told_apart, checked_names, shown
 
 __all__ = [
+    "GIVEN",
     "check_coarseness",
     "checked_class_names",
     "checked_vectors",
@@ -24,6 +26,9 @@ __all__ = [
     "size",
     "whole",
 ]
+
+GIVEN: Any = ...
+"""Stands for a field that must be given; ``features`` alone may follow from a declaration of columns."""
 
 _MAX_GRID_BITS = 20
 _LARGEST = 1e30  # beyond, products of squares with noise levels come near the ends of float64
@@ -38,14 +43,16 @@ def settle(schema: Schema, **values: object) -> None:
 def checked_vectors(schema: Schema) -> dict[str, object]:
     """Validate the fields on feature vectors that every schema has, and make all its fields plain Python values."""
     python_fields(schema)
-    features = whole("features", schema.features, 2, "one feature has no covariance: add another or a constant one")
+    _require_given(schema)
+    transform = steps_of(schema.transform)
+    asked = _declared(transform, schema.appended) if schema.features is GIVEN else schema.features
+    features = whole("features", asked, 2, "one feature has no covariance: add another or a constant one")
     grid_bits = whole("grid_bits", schema.grid_bits, 2, "12 suits most data")
     if grid_bits > _MAX_GRID_BITS:
         raise SchemaError(f"grid_bits must be at most {_MAX_GRID_BITS}, got {grid_bits}; 12 suits most data")
     check_coarseness("features", features, grid_bits)
     if not isinstance(schema.nonnegative, bool):
         raise SchemaError(f"nonnegative must be True or False, got {type(schema.nonnegative).__name__}")
-    transform = steps_of(schema.transform)
     _check_cells(schema, transform, grid_bits)
     outputs, beside = output_features(transform), schema.appended
     if outputs is not None and outputs + beside != features:
@@ -55,6 +62,21 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
     names = _checked_columns(schema.feature_names, transform, features, beside)
     settled = {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": transform}
     return {**settled, "feature_names": names}
+
+
+def _require_given(schema: Any) -> None:
+    """Refuse a schema that lacks a field without a default."""
+    lacking = [each.name for each in fields(schema) if getattr(schema, each.name) is GIVEN and each.name != "features"]
+    if lacking:
+        raise SchemaError(f"{type(schema).__name__} lacks {', '.join(lacking)}; there is no default on purpose")
+
+
+def _declared(transform: tuple[Transform, ...], beside: int) -> int:
+    """The features that declared columns make, with those appended."""
+    outputs = output_features(transform) if transform and transform[0].reads_cells else None
+    if outputs is None:
+        raise SchemaError("features must be given: only a declaration of columns (Cells) says how many there are")
+    return outputs + beside
 
 
 def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: int) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from privstats.errors import SchemaError
 from privstats.schema.base import Predicted, Schema, classes_of
-from privstats.schema.checks import checked_class_names, checked_vectors, settle, whole
+from privstats.schema.checks import GIVEN, checked_class_names, checked_vectors, settle, whole
 from privstats.schema.statistic import CLASS_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
 
@@ -28,7 +28,8 @@ class ClassSchema(Schema):
 
     Args:
         classes: number of classes C, at least 2; labels are 0..C-1.
-        features: dimension d of the vectors that are clipped (after ``transform``), at least 2.
+        features: dimension d of the vectors that are clipped (after ``transform``), at least 2; of declared columns it
+            is their width, and may be left out.
         statistics: letters out of ``NABSDTF``; N and A are always there. S makes B and D redundant (B = sum_c S_c and
             D = diag S), so they are *derived*, never sent: asking for ``"NABSD"`` sends ``"NAS"``. T and F, third and
             fourth powers, have no proved sensitivity: a plan with them makes no promise.
@@ -59,9 +60,9 @@ class ClassSchema(Schema):
     suppressible: ClassVar[bool] = True
 
     classes: int
-    features: int
-    statistics: str
-    clip_norm: float
+    features: int = GIVEN
+    statistics: str = GIVEN
+    clip_norm: float = GIVEN
     grid_bits: int = 12
     _: KW_ONLY
     nonnegative: bool = False

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, Self, TypeAlias, get_args
 
 from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema
-from privstats.schema.checks import checked_vectors, settle
+from privstats.schema.checks import GIVEN, checked_vectors, settle
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.statistic import EFFECT_TABLE, TRIAL_TABLE, Statistic, by_letter, letters_of
@@ -70,8 +70,8 @@ class EffectSchema(Schema):
     task: ClassVar[str] = "effect"
     nonnegative: ClassVar[bool] = False
 
-    features: int
-    clip_norm: float
+    features: int = GIVEN
+    clip_norm: float = GIVEN
     _: KW_ONLY
     outcome: tuple[float, float]
     probability: float | None = None

@@ -13,7 +13,7 @@ import numpy as np
 
 from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema
-from privstats.schema.checks import checked_vectors, settle, whole
+from privstats.schema.checks import GIVEN, checked_vectors, settle, whole
 from privstats.schema.public_values import Values
 from privstats.schema.statistic import GAUSSIAN_TABLE, Statistic
 from privstats.transforms import Transform
@@ -58,8 +58,8 @@ class GaussianSchema(Schema):
     task: ClassVar[str] = "gaussians"
     table: ClassVar[tuple[Statistic, ...]] = GAUSSIAN_TABLE
 
-    features: int
-    clip_norm: float
+    features: int = GIVEN
+    clip_norm: float = GIVEN
     _: KW_ONLY
     shrinkage: float | str
     rounds: int

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema
-from privstats.schema.checks import checked_class_names, checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, checked_class_names, checked_vectors, settle, size, whole
 from privstats.schema.classes import ClassSchema
 from privstats.schema.modules import Module, module_of
 from privstats.schema.public_values import VALUE_BITS, Values
@@ -84,7 +84,7 @@ class GradientSchema(Schema):
     table: ClassVar[tuple[Statistic, ...]] = GRADIENT_TABLE
     statistics: ClassVar[str] = GRADIENT_STATISTICS
 
-    features: int
+    features: int = GIVEN
     classes: int | None = None
     _: KW_ONLY
     residual_norm: float

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
-from privstats.schema.checks import checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
 from privstats.schema.counts import Bins, Categories, CountSchema, plain_variable, variable_of
 from privstats.schema.public_values import Values
 from privstats.schema.score import NEEDS_PRIVACY, require_narrow
@@ -78,8 +78,8 @@ class HazardSchema(Schema):
     table: ClassVar[tuple[Statistic, ...]] = HAZARD_TABLE
     statistics: ClassVar[str] = letters_of(HAZARD_TABLE)
 
-    features: int
-    clip_norm: float
+    features: int = GIVEN
+    clip_norm: float = GIVEN
     _: KW_ONLY
     bins: Bins
     event: str

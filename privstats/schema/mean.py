@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from privstats.schema.base import Schema
-from privstats.schema.checks import checked_vectors, settle
+from privstats.schema.checks import GIVEN, checked_vectors, settle
 from privstats.schema.statistic import MEAN_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
 
@@ -42,8 +42,8 @@ class MeanSchema(Schema):
     table: ClassVar[tuple[Statistic, ...]] = MEAN_TABLE
     statistics: ClassVar[str] = letters_of(MEAN_TABLE)
 
-    features: int
-    clip_norm: float
+    features: int = GIVEN
+    clip_norm: float = GIVEN
     grid_bits: int = 12
     _: KW_ONLY
     nonnegative: bool = False

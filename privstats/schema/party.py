@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from typing import ClassVar
 
 from privstats.schema.base import Predicted, Schema
-from privstats.schema.checks import checked_vectors, settle
+from privstats.schema.checks import GIVEN, checked_vectors, settle
 from privstats.schema.classes import ClassSchema
 from privstats.schema.gradients import check_exact, check_widths, class_rows, settle_classes
 from privstats.schema.public_values import Values
@@ -64,7 +64,7 @@ class PartySchema(Schema):
     whole_parties: ClassVar[bool] = True
 
     classes: int
-    features: int
+    features: int = GIVEN
     clip_norm: float = 1.0
     _: KW_ONLY
     grid_bits: int = 12

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from privstats.errors import SchemaError
 from privstats.schema.base import Predicted, Schema
-from privstats.schema.checks import check_coarseness, checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, check_coarseness, checked_vectors, settle, size, whole
 from privstats.schema.statistic import RIDGE_TABLE, Statistic, by_letter, letters_of
 from privstats.transforms import Transform
 
@@ -52,7 +52,7 @@ class RidgeSchema(Schema):
     statistics: ClassVar[str] = RIDGE_STATISTICS
     predicts: ClassVar[Predicted | None] = "ridge"
 
-    features: int
+    features: int = GIVEN
     targets: int = 1
     _: KW_ONLY
     clip_norm: float

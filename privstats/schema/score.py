@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 
 from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema
-from privstats.schema.checks import checked_vectors, settle, size
+from privstats.schema.checks import GIVEN, checked_vectors, settle, size
 from privstats.schema.classes import ClassSchema
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
@@ -65,8 +65,8 @@ class ScoreSchema(Schema):
     task: ClassVar[str] = "score"
     statistics: ClassVar[str] = letters_of(LOGISTIC_TABLE)
 
-    features: int
-    clip_norm: float
+    features: int = GIVEN
+    clip_norm: float = GIVEN
     _: KW_ONLY
     family: Family = "logistic"
     target_bound: float | None = None

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
-from privstats.schema.checks import checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
 from privstats.schema.statistic import SITE_TABLE, Statistic, letters_of
 from privstats.transforms import ConstantFeature, Transform
 
@@ -70,8 +70,8 @@ class SitesSchema(Schema):
     appended: ClassVar[int] = 1
     nonnegative: ClassVar[bool] = False
 
-    features: int
-    clip_norm: float
+    features: int = GIVEN
+    clip_norm: float = GIVEN
     _: KW_ONLY
     pulls: tuple[float, ...] = (0.0,)
     groups: int = 1

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from privstats.errors import SchemaError
 from privstats.schema.base import Predicted, Schema, classes_of
-from privstats.schema.checks import checked_class_names, checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, checked_class_names, checked_vectors, settle, size, whole
 from privstats.schema.statistic import WITHIN_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
 
@@ -65,8 +65,8 @@ class WithinSchema(Schema):
     predicts: ClassVar[Predicted | None] = "classes"
 
     classes: int
-    features: int
-    clip_norm: float
+    features: int = GIVEN
+    clip_norm: float = GIVEN
     _: KW_ONLY
     pull: float
     n_max: int

@@ -44,3 +44,44 @@ def test_a_plan_with_cells_is_its_file():
     by_hand = text.replace("edges = [\n    40.0,\n    65.0,\n]", "edges = [40, 65]")
     assert by_hand != text
     assert ps.Plan.from_toml(by_hand).digest == plan.digest
+
+
+CONSTANT = ps.transforms.ConstantFeature(1.0)
+KINDS = {
+    ps.ClassSchema: {"classes": 2, "statistics": "NAB", "clip_norm": 1.0},
+    ps.RidgeSchema: {"clip_norm": 1.0, "target_bound": 1.0},
+    ps.MeanSchema: {"clip_norm": 1.0},
+    ps.SitesSchema: {"clip_norm": 1.0},
+    ps.ScoreSchema: {"clip_norm": 1.0},
+    ps.WithinSchema: {"classes": 2, "clip_norm": 1.0, "pull": 1.0, "n_max": 20},
+    ps.PartySchema: {"classes": 2},
+    ps.PartyUpdateSchema: {"classes": 2},
+    ps.GaussianSchema: {"clip_norm": 1.0, "shrinkage": 0.1, "rounds": 2},
+    ps.GradientSchema: {"classes": 2, "residual_norm": 0.3, "expected_records": 100, "course_mu": 1.0},
+    ps.CalibrationSchema: {"classes": 2, "expected_records": 100, "course_mu": 1.0},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_features_follow_from_declared_columns_and_from_nothing_else(kind):
+    """They may be left out, or given alike; and what else is asked for is asked for in one sentence."""
+    known = KINDS[kind]
+    schema = kind(**known, transform=(CELLS,))
+    width = CELLS.width + schema.appended
+    assert schema.features == width
+    assert schema == kind(**known, transform=(CELLS,), features=width)
+    with pytest.raises(SchemaError, match="features=9"):
+        kind(**known, transform=(CELLS,), features=9)
+    for maps in ((), (UNIT,)):
+        with pytest.raises(SchemaError, match="features must be given: only a declaration of columns"):
+            kind(**known, transform=maps)
+
+
+def test_features_count_what_maps_behind_the_columns_add():
+    schema = ps.RidgeSchema(clip_norm=2**0.5, target_bound=1.0, transform=(CELLS, CONSTANT))
+    assert schema.features == CELLS.width + 1
+
+
+def test_what_has_no_default_is_asked_for_by_name():
+    with pytest.raises(SchemaError, match="ClassSchema lacks statistics, clip_norm; there is no default on purpose"):
+        ps.ClassSchema(2, transform=(CELLS,))
