@@ -246,6 +246,27 @@ _TAIL: Mapping[str, Shown] = {
     "model": "{model}",
     **{_short(float(e)): partial(_cell, epsilon=e) for e in EPSILONS},
 }
+
+
+def _gained(row: Row, score: str) -> str:
+    gain, spread = row[f"{score} gain"], row[f"{score} se"]
+    same = abs(gain) < 0.005 and spread < 0.005
+    return f"{row[score]:.1f}, same" if same else f"{row[score]:.1f} {gain:+.2f} ± {spread:.2f}"
+
+
+_RARE_DATA = {
+    "Nursery": "Nursery",
+    "cifar10, long tail": "CIFAR-10, long tail",
+    "fmnist, long tail": "Fashion-MNIST, long tail",
+    **DATA,
+}
+_RARE: Mapping[str, Shown] = {
+    "data": lambda row: _RARE_DATA[row["data"]],
+    "epsilon": _epsilon,
+    "draws": "{draws}",
+    'balanced accuracy, priors="uniform"': partial(_gained, score="balanced"),
+    'accuracy, priors="counts"': partial(_gained, score="accuracy"),
+}
 _FEW_MODELS = ("refined softmax", "without its ridge", "LDA", "RDA", "logistic regression")
 _FEW: Mapping[str, Shown] = {
     "data": lambda row: DATA[row["data"]],
@@ -320,6 +341,7 @@ TABLES: Tables = {
     "refinement_calibration": Table("refinement.calibration", "calibration: ", _CALIBRATION, _BY_DATA),
     "heads_calibration": Table("heads.calibration", "calibration: ", _CALIBRATION, _BY_DATA),
     "refinement_missing": Table("refinement.missing", "accuracy with missing records, %: ", _MISSING, _BY_DATA),
+    "refinement_rare": Table("refinement.rare", "gain by a curvature of each class", _RARE),
     "refinement_tail": Table("refinement.probabilities", "balanced accuracy under a long tail, %: ", _TAIL, _BY_DATA),
 }
 """By the name in the page's marker."""

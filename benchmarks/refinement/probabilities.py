@@ -43,12 +43,9 @@ def tables(options: argparse.Namespace) -> Tables:
 
 def tailed(split: Split, epsilons: Sequence[float], draws: int) -> Rows:
     """A row per head and priors: mean of the classes' accuracies, and its standard error over draws."""
-    X, X_test, y, y_test = split
+    _, X_test, y, y_test = split
     C = int(y.max()) + 1
-    kept = np.concatenate(
-        [np.flatnonzero(y == c)[: max(2, int((y == c).sum() * LEAST_SHARE ** (c / (C - 1))))] for c in range(C)]
-    )
-    short = (X[kept], X_test, y[kept], y_test)
+    short = shortened(split)
     rows: dict[str, Row] = {}
     for epsilon in epsilons:
         scores: dict[str, list[float]] = {}
@@ -61,6 +58,16 @@ def tailed(split: Split, epsilons: Sequence[float], draws: int) -> Rows:
             cells = {f"eps {epsilon:g}": float(np.mean(own)), f"se {epsilon:g}": spread}
             rows[name] = {**rows.get(name, {"model": name}), **cells}
     return list(rows.values())
+
+
+def shortened(split: Split) -> Split:
+    """The split with a long tail of training records."""
+    X, X_test, y, y_test = split
+    C = int(y.max()) + 1
+    kept = np.concatenate(
+        [np.flatnonzero(y == c)[: max(2, int((y == c).sum() * LEAST_SHARE ** (c / (C - 1))))] for c in range(C)]
+    )
+    return X[kept], X_test, y[kept], y_test
 
 
 def fitted(split: Split, epsilon: float, seed: int, priors: Sequence[str]) -> Mapping[str, Any]:

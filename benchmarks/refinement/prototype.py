@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import heads
-from privstats.estimates import regression, softmax
+from privstats.estimates import denoise, regression, softmax, softmax_recipe
 from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.ridge_recipe import RidgeRecipe
 from privstats.estimates.spectrum import Array, NoisyGram, NoisyMean
@@ -25,11 +25,12 @@ __all__ = ["Played", "class_release", "gradient", "play", "play_ridge"]
 
 @dataclass(frozen=True)
 class Played:
-    """A prefix of a course: weights ``(C, k)`` in the published coordinates, and the map before them."""
+    """A prefix of a course: weights ``(C, k)`` in the published coordinates, the map, and noisy class counts."""
 
     rounds: int
     weights: Array
     whitening: softmax.SoftmaxWhitening
+    counts: Array
 
     def accuracy(self, X: Array, y: NDArray[np.intp]) -> float:
         """Share of rows that are told right."""
@@ -42,7 +43,7 @@ def _symmetric(rng: np.random.Generator, d: int, sigma: float) -> Array:
 
 
 def class_release(
-    recipe: softmax.SoftmaxRecipe, X: Array, y: NDArray[np.intp], rng: np.random.Generator
+    recipe: softmax_recipe.SoftmaxRecipe, X: Array, y: NDArray[np.intp], rng: np.random.Generator
 ) -> NoisyClassSums:
     """(N, A, B) of rows of norm 1 with the recipe's noise, add-remove."""
     sigma = {name: 1 / (recipe.release_mu * math.sqrt(share)) for name, share in recipe.release_shares.items()}
@@ -65,12 +66,12 @@ def gradient(U: NDArray[Any], y: NDArray[np.intp], weights: NDArray[Any]) -> tup
     flat = 1 - np.einsum("ij,ij->i", p, p)
     p[np.arange(len(y)), y] -= 1
     norm = np.sqrt(np.einsum("ij,ij->i", p, p))
-    q = np.minimum(1.0, softmax.GRADIENT_CLIP / np.maximum(norm, 1e-30))
+    q = np.minimum(1.0, softmax_recipe.GRADIENT_CLIP / np.maximum(norm, 1e-30))
     return (p * q[:, None]).T @ U, float(q @ flat)
 
 
 def play(
-    recipe: softmax.SoftmaxRecipe,
+    recipe: softmax_recipe.SoftmaxRecipe,
     X: Array,
     y: NDArray[np.intp],
     rng: np.random.Generator,
@@ -92,12 +93,15 @@ def play(
     state = softmax.started(recipe, first, whitening)
     origin = np.zeros(recipe.features)
     lda = heads.LDA()._solve(ClassEvidence(first.N, first.A, first.B, None, None, origin, first.sigma))
+    counts = denoise.counts(first.N, first.sigma["N"])
     U = whitening.rows(X).astype(np.float32)
-    shares, mu = softmax.GRADIENT_SHARES, recipe.round_mu
-    sigma, sigma_kappa = (s / (mu * math.sqrt(shares[n])) for n, s in (("g", softmax.GRADIENT_CLIP), ("kappa", 1.0)))
+    shares, mu = softmax_recipe.GRADIENT_SHARES, recipe.round_mu
+    sigma, sigma_kappa = (
+        s / (mu * math.sqrt(shares[n])) for n, s in (("g", softmax_recipe.GRADIENT_CLIP), ("kappa", 1.0))
+    )
     for done in range(recipe.rounds + 1):
         weights = softmax.averaged(whitening, state.weights, lda.coef, lda.intercept)
-        yield Played(done, whitening.published(weights), whitening)
+        yield Played(done, whitening.published(weights), whitening, counts)
         if done < recipe.rounds:
             if sums is None:
                 G, kappa = gradient(U, y, whitening.published(state.weights).astype(np.float32))

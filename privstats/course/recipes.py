@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from privstats.errors import PlanError
-from privstats.estimates import calibration, regression, softmax
+from privstats.estimates import calibration, regression, softmax, softmax_recipe
 from privstats.estimates.filter_bank import Filter
 from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.ridge_recipe import RidgeRecipe
@@ -63,7 +63,7 @@ class Recipe(ABC):
 
     @property
     @abstractmethod
-    def constants(self) -> softmax.SoftmaxRecipe | RidgeRecipe:
+    def constants(self) -> softmax_recipe.SoftmaxRecipe | RidgeRecipe:
         """The recipe's numbers."""
 
     @property
@@ -116,9 +116,9 @@ class ClassRounds(Recipe):
     first: ClassSchema
 
     @cached_property
-    def constants(self) -> softmax.SoftmaxRecipe:
+    def constants(self) -> softmax_recipe.SoftmaxRecipe:
         """The recipe's numbers."""
-        return softmax.SoftmaxRecipe(self.first.classes, self.first.features, self.records, self.mu, self.rounds)
+        return softmax_recipe.SoftmaxRecipe(self.first.classes, self.first.features, self.records, self.mu, self.rounds)
 
     @property
     def schema(self) -> GradientSchema:
@@ -126,14 +126,14 @@ class ClassRounds(Recipe):
         return GradientSchema(
             **self._common,
             classes=self.first.classes,
-            residual_norm=softmax.GRADIENT_CLIP,
+            residual_norm=softmax_recipe.GRADIENT_CLIP,
             class_names=self.first.class_names,
         )
 
     @property
     def shares(self) -> Mapping[str, float]:
         """A round's part of mu^2 per statistic."""
-        return {"g": softmax.GRADIENT_SHARES["g"], "k": softmax.GRADIENT_SHARES["kappa"]}
+        return {"g": softmax_recipe.GRADIENT_SHARES["g"], "k": softmax_recipe.GRADIENT_SHARES["kappa"]}
 
     def sums(self, release: Release) -> NoisyClassSums:
         """(N, A, B) of the first release, with the noise in them."""
@@ -148,7 +148,12 @@ class SoftmaxRounds(ClassRounds):
 
     @property
     def revision(self) -> int:
-        """2 where eigenvalues are told below their mean, and 1 elsewhere, where nothing has changed since."""
+        """3 where a class may have less curvature than the mean of all; else 2 where eigenvalues are told below theirs.
+
+        1 elsewhere. At 1 and 2 nothing has changed since that revision.
+        """
+        if self.constants.least_curvature < 1:
+            return 3
         return 1 if self.constants.floor == 1 else 2
 
     @property
@@ -389,7 +394,7 @@ def advised_rounds(schema: Schema, mu: float) -> int:
     """
     match schema:
         case ClassSchema():
-            return softmax.advised_rounds(mu)
+            return softmax_recipe.advised_rounds(mu)
         case RidgeSchema():
             return _RIDGE_ROUNDS
     raise _unrefined(schema)

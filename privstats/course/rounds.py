@@ -123,7 +123,8 @@ class Rounds(Planned):
 
         Args:
             whole: the first plan but for its epsilon and shares: its promise is what all rounds may spend together.
-            rounds: T; None: 4, and 6 for a softmax from mu .7 on (:func:`~privstats.estimates.softmax.advised_rounds`).
+            rounds: T; None: 4, and 6 for a softmax from mu .7 on
+                (:func:`~privstats.estimates.softmax_recipe.advised_rounds`).
             expected_records, retries, calibrated, module: as for the class.
 
         Raises:

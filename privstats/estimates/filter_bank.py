@@ -25,7 +25,8 @@ class Filter:
 
     Attributes:
         weights: W, ``(C, k)`` for a softmax, ``(k,)`` for a regression.
-        variance: S, ``(k,)``: prior variance of an entry about the optimum, one per column; it only falls.
+        variance: S, prior variance of an entry about the optimum, one per column ``(k,)``, or one per weight where
+            curvatures are; it only falls.
         step: the last step, damped, of the shape of ``weights``; what momentum starts from.
 
     Example:
@@ -61,7 +62,7 @@ def advanced(
         state: before.
         gradient: mean over records of the gradient of the loss at ``state.weights``, ridge term included.
         noise: s^2, the variance of its entries: a number, or one per column ``(k,)``.
-        curvature: cur, a diagonal of the Hessian, ``(k,)``, all above 0.
+        curvature: cur, a diagonal of the Hessian, ``(k,)`` or of the shape of the weights, all above 0.
         caution: c, at least 0.
         momentum: share of the damped last step that is walked again.
         centred: whether the mean over classes, which does not change a softmax, is subtracted from each step.

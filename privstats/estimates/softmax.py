@@ -1,158 +1,39 @@
 """Refinement of a softmax: from (N, A, B) and a few noisy gradients to weights, as functions of real numbers.
 
-The server's computation between rounds, and every number that follows from public values. The course decides who sums,
-draws noise and keeps marks; ``moments`` makes records integers.
+The server's computation between rounds; ``softmax_recipe`` has the numbers that follow from public values alone. The
+course decides who sums, draws noise and keeps marks; ``moments`` makes records integers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from privstats.estimates import denoise
 from privstats.estimates.filter_bank import Filter, advanced
 from privstats.estimates.noisy_sums import NoisyClassSums
+from privstats.estimates.softmax_recipe import CAUTION, GRADIENT_CLIP, SoftmaxRecipe
 from privstats.estimates.spectrum import Array, denoise_spectrum
 
 __all__ = [
-    "GRADIENT_CLIP",
-    "GRADIENT_SHARES",
     "INTERCEPT",
-    "SoftmaxRecipe",
     "SoftmaxWhitening",
-    "advised_rounds",
     "averaged",
     "balanced",
+    "class_curvature",
     "hessian_scale",
     "refined",
     "started",
 ]
 
-GRADIENT_CLIP = 0.3
-"""c: a record's residual ``p - e_y`` is shortened to this norm."""
 INTERCEPT = 0.1
 """a: the constant last entry of a whitened row, whose norm is 1 with it."""
-GRADIENT_SHARES: Mapping[str, float] = {"g": 0.99, "kappa": 0.01}
-"""Shares of a round's mu^2: the gradient's, and that of kappa, the number from which the curvature follows."""
 
-_CAUTION, _MOMENTUM = 0.5, 0.3
-_SPARSE, _DENSE = 10.0, 0.2
-_RIDGE_FROM = 1.5
+_MOMENTUM = 0.3
 _LEAST_CURVATURE = 1.5
 _LDA_SHARE = 0.15
-_FEW_ROUNDS, _MORE_ROUNDS, _MORE_FROM = 4, 6, 0.7
-
-
-def advised_rounds(mu: float) -> int:
-    """The default T: 4, and 6 from mu .7 on, about epsilon 3 at delta 1e-5.
-
-    With little noise four damped steps end before the optimum. Chosen on parts of the training records of five data
-    sets that no weights had seen (docs/refinement_numbers.md).
-
-    Example:
-        >>> from privstats.estimates.softmax import advised_rounds
-        >>> advised_rounds(0.3), advised_rounds(0.8)
-        (4, 6)
-    """
-    return _MORE_ROUNDS if mu >= _MORE_FROM else _FEW_ROUNDS
-
-
-@dataclass(frozen=True)
-class SoftmaxRecipe:
-    """Every constant of the recipe, from what is public. Nothing here is tuned on data.
-
-    Attributes:
-        classes: C, at least 2.
-        features: d.
-        records: n as the owners of the course declare it; never a count of the records.
-        mu: Gaussian-DP parameter of the whole course.
-        rounds: T, gradient rounds after the class release.
-
-    Example:
-        >>> from privstats.estimates.softmax import SoftmaxRecipe
-        >>> recipe = SoftmaxRecipe(classes=10, features=64, records=50_000, mu=0.3, rounds=4)
-        >>> round(recipe.release_mu**2 + 4 * recipe.round_mu**2, 6)  # all sums together cost mu: 0.3**2
-        0.09
-    """
-
-    classes: int
-    features: int
-    records: int
-    mu: float
-    rounds: int = 4
-
-    @property
-    def columns(self) -> int:
-        """k = d + 1: whitened features and the intercept."""
-        return self.features + 1
-
-    @property
-    def signal(self) -> float:
-        """s = n mu / (C sqrt d): how well the class means can be known."""
-        return self.records * self.mu / (self.classes * math.sqrt(self.features))
-
-    @property
-    def release_share(self) -> float:
-        """f: the class release's part of mu^2."""
-        return 0.2 if self.signal < _SPARSE else 0.15
-
-    @property
-    def release_shares(self) -> dict[str, float]:
-        """Shares of N, A and B in the class release."""
-        if self.signal < _SPARSE:
-            return {"N": 0.02, "A": 0.65, "B": 0.33}
-        return {"N": 0.02, "A": 0.4, "B": 0.58}
-
-    @property
-    def release_mu(self) -> float:
-        """mu of the class release: mu_1^2 = f mu^2."""
-        return self.mu * math.sqrt(self.release_share)
-
-    @property
-    def round_mu(self) -> float:
-        """mu of one gradient round: T mu_t^2 = mu^2 - mu_1^2."""
-        return self.mu * math.sqrt((1 - self.release_share) / self.rounds)
-
-    @property
-    def prior_variance(self) -> float:
-        """v = 4 min(1, max(1/2, 2.5 / s))."""
-        return 4 * min(1.0, max(0.5, 2.5 / self.signal))
-
-    @property
-    def floor(self) -> float:
-        """phi: the eigenvalue of B / n, over their mean, below which noise and chance could have made it; at most 1.
-
-        Rows have norm 1, so eigenvalues have the mean 1 / d. About it an entry of B / n has the variance
-        ``v = sigma^2 / (2 n^2) + 1 / (d^2 n)``: the noise's, ``sigma = 1 / mu_B``, and the sample's, where rows have no
-        direction. A symmetric matrix of such entries has eigenvalues up to ``2 sqrt(d v)`` from those of its mean
-        (Wigner's semicircle; for the sample alone the edge of Marchenko and Pastur to first order in sqrt(d / n)), so
-        ``phi = 2 d sqrt(d v) = sqrt(4 d / n + 2 d^3 / (n mu_B)^2)``. Above 1, where eigenvalues tell nothing below
-        their mean, phi is 1. It follows from public numbers alone, and so does what it changes.
-
-        Example:
-            >>> from privstats.estimates.softmax import SoftmaxRecipe
-            >>> text, table = SoftmaxRecipe(77, 384, 10_000, mu=0.3), SoftmaxRecipe(2, 20, 4_000, mu=0.3)
-            >>> text.floor, round(table.floor, 2)
-            (1.0, 0.46)
-        """
-        d, n = self.features, self.records
-        noise = self.release_mu**2 * self.release_shares["B"] * n**2
-        return min(1.0, math.sqrt(4 * d / n + 2 * d**3 / noise))
-
-    @property
-    def ridge(self) -> float:
-        """lambda = rho k / (4 n), rho = min(1, (1.5 / s)^1.5); without noise rho = min(1, 16 / C^2) min(1, n / d)^2.
-
-        Without noise s is infinite and says nothing of how few the records are; with fewer records than features the
-        whitening holds them back already. What was tried there: docs/refinement_numbers.md.
-        """
-        if math.isinf(self.mu):
-            rho = min(1.0, 16 / self.classes**2) * min(1.0, self.records / self.features) ** 2
-        else:
-            rho = min(1.0, (_RIDGE_FROM / self.signal) ** 1.5)
-        return float(rho * self.columns / (4 * self.records))
 
 
 @dataclass(frozen=True)
@@ -160,11 +41,12 @@ class SoftmaxWhitening:
     """The public map of all gradient rounds, ``u(x) = (sqrt(1 - a^2) M'x / |M'x|, a)``, and its effect on the noise.
 
     ``M = V diag P`` with ``P = (l + phi mean l)^(-1/2)``, which is bounded where an eigenvalue is lost: whitening by
-    half at ``phi = 1``, and the more of it the surer the eigenvalues are (:attr:`SoftmaxRecipe.floor`). Where the mean
-    holds nearly all of the squares, as in a table, hardly any other direction is whitened by half. It is not centred,
-    because subtracting a noisy mean would break it. The symmetric form ``V diag P V'`` (and ``W V'``) is published,
-    because it does not depend on signs, order or nearly equal eigenvalues. All of it is computed from the class release
-    and public numbers, so it costs nothing.
+    half at ``phi = 1``, and the more of it the surer the eigenvalues are
+    (:attr:`~privstats.estimates.softmax_recipe.SoftmaxRecipe.floor`). Where the mean holds nearly all of the squares,
+    as in a table, hardly any other direction is whitened by half. It is not centred, because subtracting a noisy mean
+    would break it. The symmetric form ``V diag P V'`` (and ``W V'``) is published, because it does not depend on signs,
+    order or nearly equal eigenvalues. All of it is computed from the class release and public numbers, so it costs
+    nothing.
 
     Attributes:
         vectors: V, ``(d, d)``, orthonormal columns.
@@ -250,7 +132,8 @@ def started(recipe: SoftmaxRecipe, sums: NoisyClassSums, whitening: SoftmaxWhite
 
     Example:
         >>> from privstats.estimates.noisy_sums import NoisyClassSums
-        >>> from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening, started
+        >>> from privstats.estimates.softmax import SoftmaxWhitening, started
+        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, whitening = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), SoftmaxWhitening.of(sums)
@@ -265,9 +148,8 @@ def started(recipe: SoftmaxRecipe, sums: NoisyClassSums, whitening: SoftmaxWhite
     both = np.hstack([A, INTERCEPT * sums.N[:, None]])
     stretched = sums.sigma["A"] * whitening.scale * whitening.stretch
     noise = np.append(stretched, INTERCEPT * sums.sigma["N"]) / sums.records
-    return _updated(
-        recipe, whitening, prior, (both.mean(axis=0) - both) / sums.records, np.square(noise), 1 / recipe.classes
-    )
+    curvature = (1 / recipe.classes + recipe.ridge) * curvature  # at W = 0 all classes are equally likely
+    return _updated(recipe, whitening, prior, (both.mean(axis=0) - both) / sums.records, np.square(noise), curvature)
 
 
 def refined(
@@ -290,7 +172,8 @@ def refined(
 
     Example:
         >>> from privstats.estimates.noisy_sums import NoisyClassSums
-        >>> from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening, refined, started
+        >>> from privstats.estimates.softmax import SoftmaxWhitening, refined, started
+        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, whitening = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), SoftmaxWhitening.of(sums)
@@ -300,8 +183,64 @@ def refined(
         True
     """
     n = sums.records
-    scale = hessian_scale(recipe, sums, kappa)
-    return _updated(recipe, whitening, state, whitening.turned(gradient) / n, (sigma / n) ** 2, scale)
+    scale, noise = hessian_scale(recipe, sums, kappa), (sigma / n) ** 2
+    curvature = class_curvature(recipe, sums, whitening, state, scale, noise)
+    return _updated(recipe, whitening, state, whitening.turned(gradient) / n, noise, curvature)
+
+
+def class_curvature(
+    recipe: SoftmaxRecipe,
+    sums: NoisyClassSums,
+    whitening: SoftmaxWhitening,
+    state: Filter,
+    scale: float,
+    noise: float,
+) -> Array:
+    """The curvature of each class's weights, ``(C, k)``, or one for all, ``(k,)``, where noise hides what differs.
+
+    The Hessian of class c is ``E p_c (1 - p_c) u u'``. A common class has the mean curvature, ``(h + lambda) Kd``; a
+    rare one has ``(h r_c + lambda) Kd`` with ``r_c = v_c / mean v``, ``v_c = pi_c (1 - pi_c)`` of the noisy counts, so
+    its steps are as long as its own loss asks for.
+
+    They are so only as far as a gradient can be told from its noise. A step of the filter is
+    ``S cur / (1.5 S cur^2 + s^2)`` times the gradient: as a function of cur it is longest at ``cur = s / sqrt(1.5 S)``,
+    below which less curvature means less of a step, made of noise. So no class has less. ``s^2`` is the noise of the
+    round and what chance leaves of the sample, ``c^2 v_c Kd / n``: no residual is longer than c. That bound rises with
+    every round, as S falls.
+
+    Everything here is computed from earlier releases and public numbers, so it costs nothing.
+
+    Args:
+        recipe, sums, whitening, state: as for :func:`refined`.
+        scale: h, :func:`hessian_scale`.
+        noise: variance of an entry of the round's mean gradient.
+
+    Example:
+        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.softmax import SoftmaxWhitening, class_curvature, started
+        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
+        >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
+        >>> N, A = np.array([6_000.0, 3_900.0, 100.0]), np.diag([6_000.0, 3_900.0, 100.0])
+        >>> sums = NoisyClassSums(N, A, B=A, sigma=sigma)
+        >>> recipe, whitening = SoftmaxRecipe(3, 3, 10_000, mu=5.0), SoftmaxWhitening.of(sums)
+        >>> state = started(recipe, sums, whitening)
+        >>> quiet, loud = (class_curvature(recipe, sums, whitening, state, 0.3, noise) for noise in (1e-12, 1.0))
+        >>> (quiet / quiet[0]).round(2)[:, 0].tolist()  # of a class of 1 %, its share
+        [1.0, 1.0, 0.06]
+        >>> (loud / loud[0]).round(2)[:, 0].tolist()  # where noise hides the gradient, no less than that of the others
+        [1.0, 1.0, 1.0]
+    """
+    Kd = whitening.curvature
+    mean = (scale + recipe.ridge) * Kd
+    if recipe.least_curvature == 1:
+        return mean
+    counts = denoise.counts(sums.N, sums.sigma["N"])[:, None]
+    share = counts / counts.sum()
+    own = share * (1 - share)
+    rate = np.minimum(1.0, own / own.mean()) if own.mean() > 0 else np.ones_like(own)
+    chance = GRADIENT_CLIP**2 * own * Kd / sums.records
+    least = np.sqrt((noise + chance) / ((1 + CAUTION) * state.variance))
+    return np.asarray(np.minimum(mean, np.maximum((scale * rate + recipe.ridge) * Kd, least)))
 
 
 def hessian_scale(recipe: SoftmaxRecipe, sums: NoisyClassSums, kappa: float) -> float:
@@ -309,7 +248,8 @@ def hessian_scale(recipe: SoftmaxRecipe, sums: NoisyClassSums, kappa: float) -> 
 
     Example:
         >>> from privstats.estimates.noisy_sums import NoisyClassSums
-        >>> from privstats.estimates.softmax import SoftmaxRecipe, hessian_scale
+        >>> from privstats.estimates.softmax import hessian_scale
+        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> hessian_scale(SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), sums, kappa=20.0)
@@ -326,15 +266,14 @@ def _updated(
     state: Filter,
     gradient: Array,
     noise: Array | float,
-    scale: float,
+    curvature: Array,
 ) -> Filter:
-    curvature = whitening.curvature
     return advanced(
         state,
-        gradient + recipe.ridge * curvature * state.weights,
+        gradient + recipe.ridge * whitening.curvature * state.weights,
         noise,
-        (scale + recipe.ridge) * curvature,
-        caution=_CAUTION,
+        curvature,
+        caution=CAUTION,
         momentum=_MOMENTUM,
         centred=True,
     )

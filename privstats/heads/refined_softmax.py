@@ -26,7 +26,7 @@ from privstats.course.recipe_reading import recipe_of
 from privstats.course.recipes import ClassRounds, ModuleRounds
 from privstats.dp.privacy import Adjacency
 from privstats.errors import HeadError, ReleaseError
-from privstats.estimates import denoise, softmax
+from privstats.estimates import denoise, softmax, softmax_recipe
 from privstats.estimates.calibration import temperature
 from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.shrinkage import Priors, log_priors
@@ -244,8 +244,8 @@ class RefinedSoftmax(ClassHead):
         C, (n, d) = len(self.classes_), X.shape
         onehot = np.eye(C)[index]
         sums = NoisyClassSums(onehot.sum(axis=0), onehot.T @ X, X.T @ X, dict.fromkeys("NAB", 0.0))
-        rounds = softmax.advised_rounds(math.inf) if self.rounds is None else self.rounds
-        recipe = softmax.SoftmaxRecipe(C, d, n, math.inf, rounds)
+        rounds = softmax_recipe.advised_rounds(math.inf) if self.rounds is None else self.rounds
+        recipe = softmax_recipe.SoftmaxRecipe(C, d, n, math.inf, rounds)
         whitening = softmax.SoftmaxWhitening.of(sums, recipe.floor if self.module is None else 1.0)
         U = whitening.rows(X)
         _warn(n, d)
@@ -264,7 +264,7 @@ class RefinedSoftmax(ClassHead):
 
     def _fit_module(
         self,
-        recipe: softmax.SoftmaxRecipe,
+        recipe: softmax_recipe.SoftmaxRecipe,
         sums: NoisyClassSums,
         whitening: softmax.SoftmaxWhitening,
         U: Array,
@@ -340,7 +340,7 @@ def _gradient(U: Array, index: NDArray[np.intp], W: Array) -> tuple[Array, float
     p = probabilities(U @ W.T, axis=1)
     kappa = 1 - np.square(p).sum(axis=1)
     p[np.arange(len(p)), index] -= 1
-    q = softmax.GRADIENT_CLIP / np.maximum(np.sqrt(np.square(p).sum(axis=1)), softmax.GRADIENT_CLIP)
+    q = softmax_recipe.GRADIENT_CLIP / np.maximum(np.sqrt(np.square(p).sum(axis=1)), softmax_recipe.GRADIENT_CLIP)
     return (p * q[:, None]).T @ U, float(kappa @ q)
 
 

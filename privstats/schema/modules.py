@@ -29,7 +29,8 @@ from privstats.tables import by_name
 
 if TYPE_CHECKING:
     from privstats.estimates.noisy_sums import NoisyClassSums
-    from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
+    from privstats.estimates.softmax import SoftmaxWhitening
+    from privstats.estimates.softmax_recipe import SoftmaxRecipe
 
 __all__ = ["GROUP", "Module", "is_word", "module_of"]
 

@@ -19,7 +19,8 @@ from benchmarks.refinement.prototype import class_release
 from benchmarks.refinement_tables import DATA
 from benchmarks.tables import DOCS
 from privstats.dp.gaussian import gaussian_mu
-from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
+from privstats.estimates.softmax import SoftmaxWhitening
+from privstats.estimates.softmax_recipe import SoftmaxRecipe
 from privstats.randomness import seeded
 from privstats.workflows.demo.gradient_descent import Descent, descend
 from privstats.workflows.rivals.opacus import DP_GD, DP_SGD, Recipe, linear, noise_multiplier, trained

@@ -15,7 +15,7 @@ from privstats.course.recipe_reading import recipe_of, whole_mu
 from privstats.course.recipes import SoftmaxRounds, recipe_for
 from privstats.dp import Ledger, gaussian_mu
 from privstats.errors import LedgerError, PlanError, ReleaseError
-from privstats.estimates.softmax import SoftmaxRecipe
+from privstats.estimates.softmax_recipe import SoftmaxRecipe
 from privstats.randomness import seeded
 from privstats.schema import GradientSchema
 from privstats.schema.public_values import Published, Values
@@ -139,9 +139,9 @@ def test_a_course_that_is_written_down_keeps_its_digest() -> None:
     """Of four rounds at a budget that is now given six: the numbers are the course's, not the version's."""
     written = plan_of(epsilon=0.1, shares={"N": 0.02, "A": 0.4, "B": 0.58})
     course = ps.Rounds(written, release_share=0.149999999)
-    assert course.digest == "a67766a685b83013de0641fb2449f89d00a3c56aaca0a88b240a0e9dad4a70d5"
+    assert course.digest == "9197c1f5651ec08b89ea96a98ee1082274417340f1b64412ca9321ea487d8222"
     today = ps.Rounds.within(plan_of(epsilon=8.0), 4)
-    assert today.digest == "7028c19dcd6f3a9482b545994871331387594f35f633d390dab40b1e0020008a"
+    assert today.digest == "d3b53e5e5ec1b3760708f850a36052e594f8c774129fc775fa81cccc8eaf50f7"
     assert ps.Rounds(today.first, release_share=today.release_share).digest == today.digest
 
 
@@ -154,14 +154,25 @@ def test_a_course_of_another_revision_of_its_recipe_has_another_digest(monkeypat
     assert len(found) == 3
 
 
-@pytest.mark.parametrize(("epsilon", "revision"), [(0.1, 1), (0.3, 1), (1.0, 2), (8.0, 2)])
-def test_a_softmax_kept_its_recipe_where_noise_hides_the_eigenvalues_below_their_mean(epsilon, revision) -> None:
-    course = rounds(epsilon=epsilon)
+@pytest.mark.parametrize(("records", "epsilon", "revision"), [(N, 0.01, 1), (50, 0.1, 1), (N, 0.1, 3), (N, 8.0, 3)])
+def test_a_softmax_kept_its_recipe_where_noise_hides_how_classes_and_eigenvalues_differ(
+    records: int, epsilon: float, revision: int
+) -> None:
+    course = rounds(epsilon=epsilon, expected_records=records)
     assert course.recipe.revision == revision
+    constants = course.recipe.constants
+    assert isinstance(constants, SoftmaxRecipe)
+    assert (constants.least_curvature == constants.floor == 1) is (revision == 1)
     releases = ps.simulate(course, shards(), rng=seeded(1))
-    whitening, _ = course.recipe.states(releases)
-    assert whitening.floor == pytest.approx(1.0 if revision == 1 else course.recipe.constants.floor, rel=0.2)
-    assert (whitening.floor == 1) is (revision == 1)
+    whitening, states = course.recipe.states(releases)
+    assert whitening.floor == pytest.approx(constants.floor, rel=0.2)
+    assert {state.variance.ndim for state in states[1:]} == {1 if revision == 1 else 2}
+
+
+def test_a_softmax_of_many_classes_kept_its_recipe_where_eigenvalues_alone_are_told() -> None:
+    schema = ps.ClassSchema(500, D, "NAB", clip_norm=1.0, transform=(UnitNorm(),))
+    recipe = ps.Rounds.within(plan_of(schema, epsilon=2.0), expected_records=N).recipe
+    assert recipe.revision == 2
 
 
 @pytest.mark.parametrize(("records", "count", "revision"), [(N, 4, 3), (N, 24, 5), (12, 4, 5), (12, 24, 5)])

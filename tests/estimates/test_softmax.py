@@ -11,19 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
-from privstats.estimates.filter_bank import Filter
+from privstats.estimates.filter_bank import Filter, advanced
 from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.softmax import (
-    GRADIENT_SHARES,
     INTERCEPT,
-    SoftmaxRecipe,
     SoftmaxWhitening,
-    advised_rounds,
     averaged,
     balanced,
+    class_curvature,
     refined,
     started,
 )
+from privstats.estimates.softmax_recipe import GRADIENT_CLIP, GRADIENT_SHARES, SoftmaxRecipe, advised_rounds
 
 recipes = st.builds(
     SoftmaxRecipe,
@@ -218,7 +217,7 @@ def test_the_free_update_is_the_gradient_at_zero():
     X, y = unit_rows(60, d, C, 1)
     sums = sums_of(X, y, C)
     flat = SoftmaxWhitening(np.eye(d), np.full(d, 1 / d), np.ones(d))  # M = I: every row keeps its norm of 1
-    recipe = SoftmaxRecipe(C, d, 60, 1.0)
+    recipe = SoftmaxRecipe(C, d, 60, 0.01)  # so little that all classes have one curvature
     G, kappa = loss_gradient(flat.rows(X), y, np.zeros((C, d + 1)))
     zero = np.zeros((C, d + 1))
     fresh = Filter(zero, recipe.prior_variance * flat.curvature.mean() / flat.curvature, zero)
@@ -249,6 +248,101 @@ def test_the_gradient_of_these_tests_is_one():
 
     at = np.random.default_rng(0).standard_normal(12)
     assert check_grad(loss, lambda W: loss_gradient(U, y, W.reshape(3, 4))[0].ravel(), at) < 1e-4
+
+
+def banded(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A table of seven questions with three answers: the first tells class 0, how many high answers tells the others.
+
+    The last class, the lowest sums, holds about one record in forty.
+    """
+    rng = np.random.default_rng(seed)
+    answers = rng.integers(0, 3, size=(n, 7))
+    total = answers[:, 1:].sum(axis=1) + 0.01 * rng.random(n)
+    low, high = np.quantile(total, [0.04, 0.5])
+    y = np.where(answers[:, 0] == 0, 0, np.where(total < low, 3, np.where(total < high, 1, 2)))
+    X = np.hstack([*(np.eye(3)[column] for column in answers.T), np.ones((n, 1))])
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+@pytest.mark.parametrize("mu", [1.0, 1e3])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rare_class_is_found_where_classes_are_to_count_alike(mu, seed):
+    X, y = banded(4_000, seed)
+    assert 80 < (y == 3).sum() < 130
+    sums, recipe = sums_of(X, y, 4), SoftmaxRecipe(4, X.shape[1], len(y), mu, 6)
+    whitening = SoftmaxWhitening.of(sums, recipe.floor)
+    U, state = whitening.rows(X), started(recipe, sums, whitening)
+    for _ in range(recipe.rounds):
+        G, kappa = clipped_gradient(U, y, whitening.published(state.weights))
+        state = refined(recipe, sums, whitening, state, G, kappa, 0.0)
+    told = (U @ balanced(whitening.published(state.weights), sums.N).T).argmax(axis=1)
+    found = [(told == c)[y == c].mean() for c in range(4)]
+    assert found[3] > 0.3, found  # none with one curvature for all
+    assert min(found[:3]) > 0.8
+
+
+def clipped_gradient(U: np.ndarray, y: np.ndarray, W: np.ndarray) -> tuple[np.ndarray, float]:
+    """Sum of ``q r u'``, r = p - e_y at most .3 long, and of ``q (1 - |p|^2)``."""
+    p = np.exp(U @ W.T)
+    p /= p.sum(axis=1, keepdims=True)
+    r = p - np.eye(len(W))[y]
+    q = np.minimum(1, GRADIENT_CLIP / np.linalg.norm(r, axis=1))
+    return (q[:, None] * r).T @ U, float((q * (1 - np.square(p).sum(axis=1))).sum())
+
+
+@given(
+    st.lists(st.integers(0, 5_000), min_size=2, max_size=5),
+    st.floats(-12, 0),
+    st.floats(-4, 1),
+    st.integers(0, 10_000),
+)
+def test_no_class_has_more_curvature_than_the_mean_of_all_or_less_than_its_noise_allows(counts, noise, width, seed):
+    """For any counts: none, one class alone, equal ones."""
+    C, d, noise = len(counts), 5, 10.0**noise
+    X, y = unit_rows(60, d, C, seed)
+    sums = replace(sums_of(X, y, C), N=np.array(counts, float))
+    recipe, whitening = SoftmaxRecipe(C, d, 60, 50.0), SoftmaxWhitening.of(sums)
+    state = started(recipe, sums, whitening)
+    state = replace(state, variance=10.0**width * state.variance)
+    assert recipe.least_curvature < 1
+    mean = (0.2 + recipe.ridge) * whitening.curvature
+    found = class_curvature(recipe, sums, whitening, state, 0.2, noise)
+    assert found.shape == (C, d + 1)
+    assert (found <= mean).all()
+    allowed = np.sqrt(noise / (1.5 * state.variance))
+    assert (found >= np.minimum(mean, allowed)).all()
+    assert (found >= np.minimum(mean, recipe.ridge * whitening.curvature)).all()
+    if sum(counts):
+        order = np.argsort(np.minimum(counts, sum(counts) - np.array(counts)))
+        assert (np.diff(found[order], axis=0) >= -1e-15).all()  # the rarer, the less
+
+
+@given(st.floats(-6, 6), st.floats(-6, 6))
+def test_a_step_is_longest_at_the_least_curvature_that_noise_allows(variance, noise):
+    """Less curvature shortens the step; so it would be no caution to go below."""
+    S, s = np.full(1, 10.0**variance), 10.0**noise
+    at = s / math.sqrt(1.5 * S[0])
+    lengths = [
+        abs(
+            advanced(Filter(np.zeros(1), S, np.zeros(1)), np.ones(1), s**2, np.full(1, at * by), caution=0.5).weights[0]
+        )
+        for by in (0.5, 0.9, 1.0, 1.1, 2.0)
+    ]
+    assert max(lengths) == lengths[2]
+
+
+@given(recipes)
+def test_where_noise_leaves_no_class_less_curvature_all_have_one(recipe):
+    assert 0 < recipe.least_curvature <= 1
+    assert replace(recipe, records=2 * recipe.records).least_curvature <= recipe.least_curvature
+    least = replace(recipe, mu=1e-9).least_curvature
+    assert least == 1
+    assert replace(recipe, mu=math.inf).least_curvature == 0
+    sums = sums_of(*unit_rows(20, 3, 2, 0), 2)
+    told = replace(recipe, classes=2, features=3)
+    whitening = SoftmaxWhitening.of(sums)
+    found = class_curvature(told, sums, whitening, started(told, sums, whitening), 0.3, 0.0)
+    assert found.shape == ((4,) if told.least_curvature == 1 else (2, 4))
 
 
 @given(st.integers(2, 4), st.integers(2, 6), st.integers(0, 10_000), st.floats(-3, 3))

@@ -184,6 +184,11 @@ def cells_by_counts(right: Any) -> Any:
     return lambda found, cells: right(found, min(cells, 1 + 2 * len(found.cells)))
 
 
+def curvature_without_noise(right: Any) -> Any:
+    """The curvature of each class, as if a round had no noise."""
+    return lambda *known: right(*known[:-1], 0.0)
+
+
 def closed_at_the_right(right: Any) -> Any:
     """A value on an edge counts below it, and its sign says that it has reached it."""
     return lambda name, edges, missing: right(name, edges, closed="right", missing=missing)

@@ -50,6 +50,7 @@ _GRADIENTS = "tests/threat_models/audits/test_gradients.py::"
 _MEAN = "tests/moments/test_mean.py::"
 _EFFECT = "tests/moments/test_effect.py::"
 _CENTRED = "tests/course/test_centred.py::"
+_SOFTMAX = "tests/estimates/test_softmax.py::"
 _BINNED = "tests/course/test_binned.py::"
 _READABLE = "tests/moments/test_readable.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
@@ -474,6 +475,13 @@ MUTANTS: dict[str, Mutant] = {
         name_in("privstats.course.binned", "Bins", bugs.closed_at_the_right),
         "shares",
         (_BINNED + "test_a_value_counts_in_the_cell_that_its_signs_say",),
+        (),
+    ),
+    "rare classes stepping on noise": Mutant(
+        "a rare class has the curvature of its share, and the noise of the round does not bound it",
+        name_in("privstats.estimates.softmax", "class_curvature", bugs.curvature_without_noise),
+        "shares",
+        (_SOFTMAX + "test_no_class_has_more_curvature_than_the_mean_of_all_or_less_than_its_noise_allows",),
         (),
     ),
     "noisy mean trusted whole": Mutant(

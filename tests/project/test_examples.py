@@ -26,6 +26,7 @@ ROOMS = [
     "privstats.estimates.ridge_recipe",
     "privstats.estimates.score",
     "privstats.estimates.softmax",
+    "privstats.estimates.softmax_recipe",
     "privstats.estimates.spectrum",
     "privstats.files.atomic",
     "privstats.files.envelope",

@@ -21,7 +21,8 @@ from hidden_layer.gradients import Shape
 from hidden_layer.gradients import gradients as measured
 from privstats.errors import SchemaError
 from privstats.estimates.noisy_sums import NoisyClassSums
-from privstats.estimates.softmax import INTERCEPT, SoftmaxRecipe, SoftmaxWhitening
+from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
+from privstats.estimates.softmax_recipe import SoftmaxRecipe
 from privstats.schema.modules import Module, Whole
 from privstats.schema.public_values import Values
 

@@ -17,8 +17,9 @@ from scipy.special import softmax as probabilities
 
 from privstats.estimates.filter_bank import Filter, advanced
 from privstats.estimates.noisy_sums import NoisyClassSums
-from privstats.estimates.softmax import INTERCEPT, SoftmaxRecipe, SoftmaxWhitening
+from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
 from privstats.estimates.softmax import started as softmax_started
+from privstats.estimates.softmax_recipe import SoftmaxRecipe
 from privstats.estimates.spectrum import Array
 from privstats.transforms.expand import GAUSSIAN_SCALE, gaussian_matrix
 
@@ -50,7 +51,8 @@ class HiddenState:
     Example:
         >>> from hidden_layer.recipe import started
         >>> from privstats.estimates.noisy_sums import NoisyClassSums
-        >>> from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
+        >>> from privstats.estimates.softmax import SoftmaxWhitening
+        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, normals = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), np.eye(9)[:, :2]
@@ -99,7 +101,8 @@ def started(
     Example:
         >>> from hidden_layer.recipe import started
         >>> from privstats.estimates.noisy_sums import NoisyClassSums
-        >>> from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
+        >>> from privstats.estimates.softmax import SoftmaxWhitening
+        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, normals = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), np.eye(9)[:, :2]
@@ -136,7 +139,8 @@ def refined(
     Example:
         >>> from hidden_layer.recipe import gradient, refined, started
         >>> from privstats.estimates.noisy_sums import NoisyClassSums
-        >>> from privstats.estimates.softmax import SoftmaxRecipe, SoftmaxWhitening
+        >>> from privstats.estimates.softmax import SoftmaxWhitening
+        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, normals = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), np.eye(9)[:, :2]
