@@ -124,8 +124,10 @@ def table(
             raise ReleaseError(f"{option} serves --reader {serves.value}, not {reader.value}; leave it out")
     match reader:
         case Reader.EFFECT:
-            result = table_results.balance if balance else table_results.effect
-            made = result(inference.effect(rounds), alpha)
+            if balance:
+                made = table_results.balance(inference.effect(rounds), alpha)
+            else:
+                made = table_results.effects(inference.effects(rounds), alpha)
         case Reader.LOGIT:
             made = table_results.regression(inference.logit(rounds), alpha, asked)
         case Reader.POISSON:

@@ -228,10 +228,12 @@ class Effect(Planned):
 
         Raises:
             DataError: records that do not fit the plan's schema.
-            RecordError: one that cannot be read, or whose arm is neither 0 nor 1.
+            RecordError: one that cannot be read, whose arm is neither 0 nor 1, or that is in no subgroup.
         """
         try:
             _warn_of_one_arm(self.schema, measured(self.schema.rows, X, y, unreadable=unreadable))
+            if self.schema.subgroups is not None:  # which earlier sessions do not read
+                measured(self.schema, X, y, unreadable=unreadable, published=self.plan.published)
         except RecordError as error:
             raise RecordError(f"{error}; the arm {self._arm} must be 0 or 1 in every record") from None
 
@@ -303,30 +305,41 @@ def propensity_schema(schema: EffectSchema) -> ScoreSchema:
         True
     """
     names = schema.feature_names
-    return ScoreSchema(schema.width, clip_norm=schema.clip_norm, transform=schema.transform, feature_names=names)
+    return ScoreSchema(
+        schema.width,
+        clip_norm=schema.clip_norm,
+        transform=schema.transform,
+        feature_names=names,
+        outcomes=schema.outcomes if schema.outcomes > 1 else None,
+    )
 
 
 def published_values(schema: EffectSchema, have: Sequence[Release]) -> dict[str, Values]:
     """What the last session publishes after the releases of all others: the lines, and w without a probability."""
     if not have:
         return _zero(schema)
-    line = {"line": published_line(schema, have[-1])}
+    line = {name: published_line(schema, have[-1], place) for place, name in enumerate(schema.lines)}
     if schema.probability is not None:
         return line
     return {**line, "w": weights_after(propensity_schema(schema), have[:-1])[-1]}
 
 
-def published_line(schema: EffectSchema, outcome: Release) -> Values:
-    """Both lines and the guess of the effect from the release of the outcome session, in one array.
+def published_line(schema: EffectSchema, outcome: Release, place: int = 0) -> Values:
+    """Both lines of one outcome and the guess of its effect from the release of the outcome session, in one array.
 
     In one, because two machines may differ by a part of its largest entry (:meth:`Values.near`), and the guess is a
     small difference of large numbers.
     """
-    return Values.rounded(outcome_lines(arm_sums(schema, outcome), schema.half))
+    return Values.rounded(outcome_lines(arm_sums(schema, outcome, place), schema.half))
 
 
-def arm_sums(schema: EffectSchema, outcome: Release) -> ArmSums:
+def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:
     """The outcome session's sums about the middle of the range of outcomes, by arm.
+
+    Args:
+        schema: of the course.
+        outcome: release of the outcome session.
+        place: of the outcome, where there are several.
 
     Raises:
         ReleaseError: a release of another schema.
@@ -336,7 +349,7 @@ def arm_sums(schema: EffectSchema, outcome: Release) -> ArmSums:
         raise refusal
     *_, constant, _ = schema.transform
     assert isinstance(constant, ConstantFeature)  # noqa: S101  the schema has refused others
-    G, h = np.asarray(outcome.moments.G), np.asarray(outcome.moments.h).reshape(-1)
+    G, h = np.asarray(outcome.moments.G), np.asarray(outcome.moments.h).reshape(schema.features, -1)[:, place]
     d, sigma = schema.width, outcome.sigma
     blocks = [(G[part, part] + G[part, part].T) / 2 for part in (slice(0, d), slice(d, 2 * d))]
     centred = [each[:, -1] * (schema.middle / constant.value) for each in blocks]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from privstats.dp.privacy import Adjacency
 from privstats.errors import PlanError, SchemaError
 from privstats.schema import COUNT_SCALE, Schema, require_schema, row_of
+from privstats.schema.statistic import INFLUENCES
 
 if TYPE_CHECKING:
     from privstats.schema import (
@@ -321,17 +322,21 @@ def _gradient_square(schema: GradientSchema, weights: Mapping[str, float], adjac
     return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature
 
 
-def _effect_square(_: EffectSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """A record adds 1 to N, at most 1 to W, and ``(t, 1 - t^2)`` with |t| <= 1 to e, whatever was published.
+def _effect_square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record adds 1 to N, at most 1 to W, and ``(t, 1 - t^2)`` with |t| <= 1 to the letter of each outcome, in one
+    block, whatever was published.
 
-    ``t^2 + (1 - t^2)^2 = 1 - t^2 (1 - t^2) <= 1``, and for two records ``(t - t')^2 (1 + (t + t')^2) <= 4``, attained
-    at t = 1 and t' = -1 (docs/sensitivity.md).
+    ``t^2 + (1 - t^2)^2 = 1 - t^2 (1 - t^2) <= 1``, and for two records of one block ``(t - t')^2 (1 + (t + t')^2) <=
+    4``, attained at t = 1 and t' = -1. Of two blocks every sum moves twice, each by no more than one record's
+    (docs/sensitivity.md).
     """
-    _require_formula(weights, "NWe")
-    weight, influence = weights.get("W", 0.0), weights.get("e", 0.0)
-    if adjacency == "replace-one":
-        return weight + 4 * influence
-    return weights.get("N", 0.0) + weight + influence
+    _require_formula(weights, f"NW{INFLUENCES}")
+    weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in INFLUENCES)
+    alone = weights.get("N", 0.0) + weight + influence
+    if adjacency == "add-remove":
+        return alone
+    within = weight + 4 * influence
+    return within if schema.blocks == 1 else max(within, 2 * alone)
 
 
 def _gaussian_square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from privstats.inference.cell_table import CellTable as CellTable
     from privstats.inference.clipping import Saturation as Saturation
     from privstats.inference.counts import Interval as Interval
-    from privstats.inference.effects import EffectTable as EffectTable
-    from privstats.inference.effects import effect as effect
+    from privstats.inference.effect_rows import EffectRows as EffectRows
+    from privstats.inference.effect_rows import effects as effects
+    from privstats.inference.effect_table import EffectTable as EffectTable
+    from privstats.inference.effect_table import effect as effect
     from privstats.inference.figure import plot_explanation as plot_explanation
     from privstats.inference.figure import plot_scorecard as plot_scorecard
     from privstats.inference.figure import plot_survival as plot_survival

@@ -8,7 +8,7 @@ from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import Summary, ends_of, number_of
 
 if TYPE_CHECKING:
-    from privstats.inference.effects import EffectTable
+    from privstats.inference.effect_table import EffectTable
 
 __all__ = ["balance_summary"]
 

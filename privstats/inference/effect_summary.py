@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from privstats.inference.reporting import HIDDEN, Source, listed
 from privstats.inference.summary import Summary, chance_of, ends_of, number_of
 
 if TYPE_CHECKING:
-    from privstats.inference.effects import EffectTable
+    from privstats.inference.effect_rows import EffectRows
+    from privstats.inference.effect_table import EffectTable
 
-__all__ = ["effect_summary"]
+__all__ = ["effect_summary", "effects_summary"]
 
 _TRIAL = (
     "each record was assigned by the plan's probability, alone or in permuted blocks and not by clinic, ward or any "
@@ -30,27 +32,32 @@ _FEW, _RARE = 50, 0.1
 
 def effect_summary(table: EffectTable, alpha: float) -> Summary:
     """The table of an effect at one level."""
-    trial = table.design == "trial"
-    row, (low, high) = table.row(alpha), table.conf_int(alpha)
-    values = (table.estimate, table.bse, table.noise_bse)
-    told = [*map(number_of, values), chance_of(table.pvalue), number_of(float(low)), number_of(float(high))]
-    hidden = [*[HIDDEN] * 3, chance_of(table.pvalue), "-inf", "inf"]
+    return _summary([(_ROWS[table.estimand], table)], table, alpha)
+
+
+def effects_summary(rows: EffectRows, alpha: float) -> Summary:
+    """The table of effects on several outcomes and in subgroups; what it says of all records is the first row's."""
+    return _summary(list(rows.named.items()), rows.tables[0], alpha)
+
+
+def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha: float) -> Summary:
+    trial = first.design == "trial"
     what = "Effect of a randomised treatment" if trial else "Adjusted difference between the arms"
-    source = Source(table.release, alpha, _TRIAL if trial else _ADJUSTED, table.plans)
+    source = Source(first.release, alpha, _TRIAL if trial else _ADJUSTED, first.plans)
     return Summary(
         title=source.title(what),
-        head=_head(table),
+        head=_head(first),
         columns=("", "effect" if trial else "difference", "std err", "of it noise", "P>|t|", *ends_of(alpha)),
-        rows=((_ROWS[table.estimand], *(told if row["told"] else hidden)),),
+        rows=tuple((name, *_cells(table, alpha)) for name, table in named),
         foot=(
-            *([] if trial else [_population(table)]),
+            *([] if trial else [_population(first)]),
             *source.foot,
             *([_ASSIGNED] if trial else []),
             *([] if trial else ["Balance after weighting was not released."]),
-            *([] if row["told"] else [f"Not told: {table.why_at(alpha)}."]),
-            *_few(table),
+            *_not_told(named, alpha),
+            *_few(first),
         ),
-        methods=source.methods(_estimated(table)),
+        methods=source.methods(_estimated(first)),
         caution="" if trial else _CONFOUNDING,
     )
 
@@ -73,6 +80,25 @@ def _estimated(table: EffectTable) -> str:
         f"{adjusted} by {weighted}, with a logistic propensity and linear outcome models, both published before the "
         f"last session. {_population(table)}"
     )
+
+
+def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
+    """A row's numbers as texts; no estimate where it is not told."""
+    row, (low, high) = table.row(alpha), table.conf_int(alpha)
+    if not row["told"]:
+        return (*[HIDDEN] * 3, chance_of(table.pvalue), "-inf", "inf")
+    values = (table.estimate, table.bse, table.noise_bse)
+    return (*map(number_of, values), chance_of(table.pvalue), number_of(float(low)), number_of(float(high)))
+
+
+def _not_told(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
+    """One sentence for each reason, with the rows that it hides where there are several."""
+    why: dict[str, list[str]] = {}
+    for name, table in named:
+        if said := table.why_at(alpha):
+            why.setdefault(said, []).append(name)
+    several = len(named) > 1
+    return [f"Not told{f' ({listed(tuple(names))})' if several else ''}: {said}." for said, names in why.items()]
 
 
 def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:

@@ -18,7 +18,7 @@ from privstats.inference.drawing import INK, LINES, SMALL, UNTOLD, beside_zero, 
 
 if TYPE_CHECKING:
     from privstats.inference.balance import Balance
-    from privstats.inference.effects import EffectTable
+    from privstats.inference.effect_table import EffectTable
     from privstats.inference.regression import Regression
 
     Estimates: TypeAlias = EffectTable | Regression

@@ -30,11 +30,14 @@ class Nuisances:
         variance: the sum over arms of tr(M S_a M S_w), M the sum of the other arm's x x', S_a the covariance of a line
             and of what its penalty takes, S_w that of w; in squared units of the outcome, for the outcome session's
             records.
+        most: the same of any part of these records, at most: min over both orders of the largest eigenvalue of
+            M^1/2 S_a M^1/2 times tr(M S_w), because the matrix of a part is M^1/2 P M^1/2 with 0 <= P <= 1.
         records: noisy number of records of that session.
         clear: the smallest eigenvalue of the last information over its noise; infinite without noise.
     """
 
     variance: float
+    most: float
     records: float
     clear: float
 
@@ -42,9 +45,18 @@ class Nuisances:
         """The variance for so many records: sums of two sessions may be over different ones."""
         return self.variance * (records / self.records) ** 2 if self.records > 0 else np.inf
 
+    def of_any_part(self, records: float) -> float:
+        """The most that it is for any part of so many records."""
+        return self.most * (records / self.records) ** 2 if self.records > 0 else np.inf
+
 
 def nuisances_of(
-    schema: EffectSchema, rounds: Sequence[Release], outcome: Release, sums: ArmSums, line: Values
+    schema: EffectSchema,
+    rounds: Sequence[Release],
+    outcome: Release,
+    sums: Sequence[ArmSums],
+    published: Sequence[Values],
+    place: int = 0,
 ) -> Nuisances:
     """From the last round of the propensity and the outcome session.
 
@@ -52,22 +64,32 @@ def nuisances_of(
         schema: of the course.
         rounds: releases of the propensity, in order.
         outcome: release of the outcome session.
-        sums: its sums by arm.
-        line: the published lines.
+        sums: its sums by arm, of each outcome.
+        published: the published lines, of each outcome.
+        place: the outcome that is asked for.
     """
-    d, records = schema.width, max(sum(sums.records), 1.0)
+    d, own, records = schema.width, sums[place], max(sum(sums[place].records), 1.0)
     information = np.asarray(rounds[-1].moments.H)
     smallest = float(np.linalg.eigvalsh((information + information.T) / 2)[0])
     sigma = float(rounds[-1].sigma["H"])
     weights = _covariance_of_weights(rounds[-1])
-    lines = [line.real[:d], line.real[d : 2 * d]]
-    residual = _residual_variance(schema, outcome, sums, lines, records)
-    total, share = 0.0, 0.0625 if schema.estimand == "overlap" else 1.0
+    lines = [(each.real[:d], each.real[d : 2 * d]) for each in published]
+    residual = _residual_variance(schema, outcome, sums, lines)
+    total, most, share = 0.0, 0.0, 0.0625 if schema.estimand == "overlap" else 1.0
     for arm in (1,) if schema.estimand == "att" else (0, 1):  # of the treated no line is read
-        other = _positive(sums.G[1 - arm])
-        spread = _covariance_of_line(sums, arm, lines[arm], residual)
+        other = _positive(own.G[1 - arm])
+        spread = _covariance_of_line(own, arm, lines[place][arm], residual)
         total += share * float(np.trace(other @ spread @ other @ weights))
-    return Nuisances(total, records, smallest / sigma if sigma else np.inf)
+        most += share * _of_any_part(other, spread, weights)
+    return Nuisances(total, most, records, smallest / sigma if sigma else np.inf)
+
+
+def _of_any_part(M: Array, spread: Array, weights: Array) -> float:
+    """The most that tr(A S_a A S_w) can be for 0 <= A <= M."""
+    values, vectors = np.linalg.eigh(M)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    first, second = (np.linalg.eigvalsh(root @ each @ root) for each in (spread, weights))
+    return float(min(first.max() * second.sum(), second.max() * first.sum()))
 
 
 def _covariance_of_weights(last: Release) -> Array:
@@ -97,14 +119,18 @@ def _noise(sigma_G: float, sigma_h: float, b: Array) -> Array:
 
 
 def _residual_variance(
-    schema: EffectSchema, outcome: Release, sums: ArmSums, lines: Sequence[Array], records: float
+    schema: EffectSchema, outcome: Release, sums: Sequence[ArmSums], lines: Sequence[tuple[Array, Array]]
 ) -> float:
-    """Of outcomes about both lines; at most B^2, and no less than the noise in the sum of squares."""
-    middle, k = schema.middle, sums.constant
-    totals = sum(float(h[-1]) for h in sums.h) / k  # of outcomes about the middle
-    energy = float(outcome.moments.q) - 2 * middle * totals - middle**2 * sum(sums.records)
-    explained = sum(float(line @ h) for line, h in zip(lines, sums.h, strict=True))
-    return min(max(energy - explained, float(outcome.sigma.get("q", 0.0))) / records, schema.half**2)
+    """Of outcomes about both lines, of several outcomes all together, which is no less than that of one; at most B^2,
+    and no less than the noise in the sum of squares."""
+    middle, (first, *_) = schema.middle, sums
+    records = max(sum(first.records), 1.0)
+    left = float(outcome.moments.q)
+    for each, both in zip(sums, lines, strict=True):
+        totals = sum(float(h[-1]) for h in each.h) / each.constant  # of outcomes about the middle
+        left -= 2 * middle * totals + middle**2 * sum(each.records)
+        left -= sum(float(line @ h) for line, h in zip(both, each.h, strict=True))
+    return min(max(left, float(outcome.sigma.get("q", 0.0))) / records, schema.half**2)
 
 
 def _positive(G: Array) -> Array:

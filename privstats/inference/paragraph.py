@@ -14,11 +14,12 @@ from privstats.release import Release
 
 if TYPE_CHECKING:
     from privstats.inference.cell_table import CellTable
-    from privstats.inference.effects import EffectTable
+    from privstats.inference.effect_rows import EffectRows
+    from privstats.inference.effect_table import EffectTable
     from privstats.inference.regression import Regression
     from privstats.inference.scorecards import Scorecard
 
-    Brought: TypeAlias = EffectTable | Regression | CellTable | Scorecard
+    Brought: TypeAlias = EffectTable | EffectRows | Regression | CellTable | Scorecard
     Given: TypeAlias = SurvivalCurve | Mapping[str, SurvivalCurve] | Mapping[str, Interval] | GroupMeans
 
 __all__ = ["methods"]

@@ -38,13 +38,13 @@ def arm_rows(schema: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], NDA
     return treated, np.where(treated[:, None], unit[:, :d], unit[:, d:])
 
 
-def real_outcomes(targets: NDArray[Any]) -> NDArray[np.float64]:
-    """Outcomes as float64, ``(n,)``.
+def real_outcomes(targets: NDArray[Any], outcomes: int) -> NDArray[np.float64]:
+    """Outcomes as float64, ``(n, outcomes)``.
 
     Raises:
         RecordError: NaN or infinite ones.
     """
-    outcomes = targets.astype(np.float64).reshape(len(targets))
-    if not np.isfinite(outcomes).all():
+    real = targets.astype(np.float64).reshape(len(targets), outcomes)
+    if not np.isfinite(real).all():
         raise RecordError("y holds NaN, infinite or overflowing entries; remove these records first, and say so")
-    return outcomes
+    return real

@@ -8,7 +8,7 @@ and the published values together.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -17,13 +17,17 @@ from numpy.typing import NDArray
 
 from privstats.moments.arms import arm_rows, real_outcomes
 from privstats.moments.base import Moments, RealMoments
+from privstats.moments.counts import cells_in, require_cells
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import exponentials
 from privstats.moments.gradients import pieces
-from privstats.schema import EffectSchema
+from privstats.moments.readable import of_readable
+from privstats.schema import EffectSchema, Variable
 from privstats.schema.public_values import Values
+from privstats.schema.statistic import INFLUENCES
+from privstats.transforms.reading import Readings, read
 
-__all__ = ["EffectMoments", "RealEffectMoments", "measured_effects"]
+__all__ = ["EffectMoments", "Mapped", "RealEffectMoments", "effects_of_readable", "mapped_records", "measured_effects"]
 
 _ONE = float(1 << 20)  # of a propensity
 
@@ -33,16 +37,28 @@ Whole = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class RealEffectMoments(RealMoments):
-    """The sums in real units, with noise or without: N, e ``(2,)`` of t and 1 - t^2, and W where it is sent."""
+    """The sums in real units, with noise or without: N, e ``(2,)`` of t and 1 - t^2, and W where it is sent.
 
-    N: float
+    f, g and so on are those of further outcomes. With subgroups all have one block of each, first.
+    """
+
+    N: Any
     e: NDArray[np.float64]
-    W: float | None = None
+    W: Any = None
+    f: NDArray[np.float64] | None = None
+    g: NDArray[np.float64] | None = None
+    h: NDArray[np.float64] | None = None
+    i: NDArray[np.float64] | None = None
+    j: NDArray[np.float64] | None = None
+    k: NDArray[np.float64] | None = None
+    l: NDArray[np.float64] | None = None  # noqa: E741  the letter of the eighth outcome
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EffectMoments(Moments):
     """The sums on the grid, exact: N, e int64 ``(2,)``, and W where it is sent.
+
+    f, g and so on are those of further outcomes. With subgroups all have one block of each, first.
 
     Attributes:
         records: number of records measured; None where unknown. Private, and never sent.
@@ -55,9 +71,16 @@ class EffectMoments(Moments):
     shown: ClassVar[tuple[str, ...]] = ("estimand", "features")
 
     schema: EffectSchema
-    N: int
+    N: Any
     e: NDArray[np.int64]
-    W: int | None = None
+    W: Any = None
+    f: NDArray[np.int64] | None = None
+    g: NDArray[np.int64] | None = None
+    h: NDArray[np.int64] | None = None
+    i: NDArray[np.int64] | None = None
+    j: NDArray[np.int64] | None = None
+    k: NDArray[np.int64] | None = None
+    l: NDArray[np.int64] | None = None  # noqa: E741  the letter of the eighth outcome
     records: int | None = field(default=None, compare=False)
     published: str = ""
 
@@ -66,51 +89,119 @@ class EffectMoments(Moments):
         return RealEffectMoments.of_sums(self.schema, self.wire())
 
 
+@dataclass(frozen=True, eq=False)
+class Mapped:
+    """What records add: their blocks ``(n,)``, weights in steps ``(n,)``, and by letter ``(t, s)`` in steps
+    ``(n, 2)``."""
+
+    blocks: NDArray[np.intp]
+    weights: Whole
+    influences: Mapping[str, Whole]
+
+
 def measured_effects(
     schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> EffectMoments:
     """The exact sums over records.
 
     Guarantee:
-        Every record adds 1 to N, a whole number from 0 to 2**f to W, and whole numbers (t, s) with ``t^2 + s^2 <=
-        4**f``, s formed from t itself, for all admitted values and any record. A record outside the published
-        population is dropped: W 0, t 0 and s 2**f.
+        Every record adds 1 to N, a whole number from 0 to 2**f to W, and for each outcome whole numbers (t, s) with
+        ``t^2 + s^2 <= 4**f``, s formed from t itself, for all admitted values and any record; all of them in the one
+        block that its own values give. A record outside the published population is dropped: W 0, t 0 and s 2**f.
 
     Raises:
         DataError: arrays that are no records of this schema.
-        RecordError: one with NaN or infinite entries, or whose arm is neither 0 nor 1, whatever was published.
+        RecordError: one with NaN or infinite entries, or whose arm is neither 0 nor 1, or that is in no subgroup,
+            whatever was published.
     """
     sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
-    require_known(sums, "NWe")
+    require_known(sums, f"NW{INFLUENCES}")
     records = 0
     for rows, targets in pieces(schema.rows, X, y, progress):
-        weights, influence = _mapped(schema, rows, targets, values)
-        for total in sums.values():
+        mapped = mapped_records(schema, rows, targets, values)
+        added = {"N": np.ones(len(rows)), "W": mapped.weights, **mapped.influences}
+        for letter, total in sums.items():
             total.admit(len(rows))
-        sums["N"].partial += len(rows)
-        sums["e"].partial += influence.sum(axis=0)
-        if "W" in sums:
-            sums["W"].partial += weights.sum()
+            total.partial += _in_blocks(schema, mapped.blocks, added[letter])
         records += len(rows)
-    weight = int(sums["W"].result()) if "W" in sums else None
-    return EffectMoments(schema, int(sums["N"].result()), sums["e"].result(), weight, records)
+    return EffectMoments.of_sums(schema, {letter: total.result() for letter, total in sums.items()}, records=records)
 
 
-def _mapped(
+def effects_of_readable(
+    schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> tuple[EffectMoments, int]:
+    """The sums over the records that can be read and are in a subgroup, and how many others were left out."""
+    outside: list[int] = []
+
+    def measured(schema: EffectSchema, batches: Any, _: None, *rest: Any) -> EffectMoments:
+        return measured_effects(schema, _placed(schema, batches, outside), None, *rest)
+
+    moments, left_out = of_readable(measured)(schema, X, y, values, progress)
+    return moments, left_out + sum(outside)
+
+
+def _placed(schema: EffectSchema, batches: Iterable[Any], outside: list[int]) -> Iterator[tuple[Any, Any]]:
+    """Batches without the records that are in no subgroup; appends how many there were."""
+    for rows, targets in batches:
+        cells = [cells_in(variable, column) for variable, column in _columns(schema, rows)]
+        inside = np.logical_and.reduce([each >= 0 for each in cells]) if cells else np.ones(len(rows), np.bool_)
+        outside.append(int((~inside).sum()))
+        yield (rows, targets) if inside.all() else (rows[inside], targets[inside])
+
+
+def _columns(schema: EffectSchema, rows: NDArray[Any]) -> Iterator[tuple[Variable, Readings]]:
+    """The columns that divide the records, as they came in."""
+    names = schema.feature_names or ()
+    for variable in schema.subgroups or ():
+        yield variable, read(rows[:, names.index(variable.name)].astype(np.float64))
+
+
+def _blocks(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:
+    """The block of every record, ``(n,)``: that of its subgroup, from its own values alone."""
+    cells = []
+    for variable, column in _columns(schema, rows):
+        cells.append(cells_in(variable, column))
+        require_cells(variable, column, cells[-1])
+    return np.ravel_multi_index(cells, schema.crossed) if cells else np.zeros(len(rows), np.intp)
+
+
+def _in_blocks(schema: EffectSchema, blocks: NDArray[np.intp], added: Whole) -> Whole:
+    """The sum over the records of each block, blocks first; of all records where there is one block."""
+    if schema.blocks == 1:
+        return np.asarray(added.sum(axis=0))
+    out = np.zeros((schema.blocks, *added.shape[1:]))
+    np.add.at(out, blocks, added)
+    return out
+
+
+def mapped_records(
     schema: EffectSchema, rows: NDArray[Any], targets: NDArray[Any], values: Mapping[str, Values]
-) -> tuple[Whole, Whole]:
-    """Of every record its weight ``(n,)`` and ``(t, s)`` ``(n, 2)``, in steps; 0 and (0, 2**f) where it is dropped."""
+) -> Mapped:
+    """What every record adds, in steps; a weight of 0 and (0, 2**f) where it is dropped."""
     arm, x = arm_rows(schema, rows)
-    y = np.clip((real_outcomes(targets) - schema.middle) / schema.half, -1.0, 1.0)
-    influence, weight, kept = _influence(schema, arm, x, y, values)
-    line = values["line"]
+    blocks = _blocks(schema, rows)
+    outcomes = np.clip((real_outcomes(targets, schema.outcomes) - schema.middle) / schema.half, -1.0, 1.0)
+    population = _population(schema, arm, x, values)
+    fine = np.ones(len(x), np.bool_)
+    influences = {}
+    for letter, name, y in zip(INFLUENCES, schema.lines, outcomes.T, strict=False):
+        influence = _influence(schema, population, arm, x, y, values[name])
+        influences[letter], told = _in_steps(schema, population, influence, values[name])
+        fine &= told
+    weight = np.where(population.kept & fine, population.weight / schema.largest_weight, 0.0)
+    return Mapped(blocks, np.floor(np.clip(weight, 0.0, 1.0) * float(schema.steps)), influences)
+
+
+def _in_steps(
+    schema: EffectSchema, population: _Population, influence: NDArray[np.float64], line: Values
+) -> tuple[Whole, NDArray[np.bool_]]:
+    """(t, s) in whole steps ``(n, 2)``, and which records keep the bound; the others count as dropped."""
     most = schema.unit(line) / schema.half
     steps, square = float(schema.steps), float(schema.steps) ** 2
-    share = (influence - schema.guess(line) * weight) / most
-    t, s = _steps(np.where(kept & np.isfinite(share), share, 0.0), steps)
-    w = np.floor(np.clip(np.where(kept, weight / schema.largest_weight, 0.0), 0.0, 1.0) * steps)
+    share = (influence - schema.guess(line) * population.weight) / most
+    t, s = _steps(np.where(population.kept & np.isfinite(share), share, 0.0), steps)
     fine = t * t + s * s <= square
-    return np.where(fine, w, 0.0), np.where(fine[:, None], np.stack([t, s], axis=1), (0.0, steps))
+    return np.where(fine[:, None], np.stack([t, s], axis=1), (0.0, steps)), fine
 
 
 def _steps(share: NDArray[np.float64], steps: float) -> tuple[Whole, Whole]:
@@ -119,31 +210,54 @@ def _steps(share: NDArray[np.float64], steps: float) -> tuple[Whole, Whole]:
     return t, np.trunc((steps * steps - t * t) / steps)
 
 
-def _influence(
-    schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, y: NDArray[np.float64], values: Mapping[str, Values]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Influence values in units of B, weights, and which records are in the published population, ``(n,)`` each.
+@dataclass(frozen=True, eq=False)
+class _Population:
+    """Whom the effect is of, ``(n,)`` each: the probability of treatment, the weight, and who is kept."""
 
-    Outcome lines are cut to the range of outcomes, so that no published line moves an influence beyond its cap; a
-    propensity beyond the trim is not cut but its record left out, because a cut one is a wrong one.
+    p: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    kept: NDArray[np.bool_]
+
+
+def _population(schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, values: Mapping[str, Values]) -> _Population:
+    """From the published propensity; a record beyond the trim is not cut but left out, because a cut propensity is a
+    wrong one."""
+    if schema.probability is not None:
+        one = np.ones(len(x))
+        return _Population(schema.probability * one, one, one > 0)
+    p = _propensity(x, values["w"], schema.clip_norm / float(schema.steps))
+    low = schema.trim or 0.0
+    kept = 1 - p >= low
+    if schema.estimand == "att":
+        return _Population(p, arm.astype(np.float64), kept)
+    kept &= p >= low
+    weight = p * (1 - p) if schema.estimand == "overlap" else np.ones(len(x))
+    return _Population(p, weight, kept)
+
+
+def _influence(
+    schema: EffectSchema,
+    population: _Population,
+    arm: NDArray[np.bool_],
+    x: Whole,
+    y: NDArray[np.float64],
+    line: Values,
+) -> NDArray[np.float64]:
+    """Influence values in units of B, ``(n,)``.
+
+    Outcome lines are cut to the range of outcomes, so that no published line moves an influence beyond its cap.
     """
-    d, line = schema.width, values["line"]
+    d, p, kept = schema.width, population.p, population.kept
     step = schema.clip_norm / float(schema.steps)
     b, unit = line.integers.astype(np.float64), math.ldexp(step / schema.half, -line.exponent)
     m1, m0 = _cut((x @ b[:d]) * unit), _cut((x @ b[d:-1]) * unit)
-    if schema.probability is not None:
-        p, one = np.full(len(x), schema.probability), np.ones(len(x))
-        return _augmented(arm, y, m1, m0, p), one, one > 0
-    p = _propensity(x, values["w"], step)
-    low = schema.trim or 0.0
-    q = 1 - p
-    kept = q >= low
-    if schema.estimand == "att":
-        return np.where(arm, y - m0, -(p / np.where(kept, q, 1.0)) * (y - m0)), arm.astype(np.float64), kept
-    kept &= p >= low
-    if schema.estimand == "overlap":
-        return p * q * (m1 - m0) + np.where(arm, q * (y - m1), -p * (y - m0)), p * q, kept
-    return _augmented(arm, y, m1, m0, np.where(kept, p, 0.5)), np.ones(len(x)), kept
+    match schema.estimand:
+        case "att":
+            return np.where(arm, y - m0, -(p / np.where(kept, 1 - p, 1.0)) * (y - m0))
+        case "overlap":
+            q = 1 - p
+            return p * q * (m1 - m0) + np.where(arm, q * (y - m1), -p * (y - m0))
+    return _augmented(arm, y, m1, m0, np.where(kept, p, 0.5))
 
 
 def _cut(fitted: NDArray[np.float64]) -> NDArray[np.float64]:

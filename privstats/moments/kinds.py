@@ -132,9 +132,9 @@ def _hazards() -> Kind:
 
 
 def _effects() -> Kind:
-    from privstats.moments.effect import EffectMoments, RealEffectMoments, measured_effects
+    from privstats.moments.effect import EffectMoments, RealEffectMoments, effects_of_readable, measured_effects
 
-    return Kind(measured_effects, of_readable(measured_effects), EffectMoments.of_sums, RealEffectMoments.of_sums)
+    return Kind(measured_effects, effects_of_readable, EffectMoments.of_sums, RealEffectMoments.of_sums)
 
 
 def _within() -> Kind:

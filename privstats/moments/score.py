@@ -109,7 +109,7 @@ def _mapped(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: V
 def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Whole, Whole, NDArray[np.bool_]]:
     """Grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
     if schema.by_arm:
-        real_outcomes(targets)  # the same records count in all sessions of an effect
+        real_outcomes(targets, schema.outcomes or 1)  # the same records count in all sessions of an effect
         treated, unit = arm_rows(schema.rows, rows)
         return unit, treated.astype(np.float64) * _ONE, np.ones(len(rows), np.bool_)
     unit, fine = grid_rows(schema, rows)

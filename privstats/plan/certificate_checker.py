@@ -36,9 +36,10 @@ SCHEMAS = {  # the keys of a kind's table beside its task
     "classes": f"classes statistics clip_norm class_names?{SIGNED}", "mean": f"clip_norm{SIGNED}",
     "ridge": f"targets=1 clip_norm target_bound folds=1{SIGNED}", "counts": "variables tables transform=[]",
     "sites": f"clip_norm pulls=[0] groups=1 target_scale=1{VECTORS}",
-    "score": f'clip_norm family="logistic" target_bound? rate?{SIGNED}',
+    "score": f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED}',
     "hazard": f"clip_norm bins event cap=1 expected_events?{SIGNED}",
-    "effect": f'outcome probability? estimand="ate" trim? clip_norm{VECTORS.replace("12", "16", 1)}',
+    "effect": f'outcome probability? estimand="ate" trim? clip_norm{VECTORS.replace("12", "16", 1)} '
+    "outcome_names? subgroups?",
     "gradients": f"classes? residual_norm target_bound? module?{ROUND}", "calibration": f"classes{ROUND}",
     "within": f"classes clip_norm pull n_max class_names?{SIGNED}", "party-softmax": PARTY, "party-update": PARTY,
     "gaussians": f"clip_norm shrinkage rounds reference=false among?{SIGNED}"}
@@ -69,7 +70,7 @@ WHOLE = {  # whole numbers, from and to
     "grid_bits": (2, 20), "groups": (1, 64), "rounds": (1, 3), "n_max": (1, MOST), "expected_records": (1, MOST),
     "clients": (2, 1 << 24), "min_survivors": (1, MOST), "max_records": (1, MOST), "colluders": (0, MOST),
     "max_records_per_client": (1, MOST), "min_count": (0, MOST), "spare_bits": (1, 32), "most_records": (1, MOST),
-    "most_runs": (1, 10_000), "expected_events": (1, MOST)}
+    "most_runs": (1, 10_000), "expected_events": (1, MOST), "outcomes": (2, 8)}
 REAL: Table = {
     **dict.fromkeys(["clip_norm", "target_bound", "target_scale"], (TINY, 1 / TINY)), "pull": (TINY, 10**9),
     **dict.fromkeys(["residual_norm", "course_mu", "rate"], (TINY, 1 / TINY)),
@@ -83,7 +84,8 @@ KIND: dict[type, str] = {
     bool: "nonnegative reference other missing",
     str: "statistics module event name sha256 after registrar registrar_key page words exact",
     dict: "schema cohort privacy aggregation published validity devices merge shares bins",
-    list: "outcome transform variables tables pulls values edges class_names feature_names among panel organisations"}
+    list: "outcome transform variables tables pulls values edges class_names feature_names among panel organisations "
+    "outcome_names subgroups"}
 # read what the plan publishes
 READ = ("logistic", "poisson", "hazard", "trial", "effect", "gradients", "calibration", "party-update", "rounds")
 # What is sent: its letters, the matrices of them, which are symmetric and have sqrt(2) times the noise on the diagonal,
@@ -102,7 +104,7 @@ PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell
     "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
     "score": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
     "hazard": {"g": ("", "x", "r"), "H": ("", "a", "a")},
-    "effect": {"N": ("",), "W": ("", "o"), "e": ("", "t")},
+    "effect": {"N": ("cell",), "W": ("cell", "o"), "e": ("cell", "t"), **{s: ("cell", s) for s in "fghijkl"}},
     "party-softmax": {"P": ("", "a")}, "party-update": {"P": ("", "a")}, "mean": {"x": ("", "x")}, "gaussians": {}}
 HELD: dict[str, tuple[str, Any]] = {  # vectors of a record and what counts its cells; of a party one class is a
     "classes": ("x", "classes"), "ridge": ("xb", "folds"), "within": ("x", "classes"), "sites": ("x", 2),
@@ -200,14 +202,41 @@ def delta_of(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
     return (near[0] - Fraction(grown[1] * far[1], ONE)) / ONE, (near[1] - Fraction(grown[0] * far[0], ONE)) / ONE
 
 
+def _outcomes(schema: Table) -> int:
+    """How many outcomes an effect has: the second is f, and so on."""
+    return len(schema["outcome_names"]) if schema["task"] == "effect" and "outcome_names" in schema else 1
+
+
+def _sent(schema: Table) -> str:
+    """The letters that a schema's table has, in wire order."""
+    return SENT[_row(schema)][0] + "fghijkl"[: _outcomes(schema) - 1]
+
+
+def _percent(schema: Table) -> Table:
+    """What its letters spend where a plan names no shares: several outcomes share what one would get."""
+    percent, further = SENT[_row(schema)][2], _sent(schema)[len(SENT[_row(schema)][0]) :]
+    each = {s: Fraction(percent["e"]) / (1 + len(further)) for s in f"e{further}" if further}
+    return {**percent, **each}
+
+
+def _divided(schema: Table) -> list[Table]:
+    """The variables by which an effect's records are divided."""
+    return list(schema["subgroups"]) if schema["task"] == "effect" and "subgroups" in schema else []
+
+
+def _blocks(schema: Table) -> int:
+    """How many subgroups that gives."""
+    return math.prod(_cells(_divided(schema)).values())
+
+
 def bound(schema: Table, weights: Mapping[str, Fraction], adjacency: str, held: int) -> Fraction:
     """The most that sum_s weight_s |v_s - v'_s|^2 can be, in squared wire steps: docs/sensitivity.md in rationals.
 
     ``held``: the unit is a client of at most so many records whose sums are not sums over records (sites).
     """
     swap, row = {"add-remove": False, "replace-one": True}[adjacency], _row(schema)
-    w = {**dict.fromkeys(SENT[row][0], ZERO), **weights}  # letters that are not named are not released
-    require(set(w) == {*SENT[row][0]}, "form", f"no bound of these letters of {row} is known")
+    w = {**dict.fromkeys(_sent(schema), ZERO), **weights}  # letters that are not named are not released
+    require(set(w) == {*_sent(schema)}, "form", f"no bound of these letters of {row} is known")
     return Fraction(BOUNDS[row](schema, w, swap, held))
 
 
@@ -288,10 +317,13 @@ def _gradients(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 
 def _effect(schema: Table, w: Table, swap: bool, _: int) -> Any:
-    """1 to N, at most 1 to W, and (t, 1 - t^2) to e: of norm 1 at most, and two of them 2 apart."""
+    """1 to N, at most 1 to W, and (t, 1 - t^2) to each outcome: of norm 1 at most, and two of them 2 apart; of two
+    subgroups both count."""
     square = 4 ** schema["grid_bits"]
     weight = w["W"] * square if "W" in w else ZERO
-    return weight + w["e"] * square * (4 if swap else 1) + (0 if swap else COUNT**2 * w["N"])
+    influence = sum((w[s] for s in w if s not in "NW"), ZERO) * square
+    alone = COUNT**2 * w["N"] + weight + influence
+    return max(weight + 4 * influence, 2 * alone if _blocks(schema) > 1 else ZERO) if swap else alone
 
 
 def _gaussians(schema: Table, w: Table, swap: bool, _: int) -> Any:
@@ -343,7 +375,7 @@ def _exchanged(g: Fraction, h: Fraction, q: Fraction) -> Fraction:
 
 def _sums(schema: Table, records: list[Table]) -> dict[str, Counter[Any]]:
     """What a data set is summed to, in wire steps: whole numbers by letter and place."""
-    out: dict[str, Counter[Any]] = {letter: Counter() for letter in SENT[_row(schema)][0]}
+    out: dict[str, Counter[Any]] = {letter: Counter() for letter in _sent(schema)}
     match schema["task"]:
         case "counts":
             for record, (place, table) in product(records, enumerate(schema["tables"])):
@@ -396,13 +428,15 @@ def _belongs(schema: Table, record: Table) -> bool:
         fine &= set(record["values"]) == set(cells) and record["cell"] == 0
         return fine and all(type(v) is int and 0 <= v < cells[name] for name, v in record["values"].items())
     (names, places), radius, d = HELD[task], 2 ** schema["grid_bits"], schema["features"]
+    names += "fghijkl"[: _outcomes(schema) - 1]
     rows, classed = [schema[name] for name in ("classes",) if name in schema], "classes" in schema
-    fine &= type(record["cell"]) is int and 0 <= record["cell"] < (places if places == 2 else schema[places])
+    places = _blocks(schema) if task == "effect" else places if places == 2 else schema[places]
+    fine &= type(record["cell"]) is int and 0 <= record["cell"] < places
     fine &= set(record) == {"times", "cell", "x", *names, *("my" if task in ("score", "hazard") else "")}
     width = {"a": d, "r": max([1, *rows]), "k": 1, "v": 11, "b": schema["targets"] if "b" in names else 0}
-    width |= {"t": 2, "o": int(task == "effect" and "probability" not in schema)}
+    width |= {**dict.fromkeys("t" + names[2:], 2), "o": int(task == "effect" and "probability" not in schema)}
     width["x"] = (d + (task == "gradients" and classed)) if "x" in names else 0
-    positive = "kox" if "nonnegative" in schema and schema["nonnegative"] is True else "ko"
+    positive = ("o" if task == "effect" else "k") + "x" * ("nonnegative" in schema and schema["nonnegative"] is True)
     for name in {"x", *names}:
         require(type(record[name]) is list and len(record[name]) <= 8, "pair", "a vector is no list, or long")
         vector, least = dict(record[name]), 0 if name in positive else -radius
@@ -414,8 +448,9 @@ def _belongs(schema: Table, record: Table) -> bool:
         sure = (radius // rows[0] <= P <= radius - sum(gains) for P in (radius - first, -first))
         fine &= min(gains) >= 0 and any(sure)
     if task == "effect":  # 1 - t^2 from t itself, and an influence of records that weigh alone
-        t, s = (Counter(dict(record["t"]))[place] for place in range(2))
-        fine &= s >= 0 and s * radius <= radius**2 - t**2 and (bool(record["o"]) or not t or not width["o"])
+        for name in names.replace("o", ""):
+            t, s = (Counter(dict(record[name]))[place] for place in range(2))
+            fine &= s >= 0 and s * radius <= radius**2 - t**2 and (bool(record["o"]) or not t or not width["o"])
     if task == "score":  # r and a a' at one and the same mean m, in steps of 2**-20 of the largest outcome
         m, y, one, linear = record["m"], record["y"], 2**20, schema["family"] == "poisson"
         fine &= type(m) is type(y) is int and 0 <= m <= one and 0 <= y <= one and (linear or y in (0, one))
@@ -447,7 +482,7 @@ def _parts(plan: Table) -> Iterator[tuple[Table, list[tuple[str, str, str]], str
         for column in step["columns"] if step["kind"] == "cells" else ():
             require("kind" in column and column["kind"] in DECLARED, "plan", "no such column is known")
             yield part(column, KEYS[column["kind"]], "transform")
-    for variable in schema["variables"] if schema["task"] == "counts" else ():
+    for variable in schema["variables"] if schema["task"] == "counts" else _divided(schema):
         yield part(variable, KEYS["edges" if "edges" in variable else "values"], "variable")
     if schema["task"] == "hazard":
         yield part(schema["bins"], KEYS["bins"], "variable")
@@ -522,12 +557,20 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
             fine = ("target_bound" in schema) == (schema["family"] == "poisson")
         case "effect":
             fine = ("probability" in schema) != ("trim" in schema) and _is_range(schema["outcome"])
+            fine &= 1 <= _outcomes(schema) <= 8 and ("subgroups" not in schema or _divide(schema))
     for step in (step for step in schema["transform"] if step["kind"] == "cells"):
         fine &= step is schema["transform"][0] and _is_short(step)
         fine &= schema["task"] == "counts" or _width(schema) in (0, schema["features"])
     for columns in (name for name in ("features", "targets") if name in schema):  # or rounding leaves no ball
         fine &= schema[columns] < 4 ** (schema["grid_bits"] + 1)
     require(fine, "plan", "what it says of a record does not go together")
+
+
+def _divide(schema: Table) -> bool:
+    """Whether subgroups are at most 64, and each is of a column of its own."""
+    several, told = schema["subgroups"], {each["name"] for each in schema["subgroups"]}
+    fine = "feature_names" in schema and 1 <= len(told) == len(several) and told <= {*schema["feature_names"]}
+    return fine and min(_cells(several).values()) >= 2 and _blocks(schema) <= 64
 
 
 def _is_range(ends: list[Any]) -> bool:
@@ -574,7 +617,7 @@ def _width(schema: Table) -> int:
 
 def _letters(schema: Table) -> str:
     """What is sent, in wire order; of classes what does not follow from the rest."""
-    known = SENT[_row(schema)][0]
+    known = _sent(schema)
     if schema["task"] != "classes":
         return known
     sent = {*schema["statistics"]}
@@ -606,7 +649,7 @@ def _named(privacy: Table) -> Table:
 
 def _usual(schema: Table) -> dict[str, Fraction]:
     """The shares of a plan that names none."""
-    letters, percent = _letters(schema), SENT[_row(schema)][2]
+    letters, percent = _letters(schema), _percent(schema)
     fixed = {s: Fraction(percent[s]) / 100 if s in percent else ZERO for s in letters}
     others = [s for s in letters if s not in percent] or [max(fixed, key=fixed.__getitem__)]
     return {s: part + (1 - sum(fixed.values(), ZERO)) / len(others) * (s in others) for s, part in fixed.items()}

@@ -211,6 +211,7 @@ _GROWS_WITH = {
     "fold": ("folds",),
     "pull": ("pulls", "groups"),
     "cell": ("the cells of its tables",),
+    "block": ("the subgroups",),
     "temperature": ("the number of temperatures",),
     "power": (),
 }

@@ -38,6 +38,7 @@ from privstats.schema import (
     bare,
     row_of,
 )
+from privstats.schema.statistic import INFLUENCES
 
 __all__ = ["Case", "worst_case"]
 
@@ -148,11 +149,18 @@ def _sure(schema: CalibrationSchema, _: Mapping[str, float]) -> list[tuple[Recor
 
 
 def _influences(schema: EffectSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    """The largest influence beside its opposite, and beside a record that is dropped."""
-    R = schema.steps
+    """The largest influence on every outcome beside its opposite, beside a record that is dropped, and beside itself
+    in another subgroup."""
+    R, further = schema.steps, INFLUENCES[1 : schema.outcomes]
     weight = [[0, R]] if "W" in schema.statistics else []
-    most = _record([], t=[[0, R]], o=weight)
-    return [(most, _record([], t=[[0, -R]], o=weight)), (most, _record([], t=[[1, R]], o=[]))]
+
+    def record(entry: list[int], o: list[list[int]]) -> Record:
+        several: dict[str, Any] = {letter: [entry] for letter in further}
+        return _record([], t=[entry], o=o, **several)
+
+    most = record([0, R], weight)
+    apart = [(most, {**most, "cell": 1})] if schema.blocks > 1 else []
+    return [(most, record([0, -R], weight)), (most, record([1, R], [])), *apart]
 
 
 def _directions(schema: PartySchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
@@ -281,8 +289,10 @@ def _of_confidence(_: CalibrationSchema, record: Record) -> Sums:
 
 
 def _of_influence(schema: EffectSchema, record: Record) -> Sums:
-    weight = {("W", 0): _dense(record["o"], 1)} if "W" in schema.statistics else {}
-    return {("N", 0): np.array([COUNT_SCALE], object), ("e", 0): _dense(record["t"]), **weight}
+    cell = record["cell"]
+    weight = {("W", cell): _dense(record["o"], 1)} if "W" in schema.statistics else {}
+    further = {(letter, cell): _dense(record[letter]) for letter in INFLUENCES[1 : schema.outcomes]}
+    return {("N", cell): np.array([COUNT_SCALE], object), ("e", cell): _dense(record["t"]), **weight, **further}
 
 
 def _of_direction(_: PartySchema, record: Record) -> Sums:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal, Self, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from privstats.errors import PlanError, SchemaError
-from privstats.schema.base import Schema
+from privstats.schema.base import Schema, listed
 from privstats.schema.checks import GIVEN, checked_vectors, settle
+from privstats.schema.counts import Variable, plain_variable
+from privstats.schema.effect_blocks import checked_outcomes, checked_range, checked_subgroups, rows_of, shared_range
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.statistic import EFFECT_TABLE, TRIAL_TABLE, Statistic, by_letter, letters_of
@@ -27,7 +29,6 @@ _MOST_FEATURES = 1 << 12  # products of 20 x 20 bits and their sums are exact in
 _PROBABILITIES = (0.05, 0.95)
 _TRIMS = (0.02, 0.4)
 _EXPONENTS = range(-64, 65)
-_LARGEST = 1e12
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,17 @@ class EffectSchema(Schema):
     where nobody assigned the treatment its weight to W. The square costs nothing beside t (docs/sensitivity.md), and
     nothing is clipped: C follows from public caps.
 
+    Of several outcomes each has influence values and a letter of its own, e, f, g and so on. Subgroups divide the
+    records: each has sums of its own, and a record is in one of them, so they cost nothing but their noise.
+
     Args:
         features: twice the columns behind the transform, which ends in ``ConstantFeature`` and ``ByArm``; :meth:`of`
             builds both from public ranges.
         clip_norm: R, the norm that rows are clipped to.
-        outcome: the public range of y, (low, high); an outcome beyond it is cut.
+        outcome: the public range of y, (low, high); an outcome beyond it is cut. Several outcomes share one.
+        outcome_names: of the columns of y, up to eight, where there are several or they are declared; None: one.
+        subgroups: columns that divide the records, crossed where there are several, up to 64 subgroups: ``Categories``
+            of codes, or ``Bins``, of which every value must have one. None: all records together.
         probability: of treatment in a randomised trial, from .05 to .95. None: nobody assigned the treatment.
         estimand: ``"ate"`` the mean effect; without a ``probability`` also ``"att"``, that of the treated, and
             ``"overlap"``, that of records weighted by p (1 - p).
@@ -57,6 +64,8 @@ class EffectSchema(Schema):
     Guarantee:
         Unit: one record. Under add-remove it moves (N, W, e) by at most (1, 1, 1), under replace-one by (0, 1, 2), for
         *every* published line and propensity; e as ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``, docs/sensitivity.md).
+        Squares of several outcomes add up. With subgroups a replaced record may change its own, which moves N and W
+        by sqrt 2 and each e by no more than that.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
@@ -80,19 +89,24 @@ class EffectSchema(Schema):
     grid_bits: int = 16
     transform: tuple[Transform, ...] = ()
     feature_names: tuple[str, ...] | None = None
+    outcome_names: tuple[str, ...] | None = None
+    subgroups: tuple[Variable, ...] | None = None
 
     def __post_init__(self) -> None:
+        settle(self, subgroups=checked_subgroups(self.subgroups))
         settle(self, **checked_vectors(self))
         if self.features % 2 or not 4 <= self.features <= _MOST_FEATURES:
             raise SchemaError(
                 f"features must be an even number from 4 to {_MOST_FEATURES}, got {self.features}: a constant and at "
                 "least one column in each arm; build the schema with EffectSchema.of"
             )
-        settle(self, outcome=_checked_range(self.outcome))
+        settle(self, outcome=checked_range(self.outcome))
         if self.estimand not in get_args(Estimand):
             raise SchemaError(f"estimand must be 'ate', 'att' or 'overlap', got {self.estimand!r}")
+        settle(self, outcome_names=checked_outcomes(self.outcome_names))
         _check_design(self)
         _check_maps(self)
+        _check_columns(self)
 
     @classmethod
     def of(
@@ -100,19 +114,21 @@ class EffectSchema(Schema):
         columns: Mapping[str, tuple[float, float]],
         *,
         treatment: str,
-        outcome: tuple[float, float],
+        outcome: tuple[float, float] | Mapping[str, tuple[float, float]],
         probability: float | None = None,
         estimand: Estimand = "ate",
         trim: float | None = None,
         clip_norm: float | None = None,
         grid_bits: int = 16,
+        subgroups: tuple[Variable, ...] | None = None,
     ) -> Self:
         """The schema of columns with public ranges, which become -1 to 1.
 
         Args:
             columns: (low, high) by name, all measured before treatment; the treatment is not among them.
             treatment: the name of the column of arms, 0 or 1.
-            outcome, probability, estimand, trim, grid_bits: as for the class.
+            outcome: the public range, or that of each outcome by name; several must have the same one.
+            probability, estimand, trim, grid_bits, subgroups: as for the class.
             clip_norm: R; None: sqrt(columns + 1), which cuts no record inside its ranges.
 
         Raises:
@@ -122,12 +138,15 @@ class EffectSchema(Schema):
             raise SchemaError("columns must give a public range (low, high) by name, such as {'age': (20, 90)}")
         if treatment in columns:
             raise SchemaError(f"treatment {treatment!r} must not be among the columns: it would explain itself away")
-        ranges = [_checked_range(each, f"the range of {name!r}") for name, each in columns.items()]
+        ranges = [checked_range(each, f"the range of {name!r}") for name, each in columns.items()]
         width = len(ranges)
+        shared, names = shared_range(outcome)
         return cls(
             2 * (width + 1),
             math.sqrt(width + 1) if clip_norm is None else clip_norm,
-            outcome=outcome,
+            outcome=shared,
+            outcome_names=names,
+            subgroups=subgroups,
             probability=probability,
             estimand=estimand,
             trim=trim,
@@ -144,7 +163,8 @@ class EffectSchema(Schema):
     @property
     def table(self) -> tuple[Statistic, ...]:
         """The rows of the statistics: with the weights W where nobody assigned the treatment."""
-        return EFFECT_TABLE if self.probability is None else TRIAL_TABLE
+        counts = EFFECT_TABLE if self.probability is None else TRIAL_TABLE
+        return rows_of(counts, self.outcome_names or (), self.blocks > 1)
 
     @property
     def statistics(self) -> str:
@@ -153,8 +173,28 @@ class EffectSchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of the one axis: t and 1 - t^2."""
-        return {"power": 2}
+        """Length of the one axis, t and 1 - t^2, and the number of subgroups where there are some."""
+        return {"power": 2, **({"block": self.blocks} if self.blocks > 1 else {})}
+
+    @property
+    def outcomes(self) -> int:
+        """How many outcomes there are."""
+        return len(self.outcome_names or ("",))
+
+    @property
+    def crossed(self) -> tuple[int, ...]:
+        """How many subgroups each variable makes; the blocks of sums are these crossed, row by row."""
+        return tuple(len(each.cells) for each in self.subgroups or ())
+
+    @property
+    def blocks(self) -> int:
+        """How many disjoint parts of the records have sums of their own."""
+        return math.prod(self.crossed)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Names of the published lines of each outcome, in order."""
+        return ("line", *(f"line{place}" for place in range(2, self.outcomes + 1)))
 
     @property
     def width(self) -> int:
@@ -176,8 +216,9 @@ class EffectSchema(Schema):
         """How records are read, and the sums from which the outcome lines follow."""
         return RidgeSchema(
             self.features,
+            self.outcomes,
             clip_norm=self.clip_norm,
-            target_bound=max(map(abs, self.outcome)),
+            target_bound=max(map(abs, self.outcome)) * math.sqrt(self.outcomes),
             transform=self.transform,
             feature_names=self.feature_names,
         )
@@ -187,7 +228,9 @@ class EffectSchema(Schema):
         """One record, as a phrase for data owners."""
         low, high = self.outcome
         arm = "the arm of a treatment among them" if self.transform else "by the arm of a treatment"
-        return f"{self.columns}, {arm}, and an outcome from {low:g} to {high:g}"
+        said = "an outcome" if self.outcomes == 1 else f"the outcomes {listed(self.outcome_names or ())}, each"
+        apart = ", ".join(each.name for each in self.subgroups or ())
+        return f"{self.columns}, {arm}, and {said} from {low:g} to {high:g}" + f"; apart by {apart}" * bool(apart)
 
     def scale_of(self, statistic: str) -> float:
         """Steps per 1: of t, of 1 - t^2 and of a weight 2**f."""
@@ -195,8 +238,9 @@ class EffectSchema(Schema):
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
-        """Both lines and the guess of the effect, in one array ``(2 d + 1,)``; without a probability w, ``(d,)``."""
-        line = {"line": (self.features + 1,)}
+        """Both lines of each outcome and the guess of its effect, an array ``(2 d + 1,)`` each; without a probability
+        w, ``(d,)``."""
+        line = dict.fromkeys(self.lines, (self.features + 1,))
         return line if self.probability is not None else {**line, "w": (self.width,)}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
@@ -231,6 +275,10 @@ class EffectSchema(Schema):
         """C, in units of the outcome: what t is a part of."""
         return self.half * (self.cap + abs(self.guess(line)) * self.largest_weight)
 
+    def plain_fields(self) -> dict[str, Any]:
+        """The subgroups as a plan file holds them."""
+        return {} if self.subgroups is None else {"subgroups": [plain_variable(each) for each in self.subgroups]}
+
     def refusal(self, unit: str | None) -> str:
         """Why no plan may go without DP: chosen lines isolate a record, whatever else is in the sum."""
         if unit is not None:
@@ -239,16 +287,6 @@ class EffectSchema(Schema):
             "influence values cannot be released without differential privacy: the published lines can be chosen so "
             "that one record counts alone; give the plan a Privacy"
         )
-
-
-def _checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
-    ends = list(value) if isinstance(value, tuple | list) else []
-    numbers = len(ends) == 2 and all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
-    if not numbers or not -_LARGEST <= ends[0] < ends[1] <= _LARGEST:
-        raise SchemaError(
-            f"{field} must be (low, high) with low < high; say it from public knowledge, not from records"
-        )
-    return float(ends[0]), float(ends[1])
 
 
 def _check_design(schema: EffectSchema) -> None:
@@ -285,3 +323,16 @@ def _check_maps(schema: EffectSchema) -> None:
         "transform must end in ConstantFeature and then ByArm, so that each arm has a constant of its own; build the "
         "schema with EffectSchema.of"
     )
+
+
+def _check_columns(schema: EffectSchema) -> None:
+    """Refuse subgroups of what is no column, or twice of the same one, or of the treatment."""
+    names, last = schema.feature_names or (), schema.transform[-1] if schema.transform else None
+    arm = names[last.column] if isinstance(last, ByArm) and names else None
+    told = [each.name for each in schema.subgroups or ()]
+    for name in told:
+        if name not in names or name == arm or told.count(name) > 1:
+            raise SchemaError(
+                f"subgroups must each be of another of the columns measured before treatment, {listed(names)}, and "
+                f"{name!r} is not; name it in feature_names"
+            )

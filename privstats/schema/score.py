@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 
 from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema
-from privstats.schema.checks import GIVEN, checked_vectors, settle, size
+from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
 from privstats.schema.classes import ClassSchema
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
@@ -49,6 +49,7 @@ class ScoreSchema(Schema):
         family: ``"logistic"`` or ``"poisson"``.
         target_bound: Y, for a Poisson regression: counts beyond it are cut.
         rate: a public guess of the mean outcome, which the first round starts from; helps where outcomes are rare.
+        outcomes: of rows by arm: how many columns y has, where it has several; they are not read here.
         grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. Where the transform ends in
             ``ByArm``, the outcome is the arm that it takes out, u is the row of either arm, and y is read beside it
             and adds nothing: a propensity of treatment (:class:`~privstats.Effect`).
@@ -75,9 +76,11 @@ class ScoreSchema(Schema):
     nonnegative: bool = False
     transform: tuple[Transform, ...] = ()
     feature_names: tuple[str, ...] | None = None
+    outcomes: int | None = None
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
+        _check_outcomes(self)
         if self.by_arm and self.family != "logistic":
             raise SchemaError("the outcome is an arm where the transform ends in ByArm: take family='logistic'")
         if self.family not in get_args(Family):
@@ -129,6 +132,7 @@ class ScoreSchema(Schema):
         if self.by_arm:
             return RidgeSchema(
                 2 * self.features,
+                self.outcomes or 1,
                 clip_norm=self.clip_norm,
                 target_bound=1.0,
                 grid_bits=self.grid_bits,
@@ -195,6 +199,14 @@ def require_narrow(w: Values) -> None:
     most = 1 << (VALUE_BITS - 1)
     if w.exponent not in _WEIGHT_EXPONENTS or (w.integers <= -most).any() or (w.integers >= most).any():
         raise PlanError(f"published w is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded")
+
+
+def _check_outcomes(schema: ScoreSchema) -> None:
+    if schema.outcomes is None:
+        return
+    if not schema.by_arm:
+        raise SchemaError("outcomes are the columns of y beside rows by arm, which others lack: leave it out")
+    settle(schema, outcomes=whole("outcomes", schema.outcomes, 2, "leave it out where there is one"))
 
 
 def _check_rate(schema: ScoreSchema) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "GAUSSIAN_TABLE",
     "GRADIENT_TABLE",
     "HAZARD_TABLE",
+    "INFLUENCES",
     "LOGISTIC_TABLE",
     "MEAN_TABLE",
     "PARTY_TABLE",
@@ -38,7 +39,7 @@ __all__ = [
     "letters_of",
 ]
 
-Cells: TypeAlias = Literal["class", "pooled", "fold", "cell", "pull"]
+Cells: TypeAlias = Literal["class", "pooled", "fold", "cell", "pull", "block"]
 Axis: TypeAlias = Literal["class", "feature", "target", "temperature", "power"]
 
 COUNT_SCALE = 1 << 12
@@ -52,7 +53,7 @@ class Statistic:
     Attributes:
         letter: its name in schemas, plans and releases.
         cells: what is summed apart: one block per ``"class"``, per ``"fold"``, per ``"cell"`` of count tables, per
-            ``"pull"`` or group of sites, or one block of all records.
+            ``"pull"`` or group of sites, per ``"block"`` of a partition of records, or one block of all records.
         axes: the axes of a block, each as long as there are classes or temperatures, or as the ``"feature"`` or
             ``"target"`` vectors.
         powers: degree in the entries of the feature vector and of the target vector.
@@ -368,6 +369,9 @@ _INFLUENCE = Statistic(
     "square leaves of 1",
     share=0.86,
 )
+
+INFLUENCES = "efghijkl"
+"""The letters of influence values on the first outcome of an effect, on the second, and so on."""
 
 TRIAL_TABLE: tuple[Statistic, ...] = (_RECORDS, _INFLUENCE)
 """Records, and t and 1 - t^2 of each record's influence t on the effect of a randomised treatment, in wire order."""

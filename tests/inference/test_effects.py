@@ -16,10 +16,11 @@ from privstats import session
 from privstats.course import run
 from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums, outcome_lines, ridge_line
-from privstats.inference.effects import RatioOfSums, _ratio
+from privstats.inference.influence_sums import InfluenceSums, ratio_of
+from privstats.inference.ratio_of_sums import RatioOfSums
 from privstats.moments import exact_moments
 from privstats.moments.arms import arm_rows
-from privstats.moments.effect import _influence, _propensity
+from privstats.moments.effect import _influence, _population, _propensity
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from tests import made
@@ -55,6 +56,12 @@ def course_of(n: int, epsilon: float, schema: ps.EffectSchema = TRIAL, **options
     return ps.Effect.start(schema, ps.Cohort(2, 2, 2 * n), made.promise(epsilon=epsilon, delta=1e-6), **options)
 
 
+def influences(schema: Any, arm: Any, x: Any, y: Any, values: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Influence values in units of B, weights, and who is kept."""
+    population = _population(schema, arm, x, values)
+    return _influence(schema, population, arm, x, y, values["line"]), population.weight, population.kept
+
+
 @pytest.fixture(scope="module")
 def released() -> list[ps.Release | None]:
     rng = np.random.default_rng(5)
@@ -68,7 +75,7 @@ def test_without_noise_it_is_lin_s_regression() -> None:
     U = x * (TRIAL.clip_norm / TRIAL.steps)
     exact = [np.linalg.lstsq(U[arm == side], y[arm == side])[0] for side in (True, False)]
     line = Values.rounded(np.concatenate([*exact, [0.0]]), bits=50)
-    influence, _, _ = _influence(TRIAL, arm, x, y, {"line": line})
+    influence, _, _ = influences(TRIAL, arm, x, y, {"line": line})
     centred = U[:, :4] - U[:, :4].mean(axis=0)
     ones = np.ones(len(y))
     lin = np.linalg.lstsq(np.c_[ones, arm, centred, centred * arm[:, None]], y)[0][1]
@@ -84,9 +91,10 @@ def test_without_noise_the_table_is_the_mean_of_influences_and_their_error() -> 
     sums = ArmSums((rows.G[:d, :d], rows.G[d:, d:]), (rows.h[:d, 0], rows.h[d:, 0]), 1.0, 0.0, 0.0)
     line = Values.rounded(outcome_lines(sums, TRIAL.half))
     moments = ps.measure(TRIAL, X, y, published=Published.of({"line": line})).real()
-    ratio = _ratio(TRIAL, SimpleNamespace(moments=moments, sigma={}), line, None, fitted=True)  # type: ignore[arg-type]
+    sums = InfluenceSums.of(SimpleNamespace(moments=moments, sigma={}))  # type: ignore[arg-type]
+    ratio = ratio_of(TRIAL, sums, line, fitted=True)
     arm, x = arm_rows(TRIAL, X)
-    influence, _, _ = _influence(TRIAL, arm, x, y, {"line": line})
+    influence, _, _ = influences(TRIAL, arm, x, y, {"line": line})
     assert ratio.estimate == pytest.approx(influence.mean(), abs=1e-6)
     assert ratio.error == pytest.approx(influence.std() / math.sqrt(2_000 - 15), rel=1e-3)
     assert ratio.noise_error == 0
@@ -116,12 +124,12 @@ def test_a_p_value_is_below_alpha_exactly_where_the_interval_leaves_null_out() -
 
 def test_the_noise_of_the_second_moment_costs_degrees_of_freedom() -> None:
     """Without them a trial of 2,000 at epsilon 8 misses more often than it may."""
-    moments = SimpleNamespace(N=2_000.0, e=np.array([3.0, 1_990.0]))
+    moments = SimpleNamespace(N=2_000.0, W=None, e=np.array([3.0, 1_990.0]))
     line = Values(np.zeros(TRIAL.features + 1, np.int64), 0)
     found: dict[float, RatioOfSums] = {}
     for sigma in (0.0, 2.0):
         release: Any = SimpleNamespace(moments=moments, sigma={"N": 2.5 * sigma, "e": sigma})
-        found[sigma] = _ratio(TRIAL, release, line, None, fitted=True)
+        found[sigma] = ratio_of(TRIAL, InfluenceSums.of(release), line, fitted=True)
     C = TRIAL.unit(line)
     spread = C**2 * (10 - 9 / 2_000) * 2_000 / 1_985
     assert found[0.0].degrees == pytest.approx(1_985)
@@ -303,7 +311,7 @@ def test_without_noise_it_is_statsmodels_aipw(nuisances: Any, monkeypatch: Any) 
     e = _propensity(x, values["w"], schema.clip_norm / schema.steps)
     assert np.abs(e - select.predict()).max() < 2e-6
     theirs.prob_select = e
-    influence, weight, kept = _influence(schema, arm, x, y, values)
+    influence, weight, kept = influences(schema, arm, x, y, values)
     assert kept.all()
     assert (weight == 1).all()
     assert influence.mean() == pytest.approx(theirs.aipw(return_results=False)[0], abs=1e-10)
@@ -314,7 +322,7 @@ def test_the_effect_of_the_treated_has_their_influence_and_no_centred_square(nui
     """psi - theta omega, and not psi - theta: read with S2 - S^2 / n the error would be another."""
     x, U, arm, y, values, select = nuisances
     schema = observed_schema("att")
-    influence, weight, kept = _influence(schema, arm, x, y, values)
+    influence, weight, kept = influences(schema, arm, x, y, values)
     e, m0 = select.predict(), U @ values["line"].real[5:10]
     exact = np.where(arm, y - m0, -e / (1 - e) * (y - m0)).sum() / arm.sum()
     assert influence.sum() / weight.sum() == pytest.approx(exact, abs=1e-6)
@@ -328,7 +336,7 @@ def test_the_effect_of_the_treated_has_their_influence_and_no_centred_square(nui
         ),
         sigma={},
     )
-    ratio = _ratio(schema, release, values["line"], None, fitted=True)
+    ratio = ratio_of(schema, InfluenceSums.of(release), values["line"], fitted=True)
     residual = influence - exact * weight
     assert ratio.estimate == pytest.approx(exact, abs=1e-6)
     assert ratio.error == pytest.approx(math.sqrt(np.square(residual).sum()) / arm.sum(), rel=0.06)
@@ -337,7 +345,7 @@ def test_the_effect_of_the_treated_has_their_influence_and_no_centred_square(nui
 def test_overlap_is_about_records_weighted_by_the_published_propensity(nuisances: Any) -> None:
     x, U, arm, y, values, select = nuisances
     schema = observed_schema("overlap", trim=0.1)
-    influence, weight, kept = _influence(schema, arm, x, y, values)
+    influence, weight, kept = influences(schema, arm, x, y, values)
     e = select.predict()
     m1, m0 = U @ values["line"].real[:5], U @ values["line"].real[5:10]
     exact = e * (1 - e) * (m1 - m0) + arm * (1 - e) * (y - m1) - ~arm * e * (y - m0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.dp import joint_mu
 from privstats.errors import PlanError, RecordError, SchemaError
-from privstats.moments.effect import _mapped
+from privstats.moments.effect import mapped_records
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from threat_models.audits.effect import worst_attempt
@@ -25,6 +25,15 @@ OBSERVED = {
     for estimand in ("ate", "att", "overlap")
 }
 SCHEMAS = (TRIAL, *OBSERVED.values())
+BY_AGE, BY_DOSE = ps.Bins("age", (20, 40, 60, 90)), ps.Categories("dose", tuple(range(11)))
+SEVERAL = ps.EffectSchema.of(
+    COLUMNS,
+    treatment="arm",
+    outcome={"relapse": (0, 1), "death": (0, 1), "fall": (0, 1)},
+    probability=0.3,
+    subgroups=(BY_AGE,),
+)
+DIVIDED = replace(OBSERVED["overlap"], outcome_names=("pain", "sleep"), subgroups=(BY_AGE, ps.Bins("dose", (0, 5, 10))))
 LINE = np.array([0.02, -0.1, 0.05, 0.1, 0.03, -0.2, 0.07])
 
 
@@ -99,12 +108,62 @@ def test_every_record_keeps_the_bound_whatever_is_published(data: Any) -> None:
     rows = data.draw(st.lists(st.tuples(st.floats(-1e3, 1e3), st.floats(-1e9, 1e9)), min_size=1, max_size=5))
     arms = data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=len(rows), max_size=len(rows)))
     y = np.array(data.draw(st.lists(st.floats(-50, 50), min_size=len(rows), max_size=len(rows))))
-    weights, steps = _mapped(schema, np.c_[np.array(rows), arms], y, values)
-    t, s = steps.T
+    mapped = mapped_records(schema, np.c_[np.array(rows), arms], y, values)
+    weights, (t, s) = mapped.weights, mapped.influences["e"].T
     assert (t * t + s * s <= 4**schema.grid_bits).all()
     assert (np.trunc(t) == t).all()
     assert ((s >= 0) & (s * 2**schema.grid_bits <= 4**schema.grid_bits - t * t)).all()
     assert ((weights >= 0) & (weights <= 2**schema.grid_bits)).all()
+
+
+@pytest.mark.parametrize("schema", [SEVERAL, DIVIDED], ids=["trial", "observed"])
+def test_a_record_is_in_the_one_block_of_its_values_and_adds_there_what_it_adds_alone(schema: Any) -> None:
+    X, _ = records(300)
+    y = np.random.default_rng(1).uniform(*schema.outcome, (300, schema.outcomes))
+    lines = {name: Values.rounded(LINE * (1 + place)) for place, name in enumerate(schema.lines)}
+    said = Published.of({**lines, **({"w": Values.rounded((0.4, -0.2, 0.1))} if "w" in schema.needs else {})})
+    found = ps.measure(schema, X, y, published=said)
+    age = np.digitize(X[:, 0], [40, 60])
+    block = age if schema is SEVERAL else 2 * age + (X[:, 1] >= 5)
+    assert found.N.tolist() == np.bincount(block, minlength=schema.blocks).tolist()
+    for place, letter in enumerate("efg"[: schema.outcomes]):
+        one = replace(schema, outcome_names=None, subgroups=None)
+        own = Published.of({name: said.read()[name if name == "w" else schema.lines[place]] for name in one.needs})
+        for part in range(schema.blocks):
+            alone = ps.measure(one, X[block == part], y[block == part, place], published=own)
+            assert alone.e.tolist() == getattr(found, letter)[part].tolist()
+            assert alone.W is None or found.W[part] == alone.W
+    assert sum(ps.measure(schema, X[k::3], y[k::3], published=said) for k in range(3)) == found
+
+
+def test_a_record_in_no_subgroup_is_refused_or_left_out_and_no_other_moves() -> None:
+    schema = replace(TRIAL, subgroups=(BY_DOSE,))
+    X, y = records(40)
+    X[:, 1] = np.floor(X[:, 1])
+    X[[4, 9], 1] = 3.5, 77
+    for said in (published(schema), published(schema, line=0 * LINE)):
+        with pytest.raises(RecordError, match="column 'dose' has a value that is not among the plan's"):
+            ps.measure(schema, X, y, published=said)
+        with pytest.warns(UserWarning, match="2 of the records cannot be read"):
+            left = ps.measure(schema, X, y, published=said, unreadable="leave out")
+        assert left == ps.measure(schema, np.delete(X, [4, 9], 0), np.delete(y, [4, 9]), published=said)
+
+
+@pytest.mark.parametrize("schema", [SEVERAL, DIVIDED], ids=["trial", "observed"])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("counts", [2.5, 0.5])
+def test_the_search_reaches_the_bound_of_blocks_and_never_passes_it(schema: Any, adjacency: Any, counts: float) -> None:
+    """Squares of outcomes add up. Where counts weigh most, the worst exchange is one of two subgroups."""
+    sigmas = {letter: counts if letter in "NW" else 1.0 for letter in schema.statistics}
+    found = max(worst_attempt(schema, sigmas, adjacency, seeded(seed), 200)[0] for seed in range(4))
+    claimed = joint_mu(schema, sigmas, adjacency)
+    many, weights = schema.outcomes, 1 / counts**2
+    alone = weights * (1 + ("W" in schema.statistics)) + many
+    within = weights * ("W" in schema.statistics) + 4 * many
+    assert claimed == pytest.approx((alone if adjacency == "add-remove" else max(within, 2 * alone)) ** 0.5)
+    assert 0.98 * claimed <= found <= claimed * (1 + 1e-12)
+    if adjacency == "add-remove":
+        assert found >= 0.999 * claimed
 
 
 @pytest.mark.parametrize("bits", [4, 5, 6, 7])
@@ -213,6 +272,15 @@ def test_by_arm_has_a_constant_in_each_arm() -> None:
         ({"features": 7}, "features"),
         ({"features": 2, "transform": (), "feature_names": None}, "features must be an even number from 4"),
         ({"transform": (), "grid_bits": 21, "feature_names": None}, "grid_bits must be at most 20"),
+        ({"outcome_names": tuple("abcdefghi")}, "outcome_names must name 1 to 8 outcomes, got 9"),
+        ({"subgroups": ()}, "subgroups must be a tuple of Categories and Bins"),
+        ({"subgroups": (ps.Bins("age", (0, 40, 90), open="none"),)}, "'age' must put every record into one of them"),
+        ({"subgroups": (ps.Bins("age", (0, 40, 90), missing=True),)}, "'age' must put every record into one of them"),
+        ({"subgroups": (ps.Categories("dose", ("low", "high")),)}, "'dose' must be of whole numbers"),
+        ({"subgroups": (ps.Bins("weight", (0, 40, 90)),)}, "'weight' is not; name it in feature_names"),
+        ({"subgroups": (ps.Categories("arm", (0, 1)),)}, "'arm' is not"),
+        ({"subgroups": (ps.Bins("age", (0, 40, 90)), ps.Bins("age", (0, 50, 90)))}, "'age' is not"),
+        ({"subgroups": (ps.Bins("age", tuple(range(40))), BY_AGE)}, "subgroups must be at most 64 where crossed"),
     ],
 )
 def test_a_schema_refuses_what_no_design_has(changes: dict[str, Any], said: str) -> None:
@@ -226,6 +294,8 @@ def test_the_columns_refuse_the_treatment_and_ranges_without_width() -> None:
         ps.EffectSchema.of(COLUMNS, treatment="age", **more)
     with pytest.raises(SchemaError, match="the range of 'age' must be"):
         ps.EffectSchema.of({"age": (3, 3)}, treatment="arm", **more)
+    with pytest.raises(SchemaError, match="outcomes must share one public range"):
+        ps.EffectSchema.of(COLUMNS, treatment="arm", outcome={"death": (0, 1), "pain": (0, 10)}, probability=0.5)
     with pytest.raises(SchemaError, match="columns must give a public range"):
         ps.EffectSchema.of({}, treatment="arm", **more)
 

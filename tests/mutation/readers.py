@@ -84,7 +84,7 @@ def _cut_to_the_trim(right: Any) -> Any:
 READERS: dict[str, Mutant] = {
     "squares of influences taken for exact": Mutant(
         "the noise in the sum of squared influences costs no degrees of freedom",
-        name_in("privstats.inference.effects", "RatioOfSums", _sure_of_squares),
+        name_in("privstats.inference.influence_sums", "RatioOfSums", _sure_of_squares),
         "",
         (_EFFECTS + "test_the_noise_of_the_second_moment_costs_degrees_of_freedom",),
         (),

@@ -94,6 +94,9 @@ def _others() -> dict[str, ps.Plan]:
         "shares": made.plan(ridge, COHORT, made.promise(shares=shares, adjacency="replace-one")),
         "maps": made.plan(replace(classes, features=5, transform=MAPS), COHORT, made.promise()),
         "arms": made.plan(replace(classes, features=6, transform=ARMS), COHORT, made.promise()),
+        "score of several outcomes": made.plan(
+            ps.ScoreSchema(4, 1.0, transform=ARMS, outcomes=2), COHORT, made.promise(), published=Published("1" * 64)
+        ),
         "cells": made.plan(replace(classes, features=CELLS.width, transform=(CELLS,)), COHORT, made.promise()),
         "transport": made.plan(replace(classes, transform=(transport,)), COHORT, made.promise(**CLIPPED)),
         "client": made.plan(replace(classes, statistics="NABSD"), COHORT, made.promise("local", **by_sites)),

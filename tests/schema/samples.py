@@ -35,6 +35,17 @@ SCHEMAS: tuple[Schema, ...] = (
     ),
     ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.5),
     ps.EffectSchema(6, 1.0, outcome=(-2.0, 5.0), trim=0.1, estimand="overlap"),
+    ps.EffectSchema(
+        6,
+        1.0,
+        outcome=(0.0, 1.0),
+        trim=0.1,
+        outcome_names=("relapse", "death"),
+        feature_names=("age", "dose", "arm"),
+        transform=(ps.transforms.ConstantFeature(1.0), ps.transforms.ByArm(2)),
+        subgroups=(ps.Bins("age", (0, 40, 60)), ps.Categories("dose", (0, 1, 2))),
+    ),
+    ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.5, outcome_names=tuple("abcdefgh")),
 )
 
 PROMISED = tuple(schema for schema in SCHEMAS if not (schema.refusal("record") and schema.refusal("client")))

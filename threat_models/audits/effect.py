@@ -18,7 +18,7 @@ from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
 from privstats.errors import PlanError
-from privstats.moments import exact_moments
+from privstats.moments import Moments, exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import EffectSchema, narrowed
@@ -43,13 +43,15 @@ class Attempt:
         values: published integers by name, in their exponents.
         x: rows ``(n, d)`` behind no transform, without the arm.
         arm: 0 or 1, ``(n,)``.
-        y: outcomes, ``(n,)``.
+        y: outcomes, ``(n, T)``.
+        block: the subgroup of each, whatever its columns say, ``(n,)``.
     """
 
     values: Mapping[str, Values]
     x: NDArray[np.float64]
     arm: NDArray[np.intp]
     y: NDArray[np.float64]
+    block: NDArray[np.intp]
 
 
 def audit_effects(target: Target, rng: Generator, *, steps: int = 300, starts: int = 6) -> Report:
@@ -59,7 +61,7 @@ def audit_effects(target: Target, rng: Generator, *, steps: int = 300, starts: i
         PlanError: not a plan of a treatment effect.
     """
     refusal = PlanError("this search is for influence values: give the last plan of an Effect course")
-    schema = replace(narrowed(target.schema, EffectSchema, refusal), transform=(), feature_names=None)
+    schema = narrowed(target.schema, EffectSchema, refusal)
     questions = {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}
     found = [
         Finding(
@@ -80,24 +82,26 @@ def audit_effects(target: Target, rng: Generator, *, steps: int = 300, starts: i
 
 
 def _start(schema: EffectSchema, adjacency: Adjacency, chance: np.random.Generator) -> Attempt:
-    """The best of some corners."""
-    corners = [_corner(schema, adjacency, chance) for _ in range(_CORNERS)]
+    """The best of some corners, with two records in one subgroup or in two."""
+    apart = int(chance.integers(2)) if schema.blocks > 1 else 0
+    corners = [_corner(schema, adjacency, chance, apart) for _ in range(_CORNERS)]
     return max(corners, key=lambda corner: _distance(schema, {"e": 1.0}, corner))
 
 
-def _corner(schema: EffectSchema, adjacency: Adjacency, chance: np.random.Generator) -> Attempt:
+def _corner(schema: EffectSchema, adjacency: Adjacency, chance: np.random.Generator, apart: int) -> Attempt:
     """Rows with a part in common and an opposed one, along which lines are cut and propensities lie at the trim."""
     records = 1 if adjacency == "add-remove" else 2
     common, opposed = np.linalg.qr(chance.normal(size=(schema.width, 2)))[0].T * schema.clip_norm * math.sqrt(0.49)
     x = np.stack([common + opposed, common - opposed])[:records]
     along, signs = (common, opposed)[int(chance.integers(2))], chance.choice([-1.0, 1.0], 3)
     slope = np.rint(along / np.abs(along).max() * _MOST)
-    values = {"line": _line(schema, np.concatenate([signs[0] * slope, signs[1] * slope, [0.0]]))}
+    values = dict.fromkeys(schema.lines, _line(schema, np.concatenate([signs[0] * slope, signs[1] * slope, [0.0]])))
     if "w" in schema.needs:
         along = (common, opposed)[int(chance.integers(2))]
         reach = 0.9999 * math.log((1 - (schema.trim or 0.5)) / (schema.trim or 0.5))
         values["w"] = Values.rounded(signs[2] * reach * along / (along @ along))
-    return Attempt(values, x, chance.integers(0, 2, records), chance.choice(schema.outcome, records))
+    y = np.repeat(chance.choice(schema.outcome, (records, 1)), schema.outcomes, axis=1)
+    return Attempt(values, x, chance.integers(0, 2, records), y, np.arange(records) * apart)
 
 
 def _line(schema: EffectSchema, whole: NDArray[np.float64]) -> Values:
@@ -112,7 +116,7 @@ def _moved(schema: EffectSchema, here: Attempt, chance: np.random.Generator) -> 
     if which == 0:
         return replace(here, x=here.x + size * schema.clip_norm * chance.normal(size=here.x.shape))
     if which == 1:
-        return replace(here, arm=chance.integers(0, 2, many), y=chance.choice(schema.outcome, many))
+        return replace(here, arm=chance.integers(0, 2, many), y=chance.choice(schema.outcome, here.y.shape))
     if which == 2:
         return replace(here, y=here.y + size * schema.half * chance.normal(size=here.y.shape))
     name = sorted(here.values)[which - 3]
@@ -127,10 +131,22 @@ def _distance(schema: EffectSchema, sigmas: Mapping[str, float], attempt: Attemp
     said = Published.of(attempt.values)
     treated = attempt.arm[:, None] == 1
     rows = np.hstack([attempt.x * treated, attempt.x * ~treated])
+    bare = replace(schema, transform=(), feature_names=None, subgroups=None)
     moved = [
-        flatten(exact_moments(schema, rows[i : i + 1], attempt.y[i : i + 1], published=said)) for i in range(len(rows))
+        _apart(schema, exact_moments(bare, rows[i : i + 1], attempt.y[i : i + 1], published=said), attempt.block[i])
+        for i in range(len(rows))
     ]
     return in_sigmas(schema, sigmas, moved[0] - moved[1] if len(moved) == 2 else moved[0])
+
+
+def _apart(schema: EffectSchema, moments: Moments, block: np.intp) -> NDArray[np.int64]:
+    """What is sent for a record in this subgroup, from its sums over all."""
+    sums = {}
+    for row in schema.sent:
+        one = moments.sums(row)
+        sums[row.letter] = np.zeros(row.shape(schema.sizes), np.int64)
+        sums[row.letter][block if schema.blocks > 1 else ...] = one
+    return flatten(type(moments).of_sums(schema, sums))
 
 
 worst_attempt = Search[EffectSchema, Attempt](_start, _moved, _distance).worst

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.schema import (
+    Categories,
     GradientSchema,
     Schema,
     ScoreSchema,
     row_of,
 )
+from privstats.schema.statistic import INFLUENCES
 from privstats.transforms import ByArm, input_features
 
 __all__ = ["COUNT_STEPS", "KINDS", "AuditKind", "Outcome", "Shape", "columns_of", "in_arms", "outcome_of", "row_part"]
@@ -75,10 +77,15 @@ def columns_of(schema: Schema) -> int:
 
 
 def in_arms(schema: Schema, X: Values) -> Values:
-    """Made-up rows whose column of arms, where the transform takes one out, says 0 or 1."""
+    """Made-up rows whose column of arms, where the transform takes one out, says 0 or 1, and codes of subgroups one
+    that is listed."""
     last = schema.transform[-1] if schema.transform else None
     if isinstance(last, ByArm):
         X[:, last.column] = X[:, last.column] > 0
+    for variable in getattr(schema, "subgroups", None) or ():
+        if isinstance(variable, Categories):
+            place = (schema.feature_names or ()).index(variable.name)
+            X[:, place] = np.where(X[:, place] > 0, *variable.values[:2])
     return X
 
 
@@ -175,8 +182,8 @@ KINDS: Mapping[str, AuditKind] = {
     "score": AuditKind(outcome=_scored, search="gradients:audit_gradients"),
     "hazard": AuditKind(search="hazards:audit_hazards"),
     "effect": AuditKind(
-        outcome=lambda _: Outcome(),
-        steps=lambda _, steps, __: {"N": COUNT_STEPS, "W": steps, "e": steps},
+        outcome=lambda schema: Outcome(targets=schema.outcomes),
+        steps=lambda _, steps, __: {"N": COUNT_STEPS, **dict.fromkeys(f"W{INFLUENCES}", steps)},
         search="effect:audit_effects",
     ),
     "gradients": AuditKind(

@@ -12,6 +12,7 @@ import numpy as np
 
 from privstats.inference import (
     CellTable,
+    EffectRows,
     EffectTable,
     GroupMeans,
     HazardRatios,
@@ -27,7 +28,7 @@ from privstats.inference import (
 from privstats.inference.summary import curve_summary, means_summary, proportions_summary
 from privstats.release import Release
 
-__all__ = ["TableResult", "balance", "card", "curves", "effect", "hazard_ratios", "means", "regression", "shares"]
+__all__ = ["TableResult", "balance", "card", "curves", "effects", "hazard_ratios", "means", "regression", "shares"]
 
 
 class TableResult(NamedTuple):
@@ -54,8 +55,9 @@ def regression(table: Regression, alpha: float, reference: Mapping[str, str]) ->
     return TableResult(table.summary(alpha), rows, bool(told.any()), _forest(table, alpha))
 
 
-def _forest(table: Regression | EffectTable, alpha: float) -> Callable[[Path], Any]:
-    return lambda path: plot_forest(table, path, alpha=alpha)
+def _forest(table: Regression | EffectTable | Mapping[str, EffectTable], alpha: float) -> Callable[[Path], Any]:
+    tables: Any = table
+    return lambda path: plot_forest(tables, path, alpha=alpha)
 
 
 def _cells(table: CellTable) -> TableResult:
@@ -101,10 +103,14 @@ def hazard_ratios(table: HazardRatios, alpha: float, *, forest: bool) -> TableRe
     return found._replace(rows=rows, draw=partial(table.plot, alpha=alpha) if by_arm else _forest(table, alpha))
 
 
-def effect(table: EffectTable, alpha: float) -> TableResult:
-    """The effect; no estimate where it is not told."""
-    row = table.row(alpha)
-    return TableResult(table.summary(alpha), [row], bool(row["told"]), _forest(table, alpha))
+def effects(table: EffectRows, alpha: float) -> TableResult:
+    """Effects by outcome and subgroup; no estimate where one is not told. Of one question without their names."""
+    rows = table.rows(alpha)
+    told = any(bool(row["told"]) for row in rows)
+    if len(table) > 1:
+        return TableResult(table.summary(alpha), rows, told, _forest(table.named, alpha))
+    (only,) = table
+    return TableResult(only.summary(alpha), [only.row(alpha)], told, _forest(only, alpha))
 
 
 def balance(table: EffectTable, alpha: float) -> TableResult:

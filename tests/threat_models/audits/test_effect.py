@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import PlanError
-from privstats.inference import effects
+from privstats.inference import influence_sums
 from privstats.moments import effect as effect_map
 from privstats.randomness import seeded
 from tests import made
@@ -88,13 +88,13 @@ def test_propensities_that_are_cut_and_not_dropped_are_flagged(monkeypatch: Any)
 
 
 def test_a_reader_that_forgets_the_noise_is_flagged(monkeypatch: Any) -> None:
-    right = effects.RatioOfSums
+    right = influence_sums.RatioOfSums
 
     def without(*given: Any) -> Any:
         offset, S, W, variance, noise, sigma, degrees = given
         return right(offset, S, W, variance - noise, 0.0, sigma, degrees)
 
-    monkeypatch.setattr(effects, "RatioOfSums", without)
+    monkeypatch.setattr(influence_sums, "RatioOfSums", without)
     assert audit_effect_intervals(course_of(0.3, 1_500), seeded(4), runs=40).violated
 
 

@@ -14,24 +14,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privstats import optional_dependencies
-from privstats.course.effect import arm_sums, published_values
 from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums
 from privstats.estimates.spectrum import Array
 from privstats.inference.balance import Balance, balance_of
 from privstats.inference.counts import require_level
-from privstats.inference.evidence import require_gaussian, require_records
-from privstats.inference.inversion import quantile, two_sided
-from privstats.inference.nuisances import Nuisances, nuisances_of
+from privstats.inference.influence_sums import CourseSums, InfluenceSums, course_sums, ratio_of
+from privstats.inference.nuisances import Nuisances
+from privstats.inference.ratio_of_sums import RatioOfSums
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import EffectSchema, RidgeSchema, narrowed
-from privstats.schema.public_values import Published, Values
+from privstats.schema import EffectSchema
+from privstats.schema.public_values import Values
 
 if TYPE_CHECKING:
     from privstats.inference.summary import Summary
 
-__all__ = ["EffectTable", "RatioOfSums", "effect"]
+__all__ = ["EffectTable", "effect", "question"]
 
 _LIGHT = 0.4  # standard errors that one record may weigh, where noise does not hide the skew of rare outcomes
 _QUIET = 0.6  # standard deviations of the noise, in influences of one record, below which it does not
@@ -40,78 +39,13 @@ _CLEAR = 3.0  # standard deviations of its noise that the smallest eigenvalue of
 _RARE = 0.2  # probability of an arm below which it does not either
 
 
-@dataclass(frozen=True)
-class RatioOfSums:
-    """A ratio theta_0 + S / W of noisy sums of independent records.
-
-    Attributes:
-        offset: theta_0.
-        S, W: the sums, in units of the outcome and in records.
-        variance: of S, sampling and noise together.
-        noise: the part of it that is noise.
-        sigma_W: noise standard deviation of W.
-        degrees: of freedom of the variance.
-    """
-
-    offset: float
-    S: float
-    W: float
-    variance: float
-    noise: float
-    sigma_W: float
-    degrees: float
-
-    @property
-    def estimate(self) -> float:
-        """The ratio; NaN where W is not above 0."""
-        return self.offset + self.S / self.W if self.W > 0 else math.nan
-
-    @property
-    def error(self) -> float:
-        """Standard error."""
-        return self._error(self.variance)
-
-    @property
-    def noise_error(self) -> float:
-        """Standard error from the noise alone."""
-        return self._error(self.noise)
-
-    def _error(self, variance: float) -> float:
-        if self.W <= 0:
-            return math.inf
-        return math.sqrt(variance + (self.S / self.W * self.sigma_W) ** 2) / self.W
-
-    def interval(self, alpha: float) -> tuple[float, float]:
-        """Fieller's (1954): the t with ``(S - t W)^2 <= q^2 (variance + t^2 sigma_W^2)``, or all numbers."""
-        q2, tau2 = quantile(alpha, self.degrees) ** 2, self.sigma_W**2
-        square = self.W**2 - q2 * tau2
-        if self.W <= 0 or square <= 0:
-            return -math.inf, math.inf
-        root = math.sqrt(q2 * max(self.variance * square + tau2 * self.S**2, 0.0))
-        low, high = ((self.S * self.W + sign * root) / square for sign in (-1, 1))
-        return self.offset + low, self.offset + high
-
-    def told(self, alpha: float) -> bool:
-        """Whether the interval is bounded."""
-        return math.isfinite(self.interval(alpha)[0])
-
-    def pvalue(self, null: float = 0.0) -> float:
-        """Two-sided; below alpha exactly where the interval at alpha is bounded and leaves ``null`` out."""
-        if self.W <= 0:
-            return 1.0
-        t = null - self.offset
-        scale = math.sqrt(self.variance + (t * self.sigma_W) ** 2)
-        apart = abs(self.S - t * self.W)
-        statistic = apart / scale if scale else math.inf if apart else 0.0
-        least = self.W / self.sigma_W if self.sigma_W else math.inf
-        return float(two_sided(np.asarray(min(statistic, least)), self.degrees))
-
-
 @dataclass(frozen=True, eq=False)
 class EffectTable:
     """A treatment effect with its interval.
 
     Attributes:
+        name: of the outcome; empty where it has none.
+        subgroup: of the records, such as ``"age: 20..50"``; empty for all records.
         outcome: the public range of outcomes.
         estimand: ``"ate"``, ``"att"`` or ``"overlap"``.
         probability: of treatment in a trial; None where nobody assigned the treatment.
@@ -119,7 +53,8 @@ class EffectTable:
         ratio: the numbers behind it.
         untold: why the effect is not told at any level; empty where nothing stands against it.
         nobs: records, noisy.
-        arms: records of the treated and of the others, noisy; None where the outcome lines were left out.
+        arms: records of the treated and of the others in all subgroups together, noisy; None where the outcome lines
+            were left out.
         r_: the standard error that errors of the propensity and the lines may have together, over that of the rest;
             None in a trial.
         release: the last release.
@@ -138,6 +73,8 @@ class EffectTable:
         (True, True)
     """
 
+    name: str
+    subgroup: str
     outcome: tuple[float, float]
     estimand: str
     probability: float | None
@@ -304,96 +241,60 @@ def effect(releases: Sequence[Release | None]) -> EffectTable:
         >>> bool(low < 0.2 < high)
         True
     """
-    present = _present(releases)
-    last = present[-1]
-    schema = _schema(last)
-    line = _line(schema, last, present)
-    sums = arm_sums(schema, present[-2]) if len(present) > 1 else None
-    found = None
-    if schema.probability is None and sums is not None:
-        found = nuisances_of(schema, present[:-2], present[-2], sums, line)
-    ratio = _ratio(schema, last, line, found, fitted=sums is not None)
-    r = None if found is None else _share_of(found.of(float(last.moments.N)), ratio.variance)
+    read = course_sums(releases)
+    if read.schema.outcomes > 1 or read.schema.blocks > 1:
+        raise ReleaseError("this course has several outcomes or subgroups: read all of them with inference.effects")
+    return question(read, tuple((each or read.last).plan for each in releases))
+
+
+def question(
+    read: CourseSums,
+    plans: tuple[Plan, ...],
+    place: int = 0,
+    *,
+    subgroup: str = "",
+    blocks: Sequence[int] | None = None,
+) -> EffectTable:
+    """The effect on one outcome, in all records or in a subgroup.
+
+    Args:
+        read: the releases.
+        plans: of every session.
+        place: of the outcome.
+        subgroup: its name; empty for all records.
+        blocks: the subgroup's blocks of sums; None: all.
+    """
+    schema, line, found = read.schema, read.lines[place], read.nuisances(place)
+    sums = InfluenceSums.of(read.last, place, blocks)
+    arms = None if read.arms is None else read.arms[place]
+    nuisance = 0.0
+    if found is not None:
+        every = InfluenceSums.of(read.last, place).n
+        nuisance = found.of(every) if blocks is None else found.of_any_part(every)
+    ratio = ratio_of(schema, sums, line, nuisance=nuisance, fitted=arms is not None)
+    r = None if found is None else _share_of(nuisance, ratio.variance)
     return EffectTable(
+        name=(schema.outcome_names or ("",))[place],
+        subgroup=subgroup,
         outcome=schema.outcome,
         estimand=schema.estimand,
         probability=schema.probability,
         trim=schema.trim,
         ratio=ratio,
-        untold=_untold(schema, last, line, ratio) or _unsettled(found, r),
-        nobs=float(last.moments.N),
-        arms=None if sums is None else sums.records,
+        untold=_untold(schema, sums, line, ratio) or _unsettled(found, r),
+        nobs=sums.n,
+        arms=None if arms is None else arms.records,
         r_=r,
-        release=last,
-        plans=tuple((each or last).plan for each in releases),
-        _sums=sums,
+        release=read.last,
+        plans=plans,
+        _sums=arms,
     )
 
 
-def _present(releases: Sequence[Release | None]) -> list[Release]:
-    if isinstance(releases, Release) or not isinstance(releases, Sequence):
-        raise ReleaseError("give the list of all releases of the course, in order")
-    present = [require_records(release) for release in releases if release is not None]
-    if not present:
-        raise ReleaseError("no session has a release, so there is nothing to read; run the course again")
-    for release in present:
-        require_gaussian(release)
-    return present
-
-
-def _schema(last: Release) -> EffectSchema:
-    schema = last.plan.schema
-    if isinstance(schema, RidgeSchema):
-        raise ReleaseError("the last session of the course has no release, so there is no effect to read")
-    said = f"this reader takes the releases of an Effect course, and the last measures a {type(schema).__name__}"
-    return narrowed(schema, EffectSchema, ReleaseError(said))
-
-
-def _line(schema: EffectSchema, last: Release, present: Sequence[Release]) -> Values:
-    """The published lines of the last session; all that it published must follow from the releases before it."""
-    before = present[:-1]
-    if schema.probability is not None and len(before) > 1:
-        raise ReleaseError(f"a trial's course has two sessions, got {len(present)} releases; give those of one course")
-    if schema.probability is None and len(before) < 2:
-        raise ReleaseError("give the releases of the propensity and of the outcome lines, and the last, in order")
-    own, held = published_values(schema, before), last.plan.published
-    if held is not None and held.values is not None and all(held.values[name].near(own[name]) for name in own):
-        return held.values["line"]
-    if held is None or held.values is not None or held.sha256 != Published.of(own).sha256:
-        raise ReleaseError(
-            "the last release was made at other lines, or another propensity, than follow from those before it: the "
-            "releases are out of order, of different courses, or some are missing"
-        )
-    return own["line"]
-
-
-def _ratio(schema: EffectSchema, last: Release, line: Values, found: Nuisances | None, *, fitted: bool) -> RatioOfSums:
-    """S and its variance: second moments, with the degrees that the nuisances take, their product, and the noise.
-
-    Second moments are about the mean where weights are 0 or 1. They are no less than the noise in them, which also
-    counts by Satterthwaite's degrees of freedom.
-    """
-    moments, sigma, C = last.moments, last.sigma, schema.unit(line)
-    n, (t, s) = float(moments.N), np.asarray(moments.e)
-    weight, sigma_w = n, float(sigma.get("N", 0.0))
-    if schema.probability is None:
-        weight, sigma_w = float(moments.W), float(sigma.get("W", 0.0))
-    taken = 3 * schema.width if fitted else 1
-    left, S = max(weight - taken, 1.0), C * float(t)
-    second = C**2 * (n - float(s)) - (0.0 if schema.estimand == "overlap" else S**2 / max(weight, 1.0))
-    deviation = C**2 * math.hypot(float(sigma.get("e", 0.0)), float(sigma.get("N", 0.0)))
-    noise = (C * float(sigma.get("e", 0.0))) ** 2
-    spread = max(second, deviation) * max(weight, 1.0) / left
-    variance = spread + noise + (0.0 if found is None else found.of(n))
-    inverse = 1 / left + (deviation**2 / (2 * variance**2) if variance else 0.0)
-    unit, offset = schema.largest_weight, schema.guess(line) * schema.half
-    return RatioOfSums(offset, S, weight * unit, variance, noise, sigma_w * unit, 1 / inverse)
-
-
-def _untold(schema: EffectSchema, last: Release, line: Values, ratio: RatioOfSums) -> str:
+def _untold(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: RatioOfSums) -> str:
     """Why an effect is not told at any level: a record that weighs too much beside all others."""
     pi = 0.5 if schema.probability is None else schema.probability
-    quiet = float(last.sigma.get("e", 0.0)) < _QUIET
+    quiet = sums.sigma_e < _QUIET
     if not quiet and min(pi, 1 - pi) >= _RARE:
         return ""
     if schema.unit(line) <= _LIGHT * math.sqrt(ratio.variance):

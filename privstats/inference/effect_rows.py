@@ -1,0 +1,151 @@
+"""Effects on several outcomes and in subgroups, from the releases of one ``Effect`` course."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privstats import optional_dependencies
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.effect_table import EffectTable, question
+from privstats.inference.influence_sums import course_sums
+from privstats.release import Release
+from privstats.schema import EffectSchema
+
+if TYPE_CHECKING:
+    from privstats.inference.summary import Summary
+
+__all__ = ["EffectRows", "effects"]
+
+
+@dataclass(frozen=True, eq=False)
+class EffectRows:
+    """Effects with their intervals: of each outcome that in all records, then those in each subgroup.
+
+    Attributes:
+        tables: one per row.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.EffectSchema.of(
+        ...     {"age": (20, 90)},
+        ...     treatment="arm",
+        ...     outcome={"relapse": (0, 1), "death": (0, 1)},
+        ...     probability=0.5,
+        ...     subgroups=(ps.Bins("age", (20, 50, 90)),),
+        ... )
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy)
+        >>> arm = np.arange(4_000) % 2
+        >>> X, relapse = np.column_stack([np.linspace(20, 90, 4_000), arm]), np.arange(4_000) // 2 % 10 < 3 + 2 * arm
+        >>> y = np.column_stack([relapse, np.arange(4_000) // 2 % 10 < 2])
+        >>> shards = [(X[:2_000], y[:2_000]), (X[2_000:], y[2_000:])]
+        >>> table = ps.inference.effects(ps.simulate(course, shards, rng=randomness.seeded(0)))
+        >>> [(row.name, row.subgroup) for row in table][:3]
+        [('relapse', ''), ('relapse', 'age: 20..50'), ('relapse', 'age: 50..90')]
+        >>> low, high = table["relapse"].conf_int()
+        >>> bool(low < 0.2 < high)
+        True
+    """
+
+    tables: tuple[EffectTable, ...]
+
+    def __iter__(self) -> Iterator[EffectTable]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def __getitem__(self, asked: str | tuple[str, str]) -> EffectTable:
+        """The row of an outcome, or of an outcome and a subgroup.
+
+        Raises:
+            ReleaseError: there is none.
+        """
+        name, subgroup = (asked, "") if isinstance(asked, str) else asked
+        for table in self.tables:
+            if (table.name, table.subgroup) == (name, subgroup):
+                return table
+        rows = ", ".join(repr((table.name, table.subgroup)) for table in self.tables)
+        raise ReleaseError(f"no row is of {(name, subgroup)!r}; there are {rows}")
+
+    @property
+    def named(self) -> dict[str, EffectTable]:
+        """The rows by name: the outcome, the subgroup, or both."""
+        return {" ".join(filter(None, (each.name, each.subgroup))) or "all": each for each in self.tables}
+
+    @property
+    def told(self) -> bool:
+        """Whether some effect is told at the level .05."""
+        return any(table.told for table in self.tables)
+
+    def conf_int(self, alpha: float = 0.05) -> Array:
+        """Ends of the intervals, ``(rows, 2)``, each at this level; -inf and inf where one is not told.
+
+        Raises:
+            ReleaseError: alpha is not between 0 and 1.
+        """
+        return np.stack([table.conf_int(alpha) for table in self.tables])
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """The table, with its assumptions first."""
+        from privstats.inference.effect_summary import effects_summary
+
+        return effects_summary(self, alpha)
+
+    def rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
+        """The numbers of each row by name; those that are not told are NaN."""
+        return [{"outcome": table.name, "subgroup": table.subgroup, **table.row(alpha)} for table in self.tables]
+
+    def to_frame(self, alpha: float = 0.05) -> Any:
+        """A pandas ``DataFrame``, one row each; numbers that are not told are NaN.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        pandas = optional_dependencies.load("pandas", by="to_frame")
+        return pandas.DataFrame(self.rows(alpha)).set_index(["outcome", "subgroup"])
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
+def effects(releases: Sequence[Release | None]) -> EffectRows:
+    """The effects on all outcomes, in all records and in each subgroup, from the releases of an ``Effect`` course.
+
+    Each is read as :func:`effect` reads one. Subgroups of several variables are told for each variable alone. Where
+    nobody assigned the treatment, a subgroup's interval takes the most that errors of the propensity and the lines can
+    add in any part of the records.
+
+    Args:
+        releases: of every session, in order; None for one that ended without a sum.
+
+    Raises:
+        ReleaseError: as for :func:`effect`.
+    """
+    read = course_sums(releases)
+    plans = tuple((each or read.last).plan for each in releases)
+    parts = [("", None), *_subgroups(read.schema)]
+    return EffectRows(
+        tuple(
+            question(read, plans, place, subgroup=name, blocks=blocks)
+            for place in range(read.schema.outcomes)
+            for name, blocks in parts
+        )
+    )
+
+
+def _subgroups(schema: EffectSchema) -> Iterator[tuple[str, list[int]]]:
+    """Every subgroup of each variable alone: its name, and its blocks of sums."""
+    places = np.arange(math.prod(schema.crossed)).reshape(schema.crossed)
+    for axis, variable in enumerate(schema.subgroups or ()):
+        for cell, name in enumerate(variable.cells):
+            yield f"{variable.name}: {name}", np.take(places, cell, axis).reshape(-1).tolist()

@@ -1,0 +1,177 @@
+"""From the releases of an ``Effect`` course to ratios of sums: of each outcome, over all records or some subgroups.
+
+Sums of disjoint subgroups add up, and so do the variances of the noise in them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from privstats.course.effect import arm_sums, published_values
+from privstats.errors import ReleaseError
+from privstats.estimates.effect import ArmSums
+from privstats.inference.evidence import require_gaussian, require_records
+from privstats.inference.nuisances import Nuisances, nuisances_of
+from privstats.inference.ratio_of_sums import RatioOfSums
+from privstats.release import Release
+from privstats.schema import EffectSchema, RidgeSchema, narrowed
+from privstats.schema.public_values import Published, Values
+from privstats.schema.statistic import INFLUENCES
+
+__all__ = ["CourseSums", "InfluenceSums", "course_sums", "ratio_of"]
+
+
+@dataclass(frozen=True)
+class InfluenceSums:
+    """Noisy sums of one outcome over some blocks of the records.
+
+    Attributes:
+        n: records.
+        W: their weights, in units of the largest; n in a trial.
+        t, s: influences and what their squares leave of 1, in units of the most that one can be.
+        sigma_n, sigma_W, sigma_e: noise standard deviations of the three.
+    """
+
+    n: float
+    W: float
+    t: float
+    s: float
+    sigma_n: float
+    sigma_W: float
+    sigma_e: float
+
+    @classmethod
+    def of(cls, release: Release, place: int = 0, blocks: Sequence[int] | None = None) -> InfluenceSums:
+        """Of a release.
+
+        Args:
+            release: of the last session.
+            place: of the outcome.
+            blocks: which to add up; None: all.
+        """
+        moments, letter = release.moments, INFLUENCES[place]
+        chosen = slice(None) if blocks is None else list(blocks)
+        n = np.reshape(moments.N, -1)[chosen]
+        weights = n if moments.W is None else np.reshape(moments.W, -1)[chosen]
+        t, s = np.reshape(getattr(moments, letter), (-1, 2))[chosen].sum(axis=0)
+        noise = {name: float(release.sigma.get(name, 0.0)) * math.sqrt(len(n)) for name in ("N", "W", letter)}
+        sigma_W = noise["N"] if moments.W is None else noise["W"]
+        return cls(float(n.sum()), float(weights.sum()), float(t), float(s), noise["N"], sigma_W, noise[letter])
+
+
+@dataclass(frozen=True, eq=False)
+class CourseSums:
+    """Releases of one course, which belong together.
+
+    Attributes:
+        schema: of the last session.
+        present: the releases of sessions that had a sum, in order.
+        lines: the published lines of each outcome.
+    """
+
+    schema: EffectSchema
+    present: tuple[Release, ...]
+    lines: tuple[Values, ...]
+
+    @property
+    def last(self) -> Release:
+        """The release of the last session."""
+        return self.present[-1]
+
+    @cached_property
+    def arms(self) -> tuple[ArmSums, ...] | None:
+        """The outcome session's sums by arm, of each outcome; None where the lines were left out."""
+        if len(self.present) < 2:
+            return None
+        return tuple(arm_sums(self.schema, self.present[-2], place) for place in range(self.schema.outcomes))
+
+    def nuisances(self, place: int) -> Nuisances | None:
+        """What the published propensity and the lines of an outcome may add; None in a trial."""
+        if self.schema.probability is not None or self.arms is None:
+            return None
+        return nuisances_of(self.schema, self.present[:-2], self.present[-2], self.arms, self.lines, place)
+
+
+def course_sums(releases: Sequence[Release | None]) -> CourseSums:
+    """The releases of a course, in order.
+
+    Raises:
+        ReleaseError: the last release is missing, or releases of other courses, or out of order.
+    """
+    present = _present(releases)
+    schema = _schema(present[-1])
+    return CourseSums(schema, tuple(present), _lines(schema, present))
+
+
+def _present(releases: Sequence[Release | None]) -> list[Release]:
+    if isinstance(releases, Release) or not isinstance(releases, Sequence):
+        raise ReleaseError("give the list of all releases of the course, in order")
+    present = [require_records(release) for release in releases if release is not None]
+    if not present:
+        raise ReleaseError("no session has a release, so there is nothing to read; run the course again")
+    for release in present:
+        require_gaussian(release)
+    return present
+
+
+def _schema(last: Release) -> EffectSchema:
+    schema = last.plan.schema
+    if isinstance(schema, RidgeSchema):
+        raise ReleaseError("the last session of the course has no release, so there is no effect to read")
+    said = f"this reader takes the releases of an Effect course, and the last measures a {type(schema).__name__}"
+    return narrowed(schema, EffectSchema, ReleaseError(said))
+
+
+def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ...]:
+    """The published lines of the last session; all that it published must follow from the releases before it."""
+    before, last = present[:-1], present[-1]
+    if schema.probability is not None and len(before) > 1:
+        raise ReleaseError(f"a trial's course has two sessions, got {len(present)} releases; give those of one course")
+    if schema.probability is None and len(before) < 2:
+        raise ReleaseError("give the releases of the propensity and of the outcome lines, and the last, in order")
+    own, held = published_values(schema, before), last.plan.published
+    found = own
+    if held is not None and held.values is not None and all(held.values[name].near(own[name]) for name in own):
+        found = dict(held.values)
+    elif held is None or held.values is not None or held.sha256 != Published.of(own).sha256:
+        raise ReleaseError(
+            "the last release was made at other lines, or another propensity, than follow from those before it: the "
+            "releases are out of order, of different courses, or some are missing"
+        )
+    return tuple(found[name] for name in schema.lines)
+
+
+def ratio_of(
+    schema: EffectSchema, sums: InfluenceSums, line: Values, *, nuisance: float = 0.0, fitted: bool
+) -> RatioOfSums:
+    """S and its variance: second moments, with the degrees that the nuisances take, their product, and the noise.
+
+    Second moments are no less than the noise in them, which also counts by Satterthwaite's degrees of freedom.
+
+    Args:
+        schema: of the course.
+        sums: of one outcome.
+        line: its published lines.
+        nuisance: variance of S from the nuisances' errors.
+        fitted: whether outcome lines were fitted.
+    """
+    C, taken = schema.unit(line), 3 * schema.width if fitted else 1
+    left, S = max(sums.W - taken, 1.0), C * sums.t
+    second = _second_moment(schema, sums, C)
+    deviation, noise = C**2 * math.hypot(sums.sigma_e, sums.sigma_n), (C * sums.sigma_e) ** 2
+    spread = max(second, deviation) * max(sums.W, 1.0) / left
+    variance = spread + noise + nuisance
+    inverse = 1 / left + (deviation**2 / (2 * variance**2) if variance else 0.0)
+    unit, offset = schema.largest_weight, schema.guess(line) * schema.half
+    return RatioOfSums(offset, S, sums.W * unit, variance, noise, sums.sigma_W * unit, 1 / inverse)
+
+
+def _second_moment(schema: EffectSchema, sums: InfluenceSums, C: float) -> float:
+    """Of the influences, in squared units of the outcome; about their mean where weights are 0 or 1."""
+    second = C**2 * (sums.n - sums.s)
+    return second if schema.estimand == "overlap" else second - (C * sums.t) ** 2 / max(sums.W, 1.0)

@@ -1,0 +1,111 @@
+"""What an effect's sums are apart by: outcomes, each with a letter of its own, and subgroups, each with a block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from privstats.errors import SchemaError
+from privstats.schema.counts import Bins, Variable, variable_of
+from privstats.schema.statistic import INFLUENCES, Statistic
+from privstats.transforms.names import checked_names
+
+__all__ = ["checked_outcomes", "checked_range", "checked_subgroups", "rows_of", "shared_range"]
+
+_MOST_BLOCKS = 64
+_LARGEST = 1e12
+
+
+@cache
+def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], apart: bool) -> tuple[Statistic, ...]:
+    """The rows of several outcomes, of all records or of each block apart.
+
+    Args:
+        table: of one outcome and all records, the influence values last.
+        names: of the outcomes; they share what one would get. Empty: one without a name.
+        apart: whether the records are divided.
+    """
+    *counts, influence = table
+    share = None if influence.share is None else influence.share / max(len(names), 1)
+    meanings = (influence.meaning.replace("the effect", f"the effect on {name}") for name in names)
+    several = [
+        replace(influence, letter=letter, share=share, meaning=meaning)
+        for letter, meaning in zip(INFLUENCES, meanings, strict=False)
+    ]
+    rows = (*counts, *(several or [influence]))
+    if not apart:
+        return rows
+    return tuple(replace(row, cells="block", meaning=f"in every subgroup, {row.meaning}") for row in rows)
+
+
+def shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
+    """The one range of all outcomes, and their names where they have some.
+
+    Raises:
+        SchemaError: they have several.
+    """
+    if not isinstance(outcome, Mapping):
+        return outcome, None
+    ranges = {name: checked_range(each, f"the range of {name!r}") for name, each in outcome.items()}
+    if len(set(ranges.values())) != 1:
+        raise SchemaError(
+            "outcomes must share one public range, because their lines come from one sum: divide each by a public "
+            "number so that they do"
+        )
+    return next(iter(ranges.values())), tuple(ranges)
+
+
+def checked_outcomes(names: Any) -> tuple[str, ...] | None:
+    """Names of one outcome or several.
+
+    Raises:
+        SchemaError: more than there are letters for.
+    """
+    checked = checked_names("outcome_names", names)
+    if checked is not None and not 1 <= len(checked) <= len(INFLUENCES):
+        raise SchemaError(
+            f"outcome_names must name 1 to {len(INFLUENCES)} outcomes, got {len(checked)}: each takes a part of mu^2"
+        )
+    return checked
+
+
+def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
+    """Variables that put every record into one subgroup.
+
+    Raises:
+        SchemaError: they do not, or make too many.
+    """
+    if variables is None:
+        return None
+    if not isinstance(variables, tuple | list) or not variables:
+        raise SchemaError("subgroups must be a tuple of Categories and Bins, for example (Bins('age', (20, 50, 90)),)")
+    checked = tuple(variable_of(each) for each in variables)
+    for each in checked:
+        if each.missing or (isinstance(each, Bins) and each.open != "both"):
+            raise SchemaError(
+                f"subgroups by {each.name!r} must put every record into one of them: leave missing out, and bins open "
+                "at both ends"
+            )
+        if not isinstance(each, Bins) and not all(type(value) is int for value in each.values):
+            raise SchemaError(f"subgroups by {each.name!r} must be of whole numbers, the codes in that column")
+    if math.prod(len(each.cells) for each in checked) > _MOST_BLOCKS:
+        raise SchemaError(f"subgroups must be at most {_MOST_BLOCKS} where crossed: each has noise of its own")
+    return checked
+
+
+def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
+    """A public range, low below high.
+
+    Raises:
+        SchemaError: it is none.
+    """
+    ends = list(value) if isinstance(value, tuple | list) else []
+    numbers = len(ends) == 2 and all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
+    if not numbers or not -_LARGEST <= ends[0] < ends[1] <= _LARGEST:
+        raise SchemaError(
+            f"{field} must be (low, high) with low < high; say it from public knowledge, not from records"
+        )
+    return float(ends[0]), float(ends[1])
