@@ -93,6 +93,9 @@ def init(
         str | None, typer.Option(help="Of hazards: spans of time, as months=0,6,12,18.", rich_help_panel=_EFFECT)
     ] = None,
     event: Annotated[str | None, typer.Option(help="Likewise: the column of 0 and 1.", rich_help_panel=_EFFECT)] = None,
+    expected_events: Annotated[
+        int | None, typer.Option(help="Likewise: a public guess of their number.", rich_help_panel=_EFFECT)
+    ] = None,
     clients: Annotated[int | None, typer.Option(help="Parties.", rich_help_panel=_PARTIES)] = None,
     vanish: Annotated[int | None, typer.Option(help="How many parties may vanish.", rich_help_panel=_PARTIES)] = None,
     colluders: Annotated[
@@ -138,6 +141,7 @@ def init(
         "trim": trim,
         "bins": bins,
         "event": event,
+        "expected_events": expected_events,
         "clients": clients,
         "vanish": vanish,
         "colluders": colluders,

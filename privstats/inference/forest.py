@@ -185,6 +185,7 @@ class _Scale(NamedTuple):
     ratio: bool
 
 
+_WHOSE = {"ate": "all records", "att": "the treated", "overlap": "overlap"}
 _RATIOS = {"Hazard ratios": "hazard ratio", "Logistic regression": "odds ratio", "Poisson regression": "rate ratio"}
 
 
@@ -198,7 +199,8 @@ def _scale(table: Any) -> _Scale:
 def _rows(name: str, table: Any, alpha: float) -> list[ForestRow]:
     if hasattr(table, "estimand"):
         row, (low, high) = table.row(alpha), table.conf_int(alpha)
-        return [ForestRow(name or table.estimand, float(row["estimate"]), float(low), float(high), "exploratory")]
+        said = name or table.name or _WHOSE[table.estimand]
+        return [ForestRow(said, float(row["estimate"]), float(low), float(high), "exploratory")]
     told, estimate, ends = table.errors.told(alpha), table.errors.estimate, table.conf_int(alpha)
     if _scale(table).ratio:
         with np.errstate(over="ignore"):

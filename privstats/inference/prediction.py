@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privstats.course import Hazard
+from privstats.course import Effect, Hazard
 from privstats.errors import PlanError
+from privstats.inference import effect_prediction, hazard_prediction
 from privstats.inference.inversion import quantile
 from privstats.plan import Plan
-from privstats.schema import HazardSchema, RidgeSchema, narrowed
+from privstats.schema import EffectSchema, HazardSchema, RidgeSchema, narrowed
 
 __all__ = ["HalfWidth", "predicted_half_width"]
 
@@ -38,19 +39,31 @@ class HalfWidth:
 
 
 def predicted_half_width(
-    plan: Plan, records: int, *, variance: float, residual: float | None = None, alpha: float = 0.05
+    plan: Plan | Effect | Hazard,
+    records: int,
+    *,
+    variance: float,
+    residual: float | None = None,
+    treated: float = 0.5,
+    separation: float = 1.0,
+    alpha: float = 0.05,
 ) -> HalfWidth:
     """Half width of a slope's interval: z sqrt(s2 / (n v) + (sigma_h^2 + sigma_G^2 |b|^2 / 2) / (n v)^2).
 
     For columns that are not correlated, of variance v, and slopes that explain as much as they leave: |b|^2 = s2 / v.
-    Of hazards that of a log ratio, from the schema's ``expected_events`` among the cohort's most records.
+    Of an effect that of its interval in units of the outcome, and of hazards that of a log ratio, from the schema's
+    ``expected_events`` among the cohort's most records. Beside measured intervals those of effects are 11 % off at the
+    most; of hazards 8 % where every row is told, and 20 % where noise leaves some untold.
 
     Args:
-        plan: of a ``RidgeSchema``, or of a ``HazardSchema`` and its whole course; the noise is that of
+        plan: of a ``RidgeSchema``; of a whole course of effects or of hazards, or that course; the noise is that of
             ``min_survivors`` survivors.
         records: n, a public guess.
         variance: v, a public guess of a column's variance behind the transform; 1/3 for one that is uniform on -1 to 1.
-        residual: guessed standard deviation of the residuals; half the target bound if omitted.
+        residual: guessed standard deviation of the residuals; half the target bound if omitted, and of effects half of
+            half the range of outcomes. Where arms differ, that of the rarer one.
+        treated: of an effect that nobody assigned, the guessed share of the treated.
+        separation: likewise, the guessed standard deviation of the log odds of treatment: 0 for a coin.
         alpha: level of the interval.
 
     Raises:
@@ -64,14 +77,16 @@ def predicted_half_width(
         >>> [round(width.noisy, 2) for width in widths]
         [0.45, 0.08]
     """
-    if isinstance(plan.schema, HazardSchema):
-        return _of_hazards(plan, plan.schema, records, variance, alpha)
-    refusal = PlanError("half widths are of a regression or of hazards: give a plan of a RidgeSchema or a HazardSchema")
+    guesses = effect_prediction.Guesses(records, variance, residual, treated, separation)
+    if isinstance(plan, Effect) or isinstance(plan.schema, EffectSchema):
+        course = plan if isinstance(plan, Effect) else Effect.within(plan)
+        return HalfWidth(records, *effect_prediction.half_widths_of(course, guesses, alpha))
+    if isinstance(plan, Hazard) or isinstance(plan.schema, HazardSchema):
+        rounds = plan if isinstance(plan, Hazard) else Hazard.within(plan)
+        return HalfWidth(records, *hazard_prediction.half_widths_of(rounds, records, variance, alpha))
+    refusal = PlanError("half widths are of a regression, of effects or of hazards: give a plan of one of these")
     schema = narrowed(plan.schema, RidgeSchema, refusal)
     deviation = schema.target_bound / 2 if residual is None else residual
-    for name, value in (("records", records), ("variance", variance), ("residual", deviation)):
-        if not (value > 0 and math.isfinite(value)):
-            raise PlanError(f"{name} must be above 0, got {value!r}; give a public guess")
     z, information = quantile(alpha, math.inf), records * variance
     sigma = {} if plan.noise is None else plan.noise.released_sigma(plan.cohort.min_survivors)
     of_folds = math.sqrt(schema.folds)
@@ -80,21 +95,3 @@ def predicted_half_width(
     noise = (noise_h**2 + noise_G**2 * deviation**2 / variance / 2) / information**2
     told = z * noise_G < information
     return HalfWidth(records, z * math.sqrt(square), z * math.sqrt(square + noise) if told else math.inf)
-
-
-def _of_hazards(plan: Plan, schema: HazardSchema, records: int, variance: float, alpha: float) -> HalfWidth:
-    """z sqrt(1 / (d v) + sigma_g^2 / (d v)^2) of a log ratio, d the events that are expected among so many persons.
-
-    Noise is that of a round of the course whose promise the plan's is. What a next round could change is left out.
-    """
-    if schema.expected_events is None:
-        raise PlanError("half widths of hazards follow from events: give the schema expected_events, a public guess")
-    for name, value in (("records", records), ("variance", variance)):
-        if not (value > 0 and math.isfinite(value)):
-            raise PlanError(f"{name} must be above 0, got {value!r}; give a public guess")
-    z, noise = quantile(alpha, math.inf), Hazard.within(plan).plan.noise
-    information = schema.expected_events * records / plan.cohort.max_records * variance
-    sigma = {} if noise is None else noise.released_sigma(plan.cohort.min_survivors)
-    exact, told = z / math.sqrt(information), z * sigma.get("H", 0.0) < information
-    noisy = z * math.sqrt(1 / information + (sigma.get("g", 0.0) / information) ** 2)
-    return HalfWidth(records, exact, noisy if told else math.inf)

@@ -298,7 +298,13 @@ TRIAL = {
     "task": "effect", "ranges": "age=20:90,sex=0:1", "treatment": "arm", "outcome": "0:30", "probability": "0.5",
 }  # fmt: skip
 OBSERVED = {**TRIAL, "probability": "none", "estimand": "overlap", "trim": 0.1}
-HAZARDS = {"task": "hazard", "ranges": "age=20:90,arm=0:1", "bins": "months=0,6,12,18", "event": "died"}
+HAZARDS = {
+    "task": "hazard",
+    "ranges": "age=20:90,arm=0:1",
+    "bins": "months=0,6,12,18",
+    "event": "died",
+    "expected-events": 300,
+}
 TERMS = {name: GIVEN[name] for name in list(GIVEN)[4:]}
 
 

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from benchmarks.inference.hazards import SCHEMA as WORLD
+from benchmarks.measuring import RESULTS
 from privstats import inference as inf
 from privstats import session
 from privstats.errors import PlanError
@@ -79,3 +81,86 @@ def test_a_log_hazard_ratio_is_predicted_from_expected_events():
     assert ps.inference.predicted_half_width(whole, 200, variance=0.22).noisy == math.inf
     with pytest.raises(PlanError, match="give the schema expected_events"):
         ps.inference.predicted_half_width(replace(whole, schema=course.schema), 200, variance=0.25)
+
+
+COMMITTED = json.loads((RESULTS / "inference.effects.json").read_text())
+GUESSED = {  # residual, share treated and spread of its log odds in the worlds of the audit
+    "trial": (0.22, 0.5, 0.0),
+    "trial, rare events": (0.357, 0.5, 0.0),
+    "confounded": (0.08, 0.5, 0.89),
+    "differing": (0.15, 0.29, 0.44),
+}
+CELLS = [row for name, rows in COMMITTED.items() if name != "machine" for row in rows if row["told"] > 0.8]
+
+
+@pytest.mark.parametrize("row", CELLS, ids=lambda row: f"{row['world']}-{row['records']}-{row['epsilon']:g}")
+def test_half_widths_of_effects_are_near_those_of_the_committed_tables(row):
+    residual, treated, separation = GUESSED[row["world"]]
+    trial = "probability" in row
+    design = {"probability": row["probability"]} if trial else {"estimand": row["estimand"], "trim": 0.1}
+    outcome = (0, 1) if "events" in row["world"] else (-1, 1)
+    schema = ps.EffectSchema.of(dict.fromkeys("abcd", (-1.0, 1.0)), treatment="arm", outcome=outcome, **design)
+    whole = ps.Effect.whole(schema=schema, cohort=ps.Cohort(2, 2, 2 * row["records"]), privacy=promise(row["epsilon"]))
+    found = inf.predicted_half_width(
+        whole, row["records"], variance=0.156, residual=residual, treated=treated, separation=separation
+    )
+    assert found.noisy == pytest.approx(row["half width"], rel=0.15)
+    assert found.exact < found.noisy
+
+
+@pytest.mark.parametrize(("records", "lines_help"), [(100, False), (300, False), (2_000, True), (10_000, True)])
+def test_outcome_lines_make_an_effect_narrower_from_some_five_hundred_records_on(records, lines_help):
+    schema = ps.EffectSchema.of(dict.fromkeys("abcd", (-1.0, 1.0)), treatment="arm", outcome=(-1, 1), probability=0.5)
+    lines, none = (
+        inf.predicted_half_width(
+            ps.Effect.start(schema, ps.Cohort(2, 2, 2 * records), promise(1.0), adjust=adjust), records, variance=0.156
+        )
+        for adjust in (True, False)
+    )
+    assert (lines.noisy < none.noisy) == lines_help
+
+
+def test_an_effect_whose_propensity_noise_hides_has_no_width():
+    schema = ps.EffectSchema.of({"a": (-1, 1)}, treatment="arm", outcome=(-1, 1), estimand="overlap", trim=0.1)
+    whole = ps.Effect.whole(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=promise(0.1))
+    assert inf.predicted_half_width(whole, 500, variance=0.2).noisy == math.inf
+
+
+@pytest.mark.parametrize("wrong", [{"treated": 1.0}, {"separation": -1.0}])
+def test_guesses_of_an_effect_are_in_their_range(wrong):
+    with pytest.raises(PlanError, match=next(iter(wrong))):
+        inf.predicted_half_width(plan_of(1.0), 100, variance=0.5, **wrong)
+
+
+HAZARDS = json.loads((RESULTS / "inference.hazards.json").read_text())
+FOUR, SIX = HAZARDS["a third has the event, four rounds"], HAZARDS["4 % have the event, six rounds"]
+
+
+@pytest.mark.parametrize(
+    ("row", "rounds", "events"),
+    [(row, rounds, events) for rows, rounds, events in ((FOUR, 4, 0.277), (SIX, 6, 0.034)) for row in rows],
+    ids=lambda value: f"{value['records']}-{value['epsilon']:g}" if isinstance(value, dict) else "",
+)
+def test_half_widths_of_hazards_are_near_those_of_the_committed_tables(row, rounds, events):
+    """Nearest where every row is told; none where none is."""
+    schema = replace(WORLD, expected_events=round(2 * row["records"] * events))
+    course = ps.Hazard.start(schema, ps.Cohort(4, 4, 2 * row["records"]), promise(row["epsilon"]), rounds=rounds)
+    found = inf.predicted_half_width(course, row["records"], variance=1 / 3).noisy
+    if row["told"] == 0:
+        assert found == math.inf
+    else:
+        assert found == pytest.approx(row["half width"], rel=0.08 if row["told"] == 1 else 0.2)
+
+
+def test_the_command_compares_a_trial_with_and_without_outcome_lines(privstats, tmp_path):
+    schema = ps.EffectSchema.of(dict.fromkeys("abcd", (20, 90)), treatment="arm", outcome=(-1, 1), probability=0.5)
+    whole = ps.Effect.whole(schema=schema, cohort=ps.Cohort(2, 2, 3_000), privacy=promise(1.0))
+    (tmp_path / "plan.toml").write_text(whole.to_toml())
+    words = ("plan", "suggest", "--plan", "plan.toml", "--half-width", "0.33", "--residual", "0.22")
+    done = privstats(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("course init --share 0") == 3
+    assert "of the effect, in units of the outcome" in done.stdout
+    rows = json.loads(privstats(*words, "--json", cwd=tmp_path).stdout)["half_widths"]
+    assert [(row["records"], row["shares"][:4]) for row in rows[-2:]] == [(300, "outc"), (300, "none")]
+    assert rows[-1]["noisy"] < rows[-2]["noisy"]

@@ -73,6 +73,13 @@ QUESTIONS: tuple[Question, ...] = (
         str,
         where=("task", (HAZARD,)),
     ),
+    Question(
+        "expected_events",
+        "How many events are expected, over all parties?",
+        "A public guess: fewer than ten for a span of time are refused, and half widths follow from it.",
+        int,
+        where=("task", (HAZARD,)),
+    ),
 )
 
 
@@ -103,6 +110,7 @@ def _hazards(ranges: Mapping[str, tuple[float, float]], answers: Mapping[str, An
         math.sqrt(len(ranges) + 1),
         bins=ps.Bins(name.strip(), tuple(_number("bins", each) for each in edges.split(","))),
         event=answers["event"],
+        expected_events=answers["expected_events"],
         feature_names=tuple(ranges),
         transform=(
             ps.transforms.Centre(tuple((low + high) / 2 for low, high in zip(lows, highs, strict=True))),

@@ -62,6 +62,7 @@ _INNOCENT: Answers = {
     "trim": 0.1,
     "bins": "months=0,6,12",
     "event": "died",
+    "expected_events": 1_000,
 }
 """What nothing is wrong with, in place of the answers that are not there yet."""
 

@@ -34,8 +34,21 @@ def suggest(
     tolerance: Annotated[float, typer.Option(help="Accuracy a choice may lose, 0 to 1.")] = 0.005,
     half_width: Annotated[
         float | None,
-        typer.Option(help="Predict intervals of --plan's regression for columns of this variance.", metavar="VARIANCE"),
+        typer.Option(
+            help="Predict intervals of --plan's regression, effect or hazards for columns of this variance behind "
+            "their ranges: 0.33 for even ones.",
+            metavar="VARIANCE",
+        ),
     ] = None,
+    residual: Annotated[
+        float | None, typer.Option(help="With --half-width: spread of outcomes that columns leave.", metavar="STD")
+    ] = None,
+    treated: Annotated[
+        float, typer.Option(help="With --half-width, of an effect that nobody assigned: share of the treated.")
+    ] = 0.5,
+    separation: Annotated[
+        float, typer.Option(help="Likewise: spread of the log odds of treatment, 0 for a coin.", metavar="STD")
+    ] = 1.0,
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
     decimal: Decimal = ".",
@@ -49,7 +62,8 @@ def suggest(
     With --plan alone: shares of its budget, for --for where one is named.
     """
     if half_width is not None:
-        _show_widths(plan, half_width, as_json)
+        guesses = {"variance": half_width, "residual": residual, "treated": treated, "separation": separation}
+        _show_widths(plan, guesses, as_json)
         return
     if public is None:
         if plan is None:
@@ -133,30 +147,48 @@ def _print_shares(console: Console, shares: dict[str, float]) -> None:
     console.print(f"\n\\[privacy]\nshares = {{ {table} }}", highlight=False)
 
 
-def _show_widths(path: Path | None, variance: float, as_json: bool) -> None:
-    """Half widths at the plan's most records, and at fewer."""
+def _show_widths(path: Path | None, guesses: dict[str, Any], as_json: bool) -> None:
+    """Half widths at the plan's most records, and at fewer, for every way to divide its promise that is offered."""
     from privstats.inference import predicted_half_width
 
     if path is None:
-        raise PlanError("--half-width is of a plan's regression: give it with --plan")
+        raise PlanError("--half-width is of a plan's regression, effect or hazards: give it with --plan")
     plan = ps.Plan.read(path)
     most = plan.cohort.max_records
-    widths = [predicted_half_width(plan, most // part, variance=variance) for part in (1, 3, 10) if most // part]
+    records = [most // part for part in (1, 3, 10) if most // part]
+    ways = _ways(plan)
+    rows = [(said, predicted_half_width(way, each, **guesses)) for each in records for said, way in ways.items()]
     if as_json:
-        typer.echo(json_text({"half_widths": [asdict(width) for width in widths]}))
+        named = [{**asdict(width), **({"shares": said} if said else {})} for said, width in rows]
+        typer.echo(json_text({"half_widths": named}))
         return
     table = new_table()
-    for name in ("records", "half width", "without noise"):
-        table.add_column(name, justify="right")
-    for width in widths:
-        table.add_row(f"{width.records:,}", f"{width.noisy:.3g}", f"{width.exact:.3g}")
+    for name in ("records", "half width", "without noise", *(["shares of the promise"] if len(ways) > 1 else [])):
+        table.add_column(name, justify="left" if name.startswith("shares") else "right")
+    for said, width in rows:
+        cells = (f"{width.records:,}", f"{width.noisy:.3g}", f"{width.exact:.3g}", said)
+        table.add_row(*cells[: len(table.columns)])
     console = terminal()
     console.print(table)
-    console.print(
-        "95 % intervals of a slope, per unit of a column behind the transform; residuals of half the target bound. "
-        "inf: noise will hide it.",
-        highlight=False,
-    )
+    console.print(f"95 % intervals {_of_what(plan.schema.task)}. inf: noise will hide it.", highlight=False)
+
+
+def _ways(plan: ps.Plan) -> dict[str, Any]:
+    """Ways to divide a plan's promise, by what `course init` is told."""
+    if not isinstance(plan.schema, ps.EffectSchema):
+        return {"": plan}
+    if plan.schema.probability is None:
+        return {"": plan}
+    lines, none = ps.Effect.within(plan), ps.Effect.within(plan, share=0.0)
+    return {"outcome lines .1": lines, "none, course init --share 0": none}
+
+
+def _of_what(task: str) -> str:
+    if task == "effect":
+        return "of the effect, in units of the outcome"
+    if task == "hazard":
+        return "of a log hazard ratio, per unit of a column behind the transform"
+    return "of a slope, per unit of a column behind the transform; residuals of half the target bound"
 
 
 def _table(title: str, choices: tuple[Choice, ...], found: Suggestion) -> Table:
