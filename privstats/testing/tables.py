@@ -67,7 +67,7 @@ def table_values(*among: Any) -> SearchStrategy[Any]:
 
 
 def held(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """The columns in every container there is, by its name; with pandas and pyarrow where they are installed."""
+    """The columns in every container there is, by its name; with pandas, pyarrow and polars where they are there."""
     found = {}
     for name, container in CONTAINERS.items():
         table = container(columns)
@@ -135,6 +135,24 @@ def _arrow(columns: Mapping[str, Sequence[Any]]) -> Any:
         return None
 
 
+def _polars(change: Callable[[Any], Any]) -> Callable[[Mapping[str, Sequence[Any]]], Any]:
+    def made(columns: Mapping[str, Sequence[Any]]) -> Any:
+        if find_spec("polars") is None:
+            return None
+        polars: Any = import_module("polars")
+        try:
+            return change(polars.DataFrame({name: list(values) for name, values in columns.items()}))
+        except (ValueError, TypeError, OverflowError, polars.exceptions.PolarsError):
+            return None
+
+    return made
+
+
+def _as_categories(frame: Any) -> Any:
+    polars: Any = import_module("polars")
+    return frame.cast({polars.String: polars.Categorical})
+
+
 CONTAINERS: Mapping[str, Callable[[Mapping[str, Sequence[Any]]], Any]] = {
     "lists": lambda columns: {name: list(values) for name, values in columns.items()},
     "arrays of objects": _objects,
@@ -148,5 +166,8 @@ CONTAINERS: Mapping[str, Callable[[Mapping[str, Sequence[Any]]], Any]] = {
     "texts": _frame(_typed("string")),
     "a CSV file read by pandas": _frame(_reread),
     "an Arrow table": _arrow,
+    "polars": _polars(lambda frame: frame),
+    "polars' categories": _polars(_as_categories),
+    "polars as Arrow": _polars(lambda frame: frame.to_arrow()),
 }
 """By name, from columns of values to a table; None where it cannot hold them."""

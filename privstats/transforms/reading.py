@@ -175,22 +175,25 @@ def array_of(column: Any) -> NDArray[Any]:
     except Exception:  # of the library in its own way, and with the value in its words
         if not hasattr(column, "__array__") or len(getattr(column, "shape", (0,))) != 1:
             raise
-    _require_values(column)
-    found = _by_halves(column)
+    found = column.to_list() if _is_beyond_numpy(column) else _by_halves(column)
     out = np.empty(len(found), object)
     for place, value in enumerate(found):
         out[place] = value
     return out
 
 
-def _require_values(column: Any) -> None:
+def _is_beyond_numpy(column: Any) -> bool:
+    """Whether numpy has no such type but Python does, as polars' whole numbers of 128 bits."""
     try:
         np.asarray(_part(column, 0, 0))
     except Exception:
+        if hasattr(column, "to_list"):
+            return True
         raise DataError(
             "a column has a type whose values cannot be read one by one, such as a union of Arrow; give it as numbers, "
             "texts or dates"
         ) from None
+    return False
 
 
 def _by_halves(column: Any) -> list[Any]:

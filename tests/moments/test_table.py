@@ -250,3 +250,12 @@ def test_one_text_that_is_not_utf8_is_missing_in_every_container():
 def test_what_has_no_order_is_no_column(column):
     with pytest.raises(DataError, match="a column of the table is no list and no array"):
         read(CLASSES, {**TABLE, "sex": column}, LABELS)
+
+
+def test_frames_of_polars_are_read_as_lists_are():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({**TABLE, "age": [50.0, None, 70.5, 39.0], "sex": ["f", "m", None, "m"]})
+    assert read(CLASSES, frame, LABELS) == read(CLASSES, TABLE, LABELS)
+    assert read(CLASSES, frame.to_arrow(), LABELS) == read(CLASSES, TABLE, LABELS)
+    wide = {**TABLE, "age": [10**30, None, 70, 50]}  # whole numbers of 128 bits, which numpy lacks
+    assert read(CLASSES, polars.DataFrame(wide), LABELS) == read(CLASSES, wide, LABELS)
