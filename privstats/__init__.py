@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from privstats.errors import ReleaseError as ReleaseError
     from privstats.errors import RemoteProtocolError as RemoteProtocolError
     from privstats.errors import SchemaError as SchemaError
+    from privstats.heads.scoring import Scoring as Scoring
     from privstats.moments import ClassMoments as ClassMoments
     from privstats.moments import RidgeMoments as RidgeMoments
     from privstats.moments import measure as measure
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from privstats.schema import PartyUpdateSchema as PartyUpdateSchema
     from privstats.schema import RidgeSchema as RidgeSchema
     from privstats.schema import ScoreSchema as ScoreSchema
+    from privstats.schema import ScoringSchema as ScoringSchema
     from privstats.schema import SitesSchema as SitesSchema
     from privstats.schema import WithinSchema as WithinSchema
     from privstats.transforms import Cells as Cells

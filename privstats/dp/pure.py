@@ -71,6 +71,7 @@ _MOVED: Mapping[tuple[str, str], Callable[[Any], int]] = {
     ("classes", "A"): lambda schema: _longest(schema.steps**2, schema.features),
     ("classes", "D"): lambda schema: schema.steps**2,
     ("counts", "T"): lambda schema: COUNT_SCALE * len(schema.tables),
+    ("scoring", "T"): lambda schema: COUNT_SCALE * len(schema.tables),
 }
 """By the schema's task and the statistic; what has no row has no pure epsilon."""
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         PartySchema,
         RidgeSchema,
         ScoreSchema,
+        ScoringSchema,
         SitesSchema,
         WithinSchema,
     )
@@ -212,7 +213,7 @@ def _at_length(gram: float, cross: float, energy: float, t: float) -> float:
     return 2 * gram * (1 - c * c) + cross * (1 + t * t + 2 * c * t) + energy * (1 - t * t) ** 2
 
 
-def _count_square(schema: CountSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+def _count_square(schema: CountSchema | ScoringSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """A record counts 1 in one cell of each of J tables: J, and 2 J for two records that differ in every table.
 
     Both are attained, because every variable has at least two cells.
@@ -383,6 +384,7 @@ _SQUARES: Mapping[str, Callable[[Any, Mapping[str, float], Adjacency], float]] =
     "classes": _class_square,
     "ridge": _ridge_square,
     "counts": _count_square,
+    "scoring": _count_square,
     "sites": _site_square,
     "score": _score_square,
     "hazard": _hazard_square,

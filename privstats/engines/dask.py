@@ -24,7 +24,7 @@ _FAN_IN = 8
 _BY = "engines.dask.measure"
 _CUT = "cut both alike, for example with rechunk or repartition"
 
-_ADD_UP = frozenset({"classes", "ridge", "counts", "mean", "gradients", "calibration", "score"})
+_ADD_UP = frozenset({"classes", "ridge", "counts", "mean", "gradients", "calibration", "score", "scoring"})
 """Kinds whose sums over all records are those of their parts, added."""
 Part: TypeAlias = tuple[Any, ...]
 """The delayed values of one partition: rows and labels, or one iterable of batches."""

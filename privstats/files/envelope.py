@@ -131,15 +131,14 @@ class Format(Generic[T]):
         """
         key = None if signer is None else signing_key(signer, "signer", self.error)
         version = max(self.readers)
-        sealed = self.readers[version].sealed(content)
         header = {
             "format": self.name,
             "version": str(version),
             "manifest": content.manifest.decode(),
-            "sha256": hashlib.sha256(sealed).hexdigest(),
+            "sha256": self.checksum(content),
         }
         if key is not None:
-            header["ed25519"] = key.sign(sealed).hex()
+            header["ed25519"] = key.sign(self.readers[version].sealed(content)).hex()
         return save_tensors(dict(content.tensors), metadata=header)
 
     def read(self, path: PathLike, signed_by: Verifier | None = None) -> T:
@@ -156,7 +155,21 @@ class Format(Generic[T]):
                 signed or inconsistent in itself; or where ``signed_by`` is no key.
         """
         key = None if signed_by is None else public_key(signed_by, "signed_by", self.error)
-        data = read_whole(path, self.error, self.writer)
+        return self._decoded(read_whole(path, self.error, self.writer), path, key)
+
+    def decode(self, data: bytes, name: str) -> T:
+        """What :meth:`read` gives of a file with these bytes; ``name`` stands for it in messages.
+
+        Raises:
+            PrivstatsError: the format's error, as for :meth:`read`.
+        """
+        return self._decoded(data, name, None)
+
+    def checksum(self, content: Content) -> str:
+        """SHA-256 of what the newest version seals, in hex: the same for equal contents, as its files have it."""
+        return hashlib.sha256(self.readers[max(self.readers)].sealed(content)).hexdigest()
+
+    def _decoded(self, data: bytes, path: PathLike, key: bytes | None) -> T:
         header = safetensors_metadata(data)
         version = self._version(header, path)
         try:

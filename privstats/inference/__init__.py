@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from privstats.inference.group_means import table_one as table_one
     from privstats.inference.hazard_ratios import HazardRatios as HazardRatios
     from privstats.inference.hazard_ratios import hazards as hazards
+    from privstats.inference.head_scores import HeadScore as HeadScore
+    from privstats.inference.head_scores import head_score as head_score
     from privstats.inference.paragraph import methods as methods
     from privstats.inference.prediction import HalfWidth as HalfWidth
     from privstats.inference.prediction import predicted_half_width as predicted_half_width
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from privstats.inference.regression import ContrastTest as ContrastTest
     from privstats.inference.regression import Regression as Regression
     from privstats.inference.regression import ols as ols
+    from privstats.inference.reliability import Reliability as Reliability
+    from privstats.inference.roc import RocCurve as RocCurve
     from privstats.inference.score import logit as logit
     from privstats.inference.score import poisson as poisson
     from privstats.inference.scorecards import Explanation as Explanation

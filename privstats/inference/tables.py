@@ -16,7 +16,17 @@ from privstats.inference.counts import CountTable, Interval, count_table, ratio,
 from privstats.release import Release
 from privstats.schema import Bins
 
-__all__ = ["Chi2", "Confusion", "Histogram", "chi2_contingency", "confusion", "histogram", "proportions", "quantile"]
+__all__ = [
+    "Chi2",
+    "Confusion",
+    "Histogram",
+    "chi2_contingency",
+    "confusion",
+    "confusion_of",
+    "histogram",
+    "proportions",
+    "quantile",
+]
 
 _TOLD = 4.0  # times sigma sqrt(cells) that a chi2 test wants in records
 
@@ -224,14 +234,20 @@ def confusion(release: Release, label: str, predicted: str, *, alpha: float = 0.
         >>> round(confusion.accuracy.value, 2), round(confusion.balanced_accuracy.value, 3)
         (0.95, 0.958)
     """
-    table, z = count_table(release, label, predicted).known(), z_of(alpha)
-    (rows, columns), k = table.variables, len(table.counts)
+    table = count_table(release, label, predicted).known()
+    rows, columns = table.variables
     if rows.cells != columns.cells:
         raise ReleaseError(f"{label!r} and {predicted!r} have different cells; give both variables the same values")
+    return confusion_of(table, rows.cells, z_of(alpha))
+
+
+def confusion_of(table: CountTable, labels: tuple[str, ...], z: float) -> Confusion:
+    """The same of a table of labels against predictions, ``(C, C)``, without cells of missing values."""
+    k = len(table.counts)
     right = np.diagonal(table.counts)
     recall = {
         cell: ratio(float(right[i]), float(table.counts[i].sum()), (1, k - 1), table.sigma, z)
-        for i, cell in enumerate(rows.cells[:k])
+        for i, cell in enumerate(labels[:k])
     }
     return Confusion(
         accuracy=ratio(float(right.sum()), table.total, (k, k * k - k), table.sigma, z),

@@ -18,7 +18,7 @@ from privstats.moments.arrays import columns_of, is_list, listed, rectangle, val
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.code_rows import CodeRows, Codes, cells_of
 from privstats.moments.edge_report import EdgeReport, beyond
-from privstats.schema import Bins, Categories, CountSchema, Variable
+from privstats.schema import Bins, Categories, CountSchema, ScoringSchema, Variable
 from privstats.schema.public_values import Values
 from privstats.transforms.reading import Listed, Readings, alike, read
 
@@ -67,7 +67,7 @@ class CountMoments(Moments):
 
     shown: ClassVar[tuple[str, ...]] = ("tables",)
 
-    schema: CountSchema
+    schema: CountSchema | ScoringSchema
     T: NDArray[np.int64]
     edge_report: EdgeReport | None = field(default=None, compare=False)
 

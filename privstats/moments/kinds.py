@@ -99,6 +99,13 @@ def _counts() -> Kind:
     return Kind(measured_counts, counts_of_readable, *sums, in_batches=in_batches, named=named)
 
 
+def _scorings() -> Kind:
+    from privstats.moments.counts import CountMoments, RealCountMoments
+    from privstats.moments.scoring import measured_scoring
+
+    return Kind(measured_scoring, of_readable(measured_scoring), CountMoments.of_sums, RealCountMoments.of_sums)
+
+
 def _sites() -> Kind:
     from privstats.moments.sites import RealSiteMoments, SiteMoments, measured_sites
 
@@ -179,6 +186,7 @@ _KINDS: Mapping[str, Kind] = LazyRows(
         "classes": _classes,
         "ridge": _ridge,
         "counts": _counts,
+        "scoring": _scorings,
         "sites": _sites,
         "gaussians": _gaussians,
         "score": _scores,

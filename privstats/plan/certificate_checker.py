@@ -35,6 +35,8 @@ PARTY = f"classes clip_norm=1 class_names?{SIGNED}"
 SCHEMAS = {  # the keys of a kind's table beside its task
     "classes": f"classes statistics clip_norm class_names?{SIGNED}", "mean": f"clip_norm{SIGNED}",
     "ridge": f"targets=1 clip_norm target_bound folds=1{SIGNED}", "counts": "variables tables transform=[]",
+    "scoring": 'head head_bytes classes features score_bins=20 score="probability" reach? by_class=false transform=[] '
+    "class_names? feature_names?",
     "sites": f"clip_norm pulls=[0] groups=1 target_scale=1{VECTORS}",
     "score": f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED}',
     "hazard": f"clip_norm bins event cap=1 expected_events?{SIGNED}",
@@ -70,29 +72,33 @@ WHOLE = {  # whole numbers, from and to
     "grid_bits": (2, 20), "groups": (1, 64), "rounds": (1, 3), "n_max": (1, MOST), "expected_records": (1, MOST),
     "clients": (2, 1 << 24), "min_survivors": (1, MOST), "max_records": (1, MOST), "colluders": (0, MOST),
     "max_records_per_client": (1, MOST), "min_count": (0, MOST), "spare_bits": (1, 32), "most_records": (1, MOST),
-    "most_runs": (1, 10_000), "expected_events": (1, MOST), "outcomes": (2, 8)}
+    "most_runs": (1, 10_000), "expected_events": (1, MOST), "outcomes": (2, 8),
+    "head_bytes": (1, 1 << 25), "score_bins": (2, 1000)}
 REAL: Table = {
-    **dict.fromkeys(["clip_norm", "target_bound", "target_scale"], (TINY, 1 / TINY)), "pull": (TINY, 10**9),
+    **dict.fromkeys(["clip_norm", "target_bound", "target_scale", "reach"], (TINY, 1 / TINY)), "pull": (TINY, 10**9),
     **dict.fromkeys(["residual_norm", "course_mu", "rate"], (TINY, 1 / TINY)),
     "probability": (Fraction("0.05"), Fraction("0.95")), "trim": (Fraction("0.02"), Fraction("0.4")),
     "epsilon": (Fraction("0.001"), 100), "delta": (Fraction("1e-15"), Fraction("0.1")),
     "shrinkage": (0, 1), "client_clip": (1, MOST), "stated_epsilon": (TINY, 10**9), "cap": (1, 1)}
 WORDS = {"model": "central distributed local panel", "unit": "record client", "adjacency": "add-remove replace-one",
          "family": "logistic poisson", "graph": "auto complete robust sparse", "protocol": "split", "closed": "right",
-         "level": "moments norm", "open": "above below none", "estimand": "ate att overlap"}
+         "level": "moments norm", "open": "above below none", "estimand": "ate att overlap",
+         "score": "probability margin"}
 KIND: dict[type, str] = {
-    bool: "nonnegative reference other missing",
-    str: "statistics module event name sha256 after registrar registrar_key page words exact",
+    bool: "nonnegative reference other missing by_class",
+    str: "statistics module event head name sha256 after registrar registrar_key page words exact",
     dict: "schema cohort privacy aggregation published validity devices merge shares bins",
     list: "outcome transform variables tables pulls values edges class_names feature_names among panel organisations "
     "outcome_names subgroups"}
 # read what the plan publishes
-READ = ("logistic", "poisson", "hazard", "trial", "effect", "gradients", "calibration", "party-update", "rounds")
+READ = ("logistic", "poisson", "hazard", "trial", "effect", "gradients", "calibration", "party-update", "rounds",
+        "scoring")
 # What is sent: its letters, the matrices of them, which are symmetric and have sqrt(2) times the noise on the diagonal,
 # and what a letter spends in percent where a plan names no shares; letters without a number divide the rest.
 SENT: dict[str, tuple[str, str, Table]] = {
     "classes": ("NABSD", "BS", {"N": 2, "A": 85}), "ridge": ("Ghq", "G", {"G": 50, "h": 48, "q": 2}),
-    "counts": ("T", "", {}), "sites": ("NQ", "Q", {"N": 2}), "mean": ("x", "", {}), "calibration": ("t", "", {}),
+    "counts": ("T", "", {}), "scoring": ("T", "", {}), "sites": ("NQ", "Q", {"N": 2}), "mean": ("x", "", {}),
+    "calibration": ("t", "", {}),
     "within": ("NLAB", "LB", {"N": 2, "L": 5, "A": 80}), "gradients": ("gk", "", {"g": 99, "k": 1}),
     "gaussians": ("NxV", "V", {"N": 2, "x": 48}), "rounds": ("NM", "M", {"N": 2}),
     "poisson": ("gH", "H", {"g": 70, "H": 30}), "hazard": ("gH", "H", {"g": 70, "H": 30}),
@@ -111,7 +117,8 @@ HELD: dict[str, tuple[str, Any]] = {  # vectors of a record and what counts its 
     "mean": ("x", 2), "score": ("xra", 2), "hazard": ("xra", 2), "gradients": ("xrk", 2), "calibration": ("v", 2),
     "effect": ("to", 2), "party-softmax": ("a", 2), "party-update": ("a", 2)}
 OF_RECORDS = [
-    "classes", "ridge", "counts", "sites", "within", "mean", "score", "hazard", "gradients", "calibration", "effect"]
+    "classes", "ridge", "counts", "sites", "within", "mean", "score", "hazard", "gradients", "calibration", "effect",
+    "scoring"]
 # fmt: on
 
 
@@ -271,6 +278,19 @@ def _counts(schema: Table, w: Table, swap: bool, _: int) -> Any:
     return (1 + swap) * len(schema["tables"]) * COUNT**2 * w["T"]
 
 
+def _scored(schema: Table) -> list[int]:
+    """Cells of each table of a score: label by score of two classes; of more label by predicted, right by score, and
+    the same of every class."""
+    bins, classes = schema["score_bins"], schema["classes"]
+    if classes == 2:
+        return [2 * bins]
+    return [classes**2, 2 * bins] + [2 * bins] * (classes if schema["by_class"] else 0)
+
+
+def _scoring(schema: Table, w: Table, swap: bool, _: int) -> Any:
+    return (1 + swap) * len(_scored(schema)) * COUNT**2 * w["T"]
+
+
 def _sites(schema: Table, w: Table, swap: bool, held: int) -> Any:
     """Of a party of any size, or of a client: its matrix is no longer than its records, and cut toward zero."""
     moved, times = (held or 4) * Fraction(4 ** schema["grid_bits"]), 1 + swap
@@ -349,6 +369,7 @@ def _party(schema: Table, w: Table, swap: bool, _: int) -> Any:
 # fmt: off
 BOUNDS: dict[str, Callable[[Table, Table, bool, int], Any]] = {
     "classes": _classes, "ridge": _ridge, "counts": _counts, "sites": _sites, "within": _within, "mean": _mean,
+    "scoring": _scoring,
     "logistic": _score, "poisson": _poisson, "hazard": _hazard, "gradients": _gradients, "calibration": _calibration,
     "gaussians": _gaussians, "rounds": _gaussians, "trial": _effect, "effect": _effect,
     "party-softmax": _party, "party-update": _party,
@@ -380,6 +401,9 @@ def _sums(schema: Table, records: list[Table]) -> dict[str, Counter[Any]]:
         case "counts":
             for record, (place, table) in product(records, enumerate(schema["tables"])):
                 out["T"][place, *(record["values"][name] for name in table)] += COUNT * record["times"]
+        case "scoring":
+            for record in records:
+                out["T"].update(dict.fromkeys(enumerate(record["places"]), COUNT * record["times"]))
         case "sites":
             for party in {record["cell"] for record in records}:
                 _take(schema, [record for record in records if record["cell"] == party], out)
@@ -427,6 +451,10 @@ def _belongs(schema: Table, record: Table) -> bool:
         cells, fine = _cells(schema["variables"]), fine and set(record) == {"times", "cell", "values"}
         fine &= set(record["values"]) == set(cells) and record["cell"] == 0
         return fine and all(type(v) is int and 0 <= v < cells[name] for name, v in record["values"].items())
+    if task == "scoring":
+        each, sizes = record["places"], _scored(schema)
+        fine &= set(record) == {"times", "cell", "places"} and record["cell"] == 0 and len(each) == len(sizes)
+        return fine and all(type(v) is int and 0 <= v < size for v, size in zip(each, sizes, strict=True))
     (names, places), radius, d = HELD[task], 2 ** schema["grid_bits"], schema["features"]
     names += "fghijkl"[: _outcomes(schema) - 1]
     rows, classed = [schema[name] for name in ("classes",) if name in schema], "classes" in schema
@@ -549,6 +577,9 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
             fine = len(cells) == len(schema["variables"]) and min(cells.values()) >= 2 and 1 <= len(tables) <= 1 << 15
             fine &= all(type(one) is list and len(one) <= 16 and 1 <= len(set(one)) == len(one) for one in tables)
             fine = fine and sum(math.prod(cells[name] for name in table) for table in tables) <= 1 << 16
+        case "scoring":
+            fine = ("reach" in schema) == (schema["score"] == "margin") and sum(_scored(schema)) <= 1 << 16
+            fine &= schema["classes"] > 2 or not (schema["by_class"] or schema["score_bins"] % 2)
         case "sites":
             fine = len(schema["pulls"]) == 1 and _fits("pull", schema["pulls"][0])  # of several a promise is refused
         case "gradients":
@@ -562,7 +593,7 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
         fine &= step is schema["transform"][0] and _is_short(step)
         fine &= schema["task"] == "counts" or _width(schema) in (0, schema["features"])
     for columns in (name for name in ("features", "targets") if name in schema):  # or rounding leaves no ball
-        fine &= schema[columns] < 4 ** (schema["grid_bits"] + 1)
+        fine &= "grid_bits" not in schema or schema[columns] < 4 ** (schema["grid_bits"] + 1)
     require(fine, "plan", "what it says of a record does not go together")
 
 

@@ -16,7 +16,7 @@ from privstats.encoding import Layout, Segment, layout_of
 from privstats.errors import PlanError
 from privstats.plan.cohort import Cohort, Headroom
 from privstats.plan.validity import Level, Validity
-from privstats.schema import COUNT_SCALE, ClassSchema, CountSchema, RidgeSchema, Schema
+from privstats.schema import COUNT_SCALE, ClassSchema, CountSchema, RidgeSchema, Schema, ScoringSchema
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.secagg.statements import Claim, Prime, statement_of
 
@@ -143,7 +143,7 @@ def _no_norms(schema: Schema, _: Validity, __: bool) -> NoReturn:
     raise PlanError(f"validity.level='norm' has no statement about task={schema.task!r}: leave validity out")
 
 
-def _tables(schema: CountSchema, validity: Validity, clipped: bool) -> Claim:
+def _tables(schema: CountSchema | ScoringSchema, validity: Validity, clipped: bool) -> Claim:
     cells = tuple(math.prod(schema.shape(table)) for table in schema.tables)
     if sum(cells) > _MOST_CELLS:
         raise PlanError(
@@ -154,7 +154,7 @@ def _tables(schema: CountSchema, validity: Validity, clipped: bool) -> Claim:
     return Claim("tables", cells, unit, most, clipped=clipped)
 
 
-def _no_table_norms(_: CountSchema, __: Validity, ___: bool) -> NoReturn:
+def _no_table_norms(_: CountSchema | ScoringSchema, __: Validity, ___: bool) -> NoReturn:
     raise PlanError("counts are proved cell by cell: choose validity.level='moments'")
 
 
@@ -162,10 +162,12 @@ _STATEMENTS: Mapping[tuple[str, Level], Callable[[Any, Validity, bool], Claim]] 
     ("classes", "moments"): _classes,
     ("ridge", "moments"): _folds,
     ("counts", "moments"): _tables,
+    ("scoring", "moments"): _tables,
     ("classes", "norm"): _norms,
     ("ridge", "norm"): _norms,
     ("gradients", "norm"): _norms,
     ("counts", "norm"): _no_table_norms,
+    ("scoring", "norm"): _no_table_norms,
 }
 """By the schema's task and the level; what has no row is refused."""
 _NONE: Mapping[Level, Callable[[Schema, Validity, bool], NoReturn]] = {"moments": _no_moments, "norm": _no_norms}

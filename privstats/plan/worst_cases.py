@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privstats.dp import Privacy
 from privstats.moments import exact_moments
 from privstats.moments.class_moments import ClassMoments
+from privstats.moments.counts import CountMoments
 from privstats.moments.sites import site_moments
 from privstats.moments.within import within_moments
 from privstats.schema import (
@@ -33,6 +34,7 @@ from privstats.schema import (
     RidgeSchema,
     Schema,
     ScoreSchema,
+    ScoringSchema,
     SitesSchema,
     WithinSchema,
     bare,
@@ -139,6 +141,11 @@ def _first(schema: Schema, sign: int = 1) -> list[list[int]]:
 def _cells(schema: CountSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
     names = [variable.name for variable in schema.variables]
     one, other = ({"times": 1, "cell": 0, "values": dict.fromkeys(names, cell)} for cell in (0, 1))
+    return [(one, other)]
+
+
+def _in_tables(schema: ScoringSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    one, other = ({"times": 1, "cell": 0, "places": [cell] * len(schema.tables)} for cell in (0, 1))
     return [(one, other)]
 
 
@@ -280,6 +287,12 @@ def _of_values(schema: CountSchema, record: Record) -> Sums:
     return _wire(exact_moments(bare(schema), _values(schema, record["values"])))
 
 
+def _of_places(schema: ScoringSchema, record: Record) -> Sums:
+    sizes = (math.prod(schema.shape(table)) for table in schema.tables)
+    cells = [np.eye(1, size, place, dtype=np.int64)[0] for size, place in zip(sizes, record["places"], strict=True)]
+    return _wire(CountMoments(schema, np.concatenate(cells)))
+
+
 def _of_rows(schema: MeanSchema, record: Record) -> Sums:
     return _wire(exact_moments(replace(bare(schema), features=2), _rows(schema, [record]), [0]))
 
@@ -393,6 +406,7 @@ _ROWS: Mapping[str, _Row] = {
     "classes": _Row(_vectors, _added(_of_classes)),
     "ridge": _Row(_with_targets, _added(_of_targets)),
     "counts": _Row(_cells, _added(_of_values)),
+    "scoring": _Row(_in_tables, _added(_of_places)),
     "sites": _Row(_vectors, _of_sites, _crowd_of_site, lambda schema: [_crowd_of_site(schema)], halves=True),
     "score": _Row(_scores, _added(_of_score)),
     "hazard": _Row(_persons, _added(_of_score)),

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from privstats.schema.ridge import RidgeSchema as RidgeSchema
     from privstats.schema.score import Family as Family
     from privstats.schema.score import ScoreSchema as ScoreSchema
+    from privstats.schema.scoring import ScoringSchema as ScoringSchema
     from privstats.schema.sites import SitesSchema as SitesSchema
     from privstats.schema.statistic import COUNT_SCALE as COUNT_SCALE
     from privstats.schema.within import WithinSchema as WithinSchema

@@ -37,6 +37,7 @@ KINDS: Mapping[str, type[Schema]] = LazyRows(
         "classes": "privstats.schema.classes:ClassSchema",
         "ridge": "privstats.schema.ridge:RidgeSchema",
         "counts": "privstats.schema.counts:CountSchema",
+        "scoring": "privstats.schema.scoring:ScoringSchema",
         "sites": "privstats.schema.sites:SitesSchema",
         "score": "privstats.schema.score:ScoreSchema",
         "hazard": "privstats.schema.hazard:HazardSchema",

@@ -31,6 +31,8 @@ _INFLUENCES = "tests/moments/test_effect.py::"
 _CARDS = "tests/inference/test_scorecards.py::"
 _CELLS = "tests/inference/test_cells.py::"
 _HAZARD = "tests/hazard/test_sums.py::"
+_SCORED = "tests/heads/test_scoring.py::"
+_HEAD_SCORES = "tests/inference/test_head_scores.py::"
 
 
 def _nothing(inversion: Inversion) -> Any:
@@ -81,7 +83,42 @@ def _cut_to_the_trim(right: Any) -> Any:
     return lambda x, w, step: np.clip(right(x, w, step), 0.1, 0.9)
 
 
+def _in_batches(_: Any) -> Any:
+    """Scores of all rows in one product."""
+
+    def scores(head: Any, rows: Any) -> Any:
+        found = head.rule_.scores(head.preprocessing_.apply(rows))
+        return found, head._probabilities(found)
+
+    return scores
+
+
+def _one_table(right: Any) -> Any:
+    return lambda schema, weights, adjacency: right(schema, weights, adjacency) / len(schema.tables)
+
+
 READERS: dict[str, Mutant] = {
+    "a head scored in batches": Mutant(
+        "records are scored together, so that neighbours round one another's scores",
+        name_in("privstats.heads.scoring", "scores_alone", _in_batches),
+        "",
+        (_SCORED + "test_a_record_has_the_same_scores_in_any_company",),
+        (),
+    ),
+    "tables of a score as one": Mutant(
+        "the sensitivity of a score is that of one table, whatever their number",
+        row_in("privstats.dp.sensitivities", "_SQUARES", "scoring", _one_table),
+        "",
+        (_SCORED + "test_the_sensitivity_is_what_one_record_moves",),
+        (),
+    ),
+    "ties split in the bounds": Mutant(
+        "pairs of one bin are split evenly in the ends of an area's interval, too",
+        name_in("privstats.inference.roc", "_beaten", lambda right: lambda others, _: right(others, 0.5)),
+        "",
+        (_HEAD_SCORES + "test_the_area_is_that_of_all_pairs_and_lies_within_its_bounds",),
+        (),
+    ),
     "squares of influences taken for exact": Mutant(
         "the noise in the sum of squared influences costs no degrees of freedom",
         name_in("privstats.inference.influence_sums", "RatioOfSums", _sure_of_squares),

@@ -38,6 +38,14 @@ def _counts(chance: random.Random, common: dict[str, Any]) -> Schema:
     return ps.CountSchema((sex, age, ward), tuple(tables))
 
 
+def _scoring(chance: random.Random, common: dict[str, Any]) -> Schema:
+    scale: dict[str, Any] = {"score": "margin", "reach": chance.uniform(0.5, 30)} if chance.random() < 0.5 else {}
+    classes = chance.randint(2, 5)
+    scale["by_class"] = classes > 2 and chance.random() < 0.5
+    bins = 2 * chance.randint(1, 12)
+    return ps.ScoringSchema("5" * 64, 900, classes=classes, features=common["features"], score_bins=bins, **scale)
+
+
 def _sites(chance: random.Random, common: dict[str, Any]) -> Schema:
     return ps.SitesSchema(pulls=(chance.choice([0.0, 0.4, 30.0]),), **common)
 
@@ -112,11 +120,11 @@ def _like(sample: Any, _: random.Random, common: dict[str, Any]) -> Schema:
 
 _WRITTEN = (
     *("classes", "ridge", "counts", "sites", "within", "score", "hazard", "gradients", "calibration", "mean"),
-    *("gaussians", "party-softmax", "party-update", "effect"),
+    *("gaussians", "party-softmax", "party-update", "effect", "scoring"),
 )
 KINDS: tuple[Callable[[random.Random, dict[str, Any]], Schema], ...] = (
     *(_classes, _ridge, _counts, _sites, _within, _score, _hazard, _effect, _gradients, _calibration, _mean),
-    *(_parties, _gaussians),
+    *(_parties, _scoring, _gaussians),
     *(partial(_like, sample) for sample in PROMISED if sample.task not in _WRITTEN),
 )
 

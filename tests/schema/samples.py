@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import privstats as ps
 from privstats.schema import Schema
 
+_X, _Y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60)
+SCORED = (
+    ps.Scoring(ps.heads.LDA().fit(_X, _Y % 2), score_bins=4),
+    ps.Scoring(ps.heads.LDA().fit(_X, _Y % 3), score_bins=3, score="margin", reach=4.0, by_class=True),
+)
+"""Heads that are scored; their schemas are samples, and what they publish belongs to these."""
 NAMES = tuple(f"c{place}" for place in range(10))
 SCHEMAS: tuple[Schema, ...] = (
     ps.ClassSchema(3, 4, "NABD", 1.0, class_names=("ash", "beech", "elm")),
@@ -46,6 +54,7 @@ SCHEMAS: tuple[Schema, ...] = (
         subgroups=(ps.Bins("age", (0, 40, 60)), ps.Categories("dose", (0, 1, 2))),
     ),
     ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.5, outcome_names=tuple("abcdefgh")),
+    *(scored.schema for scored in SCORED),
 )
 
 PROMISED = tuple(schema for schema in SCHEMAS if not (schema.refusal("record") and schema.refusal("client")))
@@ -57,6 +66,7 @@ TAKEN = {
     "classes": {*_WHOLE, "canary", "noise", "bundled records", "proof of norms"},
     "ridge": {*_WHOLE, "canary", "noise", "bundled records", "proof of norms", "proof of moments"},
     "counts": {"search", "declared mu", "budget", "noise", "pure", "proof of moments"},
+    "scoring": {"search", "declared mu", "budget", "noise", "pure", "proof of moments", *_RELEASED},
     "sites": {"search", *_RELEASED, "bundled records"},
     "score": {"search", *_RELEASED},
     "hazard": {"search"},

@@ -33,7 +33,7 @@ from privstats.workflows.readers import possible, suggested
 from privstats.workflows.report import Statement, page_of
 from tests import made
 from tests.plan.random_plans import PANEL
-from tests.schema.samples import PROMISED, TAKEN
+from tests.schema.samples import PROMISED, SCORED, TAKEN
 from threat_models.attack import attacks
 from threat_models.audits.budget import audit_budget
 from threat_models.audits.canary import audit_canary
@@ -107,6 +107,9 @@ def strange(monkeypatch: pytest.MonkeyPatch) -> StrangeSchema:
 
 
 def published(schema: Schema) -> Published | None:
+    for scored in SCORED:
+        if scored.schema == schema:
+            return scored.published
     flat = {name: np.eye(*shape) if name == "S" else np.ones(shape) for name, shape in schema.needs.items()}
     return Published.of({name: Values.rounded(0.01 * each) for name, each in flat.items()}) if flat else None
 
@@ -178,6 +181,7 @@ SAMPLES = [schema for schema in PROMISED if getattr(schema, "module", None) is N
 def by_name(schema: Schema) -> str:
     return f"{type(schema).__name__}|task={schema.task!r}|" + {
         "counts": "counts are proved",
+        "scoring": "counts are proved",
         "party-update": "a PartySchema promises parties",
         "party-softmax": "a PartySchema promises parties",
         "gaussians": "an alignment|covariance root|client_clip shortens",

@@ -22,12 +22,12 @@ from privstats.encoding import flatten
 from privstats.errors import PlanError, UnreadableRecordsWarning
 from privstats.moments import exact_moments
 from privstats.randomness import Generator
-from privstats.schema import Bins, CountSchema, Variable, bare, narrowed
+from privstats.schema import Bins, CountSchema, Schema, ScoringSchema, Variable, bare, narrowed
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
-__all__ = ["audit_counts", "counted_vectors", "longest", "odd_vectors", "records_at"]
+__all__ = ["audit_counts", "counted_vectors", "longest", "odd_vectors", "records_at", "tables_in"]
 
 _OTHERS = 40
 _ODD: tuple[object, ...] = (None, math.nan, "", "x", "1", 0.5, True, 2**60, math.inf)
@@ -43,8 +43,7 @@ def audit_counts(target: Target, rng: Generator, *, starts: int = 12) -> Report:
     Raises:
         PlanError: not a plan of count tables.
     """
-    refusal = PlanError("this search is for count tables: give such a plan, or use `audit sensitivity`")
-    schema = narrowed(target.schema, CountSchema, refusal)
+    schema = tables_in(target.schema)
     most = longest(schema, rng, starts)
     found = [
         Finding(name, adjacency, joint_mu(schema, {"T": sigma}, adjacency), most[adjacency] / sigma)
@@ -59,6 +58,18 @@ def audit_counts(target: Target, rng: Generator, *, starts: int = 12) -> Report:
         f"and {len(_ODD) * len(schema.variables)} odd ones, each as what it adds to a table of {_OTHERS} others",
     )
     return Report("sensitivity", columns, rows, notes, any(f.violated for f in found))
+
+
+def tables_in(schema: Schema) -> CountSchema:
+    """The count tables of a schema: its own, or those in which the records of a score count.
+
+    Raises:
+        PlanError: it has none.
+    """
+    if isinstance(schema, ScoringSchema):
+        return schema.counted
+    refusal = PlanError("this search is for count tables: give such a plan, or use `audit sensitivity`")
+    return narrowed(schema, CountSchema, refusal)
 
 
 def longest(schema: CountSchema, rng: Generator, starts: int) -> dict[Adjacency, float]:

@@ -178,6 +178,13 @@ KINDS: Mapping[str, AuditKind] = {
         declared="searches:of_tables",
         party="records:of_tables",
     ),
+    "scoring": AuditKind(
+        outcome=_labelled,
+        steps=lambda *_: {"T": COUNT_STEPS},
+        search="counts:audit_counts",
+        declared="searches:of_tables",
+        party="records:of_tables",
+    ),
     "sites": AuditKind(outcome=lambda _: Outcome(), search="sites:audit_sites"),
     "score": AuditKind(outcome=_scored, search="gradients:audit_gradients"),
     "hazard": AuditKind(search="hazards:audit_hazards"),

@@ -21,8 +21,8 @@ from privstats.dp.privacy import Adjacency
 from privstats.dp.pure import laplace_mu
 from privstats.encoding import flatten
 from privstats.randomness import Generator
-from privstats.schema import ClassSchema, CountSchema, row_of
-from threat_models.audits.counts import counted_vectors, odd_vectors
+from privstats.schema import ClassSchema, CountSchema, ScoringSchema, row_of
+from threat_models.audits.counts import counted_vectors, odd_vectors, tables_in
 from threat_models.audits.edges import edge_cases
 from threat_models.audits.residuals import Z
 from threat_models.audits.target import Target, moments_of
@@ -109,7 +109,8 @@ def _records(target: Target, chance: np.random.Generator, starts: int) -> Shifts
     return row_of(_SINGLE, target.schema, "search in L1").drawn(target.schema, chance, starts)
 
 
-def _counted(schema: CountSchema, chance: np.random.Generator, starts: int) -> Shifts:
+def _counted(tables: CountSchema | ScoringSchema, chance: np.random.Generator, starts: int) -> Shifts:
+    schema = tables_in(tables)
     return np.vstack([counted_vectors(schema, chance, starts), odd_vectors(schema, chance)])
 
 
@@ -124,8 +125,8 @@ def _labelled(schema: ClassSchema, chance: np.random.Generator, starts: int) -> 
     return np.stack([flatten(moments_of(schema, row[None], np.array([i % 2]))) for i, row in enumerate(rows)])
 
 
-def _two_cells(schema: CountSchema) -> Shifts:
-    return counted_vectors(schema, np.random.default_rng(0), 0)
+def _two_cells(schema: CountSchema | ScoringSchema) -> Shifts:
+    return counted_vectors(tables_in(schema), np.random.default_rng(0), 0)
 
 
 def _two_classes(schema: ClassSchema) -> Shifts:
@@ -148,6 +149,7 @@ class _Single(NamedTuple):
 _SINGLE: Mapping[str, _Single] = {
     "classes": _Single(_labelled, _two_classes),
     "counts": _Single(_counted, _two_cells),
+    "scoring": _Single(_counted, _two_cells),
 }
 """By the schema's task."""
 

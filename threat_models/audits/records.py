@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privstats.moments import exact_moments
 from privstats.randomness import Generator
 from privstats.schema import ClassSchema, PartySchema, RidgeSchema, bare, row_of
-from threat_models.audits.counts import records_at
+from threat_models.audits.counts import records_at, tables_in
 from threat_models.audits.kinds import row_part
 from threat_models.audits.target import Moments, Target, moments_of
 
@@ -58,10 +58,11 @@ def known_parties(target: Target, rng: Generator) -> list[Moments]:
 
 def of_tables(target: Target, count: int, rng: Generator) -> Moments:
     """The moments of a client with so many records of count tables."""
-    schema: Any = target.schema
+    schema = tables_in(target.schema)
     columns = len(schema.variables)
     places = (rng.uint64(count * columns) >> np.uint64(11)).reshape(count, columns).astype(np.float64) * 2.0**-53
-    return replace(exact_moments(bare(schema), records_at(schema, places)), schema=schema)
+    counted: Any = exact_moments(bare(schema), records_at(schema, places))
+    return replace(counted, schema=target.schema)  # type: ignore[no-any-return]
 
 
 def of_rows(target: Target, count: int, rng: Generator) -> Moments:

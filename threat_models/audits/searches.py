@@ -10,7 +10,7 @@ from privstats.schema import (
     Schema,
     bare,
 )
-from threat_models.audits.counts import longest
+from threat_models.audits.counts import longest, tables_in
 from threat_models.audits.gradients import worst_attempt
 from threat_models.audits.kinds import row_part
 from threat_models.audits.sensitivity import PROMISE_TOLERANCE
@@ -43,8 +43,11 @@ def declared_mu(target: Target, rng: Generator, starts: int = 6) -> float:
 
 def of_tables(target: Target, rng: Generator, starts: int) -> float:
     """Of count tables."""
-    schema: Any = target.schema  # of counts, by its row
-    return target.promise.records * longest(schema, rng, starts)[target.privacy.adjacency] / target.sigma["T"]
+    return (
+        target.promise.records
+        * longest(tables_in(target.schema), rng, starts)[target.privacy.adjacency]
+        / target.sigma["T"]
+    )
 
 
 def of_parties(target: Target, rng: Generator, starts: int) -> float:

@@ -1,0 +1,209 @@
+"""An honest score of a head over several parties: the plan by which each scores its own records, and their scores.
+
+``moments.scoring`` counts what is said here of a row; ``inference`` reads the released counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from privstats.errors import HeadError, PlanError
+from privstats.heads.evidence import Array
+from privstats.heads.persistence import FORMAT, content_of
+from privstats.plan import Plan
+from privstats.schema import ScoringSchema
+from privstats.schema.public_values import Published
+from privstats.schema.scoring import Scale, published_head
+
+if TYPE_CHECKING:
+    from privstats.dp import NoPrivacy, Privacy
+    from privstats.files.envelope import Content
+    from privstats.heads.estimator import ClassHead
+    from privstats.heads.rules import Preprocessing
+    from privstats.plan import Cohort
+
+__all__ = ["Scoring", "head_digest", "reader", "scores_alone"]
+
+Said: TypeAlias = tuple[Array, Array]
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How a head is scored over all parties: each counts what the head says of records that it kept out.
+
+    The counts are summed under masks and noise, as any plan's, and :func:`privstats.inference.head_score` reads
+    accuracy, recall, AUC and calibration off the release, with intervals.
+
+    Args:
+        head: a fitted classifier of this package. It is published with the plan: show no head that no promise covers.
+        score_bins: bins of equal width of the score. More bins bound the AUC more closely, and add up more noise.
+        score: ``"probability"``; or ``"margin"``, for heads whose probabilities are nearly all 0 or 1. Calibration
+            needs probabilities.
+        reach: with a margin, the largest one with a bin of its own.
+        by_class: of more than two classes, a table for each, for one-vs-rest AUC: C more tables under one promise.
+        labels: every label that records may have, in order, where the head lacks some because they were suppressed;
+            their records count as wrong. Default: the classes of the head.
+
+    Raises:
+        HeadError: no fitted classifier that can be written to a file, one class alone, or one whose map is fitted on
+            each party's own records: what it says of a record would follow from the others.
+        SchemaError: bins or labels out of their bounds.
+
+    Example:
+        >>> y = np.arange(900) % 2
+        >>> X = np.random.default_rng(0).normal(size=(900, 2)) + y[:, None]
+        >>> head = ps.heads.LDA().fit(X[:300], y[:300])
+        >>> plan = ps.Scoring(head).plan(cohort=ps.Cohort(3, 3, 600), privacy=ps.NoPrivacy())
+        >>> release = ps.simulate(plan, [(X[300 + k :: 3], y[300 + k :: 3]) for k in range(3)])
+        >>> found = ps.inference.head_score(release)
+        >>> round(found.accuracy.value, 3) == round(head.score(X[300:], y[300:]), 3)
+        True
+    """
+
+    head: ClassHead
+    score_bins: int = 20
+    score: Scale = "probability"
+    reach: float | None = None
+    by_class: bool = False
+    labels: Sequence[Any] | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.schema
+
+    @cached_property
+    def _content(self) -> Content:
+        return _checked(self.head)
+
+    @cached_property
+    def _bytes(self) -> bytes:
+        return FORMAT.encode(self._content)
+
+    @cached_property
+    def schema(self) -> ScoringSchema:
+        """The schema of the counts."""
+        digest, size = FORMAT.checksum(self._content), len(self._bytes)
+        first = self.head.preprocessing_
+        labels = list(self.head.classes_.tolist() if self.labels is None else self.labels)
+        numbered = labels == list(range(len(labels))) and not any(isinstance(label, bool) for label in labels)
+        schema = ScoringSchema(
+            digest,
+            size,
+            len(labels),
+            first.features,
+            score_bins=self.score_bins,
+            score=self.score,
+            reach=self.reach,
+            by_class=self.by_class,
+            transform=first.transform,
+            class_names=None if numbered else tuple(map(str, labels)),
+            feature_names=first.feature_names,
+        )
+        _places(schema, self.head)
+        return schema
+
+    @cached_property
+    def published(self) -> Published:
+        """The head, as the plan publishes it."""
+        return published_head(self._bytes)
+
+    def plan(self, *, cohort: Cohort, privacy: Privacy | NoPrivacy, **options: Any) -> Plan:
+        """The plan of the score; ``options`` are further ones of :class:`~privstats.Plan`.
+
+        Raises:
+            PlanError: a promise or a cohort that no plan can have.
+        """
+        return Plan(schema=self.schema, cohort=cohort, privacy=privacy, published=self.published, **options)
+
+
+def head_digest(head: Any) -> str:
+    """SHA-256 of a fitted head as a scoring plan and the head's own file hold it, in hex.
+
+    Raises:
+        HeadError: as for :class:`Scoring`.
+    """
+    return FORMAT.checksum(_checked(head))
+
+
+def reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], Said]:
+    """What gives scores and probabilities of rows, ``(n, C)`` each, under the head of these bytes.
+
+    Raises:
+        PlanError: the bytes are no head that can be scored, or not of the schema's classes and columns.
+    """
+    try:
+        head = FORMAT.decode(data, "the published head")
+        content, places = _checked(head), _places(schema, head)
+    except HeadError as error:
+        raise PlanError(f"the published head cannot be scored: {error}") from None
+    if FORMAT.checksum(content) != schema.head:
+        raise PlanError("the published head is not the one whose SHA-256 the plan names; fetch the plan's own")
+    first: Preprocessing = head.preprocessing_
+    if (first.features, first.transform, first.feature_names) != (
+        schema.features,
+        schema.transform,
+        schema.feature_names,
+    ):
+        raise PlanError("the published head reads other columns than the plan says; refuse the plan")
+
+    def read(rows: NDArray[Any]) -> Said:
+        known = scores_alone(head, rows)
+        scores, shares = (np.full((len(rows), schema.classes), empty) for empty in (-np.inf, 0.0))
+        scores[:, places], shares[:, places] = known
+        scores[np.isnan(known[0]).all(axis=1)] = np.nan
+        return scores, shares
+
+    return read
+
+
+def scores_alone(head: Any, rows: NDArray[Any]) -> Said:
+    """Scores and probabilities of every row in an array of its own, ``(n, C)`` each; NaN for a row that is not finite.
+
+    Products of matrices are rounded otherwise where there are more rows, so what a batch says of one row follows from
+    the others in its last bits.
+    """
+    first: Preprocessing = head.preprocessing_
+    scores, shares = (np.full((len(rows), len(head.classes_)), np.nan) for _ in range(2))
+    for place, row in enumerate(np.asarray(rows, np.float64)):
+        if first.cells is None and not np.isfinite(row).all():
+            continue
+        with np.errstate(all="ignore"):
+            behind = first.apply(row[None].copy())
+            if np.isfinite(behind).all():
+                own = head.rule_.scores(behind)
+                scores[place], shares[place] = own[0], head._probabilities(own)[0]
+    return scores, shares
+
+
+def _checked(head: Any) -> Content:
+    """The content of a head that can be scored."""
+    if not hasattr(head, "_probabilities") or not hasattr(head, "get_params"):
+        raise HeadError(f"only a classifier has a score to count, got {type(head).__name__}; give a fitted head")
+    check_is_fitted(head, "rule_")
+    if len(head.classes_) < 2:
+        raise HeadError("the head knows one class and predicts no other, so there is nothing to score")
+    if any(step.local for step in head.preprocessing_.transform):
+        raise HeadError(
+            "the head's map is fitted on the records of whom it serves, so what it says of a record follows from the "
+            "others, and no promise for one record could hold: score a head with public maps alone"
+        )
+    return content_of(head)
+
+
+def _places(schema: ScoringSchema, head: Any) -> list[int]:
+    """The place of each class of the head among the labels.
+
+    Raises:
+        HeadError: one is no label of the schema, or of two labels one is no class of the head.
+    """
+    named = {str(label): place for place, label in enumerate(schema.labels)}
+    places = [named.get(str(label), -1) for label in head.classes_.tolist()]
+    if min(places) < 0 or len(set(places)) < len(places) or (schema.classes == 2 and len(places) < 2):
+        raise HeadError("the head's classes are not among the labels of the records; give labels= with all of them")
+    return places

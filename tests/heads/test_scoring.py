@@ -1,0 +1,242 @@
+"""A score over all parties: what a record adds follows from it and the head alone, and pooled it is scikit-learn's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics import balanced_accuracy_score, confusion_matrix, recall_score, roc_auc_score
+
+import privstats as ps
+from privstats.encoding import flatten
+from privstats.errors import HeadError, PlanError, PrivstatsError, RecordError, SchemaError
+from privstats.heads import scoring as room
+from privstats.heads.scoring import head_digest
+from privstats.moments.scoring import cells_of_scores
+from privstats.schema.public_values import Published, Values
+from privstats.schema.scoring import HEAD
+from tests import made
+
+HEADS = (ps.heads.LDA(), ps.heads.QDA(), ps.heads.NaiveBayes(), ps.heads.LowRankQDA(rank=2), ps.heads.RidgeClassifier())
+
+
+def records(count: int, classes: int, features: int = 5, seed: int = 0) -> tuple[Any, Any]:
+    y = np.arange(count) % classes
+    return np.random.default_rng(seed).normal(size=(count, features)) + np.eye(classes, features)[y], y
+
+
+def fitted(head: Any, classes: int) -> Any:
+    return head.fit(*records(300, classes, seed=1))
+
+
+def counts(scoring: ps.Scoring, X: Any, y: Any, **more: Any) -> Any:
+    return ps.measure(scoring.schema, X, y, published=scoring.published, **more)
+
+
+def released(scoring: ps.Scoring, X: Any, y: Any) -> ps.Release:
+    plan = scoring.plan(cohort=ps.Cohort(3, 3, len(y)), privacy=ps.NoPrivacy())
+    return ps.simulate(plan, [(X[k::3], y[k::3]) for k in range(3)])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("head", HEADS, ids=lambda head: type(head).__name__)
+def test_without_noise_it_is_the_pooled_score(head: Any, classes: int) -> None:
+    model, (X, y) = fitted(head, classes), records(600, classes)
+    found = ps.inference.head_score(released(ps.Scoring(model, by_class=classes > 2), X, y))
+    said = model.predict(X)
+    assert found.accuracy.value == pytest.approx(model.score(X, y), abs=1e-12)
+    assert found.confusion.tolist() == confusion_matrix(y, said).tolist()
+    assert found.balanced_accuracy.value == pytest.approx(balanced_accuracy_score(y, said), abs=1e-12)
+    assert [each.value for each in found.recall.values()] == pytest.approx(recall_score(y, said, average=None))
+    shares = model.predict_proba(X)
+    for name, curve in found.roc.items():
+        exact = roc_auc_score(y == int(name), shares[:, int(name)])
+        assert curve.auc_bounds[0] <= exact <= curve.auc_bounds[1]
+        assert curve.auc.low <= exact <= curve.auc.high
+        assert abs(curve.auc.value - exact) < 0.02
+    assert found.calibration is not None
+    sure = ps.heads.expected_calibration_error(model, X, y)
+    assert found.calibration.error.low <= sure <= found.calibration.error.high
+
+
+@pytest.mark.parametrize("head", HEADS, ids=lambda head: type(head).__name__)
+def test_a_record_has_the_same_scores_in_any_company(head: Any) -> None:
+    """Products of matrices round otherwise for more rows, so neighbours would move each other over an edge."""
+    model = fitted(head, 3)
+    X, _ = records(40, 3, seed=2)
+    whole = room.scores_alone(model, X)
+    for chosen in (np.arange(40)[::-1], np.arange(1, 40), np.array([7]), np.arange(0, 40, 3)):
+        moved = np.empty((len(chosen), 6))[:, 1:]  # rows that begin elsewhere in memory
+        moved[:] = X[chosen]
+        for one, other in zip(whole, room.scores_alone(model, moved), strict=True):
+            assert one[chosen].tobytes() == other.tobytes()
+
+
+@given(seed=st.integers(0, 10**6), margin=st.booleans(), classes=st.sampled_from([2, 3]))
+def test_one_record_moves_one_cell_of_every_table(seed: int, margin: bool, classes: int) -> None:
+    model = fitted(ps.heads.QDA(), classes)
+    scale: dict[str, Any] = {"score": "margin", "reach": 3.0} if margin else {}
+    scoring = ps.Scoring(model, score_bins=6, by_class=classes > 2, **scale)
+    X, y = records(12, classes, seed=seed)
+    moved = flatten(counts(scoring, X, y)) - flatten(counts(scoring, X[1:], y[1:]))
+    alone = flatten(counts(scoring, X[:1], y[:1]))
+    assert moved.tolist() == alone.tolist()
+    assert (moved != 0).sum() == len(scoring.schema.tables)
+    assert counts(scoring, X[:5], y[:5]) + counts(scoring, X[5:], y[5:]) == counts(scoring, X, y)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_sensitivity_is_what_one_record_moves(classes: int) -> None:
+    scoring = ps.Scoring(fitted(ps.heads.LDA(), classes), score_bins=2 * classes, by_class=classes > 2)
+    X, y = records(60, classes, seed=4)
+    single = np.stack([counts(scoring, X[k : k + 1], y[k : k + 1]).T for k in range(60)])
+    apart = {"add-remove": single, "replace-one": (single[:, None] - single[None]).reshape(-1, single.shape[1])}
+    for adjacency, moves in apart.items():
+        most = float(np.linalg.norm(moves, axis=1).max())
+        assert most == pytest.approx(ps.dp.joint_mu(scoring.schema, {"T": 1.0}, adjacency))  # type: ignore[arg-type]
+
+
+WILD = st.floats(allow_nan=True, allow_infinity=True, width=64)
+
+
+@given(
+    scores=arrays(np.float64, (4, 3), elements=WILD),
+    shares=arrays(np.float64, (4, 3), elements=WILD),
+    margin=st.booleans(),
+    classes=st.sampled_from([2, 3]),
+)
+def test_every_number_has_a_cell(scores: Any, shares: Any, margin: bool, classes: int) -> None:
+    scale: dict[str, Any] = {"score": "margin", "reach": 2.0} if margin else {}
+    by_class = classes > 2
+    schema = ps.ScoringSchema("0" * 64, 1, classes=classes, features=2, score_bins=4, by_class=by_class, **scale)
+    cut, labels = slice(None, classes), np.array([0, 1, 1, 0])
+    places = cells_of_scores(schema, scores[:, cut], shares[:, cut], labels)
+    assert len(places) == len(schema.tables)
+    for table, cells in zip(schema.tables, places, strict=True):
+        assert cells.min() >= 0
+        assert cells.max() < np.prod(schema.shape(table))
+    for row in range(4):
+        one = slice(row, row + 1)
+        alone = cells_of_scores(schema, scores[one, cut], shares[one, cut], labels[one])
+        assert [cells[row] for cells in places] == [cells[0] for cells in alone]
+
+
+def test_tied_classes_and_the_middle_are_the_first_class() -> None:
+    """As ``predict`` has it; the bin of a tie is one of the predicted class's."""
+    schema = ps.ScoringSchema("0" * 64, 1, classes=2, features=2, score_bins=4)
+    half = np.full((2, 2), 0.5)
+    assert cells_of_scores(schema, half, half, np.array([0, 1]))[0].tolist() == [1, 5]
+
+
+def test_records_of_a_label_that_the_head_lacks_count_as_wrong() -> None:
+    X, y = records(600, 3)
+    model = ps.heads.LDA().fit(X[y < 2], y[y < 2])
+    found = ps.inference.head_score(released(ps.Scoring(model, labels=[0, 1, 2]), X, y))
+    assert found.recall["2"].value == 0
+    assert found.accuracy.value == pytest.approx((model.predict(X) == y).mean())
+    with pytest.raises(RecordError, match="outside 0..1"):
+        counts(ps.Scoring(model), X, y)
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="200 of the records"):
+        assert counts(ps.Scoring(model), X, y, unreadable="leave out").records == 400
+
+
+def test_columns_are_read_by_name_and_declared_ones_from_a_table() -> None:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(3)
+    y = np.arange(400) % 2
+    frame = pd.DataFrame({"age": 50 + 10 * rng.normal(size=400) + 8 * y, "ward": rng.choice(["a", "b"], 400)})
+    frame.loc[5, "age"] = np.nan
+    columns = (ps.Numeric("age", edges=(40, 50, 60)), ps.Categories("ward", ("a", "b")))
+    terms = {"epsilon": 50.0, "delta": 1e-5, "adjacency": "add-remove", "ledger": "uncharged", "classes": [0, 1]}
+    model = ps.heads.LDA().fit_private(frame, y, columns=columns, expected_records=400, **terms)
+    scoring = ps.Scoring(model)
+    found = counts(scoring, frame[["ward", "age"]], y)
+    assert found.records == 400
+    right = found.T.reshape(2, 2, -1).sum(axis=2).trace()
+    assert right == (model.predict(frame) == y).sum()
+
+
+def test_rows_that_are_not_finite_count_nowhere() -> None:
+    model, (X, y) = fitted(ps.heads.LDA(), 2), records(10, 2)
+    X[3, 1] = np.inf
+    scores, shares = room.scores_alone(model, X)
+    assert np.isnan(scores[3]).all()
+    assert np.isnan(shares[3]).all()
+    assert not np.isnan(np.delete(scores, 3, axis=0)).any()
+    with pytest.raises(RecordError, match="NaN or infinite"):
+        counts(ps.Scoring(model), X, y)
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 of the records"):
+        assert counts(ps.Scoring(model), X, y, unreadable="leave out").records == 9
+
+
+def test_a_head_has_one_digest_and_its_plan_carries_it(tmp_path: Any) -> None:
+    model = fitted(ps.heads.LDA(), 2)
+    model.save(tmp_path / "trees.head")
+    again = ps.heads.load(tmp_path / "trees.head")
+    plan = ps.Scoring(model).plan(cohort=ps.Cohort(2, 2, 10), privacy=made.promise("central"))
+    assert head_digest(again) == head_digest(model) == plan.schema.head
+    other = ps.Scoring(fitted(ps.heads.QDA(), 2))
+    assert other.schema.head != plan.schema.head
+
+
+def test_another_head_than_the_plans_is_refused_before_a_record_is_read() -> None:
+    mine, (X, y) = ps.Scoring(fitted(ps.heads.LDA(), 2)), records(10, 2)
+    other = ps.Scoring(ps.heads.LDA(shrinkage=0.5).fit(*records(300, 2, seed=1)))
+    assert len(mine.published.read()[HEAD].integers) > 0
+    size = mine.schema.head_bytes
+    forged = np.zeros(size, np.int64)
+    for published in (Published.of({HEAD: Values(forged, 0)}), Published.of({HEAD: Values(forged - 1, 0)})):
+        with pytest.raises(PlanError, match="published head"):
+            ps.measure(mine.schema, X, y, published=published)
+    if other.schema.head_bytes == size:
+        with pytest.raises(PlanError, match="not the one whose SHA-256"):
+            ps.measure(mine.schema, X, y, published=other.published)
+    with pytest.raises(PlanError, match="published values do not fit"):
+        ps.measure(mine.schema, X, y)
+
+
+def test_a_plan_of_other_columns_than_the_heads_is_refused() -> None:
+    scoring, (X, y) = ps.Scoring(fitted(ps.heads.LDA(), 2)), records(10, 2)
+    fields = {"classes": 2, "features": 5, "feature_names": tuple("abcde")}
+    schema = ps.ScoringSchema(scoring.schema.head, scoring.schema.head_bytes, **fields)
+    with pytest.raises(PlanError, match="reads other columns"):
+        ps.measure(schema, X, y, published=scoring.published)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ps.Scoring(ps.heads.Ridge().fit([[0.0, 1.0], [1.0, 0.0]], [0.0, 1.0])), "only a classifier"),
+        (lambda: ps.Scoring(ps.heads.LDA().fit([[0.0, 1.0], [1.0, 0.0]], [0, 0])), "knows one class"),
+        (lambda: ps.Scoring(fitted(ps.heads.LDA(), 2), labels=[0, 2]), "not among the labels"),
+        (lambda: ps.Scoring(fitted(ps.heads.LDA(), 2), score_bins=7), "even number"),
+        (lambda: ps.Scoring(fitted(ps.heads.LDA(), 2), score="margin"), "reach"),
+        (lambda: ps.Scoring(fitted(ps.heads.LDA(), 2), by_class=True), "by_class"),
+        (lambda: ps.Scoring(fitted(ps.heads.LDA(), 3), score_bins=1001), "at most 1000"),
+        (lambda: ps.ScoringSchema("head", 1, classes=2, features=2), "64 hex digits"),
+        (lambda: ps.ScoringSchema("0" * 64, 1, classes=2, features=2, score="logit"), "'probability' or 'margin'"),
+        (lambda: ps.ScoringSchema("0" * 64, 1 << 26, classes=2, features=2), "head_bytes"),
+        (lambda: ps.ScoringSchema("0" * 64, 1, classes=300, features=2, score_bins=4), "90008 cells"),
+    ],
+)
+def test_what_cannot_be_scored_is_said_in_a_sentence(make: Any, words: str) -> None:
+    with pytest.raises(PrivstatsError, match=words):
+        make()
+
+
+def test_a_head_whose_map_is_each_partys_own_is_refused() -> None:
+    """What it says of a record follows from the other records of that party."""
+    model = fitted(ps.heads.LDA(), 2)
+    own = ps.transforms.Transport(5, reference="0" * 64, strength=1.0)
+    object.__setattr__(model.preprocessing_, "transform", (own,))
+    with pytest.raises(HeadError, match="fitted on the records"):
+        ps.Scoring(model)
+
+
+def test_labels_of_one_name_are_refused() -> None:
+    with pytest.raises((HeadError, SchemaError)):
+        ps.Scoring(fitted(ps.heads.LDA(), 2), labels=[0, 1, "1"])

@@ -1,0 +1,179 @@
+"""Scores of a head from noisy counts: equal to what they estimate without noise, and covered with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import privstats as ps
+from privstats.errors import ReleaseError
+from privstats.inference.reliability import reliability
+from privstats.inference.roc import area, roc_curve
+from privstats.randomness import seeded
+from tests import made
+
+COUNTS = arrays(np.float64, 6, elements=st.integers(1, 40).map(float))
+Z = 1.96
+
+
+def pairs_won(others: Any, members: Any, tied: float) -> float:
+    """By every pair of records."""
+    won = sum(
+        x * y * (1 if a < b else tied if a == b else 0) for b, x in enumerate(members) for a, y in enumerate(others)
+    )
+    return float(won / (members.sum() * others.sum()))
+
+
+@given(others=COUNTS, members=COUNTS)
+def test_the_area_is_that_of_all_pairs_and_lies_within_its_bounds(others: Any, members: Any) -> None:
+    curve = roc_curve(tuple(np.linspace(0, 1, 7)), others, members, 0.0, Z)
+    assert curve.auc.value == pytest.approx(pairs_won(others, members, 0.5))
+    assert curve.auc_bounds == pytest.approx((pairs_won(others, members, 0), pairs_won(others, members, 1)))
+    assert not curve.auc.told or curve.auc.low <= curve.auc_bounds[0] <= curve.auc_bounds[1] <= curve.auc.high
+    assert len(curve.thresholds) == len(curve.true_positive) == 5
+    assert curve.thresholds[0] > curve.thresholds[-1]
+    rates = [each.value for each in curve.true_positive]
+    assert rates == sorted(rates)
+
+
+@given(others=COUNTS, members=COUNTS)
+def test_more_noise_never_narrows_an_interval(others: Any, members: Any) -> None:
+    quiet, loud = (area(others, members, sigma, Z) for sigma in (0.0, 3.0))
+    assert not loud.told or (loud.low <= quiet.low + 1e-9 and loud.high >= quiet.high - 1e-9)
+
+
+def test_an_area_that_noise_hides_is_not_told() -> None:
+    few = np.array([1.0, 2.0, 0.0])
+    assert area(few, few, 50.0, Z)[1:] == (0.0, 1.0, False)
+    assert area(-few, few, 0.5, Z)[1:] == (0.0, 1.0, False)
+    assert area(0 * few, few, 0.0, Z)[1:] == (0.0, 1.0, False)
+
+
+@given(wrong=COUNTS, right=COUNTS)
+def test_the_calibration_error_covers_any_probabilities_inside_the_bins(wrong: Any, right: Any) -> None:
+    edges = np.linspace(0.5, 1, 7)
+    found = reliability(edges, wrong, right, 0.0, 1, Z)
+    for sure in (edges[:-1], edges[1:], (edges[:-1] + edges[1:]) / 2):
+        exact = np.abs(right - sure * (right + wrong)).sum() / (right + wrong).sum()
+        assert found.error.low <= exact <= found.error.high + 1e-12
+    assert [each.value for each in found.right] == pytest.approx(right / (right + wrong))
+
+
+def test_a_calibration_error_that_noise_hides_is_not_told() -> None:
+    found = reliability(np.linspace(0.5, 1, 4), np.zeros(3), np.ones(3), 100.0, 1, Z)
+    assert not found.error.told
+    assert (found.error.low, found.error.high) == (0.0, 1.0)
+
+
+class World:
+    """A head and a population that it is scored on."""
+
+    def __init__(self, classes: int, rare: float = 0.2, features: int = 3) -> None:
+        self.classes, self.features, self.rare = classes, features, rare
+        self.chance = np.random.default_rng(classes)
+        self.head = ps.heads.LDA().fit(*self.draw(400))
+        self.scoring = ps.Scoring(self.head, score_bins=10, by_class=classes > 2)
+
+    def draw(self, count: int) -> tuple[Any, Any]:
+        shares = np.r_[np.full(self.classes - 1, (1 - self.rare) / (self.classes - 1)), self.rare]
+        y = self.chance.choice(self.classes, count, p=shares)
+        return self.chance.normal(size=(count, self.features)) + 1.2 * np.eye(self.classes, self.features)[y], y
+
+    def exact(self, count: int) -> dict[str, float]:
+        """Of the population."""
+        X, y = self.draw(count)
+        said, shares = self.head.predict(X), self.head.predict_proba(X)
+        recalls = [float((said[y == label] == label).mean()) for label in range(self.classes)]
+        found = {"accuracy": float((said == y).mean()), "balanced accuracy": float(np.mean(recalls))}
+        named = range(self.classes) if self.classes > 2 else (1,)
+        for label in named:
+            order = np.argsort(np.argsort(shares[:, label])) + 1
+            inside = y == label
+            won = order[inside].sum() - inside.sum() * (inside.sum() + 1) / 2
+            found[f"AUC {label}"] = float(won / (inside.sum() * (~inside).sum()))
+        sure = shares.max(axis=1)
+        place = np.minimum((sure * 10).astype(int), 9)
+        gaps = np.bincount(place, weights=sure - (said == y), minlength=10)
+        return {**found, "calibration error": float(np.abs(gaps).sum() / count)}
+
+    def missed(self, truth: dict[str, float], epsilon: float, draws: int, count: int) -> dict[str, tuple[int, int]]:
+        """By measure how many intervals were told, and how many of these missed."""
+        plan = self.scoring.plan(cohort=ps.Cohort(2, 2, count), privacy=made.promise(epsilon=epsilon))
+        out = dict.fromkeys(truth, (0, 0))
+        for draw in range(draws):
+            X, y = self.draw(count)
+            release = ps.simulate(plan, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(draw))
+            found = ps.inference.head_score(release)
+            read = {"accuracy": found.accuracy, "balanced accuracy": found.balanced_accuracy}
+            read |= {f"AUC {name}": each for name, each in found.auc.items()}
+            assert found.calibration is not None
+            read["calibration error"] = found.calibration.error
+            for name, each in read.items():
+                told, missed = out[name]
+                out[name] = told + each.told, missed + (each.told and not each.low <= truth[name] <= each.high)
+        return out
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_intervals_cover_the_population_under_noise(classes: int) -> None:
+    world = World(classes)
+    missed = world.missed(world.exact(200_000), 1.0, 30, 500)
+    assert all(told and misses <= 5 for told, misses in missed.values()), missed  # 6 of 30 at 5 %: 3 in 1,000
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_intervals_cover_the_population_in_many_draws(classes: int, epsilon: float) -> None:
+    world = World(classes)
+    missed = world.missed(world.exact(1_000_000), epsilon, 300, 1000)
+    assert all(misses <= 0.05 * told + 3 * (0.0475 * told) ** 0.5 for told, misses in missed.values()), missed
+
+
+def test_a_head_that_predicts_one_class_is_said_to() -> None:
+    y = np.arange(600) % 10 > 8
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    head = ps.heads.LDA().fit(X, y.astype(int))
+    for privacy in (ps.NoPrivacy(), made.promise(epsilon=3.0)):
+        plan = ps.Scoring(head, score_bins=4).plan(cohort=ps.Cohort(2, 2, 600), privacy=privacy)
+        found = ps.inference.head_score(ps.simulate(plan, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(0)))
+        assert found.only == "0"
+        assert "predicts one class, '0'" in found.remarks[0]
+        assert found.remarks[0] in str(found.summary()).replace("\n  ", " ")
+
+
+def test_a_score_that_noise_hides_says_why() -> None:
+    y = np.arange(40) % 2
+    X = np.random.default_rng(0).normal(size=(40, 3)) + y[:, None]
+    plan = ps.Scoring(ps.heads.LDA().fit(X, y)).plan(cohort=ps.Cohort(2, 2, 40), privacy=made.promise(epsilon=0.05))
+    found = ps.inference.head_score(ps.simulate(plan, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(0)))
+    assert not found.told
+    assert "noise hides how many records" in found.why_not_told
+    assert {row["told"] for row in found.to_rows()} == {False}
+    assert [row[1] for row in found.summary().rows] == ["-"] * 6
+
+
+def test_margins_have_areas_and_no_calibration() -> None:
+    y = np.arange(600) % 2
+    X = np.repeat(np.random.default_rng(0).normal(size=(600, 1)) + y[:, None], 20, axis=1)
+    head = ps.heads.NaiveBayes().fit(X, y)  # which takes equal columns for twenty proofs
+    bounds = []
+    for scale in ({}, {"score": "margin", "reach": 40.0}):
+        plan = ps.Scoring(head, **scale).plan(cohort=ps.Cohort(2, 2, 600), privacy=ps.NoPrivacy())
+        found = ps.inference.head_score(ps.simulate(plan, [(X[::2], y[::2]), (X[1::2], y[1::2])]))
+        assert (found.calibration is None) == bool(scale)
+        low, high = found.roc["1"].auc_bounds
+        bounds.append(high - low)
+    assert bounds[1] < bounds[0] / 2  # probabilities of a sharp head share the outer bins
+
+
+def test_another_release_is_refused_by_its_kind() -> None:
+    schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
+    release = ps.Release.exact(schema, ps.measure(schema, {"sex": ["f", "m"]}))
+    with pytest.raises(ReleaseError, match="measures a CountSchema; see Scoring"):
+        ps.inference.head_score(release)
