@@ -16,8 +16,9 @@ from privstats.estimates.spectrum import Array
 from privstats.inference.counts import CountTable, Interval, ratio, z_of
 from privstats.inference.evidence import require_gaussian, require_records
 from privstats.inference.reliability import Reliability, reliability
+from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.roc import RocCurve, roc_curve
-from privstats.inference.summary import HIDDEN, Summary, ends_of, foot_of, title_of
+from privstats.inference.summary import Summary, ends_of
 from privstats.inference.tables import confusion_of
 from privstats.release import Release
 from privstats.schema import ScoringSchema, narrowed
@@ -112,14 +113,18 @@ class HeadScore:
         rows = [(f"{name} {label}".strip(), *_shown(each)) for name, label, each in self._measures()]
         noisy = " (noisy)" if self.release.plan.noise is not None else ""
         schema: Any = self.release.plan.schema
+        source = Source(self.release, self.alpha, "independent records that the head was not made from")
         return Summary(
-            title=title_of(self.release, "Score of a head"),
+            title=source.title("Score of a head"),
             head=(("head", schema.head[:16]), ("records", f"{self.records:,.0f}{noisy}")),
             columns=("", "estimate", *ends_of(self.alpha)),
             rows=tuple(rows),
-            foot=(
-                *foot_of(self.release, self.alpha, "independent records that the head was not made from"),
-                *self.remarks,
+            foot=(*source.foot, *self.remarks),
+            methods=source.methods(
+                f"A classifier (SHA-256 {schema.head[:16]}) was scored at every party on records kept out of its sums; "
+                f"counts of label, predicted class and score in {schema.score_bins} bins were summed. Shares have "
+                "Wilson's intervals, the AUC's is by test inversion and holds what binning hides, all widened by the "
+                "noise of the counts."
             ),
         )
 
