@@ -13,6 +13,10 @@ checkers, too, know a public name. The ``else`` calls :func:`lazy_names`, which 
 In the ``else``, so that a checker still reports a name that does not exist. ``lazy_loader.attach_stub`` (SPEC 1 of
 Scientific Python) reads a stub beside each ``__init__.py`` instead: a second file per room that import-linter does not
 see, a dependency before everything else, and every submodule in ``__all__``, where ``testing`` would need Hypothesis.
+
+``import privstats`` binds no room before it is asked for, and a party that measures and masks loads neither
+scikit-learn nor scipy.stats nor rich. Tables of protocols, schemas, moments, courses, transforms and rules load a row
+when it is asked for. ``tests/project/test_loading.py`` has the ceilings.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 A release holds the noisy integer sums, the plan they were made under, who survived and how much noise is in them. It is
 immutable; its file is safetensors with a JSON manifest. Heads turn it into a model.
+
+A release stores integers. Real units, noise levels and the budget are derived from the plan inside it, and loading
+checks that they agree, so that a manifest cannot claim less noise than its plan.
 """
 
 from __future__ import annotations

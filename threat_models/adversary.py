@@ -2,6 +2,11 @@
 
 ``Adversary.view`` copies from a world exactly what the declaration allows, and a view holds no reference back. The
 world owns the truth; the attack gets the view.
+
+Attacks get a view, never a world. A view holds read-only copies of what its adversary declares, and an attack draws
+from a generator of its own, so no attack can win by reading or replaying the truth. Members and strangers are
+compared across independent worlds: inside one world the question is which of two records is in, and that has another
+ceiling.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """The ``privstats audit`` commands; plugged into the library's command line through an entry point.
 
 Reads a plan, runs an audit, prints its report. No audit logic.
+
+These commands are plug-ins: they belong to the attacker's package, which the library must not import, and the entry
+point keeps the arrow pointing one way.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 All scoring is here. A membership game draws pairs of independent worlds, so that members and non-members are compared
 as a real attacker would meet them: in different releases. Attacks with the same sight are shown the same worlds.
+
+"Without the release" means with the release of an independent world. The baseline is the same attacker on its sums,
+which needs no second code path in any attack; for reconstructions it is the single guess that would have hit most.
 """
 
 from __future__ import annotations

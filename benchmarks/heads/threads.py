@@ -3,8 +3,8 @@
     OPENBLAS_NUM_THREADS=2 python -m benchmarks.heads.threads --classes 30 --save
     python -m benchmarks.heads.threads --classes 150 --one --keep --save  # takes minutes with two threads
 
-The library gives them one thread (docs/architecture.md); the other column undoes that. On a busy machine the threads of
-a small eigendecomposition wait for one another.
+The library gives them one thread (``heads/estimates/blas.py``); the other column undoes that. On a busy machine the
+threads of a small eigendecomposition wait for one another.
 """
 
 from __future__ import annotations

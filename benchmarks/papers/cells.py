@@ -2,6 +2,12 @@
 
 Not a benchmark: the papers' modules make cells, ``benchmarks.measuring`` prints and saves their rows, and
 ``benchmarks.paper_tables`` puts them into the page. No verdict is written by hand where a number can give it.
+
+A cell of a paper's table gives its own verdict. What was printed is read as text, with its rounding and its spread;
+what came out has a mean per seed; whether the two agree is a rule in one place (``benchmarks/papers/cells.py``), and
+a loss is bold even where the paper is wrong. A cell whose data cannot be had has no verdict that compares: there is
+no rule under which numbers of two backbones say something. How far one row lies above another can be compared, and
+is, as a cell like any other (``benchmarks/papers/gaps.py``), paired over the seeds.
 """
 
 from __future__ import annotations

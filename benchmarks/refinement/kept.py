@@ -2,6 +2,11 @@
 
 Not another sum: the integers are those of ``privstats.measure``, bit for bit (a test compares them). Kept are the first
 release's sums, the rows on the grid, and u(x) for as long as M stays the same, which it does within a course.
+
+A benchmark keeps u(x), the library does not. M is one for all rounds of a course, so a party could keep its mapped
+rows between them and save most of a round's arithmetic. It would have to keep private rows on its disk for it;
+``benchmarks/refinement/kept.py`` does so for draws by the hundred, and ``moments/gradient_map.py`` is cut in two for
+that.
 """
 
 from __future__ import annotations

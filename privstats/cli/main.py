@@ -5,6 +5,10 @@ Commands outside this package (``audit`` comes with ``threat_models``) are found
 ``privstats.commands``, so that the library never imports its attacker. A command is imported when it or the help that
 lists it is requested, and its implementation when it is called: so its module imports at the top only what its options
 need.
+
+With what commands compute at their modules' tops, a list of them took two seconds of processor time, and a shell asks
+for it at every press of the tab key. Lists are plain text: typer's boxes load rich and a parser of Markdown. The help
+of one command has its boxes.
 """
 
 from __future__ import annotations

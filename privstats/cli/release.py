@@ -1,4 +1,8 @@
-"""``privstats release show | verify``."""
+"""``privstats release show | verify``.
+
+A release that does not match the expected plan or signer is exit code 1, a damaged one is 2. The first contradicts a
+claim; of the second nothing can be verified.
+"""
 
 from __future__ import annotations
 

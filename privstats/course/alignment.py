@@ -3,6 +3,10 @@
 The course maps clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md says
 when that helps). It fixes the plans, their order, and the clients that must be in all of them; ``moments.gaussians``
 has the sums and ``transforms.transport`` the map.
+
+Which list a client signs is an argument of its machine. The rule that all sums of an alignment are over the same
+clients must hold where shares leave, not where a course is followed: a server can invent releases, but it cannot
+erase what a client has signed. The list is in the plan too, so that honest parties agree on it before they start.
 """
 
 from __future__ import annotations

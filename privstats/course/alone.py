@@ -2,6 +2,11 @@
 
 No masking and no messages: the caller holds the records and adds the noise, in the central model. The ``fit_private``
 of every head is built on it.
+
+One party alone is a room over ``session``, and heads are built on it. A head that fits privately must measure, draw
+noise and charge a ledger, and may not know the protocol. ``alone`` makes the plan, with two fictitious clients as
+``Release.exact`` does, and takes the central path of every release; heads call it and never ``session``. No number of
+the plan comes from the records, not even their number.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 The common type of refinement rounds, alignment rounds and streams. A simulation, an engine or one party alone runs a
 course: it takes the next plan from the course and passes the release back. A course sends no messages and keeps no
 account.
+
+Clients recompute the plan, and no promise depends on it. ``verify_next`` computes the next plan and compares values
+within 2^-16: that catches mistakes and honest servers that drift. A dishonest server invents releases, so the bound
+is proved for every M and W, and the mark of a round does not depend on its plan.
 """
 
 from __future__ import annotations

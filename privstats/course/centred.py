@@ -3,6 +3,11 @@
 Two sessions under one promise, or three where the discriminant of the sums is calibrated. Every head reads the second
 release as any other, and the mean is a public map in its plan; how far it is trusted follows from its own noise
 (:func:`shrunk_mean`).
+
+A calibrated release spends like a course of rounds. Mean and calibration get 1 % of mu² each and the sums the rest;
+all three are priced before the first, and the ledger holds them whole. The calibration's bound holds for any M and W
+that a server may publish, so its price does not depend on the releases before it. It is the statistic that ends the
+rounds, with M the identity, so there is no second proof.
 """
 
 from __future__ import annotations

@@ -5,6 +5,11 @@ It holds the owners' promise for all rounds together, ``[promise]`` with epsilon
 the rounds' sum with it. Version 1, which had none, was before the first release. Reading refuses unknown keys and
 another plan than the one that was reviewed. The file holds no releases and no values: those travel beside each round's
 plan.
+
+A course's file holds its owners' promise as a whole. The rounds' plans hold parts of it, and a sum of parts
+contradicts nothing. So version 2 of the file has a table ``[promise]``, ``course check`` and ``audit course`` compare
+the rounds' sum with it, and it is in no digest: a course's cost follows from its plans, and entries in ledgers stay
+as they were.
 """
 
 from __future__ import annotations

@@ -1,6 +1,11 @@
 """The mechanisms of a stream as matrices: which epochs each release is about, what a record costs, how totals follow.
 
 Small exact linear algebra over public numbers, without plans, data or noise.
+
+The square-root mechanism releases weighed sums, not noisy changes. Correlated Gaussian noise on changes would have to
+be rounded from an approximation; whole coefficients on whole sums leave the noise independent and the sampler exact,
+and the weights of the total undo the rest. It needs ring bits that one sum does not (``Plan.spare_bits``), because
+weighing happens before the lift.
 """
 
 from __future__ import annotations

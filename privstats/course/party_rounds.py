@@ -2,6 +2,13 @@
 
 This module decides the plans, their price and their order; ``moments.parties`` descends, and
 ``heads.PartyDiscriminant`` adds the two sums.
+
+A second round of parties is a kind of schema, and not an option of the first. Parties of one plan must send the same,
+so another direction has another word, and an older version refuses it by that word. It is a subclass, because bound,
+grid and promise are those of the first; what differs is what it reads (``needs``) and that no head is built from it
+alone. The start has one length for all data: how long the noisy sum is says more of the number of parties and of the
+noise than of the classes. A head computes the second plan again from the first release, so that two rounds are read
+together only if one follows from the other; the start is therefore the same bits on every machine.
 """
 
 from __future__ import annotations

@@ -3,6 +3,16 @@
 The course whose nodes hold *different* records, which is why all of them cost as little as one release does
 (docs/streams.md). This module decides the nodes and their price and combines their sums; ``record_registry`` keeps
 which record was sent when.
+
+A stream is priced as a whole, and a ledger never guesses. Epochs of different records cost less than their squares
+add up to, but only while something keeps the records apart. So the price is the course's
+(``DisjointRounds.multiplicity``, under the adjacency of the account), ``RecordRegistry`` keeps the contract, and two
+plans that nobody joined always add. The spend records who keeps records apart (``Spent.apart``: the party's own
+record registry, or the parties of a server that sees sums), and ``mark_started`` holds callers to it: a caller that
+ignores streams is refused, not trusted. Entries from before that field stay readable, and need their record registry
+from the first record that it wrote. The design priced replaced records with deletions at twice mu squared; two
+records that come and go in turn can meet with one sign in one node, so they are priced by the bound that no schedule
+passes.
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 A function of a seed and of every epoch's exact sum, so the same epoch gives the same release on every call, and the
 same seed beside other sums gives other noise. The weights come from ``mechanisms``; an engine keeps seed and sums.
+
+Kept noise is bound to the sum that it hides. A seed on the disk makes a release after a crash the same release; bound
+to the epoch's number alone it made a copy of the folder a way to one party's exact sums. ``randomness.bound_to``
+takes what the noise is for, under a label of its own per use and version. A second draw for another sum is refused
+where the folder can see it, and never shares noise where it cannot.
 """
 
 from __future__ import annotations

@@ -5,6 +5,10 @@ in place; the one in the user's state folder, under the ledger's own name, can t
 spent; a head that the caller keeps elsewhere always can. The order is ledger, anchor beside it, anchor outside: no kill
 makes an anchor longer than the ledger, and the next writer catches up before it writes. ``ledger_file`` uses this
 module, which has no rule about budgets.
+
+The head of the ledger is a file beside it, written after each commit and made good before the next. Written only
+before the commit it would raise a false alarm after a crash; written only after, a crash could leave it behind for
+good. One step behind is still a prefix.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """The rules of the ledger: every refusal, and what an account has left for one more release, in words.
 
 Pure functions of an account and a request; no file. ``ledger`` calls them inside one transaction.
+
+A second exact release is refused under any run name. A name can only tell a retry from the first try; without noise
+the difference of the two is the leak, whatever they are called.
 """
 
 from __future__ import annotations

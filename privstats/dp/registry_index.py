@@ -3,6 +3,14 @@
 The chain holds every change and the SHA-256 of its rows; these tables hold the state that all changes lead to, in the
 same file and transaction. Triggers break their seal when any other program writes to them, or to the rows beside the
 chain. Without a valid seal the chain is folded again and compared. ``registry_log`` uses this module.
+
+The state after all changes is kept as indexed rows, under a seal. Folding the history anew took a second per look at
+400,000 records. The index (``dp/registry_index.py``) is written in the transaction of each change and adds nothing to
+the chain, so a digest of 400,000 rows cannot vouch for one of them in a millisecond. A seal does: how far the chain
+was, and SQLite's count of changed tables. Triggers break it whenever a row of the index, or beside the chain, is
+written, and our code alone renews it at the end of its transaction. Under a broken seal, and at every ``open``, the
+chain is folded and compared (``dp/registry_fold.py``). Bytes written under SQLite pass the looks until then. The
+format keeps its number: an earlier version reads on, and what it writes breaks the seal and is folded next.
 """
 
 from __future__ import annotations

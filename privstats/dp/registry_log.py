@@ -3,6 +3,10 @@
 Records are identified by keyed hashes of their ids. A table beside the log has one row per change and the log its
 SHA-256, so the ledger detects an edit or an older copy. ``registry_index`` has the state that all changes lead to. The
 module holds no moments; ``course.record_registry`` decides which changes are allowed.
+
+A record registry is rows beside the ledger's log. A million records are no million records of a chain: the log holds
+one entry per change with the digest of its rows, the rows lie in a table of the same file, so both are one
+transaction, and the ledger's head exposes an older copy. The ledger itself reads no row.
 """
 
 from __future__ import annotations

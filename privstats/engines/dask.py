@@ -2,6 +2,10 @@
 
 This engine masks nothing, so the cluster must be the party's own. The result equals ``measure`` of all records and goes
 to ``session`` in the same way.
+
+A partition's moments are a value, and values are added as a tree. A Dask task that is run again, because its worker
+died, replaces its value; a sum that every finished task adds itself to would count it twice. The tree has one node
+for eight, so no machine holds all parts.
 """
 
 from __future__ import annotations

@@ -4,6 +4,18 @@
 hypothesis about the unknown quantities of a regression, weighted by their evidence. ``GradientHistory`` estimates
 curvature from how gradients changed between the weights at which they were taken: a noise-aware quasi-Newton estimate,
 which ignores changes that noise alone explains.
+
+A regression is refined by a bank of filters. One filter with guards against a size of residuals or an eigenvalue that
+noise had made up lost to DP-GD where n mu / d^1.5 is below 1, and the guards were set on the errors that they were to
+lower. A bank of Kalman filters (one per hypothesis, weighed by its evidence) has no such constants: what is not known
+is averaged over. It costs some hundred vectors of length d per round, and the recipe keeps the last states, since a
+course asks for all of them once per round. Where n mu is below 40 its hypotheses outnumber what the sums can tell,
+and a course follows a fixed schedule of steps instead, with 1/64 of the budget for the first release. Where noise
+hides G a session for the mean of the rows' directions follows the first release. It is a plan of its own, and not a
+letter of the first release, because ``MeanSchema`` with its proof stands already, and a first release keeps its
+meaning for every other head. What tells heads whether a mean belongs to the rounds is the digest of earlier releases
+that every round's plan holds. Parties of a course must run versions with the same recipe, which the check of
+published weights enforces, and the course's digest, which names the recipe's revision.
 """
 
 from __future__ import annotations

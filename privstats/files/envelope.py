@@ -2,6 +2,11 @@
 
 A file is safetensors with the envelope in its header. The module is independent of releases and heads: a format defines
 by version what its checksum covers and how it is read.
+
+Releases and heads travel in one envelope. A format says by version what its checksum covers and how it is read, so a
+new version is a new row, and one that a release of privstats wrote keeps its reader. Format 1 of releases signs
+manifest and vector alone; format 3 of heads covers names, types and shapes of all tensors, under a name of its own,
+so no signature on one kind of file is valid for another.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """One client's own head: a release's head with the client's label shares, offset and adapter beside it.
 
 The client fits it locally, after the release; none of it may leave the client. It wraps any classification head.
+
+Heads keep class means and probabilities. A personal head needs the release's estimates of the classes, and a head
+file is often all that a client gets.
 """
 
 from __future__ import annotations

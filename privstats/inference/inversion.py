@@ -9,6 +9,10 @@ Numbers in, numbers out: this module knows neither releases nor schemas. For ``G
 for E symmetric with variance sigma_G^2 on its diagonal and half of it elsewhere. A value t of a contrast c'b is
 accepted where the score along ``a = G^-1 c / c'G^-1 c`` is within its quantile; the accepted set is the solution of one
 quadratic inequality (Fieller 1954), and where it is unbounded the contrast is *not told*.
+
+Intervals come from test inversion and may be unbounded. Under noise the usual interval covers as little as 4 % where
+95 is claimed, and a sandwich variance prints numbers where nothing is known. The set of values that the score does
+not reject is one quadratic inequality; where noise hides a coefficient the set is unbounded, and the table says so.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ On the host, tiles are transformed and quantised into one reused chunk, and full
 chunk and the result, for any number of records. Tensors stay on their device: the same arithmetic in whole numbers,
 hence the same bits, with sums in int64; torch is imported only for a tensor. Kinds of moments that are more than sums
 of records have modules of their own. One ``measure`` call owns each accumulator.
+
+A ridge record's fold is a hash of the record, not its position. By position, removing one record would move every
+later record of its client to another fold, and no noise sized for one record hides that.
 """
 
 from __future__ import annotations

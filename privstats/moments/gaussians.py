@@ -2,6 +2,10 @@
 
 They are functions of all records of one client, so parts of a client do not add; clients do. Counts and sums of rows
 are exact; covariances and their roots are float64, cut toward zero so that no bound is exceeded.
+
+A client above ``n_max`` is weighed down, not refused or sampled. A refusal reveals whether a client is above, and a
+sample costs replace-one. With lambda n / n_max in place of lambda the sensitivity stays a closed form, at most a
+quarter larger than that of a promise about the data.
 """
 
 from __future__ import annotations

@@ -4,6 +4,10 @@ The same bits in any batch, order and BLAS: products are of whole numbers below 
 single IEEE one per entry. For every record and all admitted values it gives integers within their norms, and it never
 raises on account of either. ``gradients`` calls it within one ``measure``. Of a module that another package brings the
 norms are held here, and the same bits in any batch are the module's to keep (``schema.modules``).
+
+A map by published values is whole numbers or single operations. A float map changes entries with the batch and the
+BLAS, and an exact sum of changed entries is a wrong sum. Products stay below 2^53; root, quotient and each step of
+the exponential's polynomial are one IEEE operation.
 """
 
 from __future__ import annotations

@@ -4,6 +4,12 @@ A function of all records of one party, so parts of a party do not add; parties 
 where a softmax descends to over all of its whole-numbered rows, from zero or from W: its gradient is an exact sum of
 whole numbers at whole-numbered weights, and what is done to the weights is one IEEE operation per entry at a time, so
 it is the same bits in any order, batch, container and BLAS. The whole numbers that it is cut to are shortened as such.
+
+A party descends in whole numbers, and its task word names the descent. Thirty steps over a party's rows in floats
+would depend on order and batches, and a ridge step on its exact sums, which would not, is up to three points worse.
+Gradients at whole-numbered weights are exact sums, so the direction is the same bits anywhere, without a solver; the
+rows are held instead. No bound and no field of the plan says which direction is sent, so another one gets another
+word for ``task``: a library that does not know the word refuses the plan, and digests differ.
 """
 
 from __future__ import annotations

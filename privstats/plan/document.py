@@ -2,6 +2,9 @@
 
 Reading refuses unknown keys, missing keys and wrong types, and names the place in the file; the classes that are built
 validate the values.
+
+The plan's digest is over canonical JSON, not over the TOML text. Comments and key order are for people; two files
+that say the same are the same plan.
 """
 
 from __future__ import annotations

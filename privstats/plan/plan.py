@@ -1,6 +1,8 @@
 """The Plan: a frozen value whose construction proves that its parts fit together.
 
 It joins schema, cohort, privacy and masking; noise, ring and thresholds are derived and never set by hand.
+
+``graph`` is in every digest, so it stays a field of the plan; the protocol validates it, in ``solve``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 A kind that is listed here still needs its sums (``moments``), its sensitivity (``dp``) and its test; a module that
 lacks one of them refuses the kind and never guesses.
+
+A kind of schema is a row in three tables. Plan, layout, session, release and simulation ask the base class and the
+tables only; a kind that lacks its sums or its sensitivity is refused there. What assumes records as they stand says
+so by its type (``RecordSchema``).
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 A round of a course publishes small arrays, chosen from earlier releases. They travel in a file beside the plan, whose
 digest includes theirs, so all parties of a session use the same values. They are not records, and no promise depends on
 their contents.
+
+Published values stand beside the plan, their digest in it. What a round of a course publishes may be larger than a
+plan file, and a release or a reviewer needs to know which values it was, not the values. So one session has one of
+them, and the file beside the plan is checked against the digest wherever it is read. No promise rests on them.
 """
 
 from __future__ import annotations

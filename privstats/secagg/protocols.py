@@ -2,6 +2,12 @@
 
 A plan solves its masking here, ``session`` and the journals make and resume machines here; no other module depends on
 the list of protocols. A new protocol is a row here and a package of its own, loaded by the first plan that names it.
+
+A protocol is a row, not a case: ``plan.masking`` is a value that knows its steps, its failure bound, its facts and
+the size of an upload. ``tests/secagg/test_protocols.py`` puts a test protocol of one step into the table, and plan,
+budget, simulation, journals and strategies follow without a line of theirs. ``protocol="split"`` is a room, a row,
+and a field of the plan that is written only where it is not the default, so that no digest changed. Another way to
+cover the one upload is a ``MaskingScheme`` beside ``streams``, not a row.
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 This module holds the value and the fingerprint that people compare by voice; ``roster_file`` has its file's forms. The
 roster's digest goes into every signature and key, so parties with different rosters cannot talk.
+
+Names of clients are in a roster's file and in no digest. People read them, machines compare keys; a party that spells
+a name otherwise is still in the same run. What people compare on the telephone is thirty digits of scrypt over the
+digest, because the author of the roster may choose both of two: short digits of a fast hash would let them search for
+a pair.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 The upload counts as released as soon as it may be sent, even if it never arrives. The protocol defines its content
 and when it is made.
+
+The callback before a client sends its vector is an argument, ``on_upload``, not a subclass. A subclass per protocol
+that can be charged would have to reach into each machine; a callback is kept across a resume by the machine that
+needs it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 It has no state: engines move the bytes, ``secagg`` has the protocol, ``dp`` draws the noise, and ``accounting`` charges
 the ledger.
+
+``session`` stands between the plan and the engines. ``secagg`` knows rings and bytes but neither moments nor noise;
+``dp`` knows noise but no protocol. Something must join them, and it should be the same something for a simulation and
+for a deployment.
 """
 
 from typing import TYPE_CHECKING

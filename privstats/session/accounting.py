@@ -2,6 +2,19 @@
 
 It joins plan, run name and ledger; the arithmetic is in ``dp``. ``session``, which makes every client and every
 release, calls it.
+
+Every call that spends privacy is given a charge, or the word "uncharged". A default would be a choice that no owner
+made: two fits on the same records add up, and a call that says nothing leaves no trace of the first. So
+``session.client``, ``session.release``, ``private_release``, ``private_releases`` and every ``fit_private`` raise a
+``LedgerError`` before they draw noise, and name both remedies; the README's snippet says the word. A warning once per
+process was the other choice: it would be a second rule, and notebooks that run for weeks would see it once.
+Experiments in one process (``simulate``, ``sweep``, ``aggregate_unmasked``) charge nothing and say so where they are
+documented. ``tests/test_charge_is_said.py`` walks all functions for a parameter of this kind and finds no other
+default.
+
+A client's machine finishes its spend before it sends its masked vector, not when it is built. Finished when built, a
+killed process could never start the same run again without paying twice; finished by the engine, it would depend on
+the engine. The ledger records the upload's SHA-256, so of two machines built under one spend only one can send.
 """
 
 from __future__ import annotations

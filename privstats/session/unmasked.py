@@ -1,4 +1,9 @@
-"""From the unmasked sum to a release: the noise that is still due, in the ring, then the lift and its checks."""
+"""From the unmasked sum to a release: the noise that is still due, in the ring, then the lift and its checks.
+
+Central noise is added in the ring, before the centre lift. Next to the wrap the lift turns one grid step into 2^bits,
+so noise after the lift hides nothing there, and one malicious client can put an entry there. The plausibility check
+stands behind the noise for the same reason.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,11 @@
 
 The optimal map between Gaussians, applied part of the way (SLOT-Align). It is the one transform that differs between
 parties; ``course.Alignment`` fits it.
+
+A transport is one value with two lives. In a plan it names its destination by a digest, so that all parties have the
+same plan; at a client it also holds that client's start, outside its fields, so that the client's copy equals the
+plan's and moments measured with it are the plan's. A map that each party fits would otherwise need plans that differ
+per party, or a hole in the check that moments belong to their plan.
 """
 
 from __future__ import annotations

@@ -3,6 +3,15 @@
 Otherwise the code in a run's bundle would run with the rights of the node, or of the SuperLink. There are two guards,
 each of them sufficient: the loaders are replaced, and no file below Flower's folder can be opened. If a replacement
 does not fit, the program does not start.
+
+A replacement can fail open: set on a function that has its module's name, it has no effect. So a missing name stops
+the program, and an audit hook refuses to open, import or execute anything below Flower's folder: all of
+``FLWR_HOME``, not the ``apps`` in it, which another release may rename. Compiled modules need the event ``import``,
+because loading one opens no file that Python sees. Tests run a hostile bundle through Flower's own mains with both
+guards, with the hook alone, and with neither, where it succeeds.
+
+The program that answers messages leaves the node's own module out: a third of its start was a database and a web
+server.
 """
 
 from __future__ import annotations

@@ -3,6 +3,11 @@
 Flower's executor starts a program for each of them. Here it sends the program's arguments to a fork server instead: a
 process that has loaded Flower and this library under the guards of ``entrypoint_guard``. The server opens no folder,
 holds no key and no connection, and makes no generator: only the child does, which ends with its task.
+
+Flower's executor is given a stand-in for the module ``subprocess``, which sends the words of that one program here.
+The server has one thread, and a generator made before a fork refuses afterwards. What is loaded is frozen for the
+collector, and a child ends as one of ``multiprocessing`` does: a child that took its modules apart cost .3 processor
+seconds after its answer, three times the answer.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Supervision only: ``entrypoint_guard`` holds the programs that they start by name. A node that is refused is started
 again; a child ends with this process.
+
+The SuperLink keeps its registrations in a database, or a restart would give every node a new id.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
 """The files of a client's journal: one sealed file that is replaced atomically, and its counter outside of it.
 
 Independent of the machine: the client's journal uses it, and functions that change a journal without its machine.
+
+A client keeps its last answer after its end, and nothing else. Its secrets are gone before that answer leaves, so a
+server that is killed while last answers are on their way would have lost the session. The kept answer is sealed for
+the server, and sent only for the message that it answers.
 """
 
 from __future__ import annotations

@@ -6,6 +6,15 @@ and what follows it is written anew when the journal is opened, up to the first 
 a file may show what no disk holds, and after a power cut it may lack any page that was not waited for.
 
 A kill keeps the mark, which is written after every group; a power cut keeps it as it was when it was last waited for.
+
+A journal keeps messages once, and a machine names the places of those that it needs. A leader's snapshot held every
+body that waits for a helper, so with a helper away most of what was written was written again. Each snapshot begins a
+segment, the state names (segment, record, tag), and ``Shelving`` in ``secagg/machines.py`` is all that a journal
+knows of it. The message is kept and not the opened body: a replay is then ``receive``, as ever, and reading back
+costs one more opening. A mark says what somebody holds an answer to; a count and a length before each group, as
+drawn, would say no more. What lies above the mark is copied into a new segment when a journal is opened, never
+written over: after a power cut the mark may be older than the answers. The mark is not a decision, so no counter
+outside grows with it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,14 @@
 
 It asks the parties that the machine waits for, asks again, and closes a step only where that cannot cost the session.
 It contains no protocol, no number of steps, no folder and no Flower. ``host`` calls it with a transport.
+
+Between machines there is a pure loop and two folders. ``driver`` knows an ``Aggregator``, a transport and a clock;
+``round_party`` and ``round_host`` know files. None of them knows Flower, so every schedule of faults is tried without
+it, and neither knows how many steps there are: a test protocol of one step runs through the same loop.
+
+A step that cannot be closed is left open. At a deadline with too few, closing would lose the session with all
+parties' vectors in it. So the run ends, the journal stays, and the next run asks the missing parties; a session ends
+only where no further answer could complete it, or when a person gives it up.
 """
 
 from __future__ import annotations

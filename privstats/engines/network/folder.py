@@ -3,6 +3,13 @@
 Files and names only. A plan alone is a course of one round, whose session lies in the folder itself; of every other
 course ``nodes/2`` is the folder of round 2. ``folder_documents`` checks a folder as it is opened; hosts and parties use
 it.
+
+A plan alone keeps its files, its run name and its charge. Its row says ``charge="plan"``, and ``Folder`` asks it: the
+session lies in the folder itself and not in ``nodes/0``, the run is the roster's own, the ledger is charged for the
+plan. So folders of every version go on, and only the envelope is new: an older node refuses it, and the server names
+that node. The label of the announcement said nothing of it, because a plan's digest stands under no label of a
+course, so neither is taken for the other. Where a sum is not released, a course goes on without it, while a session
+alone keeps its journal and reports it again: ``Host`` passes it through.
 """
 
 from __future__ import annotations

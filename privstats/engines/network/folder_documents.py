@@ -3,6 +3,10 @@
 ``FolderDocuments`` is the course, the roster, and whose folder it is, without secrets; reading them writes nothing, and
 ``folder_status`` reads no more. ``folder`` adds keys and ledger, which are made where they are missing. A folder that
 other accounts could read or change is refused, and a course that this engine does not carry.
+
+A round's run name follows from the course's. No party chooses it, so no new roster is needed between rounds. It is
+not numbered: the mark of the round does what a counter would, and a party that missed a round could not follow a
+counter. So the graph must be complete, as it is up to 256 clients.
 """
 
 from __future__ import annotations

@@ -3,6 +3,17 @@
 It asks the course for the next plan and lets ``RoundHost`` carry its session; work whose result is on the disk is never
 repeated. A plan alone is a course of one round, and its session's result is the run's. ``course.kinds`` holds the
 differences between kinds of courses.
+
+Every session between machines is a course of one round, or a round of a longer one. ``course.iter_rounds`` is the one
+runner: a simulation, a stream in a folder and the server of a study take the next round from it and return the
+outcome. The folder of a round is durable: ``nodes/2`` has its own plan, run name and journal, and its owner's
+identity, key and ledger, so ``RoundHost``, ``RoundParty`` and the loop carry its session without knowing that there
+are others. ``Host``, ``Party`` and ``Folder`` stand around them, with an envelope that holds a message's round, and
+an announcement, signed by the server, that goes with a round's first message and costs no round trip. A party keeps
+the releases it was shown; it refuses a second plan or release for a round even if it follows from the course, so a
+server cannot try weights on a party that has not answered yet. A restarted server takes the plan in the round's
+folder and does not compute it again: eigenvectors have other last digits on another machine, and one round has one
+plan.
 """
 
 from __future__ import annotations

@@ -2,6 +2,13 @@
 
 For studies and tests: folders, ledgers, registries and sessions are those of real machines; only the network is
 missing. Built on ``host`` and ``local``.
+
+A stream in a folder is the engine between machines, over folders. It had an engine of its own: one secret from which
+all keys followed, machines of all parties in one process, journals that stayed so that a lost release was made again.
+One leaked secret gave away every party, and a leaked journal gave away the seed of the noise. Now ``LocalTransport``
+carries the same sessions between folders that could be moved apart, and a clock that moves only in ``sleep`` makes
+waiting for absent parties free. It takes half as long again as before, because every message opens its folder, as a
+node does.
 """
 
 from __future__ import annotations

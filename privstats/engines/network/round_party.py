@@ -2,6 +2,10 @@
 
 The role acts, and an error becomes a code for the server and a sentence for the party's own operator. ``party`` passes
 the messages in, once it has found that the session is one of its folder's.
+
+Which node is which party is proved by the answer itself. A party signs its place with every answer to an opening,
+over question and answer. Asking the machine for the sender of an answer would need a method of every protocol, and
+would leave refusals without a name; a round of its own for it would cost a step. The sum never rests on that map.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """Status codes: the only thing that a party sends about an error, and the server's sentence for each.
 
 The reason stays in the party's own log. The loop and both folders use the codes and the error that carries one.
+
+Only codes leave a party. An exception's text can hold a value of a record, and Flower sends it to the server. The
+server builds the sentence from the code.
 """
 
 from __future__ import annotations

@@ -5,6 +5,15 @@ publishes z = u + e f at every point, where e = SHA-512(R || A || commitments) i
 < t and (R, z(0)) verifies under A, f has degree < t and f(0) = a at the holders whose f(x) and z(x) - e f(x) fit their
 commitments, unless one hash hits one of the few e that a lie fits; ``docs/protocol.md`` has the argument. u is used
 once: it follows from the root and the transcript, and so does e. Pure functions.
+
+A dealing proves itself. Every key that a client shares is an X25519 key and an Ed25519 key at once, so that "these
+shares give back the key that I advertised" is an ordinary Ed25519 signature under it, with the nonce shared beside
+the key (``secagg/scalars.py``, ``interactive/dealing.py``). It costs no challenge, no answer of a holder and no group
+operation of ours. What was tried on paper and left: a check of degrees by random combinations, which lets honest
+shares of another key pass and which a server that names the challenge can turn on the holders; verifiable sharing in
+the exponent, which needs a group that ``cryptography`` does not show; cut and choose, at one chance in M. The field
+of the shares had to become that of the keys, so GF(2^8) went. No party can prove who spoilt a box, so one more
+message, ``Check``, comes before the upload.
 """
 
 from __future__ import annotations

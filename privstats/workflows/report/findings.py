@@ -2,6 +2,11 @@
 
 The seam of ``privstats report --audit`` and ``--attack``: an entry point of the group ``privstats.findings`` is a
 function from a plan to findings. Nothing is measured here.
+
+Findings of the attacker's package reach the officer's page through an entry point. ``privstats report --audit`` needs
+audits, and the library must not import them. An entry point of ``privstats.findings`` is a function from a plan to
+sections; the page is independent of audits and attacks, and another package may add its own. All pages extend one
+sheet, which ``threat_models`` imports from the library: one style, and one test in a browser for all.
 """
 
 from __future__ import annotations

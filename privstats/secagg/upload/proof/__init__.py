@@ -2,4 +2,20 @@
 
 Numbers alone: no schema, no noise, no machine. A client proves, every member answers linear functions of its own share,
 and the leader decides on the answers' sums. ``claims`` names a statement, ``upload.field_streams`` leads here.
+
+=========================================================  =============================================================
+what                                                       where
+=========================================================  =============================================================
+a product, a sum or a keystream in the field               ``field``; the group of the summed vectors: ``group``
+which statement a plan's sums have                         ``claims``, and ``plan/claims.py``
+what a statement is, how long its report is                ``statement``, which says when its field has no room
+what is proved of class sums, sums by class, a regression  ``moments``, over ``grams`` and the witness there
+what is proved of a gradient, of tables of counts          ``norm``, ``counts``
+products, bits, signed sums: sent, answered, accepted      ``gadgets``
+what is hashed and derived                                 ``transcript``; the orders of report and query: ``verifier``
+the client's side, the members' side                       ``prover``, ``verifier``
+=========================================================  =============================================================
+
+A rule has its double in ``tests/secagg/upload/proof/test_doubles.py``: the attack works where just that rule is
+missing. docs/proofs.md has the whole argument.
 """
