@@ -29,6 +29,7 @@ _NAME = 17  # letters of a line that leave a phone half of its width for interva
 _ROW, _LINE, _PANEL, _REST = 0.16, 0.16, 0.34, 0.62  # inches
 _APART = 0.1  # a standardised difference that is usually called small
 _TICKS = (1, 2, 5)
+_MOST_TICKS = 3  # of an axis that is half of the picture
 
 
 class ForestRow(NamedTuple):
@@ -129,6 +130,8 @@ def plot_forest(
         _forest_panel(axes, group, each, scale)
     if scale.ratio:
         _ratio_ticks(panels[-1], [row for row in rows if row.told])
+    else:
+        panels[-1].locator_params(axis="x", nbins=_MOST_TICKS)
     figure.supxlabel(f"{scale.name}, {100 * (1 - alpha):g} % intervals", fontsize=SMALL, parse_math=False)
     return saved(figure, path)
 
@@ -174,6 +177,7 @@ def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
     for small in (-_APART, _APART):
         axes.axvline(small, color=UNTOLD, linewidth=0.8, linestyle="--", zorder=0)
     beside_zero(axes)
+    axes.locator_params(axis="x", nbins=2 * _MOST_TICKS)
     figure.supxlabel("standardised difference, treated less others", fontsize=SMALL, parse_math=False)
     return saved(figure, path)
 

@@ -130,12 +130,14 @@ class Source:
         plan, privacy = self.release.plan, self.release.plan.privacy
         if not isinstance(privacy, Privacy) or plan.noise is None:
             return "No noise was added: the sums are exact, without differential privacy."
+        honest = str(plan.cohort.min_survivors - plan.cohort.colluders)
+        trusted = privacy.trust.trusted.replace("min_survivors - colluders", honest)
         what = "The release is" if len(self._sessions) == 1 else f"All {len(self._sessions)} sessions together are"
         return (
             f"{what} differentially private with epsilon = {self._epsilon(privacy):.4g} and delta = {privacy.delta:g}; "
             f"the protected unit is one {privacy.unit}, the adjacency {privacy.adjacency} "
             f"({_ADJACENT[privacy.adjacency].format(unit=privacy.unit)}). "
-            f"The noise is {privacy.model}: {privacy.trust.trusted}."
+            f"The noise is {privacy.model}: {trusted}."
         )
 
     def _epsilon(self, privacy: Privacy) -> float:

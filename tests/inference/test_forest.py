@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,14 @@ def words_of(figure: Any) -> list[str]:
 
 
 def is_read_on_a_phone(figure: Any) -> bool:
-    """No word below 9 pixels, and none beyond the picture."""
+    """No word below 9 pixels, none beyond the picture, and no number on an axis touches the next."""
     from matplotlib.text import Text
 
     figure.draw_without_rendering()
+    for axes in figure.axes:
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+        inside = [box for box in boxes if axes.bbox.x0 - 1 <= (box.x0 + box.x1) / 2 <= axes.bbox.x1 + 1]
+        assert all(left.x1 + 2 < right.x0 for left, right in pairwise(inside))
     pixels = NARROW / (figure.get_size_inches()[0] * 72)
     shown = [each for each in figure.findobj(Text) if each.get_visible() and each.get_text().strip()]
     whole = figure.get_tightbbox()
