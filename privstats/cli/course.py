@@ -39,6 +39,7 @@ Releases = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 _NONE = "none"
+_FAMILIES = ("primary", "secondary", "subgroups")
 
 
 @app.command()
@@ -85,6 +86,10 @@ def init(
         str | None,
         typer.Option(help="Of hazards: the column of 0 and 1, such as the arm, that is crossed with bins and events."),
     ] = None,
+    analysis: Annotated[
+        Path | None,
+        typer.Option(help="Of an effect: a file with the table [analysis], what is declared to be reported."),
+    ] = None,
     step: Annotated[
         str | None, typer.Option(help="Of an alignment: alvarez-esteban, or published. Default: the first.")
     ] = None,
@@ -122,6 +127,7 @@ def init(
         "share": share,
         "sessions": sessions,
         "by": by,
+        "analysis": None if analysis is None else ps.course.Analysis.read(analysis),
         "step": step,
         "epochs": epochs,
         "mechanism": mechanism,
@@ -208,6 +214,11 @@ def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
     console.print(f"all together, {course.most} sessions at most: {said}", highlight=False, soft_wrap=True)
     if promise is not None:
         console.print(f"promised as a whole: {_promised(promise, course.mu)}", highlight=False, soft_wrap=True)
+    if analysis := getattr(course, "analysis", None):
+        said = "; ".join(
+            f"{name} {', '.join(getattr(analysis, name))}" for name in _FAMILIES if getattr(analysis, name)
+        )
+        console.print(f"declared: {escape(said)}; all else is exploratory", highlight=False, soft_wrap=True)
     if remark := getattr(course, "remark", ""):
         console.print(f"warning: {escape(remark)}", highlight=False, soft_wrap=True)
     console.print(f"\ndigest: {course.digest}", highlight=False, soft_wrap=True)

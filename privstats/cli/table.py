@@ -100,6 +100,10 @@ def table(
             metavar="COLUMN=CELL",
         ),
     ] = None,
+    course: Annotated[
+        Path | None,
+        typer.Option(help="effect: the course of the releases, for what it declares.", metavar="COURSE.TOML"),
+    ] = None,
     alpha: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.05,
     form: Annotated[Form, typer.Option("--format", help="The output format.")] = Form.TEXT,
 ) -> None:
@@ -119,15 +123,15 @@ def table(
     asked = _references(reference or [])
     if asked and reader not in (Reader.OLS, Reader.LOGIT, Reader.POISSON):
         raise ReleaseError(f"--reference serves regressions on declared columns, not {reader.value}; leave it out")
-    for option, given, serves in (("--forest", forest, Reader.HAZARDS), ("--balance", balance, Reader.EFFECT)):
+    of_effects = [("--balance", balance, Reader.EFFECT), ("--course", course is not None, Reader.EFFECT)]
+    for option, given, serves in (("--forest", forest, Reader.HAZARDS), *of_effects):
         if given and reader is not serves:
             raise ReleaseError(f"{option} serves --reader {serves.value}, not {reader.value}; leave it out")
     match reader:
         case Reader.EFFECT:
-            if balance:
-                made = table_results.balance(inference.effect(rounds), alpha)
-            else:
-                made = table_results.effects(inference.effects(rounds), alpha)
+            declared: Any = None if course is None else ps.course.read(course)
+            result = table_results.balance if balance else table_results.effects
+            made = result(inference.effects(rounds, declared), alpha)
         case Reader.LOGIT:
             made = table_results.regression(inference.logit(rounds), alpha, asked)
         case Reader.POISSON:

@@ -7,6 +7,7 @@ from privstats.lazy_names import lazy_names
 if TYPE_CHECKING:
     from privstats.course.alignment import Alignment as Alignment
     from privstats.course.alignment import Reference as Reference
+    from privstats.course.analysis import Analysis as Analysis
     from privstats.course.base import Course as Course
     from privstats.course.base import DisjointRounds as DisjointRounds
     from privstats.course.base import Releases as Releases

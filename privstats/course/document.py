@@ -2,7 +2,8 @@
 
 A course is made of a plan as a rule; one that is made of another course names that one's file, which names its plan's.
 It holds the owners' promise for all rounds together, ``[promise]`` with epsilon and delta, so that an audit can compare
-the rounds' sum with it. Version 1, which had none, was before the first release. Reading refuses unknown keys and
+the rounds' sum with it. Version 1, which had none, was before the first release. What the owners declare to report,
+``[analysis]``, makes version 3, which versions of privstats that know none refuse. Reading refuses unknown keys and
 another plan than the one that was reviewed. The file holds no releases and no values: those travel beside each round's
 plan.
 
@@ -23,6 +24,7 @@ from typing import Any, Protocol
 
 import tomli_w
 
+from privstats.course.analysis import Analysis
 from privstats.course.base import Course
 from privstats.course.kinds import KINDS, course_kind
 from privstats.course.promise import Promise
@@ -36,11 +38,13 @@ from privstats.plan.document import read_text
 __all__ = ["VERSION", "is_course", "read", "stated", "texts", "write"]
 
 VERSION = 2
+_DECLARED = 3
+"""The version of a file with an analysis."""
 
 _KIND = "kind"
 _MADE_OF = ("plan", "course")
 """Keys of the file of what a course was made of; ``*_digest`` beside each holds it by its digest."""
-_PROMISE = "promise"
+_PROMISE, _ANALYSIS = "promise", "analysis"
 
 
 class Written(Course, Protocol):
@@ -99,6 +103,8 @@ def texts(name: str, course: Written) -> Mapping[str, bytes]:
     promise = course.promise or Promise.covering(course.mu, course.first)
     if promise is not None:
         said[_PROMISE] = asdict(promise)
+    if analysis := getattr(course, _ANALYSIS, None):
+        said |= {"version": _DECLARED, _ANALYSIS: analysis.table}
     inner = {beside: origin.to_toml().encode()} if isinstance(origin, Plan) else texts(beside, origin)
     return {**inner, name: tomli_w.dumps(said).encode()}
 
@@ -146,7 +152,7 @@ def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
 
 def _stated(path: Path, made_of: Sequence[str]) -> tuple[Written, Promise | None]:
     """The same, of a course that may be made of no more than these."""
-    table, promise = _tables(read_text(path))
+    table, promise, declared = _tables(read_text(path))
     kind = table.get(_KIND)
     kinds = {row.name: row for row in KINDS.values() if row.promise is not None}
     row = kinds.get(kind) if isinstance(kind, str) else None
@@ -162,7 +168,9 @@ def _stated(path: Path, made_of: Sequence[str]) -> tuple[Written, Promise | None
         said = f"has unknown keys {', '.join(map(repr, wrong))}" if wrong else f"lacks {', '.join(missing)}"
         raise PlanError(f"[course] {said}; `privstats course init` writes one")
     origin = _origin(_beside(path, key, table[key]), key, table[f"{key}_digest"])
-    course: Written = cls(origin, **{name: table[name] for name in known if name in table})
+    if declared and not any(field.name == _ANALYSIS for field in fields(cls)):
+        raise PlanError(f"[analysis] is of a course of effects, and this one is of kind {kind!r}; delete the table")
+    course: Written = cls(origin, **{name: table[name] for name in known if name in table}, **declared)
     _check_promise(course, promise)
     return course, promise
 
@@ -193,12 +201,12 @@ def _check_promise(course: Written, promise: Promise | None) -> None:
 
 
 def _numbers(cls: type[Any]) -> tuple[str, ...]:
-    """Names of a course's own numbers: its fields but for what it was made of and the promise."""
-    return tuple(field.name for field in fields(cls)[1:] if field.name != _PROMISE)
+    """Names of a course's own numbers: its fields but for what it was made of, the promise and the analysis."""
+    return tuple(field.name for field in fields(cls)[1:] if field.name not in (_PROMISE, _ANALYSIS))
 
 
-def _tables(text: str) -> tuple[dict[str, Any], Promise | None]:
-    """The course's table, and the promise as a whole."""
+def _tables(text: str) -> tuple[dict[str, Any], Promise | None, dict[str, Analysis]]:
+    """The course's table, the promise as a whole, and the analysis by its name where one is declared."""
     try:
         document = toml_tables(text)
     except TOMLDecodeError as error:
@@ -209,16 +217,17 @@ def _tables(text: str) -> tuple[dict[str, Any], Promise | None]:
             "a course file of version 1 is from before the first release of privstats and no longer read: write the "
             "course anew with `privstats course init`"
         )
-    fits = type(version) is int and version == VERSION and tables <= {"course", _PROMISE}
-    if not fits or not isinstance(document.get("course"), dict):
+    fits = type(version) is int and version == (_DECLARED if _ANALYSIS in tables else VERSION)
+    if not fits or not tables <= {"course", _PROMISE, _ANALYSIS} or not isinstance(document.get("course"), dict):
         raise PlanError(
-            f"a course file holds version = {VERSION}, a table [course] and a table [promise]; "
-            "`privstats course init` writes one"
+            f"a course file holds version = {VERSION}, a table [course] and a table [promise], or version = "
+            f"{_DECLARED} and beside them [analysis]; `privstats course init` writes one"
         )
     said = document.get(_PROMISE)
     if said is not None and (not isinstance(said, dict) or set(said) != {"epsilon", "delta"}):
         raise PlanError("[promise] holds epsilon and delta and nothing else; `privstats course init` writes both")
-    return document["course"], None if said is None else Promise(**said)
+    declared = {_ANALYSIS: Analysis.of(document[_ANALYSIS])} if _ANALYSIS in tables else {}
+    return document["course"], None if said is None else Promise(**said), declared
 
 
 def _beside(course: Path, key: str, name: str) -> Path:

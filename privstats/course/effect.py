@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from privstats.course.analysis import Analysis
 from privstats.course.base import Releases, history
 from privstats.course.newton import weights_after
 from privstats.course.planned import Planned, require_plan
@@ -54,9 +55,11 @@ class Effect(Planned):
         rounds: of the propensity; None: 4, and none in a trial.
         retries: further sessions that the budget holds, each at the price of the last, for those without a sum.
         promise: the owners' promise for all sessions together, for files and audits.
+        analysis: what the owners declare before the first session; None: every row of the table is exploratory.
 
     Raises:
-        PlanError: another schema, a number out of range, or a promise that the sessions do not keep.
+        PlanError: another schema, a number out of range, a promise that the sessions do not keep, or an analysis of
+            what the plan does not sum.
 
     Guarantee:
         All sessions and retries together are mu-GDP with :attr:`mu`, for the plan's unit and adjacency: the bounds of
@@ -76,10 +79,12 @@ class Effect(Planned):
     rounds: int | None = None
     retries: int = field(default=0, metadata={"usual": 0})
     promise: Promise | None = field(default=None, compare=False)
+    analysis: Analysis | None = None
 
     def _require(self) -> None:
         schema = _require_effect(self.plan)
         _check_numbers(schema, self.share, self.rounds, self.retries)
+        _check_analysis(schema, self.analysis)
         started = Published.of(_zero(schema))
         if self.plan.published is None or self.plan.published.sha256 != started.sha256:
             raise PlanError("the plan publishes other values than the course starts from; use Effect.start")
@@ -97,6 +102,7 @@ class Effect(Planned):
         share: float = 0.1,
         rounds: int | None = None,
         retries: int = 0,
+        analysis: Analysis | None = None,
     ) -> Effect:
         """The course that keeps a promise as a whole.
 
@@ -105,7 +111,7 @@ class Effect(Planned):
             cohort: of every session.
             privacy: what all sessions and retries may spend together.
             adjust: False leaves the outcome lines out of a trial, as ``share=0`` does.
-            share, rounds, retries: as for the class.
+            share, rounds, retries, analysis: as for the class.
 
         Raises:
             PlanError: as for the class.
@@ -113,16 +119,24 @@ class Effect(Planned):
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
             raise PlanError("influence values need differential privacy: give privacy=Privacy(...)")
         whole = cls.whole(schema=schema, cohort=cohort, privacy=privacy)
-        return cls.within(whole, share=share if adjust else 0.0, rounds=rounds, retries=retries)
+        return cls.within(whole, share=share if adjust else 0.0, rounds=rounds, retries=retries, analysis=analysis)
 
     @classmethod
-    def within(cls, whole: Plan, *, share: float = 0.1, rounds: int | None = None, retries: int = 0) -> Effect:
+    def within(
+        cls,
+        whole: Plan,
+        *,
+        share: float = 0.1,
+        rounds: int | None = None,
+        retries: int = 0,
+        analysis: Analysis | None = None,
+    ) -> Effect:
         """The course that keeps a plan's promise as a whole.
 
         Args:
             whole: the plan of the last session but for its epsilon, at values of 0, as :meth:`whole` builds it: its
                 promise is what all sessions and retries may spend together.
-            share, rounds, retries: as for the class.
+            share, rounds, retries, analysis: as for the class.
 
         Raises:
             PlanError: as for the class.
@@ -130,7 +144,7 @@ class Effect(Planned):
         schema = _require_effect(whole)
         _check_numbers(schema, share, rounds, retries)
         part = part_of(whole, _last_part(schema, share, retries), getattr(whole.privacy, "shares", None))
-        return cls(replace(whole, privacy=part), float(share), rounds, retries, Promise.of(whole))
+        return cls(replace(whole, privacy=part), float(share), rounds, retries, Promise.of(whole), analysis)
 
     @staticmethod
     def whole(*, schema: EffectSchema, **terms: Any) -> Plan:
@@ -182,7 +196,8 @@ class Effect(Planned):
         return (*rounds, *([] if self.outcome is None else [self.outcome]), *[self.plan] * (1 + self.retries))
 
     def _said(self) -> bytes:
-        return msgspec.json.encode((self.plan.digest, self.share, self.rounds, self.retries))
+        said = msgspec.json.encode((self.plan.digest, self.share, self.rounds, self.retries))
+        return said if self.analysis is None else said + self.analysis.said
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of session ``len(releases)``; one that ended without a sum is held again while retries last.
@@ -268,6 +283,16 @@ def _check_numbers(schema: EffectSchema, share: Any, rounds: Any, retries: Any) 
     price = 0.0 if schema.probability is not None else _PROPENSITY / (rounds or _ROUNDS)
     if retries and _last_part(schema, share, retries) < max(share, price):
         raise PlanError(f"{retries} retries leave the last session less than another's price: take fewer")
+
+
+def _check_analysis(schema: EffectSchema, analysis: object) -> None:
+    if analysis is None:
+        return
+    if not isinstance(analysis, Analysis):
+        raise PlanError(
+            f"analysis must be an Analysis, got {type(analysis).__name__}; build it with ps.course.Analysis"
+        )
+    analysis.check(schema.outcome_names or (), tuple(each.name for each in schema.subgroups or ()), schema.estimand)
 
 
 def _warn_of_one_arm(schema: EffectSchema, rows: Any) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privstats import optional_dependencies
-from privstats.errors import ReleaseError
+from privstats.course import Analysis, Effect
+from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.effect_table import EffectTable, question
 from privstats.inference.influence_sums import course_sums
@@ -20,15 +21,19 @@ from privstats.schema import EffectSchema
 if TYPE_CHECKING:
     from privstats.inference.summary import Summary
 
-__all__ = ["EffectRows", "effects"]
+__all__ = ["EffectRows", "effects", "holm"]
 
 
 @dataclass(frozen=True, eq=False)
 class EffectRows:
     """Effects with their intervals: of each outcome that in all records, then those in each subgroup.
 
+    What the owners declared before the first session stands in the course (:class:`~privstats.course.Analysis`); a row
+    that they did not declare is exploratory.
+
     Attributes:
         tables: one per row.
+        course: the course that they were read with; None: every row is exploratory.
 
     Example:
         >>> from privstats import randomness
@@ -54,6 +59,7 @@ class EffectRows:
     """
 
     tables: tuple[EffectTable, ...]
+    course: Effect | None = None
 
     def __iter__(self) -> Iterator[EffectTable]:
         return iter(self.tables)
@@ -84,6 +90,32 @@ class EffectRows:
         """Whether some effect is told at the level .05."""
         return any(table.told for table in self.tables)
 
+    @property
+    def analysis(self) -> Analysis | None:
+        """What was declared; None: nothing."""
+        return None if self.course is None else self.course.analysis
+
+    def pvalues_adjusted(self, method: str = "holm") -> Array:
+        """Holm's (1979) p-values, ``(rows,)``, over exactly the declared rows, primary and secondary apart.
+
+        A declared row that is not told counts with its p-value of 1. NaN for an exploratory row.
+
+        Raises:
+            ReleaseError: another method, or nothing was declared.
+        """
+        if method != "holm":
+            raise ReleaseError(f"method must be 'holm', got {method!r}")
+        if self.analysis is None:
+            raise ReleaseError(
+                "nothing was declared before the first session, so every row is exploratory and has no adjusted "
+                "p-value: give course= of a course with an analysis"
+            )
+        found = np.full(len(self), np.nan)
+        for family in ("primary", "secondary"):
+            places = _places(self.tables, family)
+            found[places] = holm(np.array([self.tables[place].pvalue for place in places]))
+        return found
+
     def conf_int(self, alpha: float = 0.05) -> Array:
         """Ends of the intervals, ``(rows, 2)``, each at this level; -inf and inf where one is not told.
 
@@ -93,14 +125,21 @@ class EffectRows:
         return np.stack([table.conf_int(alpha) for table in self.tables])
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """The table, with its assumptions first."""
+        """The table, with its assumptions first; rows that nobody declared carry the word exploratory."""
         from privstats.inference.effect_summary import effects_summary
 
         return effects_summary(self, alpha)
 
     def rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
         """The numbers of each row by name; those that are not told are NaN."""
-        return [{"outcome": table.name, "subgroup": table.subgroup, **table.row(alpha)} for table in self.tables]
+        named = [{"outcome": table.name, "subgroup": table.subgroup, **table.row(alpha)} for table in self.tables]
+        if self.analysis is None:
+            return [{**row, "declared": "exploratory"} for row in named]
+        adjusted = self.pvalues_adjusted()
+        return [
+            {**row, "declared": table.declared, "pvalue_holm": float(adjusted[place])}
+            for place, (row, table) in enumerate(zip(named, self.tables, strict=True))
+        ]
 
     def to_frame(self, alpha: float = 0.05) -> Any:
         """A pandas ``DataFrame``, one row each; numbers that are not told are NaN.
@@ -118,7 +157,7 @@ class EffectRows:
         return self.summary().as_html()
 
 
-def effects(releases: Sequence[Release | None]) -> EffectRows:
+def effects(releases: Sequence[Release | None], course: Effect | None = None) -> EffectRows:
     """The effects on all outcomes, in all records and in each subgroup, from the releases of an ``Effect`` course.
 
     Each is read as :func:`effect` reads one. Subgroups of several variables are told for each variable alone. Where
@@ -127,25 +166,69 @@ def effects(releases: Sequence[Release | None]) -> EffectRows:
 
     Args:
         releases: of every session, in order; None for one that ended without a sum.
+        course: theirs, for what it declares (:class:`~privstats.course.Analysis`). None: every row is exploratory.
 
     Raises:
-        ReleaseError: as for :func:`effect`.
+        ReleaseError: as for :func:`effect`, or the releases are not of this course.
     """
     read = course_sums(releases)
+    if course is not None:
+        _require_own(course, releases)
     plans = tuple((each or read.last).plan for each in releases)
-    parts = [("", None), *_subgroups(read.schema)]
+    analysis = None if course is None else course.analysis
+    names = read.schema.outcome_names or ("",)
     return EffectRows(
         tuple(
-            question(read, plans, place, subgroup=name, blocks=blocks)
+            question(
+                read,
+                plans,
+                place,
+                subgroup=name,
+                blocks=blocks,
+                declared="exploratory" if analysis is None else analysis.family(names[place], variable),
+            )
             for place in range(read.schema.outcomes)
-            for name, blocks in parts
-        )
+            for variable, name, blocks in (("", "", None), *_subgroups(read.schema))
+        ),
+        course,
     )
 
 
-def _subgroups(schema: EffectSchema) -> Iterator[tuple[str, list[int]]]:
-    """Every subgroup of each variable alone: its name, and its blocks of sums."""
+def holm(pvalues: Array) -> Array:
+    """Adjusted p-values of one family, in its order: the k-th smallest of m times m - k + 1, made monotone, up to 1.
+
+    Source: Holm 1979.
+    """
+    order = np.argsort(pvalues, kind="stable")
+    raised = np.maximum.accumulate(pvalues[order] * np.arange(len(pvalues), 0, -1))
+    found = np.empty(len(pvalues))
+    found[order] = np.minimum(raised, 1.0)
+    return found
+
+
+def _places(tables: Sequence[EffectTable], family: str) -> list[int]:
+    """The rows that were declared so, told or not."""
+    return [place for place, table in enumerate(tables) if table.declared == family]
+
+
+def _require_own(course: object, releases: Sequence[Release | None]) -> None:
+    """Refuse releases of other plans than the course's."""
+    if not isinstance(course, Effect):
+        raise ReleaseError(f"course must be an Effect course, got {type(course).__name__}; read it with course.read")
+    for place, release in enumerate(releases):
+        try:
+            own = course.next(releases[:place])
+        except PlanError as error:
+            raise ReleaseError(f"these releases are not of this course: {error}") from None
+        if own is None or (release is not None and replace(own, published=release.plan.published) != release.plan):
+            raise ReleaseError(
+                f"release {place} is not of this course; give the course that its ledgers were charged for"
+            )
+
+
+def _subgroups(schema: EffectSchema) -> Iterator[tuple[str, str, list[int]]]:
+    """Every subgroup of each variable alone: the variable, its name, and its blocks of sums."""
     places = np.arange(math.prod(schema.crossed)).reshape(schema.crossed)
     for axis, variable in enumerate(schema.subgroups or ()):
         for cell, name in enumerate(variable.cells):
-            yield f"{variable.name}: {name}", np.take(places, cell, axis).reshape(-1).tolist()
+            yield variable.name, f"{variable.name}: {name}", np.take(places, cell, axis).reshape(-1).tolist()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from privstats.inference.reporting import HIDDEN, Source, listed
 from privstats.inference.summary import Summary, chance_of, ends_of, number_of
@@ -28,6 +31,7 @@ _ADJUSTED = (
 )
 _ROWS = {"ate": "all", "att": "treated", "overlap": "overlap"}
 _FEW, _RARE = 50, 0.1
+_DIGITS = 16
 
 
 def effect_summary(table: EffectTable, alpha: float) -> Summary:
@@ -37,7 +41,41 @@ def effect_summary(table: EffectTable, alpha: float) -> Summary:
 
 def effects_summary(rows: EffectRows, alpha: float) -> Summary:
     """The table of effects on several outcomes and in subgroups; what it says of all records is the first row's."""
-    return _summary(list(rows.named.items()), rows.tables[0], alpha)
+    plain = _summary(list(rows.named.items()), rows.tables[0], alpha)
+    if rows.analysis is None:
+        return replace(plain, foot=(*plain.foot, "Nothing was declared before the first session: all is exploratory."))
+    adjusted = rows.pvalues_adjusted()
+    cells = [
+        table.declared if np.isnan(adjusted[place]) else f"{chance_of(float(adjusted[place]))} {table.declared}"
+        for place, table in enumerate(rows)
+    ]
+    return replace(
+        plain,
+        columns=(*plain.columns, "Holm's P"),
+        rows=tuple((*row, cell) for row, cell in zip(plain.rows, cells, strict=True)),
+        foot=(*_declared(rows), *plain.foot),
+    )
+
+
+def _declared(rows: EffectRows) -> list[str]:
+    """What was declared, how it is held, and what the plan says of what no sum shows."""
+    course, analysis = rows.course, rows.analysis
+    assert course is not None  # noqa: S101  what is declared stands in it
+    assert analysis is not None  # noqa: S101  likewise
+    families = [table.declared for table in rows]
+    counts = ", ".join(f"{family} {families.count(family)}" for family in ("primary", "secondary"))
+    date = f" (dated {analysis.date} by its owners, which nobody checked)" if analysis.date else ""
+    said = {
+        "how the treatment was assigned": analysis.assignment,
+        "that the columns were measured before it": analysis.measured_before,
+        "missing outcomes": analysis.missing,
+    }
+    return [
+        f"declared: {counts}; digest {course.digest[:_DIGITS]}...{date}, exploratory: all else.",
+        f"Holm's P is adjusted for all declared rows of its family, primary or secondary, each at {analysis.alpha:g}; "
+        "the parties joined by the digest, and their ledgers hold it.",
+        *(f"On {about} the analysis says: {text or 'nothing'}." for about, text in said.items()),
+    ]
 
 
 def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha: float) -> Summary:
@@ -67,7 +105,8 @@ def _estimated(table: EffectTable) -> str:
     schema = table.release.plan.schema
     *columns, arm = getattr(schema, "feature_names", None) or ("the columns of the plan", "the treatment")
     (low, high), adjusted = table.outcome, listed(columns)
-    outcome = f"an outcome from {low:g} to {high:g}"
+    names = getattr(schema, "outcome_names", None) or ()
+    outcome = f"{listed(names) if names else 'an outcome'} from {low:g} to {high:g}"
     weighted = "augmented inverse-probability weighting (Robins, Rotnitzky and Zhao 1994)"
     if table.probability is not None:
         lines = f" with linear outcome models of {adjusted} in each arm" if table.arms is not None else ""

@@ -46,6 +46,8 @@ class EffectTable:
     Attributes:
         name: of the outcome; empty where it has none.
         subgroup: of the records, such as ``"age: 20..50"``; empty for all records.
+        declared: ``"primary"`` or ``"secondary"``, as its owners declared it before the first session; otherwise
+            ``"exploratory"``.
         outcome: the public range of outcomes.
         estimand: ``"ate"``, ``"att"`` or ``"overlap"``.
         probability: of treatment in a trial; None where nobody assigned the treatment.
@@ -75,6 +77,7 @@ class EffectTable:
 
     name: str
     subgroup: str
+    declared: str
     outcome: tuple[float, float]
     estimand: str
     probability: float | None
@@ -254,6 +257,7 @@ def question(
     *,
     subgroup: str = "",
     blocks: Sequence[int] | None = None,
+    declared: str = "exploratory",
 ) -> EffectTable:
     """The effect on one outcome, in all records or in a subgroup.
 
@@ -263,6 +267,7 @@ def question(
         place: of the outcome.
         subgroup: its name; empty for all records.
         blocks: the subgroup's blocks of sums; None: all.
+        declared: what it was declared as.
     """
     schema, line, found = read.schema, read.lines[place], read.nuisances(place)
     sums = InfluenceSums.of(read.last, place, blocks)
@@ -276,6 +281,7 @@ def question(
     return EffectTable(
         name=(schema.outcome_names or ("",))[place],
         subgroup=subgroup,
+        declared=declared,
         outcome=schema.outcome,
         estimand=schema.estimand,
         probability=schema.probability,

@@ -204,7 +204,7 @@ def _rows(name: str, table: Any, alpha: float) -> list[ForestRow]:
     if hasattr(table, "estimand"):
         row, (low, high) = table.row(alpha), table.conf_int(alpha)
         said = name or table.name or _WHOSE[table.estimand]
-        return [ForestRow(said, float(row["estimate"]), float(low), float(high), "exploratory")]
+        return [ForestRow(said, float(row["estimate"]), float(low), float(high), table.declared)]
     told, estimate, ends = table.errors.told(alpha), table.errors.estimate, table.conf_int(alpha)
     if _scale(table).ratio:
         with np.errstate(over="ignore"):

@@ -47,7 +47,8 @@ def _newton(cohort: ps.Cohort) -> ps.Newton:
     return ps.Newton.start(SCORES, cohort, promise(epsilon=3.0), 3)
 
 
-OBSERVED = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), trim=0.1)
+OBSERVED = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome={"relapse": (0, 1)}, trim=0.1)
+DECLARED = ps.course.Analysis(("relapse",))
 
 
 def _effect(cohort: ps.Cohort) -> ps.Effect:
@@ -91,7 +92,13 @@ CHANGED = {
     "hazard": {"plan": _hazard(ps.Cohort(2, 2, 2_001)).plan, "by": "age", "rounds": 2, "retries": 1},
     "standardised": {"plan": ranged_plan(4.1), "share": 0.1},
     "centred": {"plan": plan_of(epsilon=4.1), "expected_records": 9_999, "calibrated": True},
-    "effect": {"plan": _effect(ps.Cohort(2, 2, 2_001)).plan, "share": 0.2, "rounds": 3, "retries": 1},
+    "effect": {
+        "plan": _effect(ps.Cohort(2, 2, 2_001)).plan,
+        "share": 0.2,
+        "rounds": 3,
+        "retries": 1,
+        "analysis": DECLARED,
+    },
     "parties": {"first": parties_plan(epsilon=4.1)},
     "binned": {"then": plan_of(OF_CELLS), "expected_records": 601, "share": 0.25, "sessions": 2},
 }

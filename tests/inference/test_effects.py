@@ -326,20 +326,16 @@ def test_the_effect_of_the_treated_has_their_influence_and_no_centred_square(nui
     e, m0 = select.predict(), U @ values["line"].real[5:10]
     exact = np.where(arm, y - m0, -e / (1 - e) * (y - m0)).sum() / arm.sum()
     assert influence.sum() / weight.sum() == pytest.approx(exact, abs=1e-6)
-    n = len(y)
-    release: Any = SimpleNamespace(
-        moments=SimpleNamespace(
-            N=float(n),
-            W=float(weight.sum()),
-            e=np.array([influence.sum(), n]) / np.array([schema.unit(values["line"]), 1.0])
-            - np.array([0.0, np.square(influence / schema.unit(values["line"])).sum()]),
-        ),
-        sigma={},
-    )
-    ratio = ratio_of(schema, InfluenceSums.of(release), values["line"], fitted=True)
-    residual = influence - exact * weight
-    assert ratio.estimate == pytest.approx(exact, abs=1e-6)
-    assert ratio.error == pytest.approx(math.sqrt(np.square(residual).sum()) / arm.sum(), rel=0.06)
+    residual, n = influence - exact * weight, len(y)
+    for guess in (0.0, 0.8 * schema.half):  # of the effect, in units of the outcome
+        line = Values.rounded(np.append(values["line"].real[:-1], guess))
+        t = (schema.half * influence - guess * weight) / schema.unit(line)
+        moments = SimpleNamespace(N=float(n), W=float(weight.sum()), e=np.array([t.sum(), n - np.square(t).sum()]))
+        release: Any = SimpleNamespace(moments=moments, sigma={})
+        ratio = ratio_of(schema, InfluenceSums.of(release), line, fitted=True)
+        assert ratio.estimate == pytest.approx(schema.half * exact, abs=1e-5)
+        own = schema.half * math.sqrt(np.square(residual).sum()) / arm.sum()
+        assert ratio.error == pytest.approx(own, rel=0.06), guess
 
 
 def test_overlap_is_about_records_weighted_by_the_published_propensity(nuisances: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from privstats.course.analysis import Analysis
 from privstats.inference.inversion import Inversion, quantile
 from privstats.schema import ClassSchema
 from tests.mutation.mutant import Mutant
@@ -28,6 +29,7 @@ _LINES = "tests/moments/test_csv_lines.py::"
 _SCORE = "tests/inference/test_score.py::"
 _EFFECTS = "tests/inference/test_effects.py::"
 _INFLUENCES = "tests/moments/test_effect.py::"
+_ANALYSIS = "tests/course/test_analysis.py::"
 _CARDS = "tests/inference/test_scorecards.py::"
 _CELLS = "tests/inference/test_cells.py::"
 _HAZARD = "tests/hazard/test_sums.py::"
@@ -78,6 +80,32 @@ def _sure_of_squares(right: Any) -> Any:
     return lambda *given: right(*given[:-1], 1e9)
 
 
+def _about_all_records(right: Any) -> Any:
+    """Squares about the mean over all records, also where only the treated weigh."""
+    return lambda schema, sums, C: right(schema, replace(sums, W=sums.n), C)
+
+
+def _of_what_is_shown(right: Any) -> Any:
+    """The rows of a family that are told."""
+    return lambda tables, family: [place for place in right(tables, family) if tables[place].told]
+
+
+def _of_one_outcome(right: Any) -> Any:
+    """As if an outcome had sums of its own records: the largest square, and not all of them."""
+
+    def square(schema: Any, weights: Any, adjacency: Any) -> float:
+        several = [letter for letter in weights if letter not in "NW"]
+        counts = {letter: weight for letter, weight in weights.items() if letter in "NW"}
+        return max(float(right(schema, {**counts, letter: weights[letter]}, adjacency)) for letter in several or ["N"])
+
+    return square
+
+
+def _in_one_subgroup(right: Any) -> Any:
+    """As if nobody could change subgroups: the exchange of two records of one."""
+    return lambda schema, weights, adjacency: right(replace(schema, subgroups=None), weights, adjacency)
+
+
 def _cut_to_the_trim(right: Any) -> Any:
     """Propensities that are cut to the edge, so that no record lies beyond it."""
     return lambda x, w, step: np.clip(right(x, w, step), 0.1, 0.9)
@@ -117,6 +145,41 @@ READERS: dict[str, Mutant] = {
         name_in("privstats.inference.roc", "_beaten", lambda right: lambda others, _: right(others, 0.5)),
         "",
         (_HEAD_SCORES + "test_the_area_is_that_of_all_pairs_and_lies_within_its_bounds",),
+        (),
+    ),
+    "squares of the treated about all": Mutant(
+        "second moments of influences on the treated are read about the mean over all records: S2 - S^2 / n",
+        name_in("privstats.inference.influence_sums", "_second_moment", _about_all_records),
+        "",
+        (_EFFECTS + "test_the_effect_of_the_treated_has_their_influence_and_no_centred_square",),
+        (),
+    ),
+    "Holm over what is shown": Mutant(
+        "p-values are adjusted for the declared rows that are told, and not for all that were declared",
+        name_in("privstats.inference.effect_rows", "_places", _of_what_is_shown),
+        "",
+        (_ANALYSIS + "test_holm_is_over_what_was_declared_whatever_is_shown",),
+        (),
+    ),
+    "analysis outside the digest": Mutant(
+        "what was declared is in the course's file not in its digest, and can change after the first release",
+        member(Analysis, "said", b""),
+        "",
+        (_ANALYSIS + "test_after_the_first_release_another_analysis_is_refused",),
+        (),
+    ),
+    "squares of outcomes not added": Mutant(
+        "the noise of several outcomes is calibrated as if each had records of its own",
+        row_in("privstats.dp.sensitivities", "_SQUARES", "effect", _of_one_outcome),
+        "shares",
+        (_INFLUENCES + "test_the_search_reaches_the_bound_of_blocks_and_never_passes_it",),
+        (),
+    ),
+    "a record that cannot change subgroups": Mutant(
+        "the exchange of two records is priced within one subgroup alone",
+        row_in("privstats.dp.sensitivities", "_SQUARES", "effect", _in_one_subgroup),
+        "shares",
+        (_INFLUENCES + "test_the_search_reaches_the_bound_of_blocks_and_never_passes_it",),
         (),
     ),
     "squares of influences taken for exact": Mutant(

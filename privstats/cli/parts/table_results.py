@@ -107,14 +107,15 @@ def effects(table: EffectRows, alpha: float) -> TableResult:
     """Effects by outcome and subgroup; no estimate where one is not told. Of one question without their names."""
     rows = table.rows(alpha)
     told = any(bool(row["told"]) for row in rows)
-    if len(table) > 1:
+    if len(table) > 1 or table.analysis is not None:
         return TableResult(table.summary(alpha), rows, told, _forest(table.named, alpha))
     (only,) = table
     return TableResult(only.summary(alpha), [only.row(alpha)], told, _forest(only, alpha))
 
 
-def balance(table: EffectTable, alpha: float) -> TableResult:
-    """Columns of both arms, and their standardised differences."""
+def balance(effects: EffectRows, alpha: float) -> TableResult:
+    """Columns of both arms, and their standardised differences; the same for every outcome."""
+    table, *_ = effects
     found = table.balance(alpha)
     numbers = {"treated": found.means[:, 0], "others": found.means[:, 1], "difference": found.difference}
     numbers |= {"low": found.low, "high": found.high}

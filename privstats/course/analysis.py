@@ -1,0 +1,150 @@
+"""What the owners of a course declare before its first session: which of its numbers they will report as findings.
+
+It enters the digest by which ledgers charge a course and parties join it, so after the first release it cannot change.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from tomllib import TOMLDecodeError
+from typing import Any
+
+import msgspec
+
+from privstats.errors import PlanError
+from privstats.files.toml import toml_tables
+from privstats.plan.document import read_text
+
+__all__ = ["Analysis"]
+
+_NAMES = ("primary", "secondary", "subgroups")
+_TEXTS = ("estimand", "date", "assignment", "measured_before", "missing")
+_LONGEST = 200
+_MOST_ALPHA = 0.5
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The analysis that the owners of a course declare before it starts; every other row of its table is exploratory.
+
+    Args:
+        primary: names of outcomes whose effects in all records are the primary findings.
+        secondary: likewise the secondary ones.
+        subgroups: variables of the schema's subgroups; the effects on primary outcomes in each of them are secondary
+            findings.
+        alpha: the level that each family keeps, up to .5.
+        estimand: the schema's, if it is to be declared.
+        date: as text. The digest is evidence of what was declared, and no date in a file is.
+        assignment, measured_before, missing: what the table is to say of how the treatment was assigned, when the
+            columns were measured, and missing outcomes.
+
+    Raises:
+        PlanError: a name twice, no primary outcome, or a value out of range.
+
+    Example:
+        >>> analysis = ps.course.Analysis(primary=("relapse",), secondary=("death",), subgroups=("age",))
+        >>> analysis.family("relapse", ""), analysis.family("relapse", "age"), analysis.family("death", "age")
+        ('primary', 'secondary', 'exploratory')
+    """
+
+    primary: tuple[str, ...]
+    secondary: tuple[str, ...] = ()
+    subgroups: tuple[str, ...] = ()
+    alpha: float = 0.05
+    estimand: str = ""
+    date: str = ""
+    assignment: str = ""
+    measured_before: str = ""
+    missing: str = ""
+
+    def __post_init__(self) -> None:
+        for field in _NAMES:
+            object.__setattr__(self, field, _checked_names(field, getattr(self, field)))
+        if not self.primary:
+            raise PlanError("analysis.primary must name an outcome: what is not primary can be secondary")
+        if both := set(self.primary) & set(self.secondary):
+            raise PlanError(f"analysis names {min(both)!r} as primary and as secondary; it can be one of the two")
+        if type(self.alpha) not in (int, float) or not 0 < self.alpha <= _MOST_ALPHA:
+            raise PlanError(f"analysis.alpha must be a number above 0 and up to {_MOST_ALPHA}, got {self.alpha!r}")
+        for field in _TEXTS:
+            text = getattr(self, field)
+            if not isinstance(text, str) or len(text) > _LONGEST or not text.isprintable():
+                raise PlanError(
+                    f"analysis.{field} must be a text of one line, up to {_LONGEST} characters; of a date write the "
+                    "text '2026-11-23'"
+                )
+
+    @classmethod
+    def of(cls, table: object) -> Analysis:
+        """From the table ``[analysis]`` of a file.
+
+        Raises:
+            PlanError: a key that is missing or unknown, or as for the class.
+        """
+        known = [field.name for field in fields(cls)]
+        if not isinstance(table, Mapping) or "primary" not in table or not set(table) <= set(known):
+            raise PlanError(f"[analysis] holds primary, and beside it {', '.join(known[1:])} alone")
+        return cls(**table)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Analysis:
+        """From a file of one table ``[analysis]``, for ``privstats course init --analysis``.
+
+        Raises:
+            PlanError: the file cannot be read, is no TOML, or holds anything else.
+        """
+        try:
+            document = toml_tables(read_text(path))
+        except TOMLDecodeError as error:
+            raise PlanError(f"{path} is not valid TOML: {error}") from None
+        if set(document) != {"analysis"}:
+            raise PlanError(f"{path} must hold a table [analysis] and nothing else")
+        return cls.of(document["analysis"])
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """What a file holds of it: what is not empty."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v not in ("", ())}
+
+    @property
+    def said(self) -> bytes:
+        """All of it, unambiguously, for a digest."""
+        return msgspec.json.encode(asdict(self), order="deterministic")
+
+    def family(self, outcome: str, subgroup: str) -> str:
+        """``"primary"``, ``"secondary"`` or ``"exploratory"``: what a row was declared as.
+
+        Args:
+            outcome: its name.
+            subgroup: the variable that divides the records; empty for all of them.
+        """
+        if subgroup:
+            return "secondary" if outcome in self.primary and subgroup in self.subgroups else "exploratory"
+        return next((name for name in ("primary", "secondary") if outcome in getattr(self, name)), "exploratory")
+
+    def check(self, outcomes: tuple[str, ...], subgroups: tuple[str, ...], estimand: str) -> None:
+        """Refuse what a schema does not have.
+
+        Raises:
+            PlanError: an outcome or a variable without a sum, or another estimand.
+        """
+        known = {"primary": outcomes, "secondary": outcomes, "subgroups": subgroups}
+        for field, names in known.items():
+            strange = [name for name in getattr(self, field) if name not in names]
+            if strange:
+                raise PlanError(
+                    f"analysis.{field} names {strange[0]!r}, of which the plan has no sum: it has "
+                    f"{', '.join(names) or 'none by name'}; name it in the schema"
+                )
+        if self.estimand not in ("", estimand):
+            raise PlanError(f"analysis.estimand is {self.estimand!r} and the plan's is {estimand!r}; make them one")
+
+
+def _checked_names(field: str, names: Any) -> tuple[str, ...]:
+    several = tuple(names) if isinstance(names, tuple | list) else (None,)
+    fine = all(isinstance(name, str) and name and len(name) <= _LONGEST and name.isprintable() for name in several)
+    if not fine or len(set(several)) < len(several):
+        raise PlanError(f"analysis.{field} must be a list of different names, for example ['relapse']")
+    return several
