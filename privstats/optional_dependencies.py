@@ -25,6 +25,8 @@ _INSTALL = {  # any other package under its own name
     "pyarrow": "pyarrow",
     "dask": "'privstats[dask]'",
     "distributed": "'privstats[dask]'",
+    "fsspec": "'privstats[dask]'",
+    "fsspec.core": "'privstats[dask]'",
     "flwr": "'privstats[flower]'",
     "ray": "'privstats[flower-simulation]'",
     "nvflare": "'privstats[nvflare]'",

@@ -43,26 +43,38 @@ def lead(
     ] = None,
     behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy on the way ends TLS.")] = False,
     admin_port: AdminPort = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="A Dask scheduler of the leader's own, which sums reports up.", metavar="tls://HOST:PORT"),
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option(help="Where the cluster's workers find them: a URL of fsspec.", metavar="URL")
+    ] = None,
 ) -> None:
     """Take devices' reports and lead the run to its release, until Ctrl-C; another start goes on from the disk.
 
     It listens on this machine alone unless --address names an address that devices reach; then it needs --certificate,
-    or --behind-proxy.
+    or --behind-proxy. With --cluster and --store other machines sum the reports up, which are the leader's own.
     """
     from privstats.engines.network.operator_log import configure
     from privstats.files.outside import require_state_folder
     from privstats.optional_dependencies import require
 
     require("uvicorn", "httptools", by="privstats http lead")
+    from privstats.engines.http.part_sums import Cluster
     from privstats.engines.http.run import LeaderRun
     from privstats.engines.http.serve import Address, serve
 
+    if (cluster is None) != (store is None):
+        raise PrivstatsError("--cluster and --store go together: workers read the reports from the store")
     host, port = _host_and_port(address)
     listening = Address(host, port, certificate, behind_proxy)
     configure()
     require_state_folder()
-    run = LeaderRun.open(home)
-    code = serve(run, listening, admin_port=admin_port, started=lambda serving: _started(run, serving))
+    run = LeaderRun.open(home, defers=cluster is not None)
+    summing = None if cluster is None or store is None else Cluster.at(cluster, store, run.folder)
+    named: dict[str, Any] = {"admin_port": admin_port, "cluster": summing}
+    code = serve(run, listening, started=lambda serving: _started(run, serving), **named)
     if code:
         raise typer.Exit(code)
 

@@ -1,28 +1,40 @@
-"""Moments of one party's records on a Dask cluster: each partition is measured in place, and the moments are added up.
+"""Tasks on a Dask cluster of one's own: moments of a party's records, and sums of a leader's settled parts.
 
-This engine masks nothing, so the cluster must be the party's own. The result equals ``measure`` of all records and goes
-to ``session`` in the same way.
+Of records, each partition is measured in place and the moments are added up. This engine masks nothing, so the cluster
+must be the party's own. The result equals ``measure`` of all records and goes to ``session`` in the same way.
 
 A partition's moments are a value, and values are added as a tree. A Dask task that is run again, because its worker
 died, replaces its value; a sum that every finished task adds itself to would count it twice. The tree has one node
 for eight, so no machine holds all parts.
+
+Of a leader's parts, a task reads one object of a store, opens the bodies in it and returns one vector of the ring.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
 from itertools import chain
 from typing import Any, TypeAlias, overload
+from urllib.parse import urlsplit
 
 from privstats import moments as room
 from privstats import optional_dependencies
-from privstats.errors import DataError, PrivstatsError, SchemaError
+from privstats.encoding import Ring
+from privstats.engines.part_store import StoredPart, content_of
+from privstats.errors import DataError, LocalProtocolError, PrivstatsError, SchemaError
 from privstats.moments import ClassMoments, Moments, RidgeMoments
 from privstats.moments.measurement import Unreadable
 from privstats.schema import ClassSchema, RidgeSchema, Schema, require_schema
 from privstats.schema.public_values import Published
+from privstats.secagg.protocols import PROTOCOLS
 
-__all__ = ["measure", "on_cluster"]
+__all__ = ["PartTasks", "measure", "on_cluster"]
+
+_PARTS = "engines.dask.PartTasks"
+_CONNECT_SECONDS = 20
+_SAFE = ["dask", "msgpack", "error"]
+"""What a result of the cluster may be: no object that runs code where it is read."""
 
 _FAN_IN = 8
 _BY = "engines.dask.measure"
@@ -235,3 +247,74 @@ def _is_bag(value: Any) -> bool:
 
 def _is_cut(value: Any) -> bool:
     return hasattr(type(value), "to_delayed")
+
+
+class PartTasks:
+    """A cluster of the leader's own, for sums of settled parts.
+
+    A task is a function of one object and of the keys of its bodies, so it may run twice, on two workers, in any order:
+    its result is the same vector. Nothing is hidden in the cluster. It sees what the leader sees: bodies, each uniform
+    to whoever lacks one helper's streams. Its workers have this version of privstats.
+
+    Args:
+        scheduler: its address, ``tls://HOST:PORT``; plain ``tcp://`` on this machine only. Certificates are Dask's own
+            configuration.
+
+    Raises:
+        LocalProtocolError: a plain address that others than this machine may reach.
+        PrivstatsError: nothing answers there.
+        MissingExtraError: Dask is not installed.
+
+    Example:
+        >>> from privstats.engines.dask import PartTasks
+        >>> PartTasks("tcp://scheduler.example:8786")
+        Traceback (most recent call last):
+        privstats.errors.LocalProtocolError: tcp://scheduler.example:8786 is plain, and keys of reports would ...
+    """
+
+    def __init__(self, scheduler: str) -> None:
+        _require_private(scheduler)
+        self._distributed = optional_dependencies.load("distributed", by=_PARTS)
+        named = {"set_as_default": False, "deserializers": _SAFE, "timeout": _CONNECT_SECONDS}
+        try:
+            self._client = self._distributed.Client(scheduler, **named)
+        except (OSError, TypeError, ValueError) as error:
+            raise PrivstatsError(
+                f"no Dask scheduler answers at {scheduler} ({type(error).__name__}): start it, or do without"
+            ) from None
+
+    def submit(self, part: StoredPart, ring: Ring, keys: bytes) -> Any:
+        """A future of the part's packed sum.
+
+        Args:
+            part: the object: bodies as they arrived, one behind the other.
+            ring: of the bodies.
+            keys: 44 bytes for each body, in their order: key and nonce.
+        """
+        name = f"privstats-part-{part.tag.hex()}-{part.url.rpartition('-')[2]}"
+        return self._client.submit(_part_sum, part, ring.segments, keys, key=name, pure=False)
+
+    def close(self) -> None:
+        """Let the cluster go."""
+        self._client.close(timeout=_CONNECT_SECONDS)
+
+
+def _part_sum(part: StoredPart, segments: tuple[tuple[int, int], ...], keys: bytes) -> bytes:
+    """One task."""
+    added = PROTOCOLS["split"].machines.sum_part
+    assert added is not None  # noqa: S101  a row of the table
+    ring = Ring(tuple((int(size), int(bits)) for size, bits in segments))
+    return added(ring, content_of(part), keys)
+
+
+def _require_private(scheduler: str) -> None:
+    found = urlsplit(scheduler)
+    try:
+        local = found.hostname == "localhost" or ip_address(found.hostname or "").is_loopback
+    except ValueError:
+        local = False
+    if found.scheme != "tls" and not (local and found.scheme == "tcp"):
+        raise LocalProtocolError(
+            f"{scheduler} is plain, and keys of reports would travel there: give tls://HOST:PORT, or tcp://127.0.0.1 "
+            "for a cluster on this machine"
+        )

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from privstats.secagg.keys import agree
 
 __all__ = ["AES_128_GCM", "AES_256_GCM", "ENC_BYTES", "OVERHEAD", "UnopenedError", "encapsulate", "open_box"]
-__all__ += ["Schedule", "open_into", "schedule", "seal", "seal_into"]
+__all__ += ["Schedule", "open_into", "opening", "schedule", "seal", "seal_into"]
 
 ENC_BYTES = 32
 OVERHEAD = ENC_BYTES + 16
@@ -97,13 +97,21 @@ def open_into(out: bytearray, private: X25519PrivateKey, box: bytes | memoryview
     Raises:
         UnopenedError: as there; what ``out`` holds then means nothing.
     """
-    enc = bytes(box[:ENC_BYTES])
     try:
-        shared = encapsulate(agree(private, enc), enc, private.public_key().public_bytes_raw())
-        keys = schedule(shared, info)
+        keys = opening(private, box, info)
         AESGCM(keys.key).decrypt_into(keys.nonce, box[ENC_BYTES:], None, out)
     except (InvalidTag, ValueError):
         raise UnopenedError from None
+
+
+def opening(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> Schedule:
+    """What opens one box that was sealed to the owner of ``private``, and no other box.
+
+    Raises:
+        ValueError: an encapsulated key of low order, or too few bytes.
+    """
+    enc = bytes(box[:ENC_BYTES])
+    return schedule(encapsulate(agree(private, enc), enc, private.public_key().public_bytes_raw()), info)
 
 
 def encapsulate(exchanged: bytes, enc: bytes, public: bytes) -> bytes:

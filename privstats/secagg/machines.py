@@ -17,8 +17,8 @@ from privstats.encoding.ring import Group
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg.roster import Roster
 
-__all__ = ["ENDS", "Aggregator", "Masking", "OnUpload", "Outbox", "Peer", "Shelving", "StepStatus", "give_back"]
-__all__ += ["session_id"]
+__all__ = ["ENDS", "Aggregator", "Deferring", "Masking", "OnUpload", "Outbox", "Peer", "Shelving", "StepStatus"]
+__all__ += ["give_back", "session_id"]
 
 
 class Outbox:
@@ -150,6 +150,35 @@ class Shelving(Protocol):
 
     def export_shelved(self, key: bytes) -> bytes:
         """Its state, sealed, with places where :meth:`Aggregator.export` has what is there."""
+        ...
+
+
+@runtime_checkable
+class Deferring(Protocol):
+    """An aggregator that may leave the sums of parts to others, and keeps their messages until each sum is in.
+
+    ``unsummed`` are the parts that wait, by number, with their senders; ``sealed`` gives bodies of one as they arrived,
+    each with the key that opens it alone. Sums come in any order; :meth:`sum_part` makes one here, and the end of the
+    step all that are missing.
+    """
+
+    defers: bool
+
+    @property
+    def unsummed(self) -> Mapping[int, tuple[int, ...]]:
+        """The parts whose sum is missing, and their senders."""
+        ...
+
+    def sealed(self, number: int, senders: Sequence[int]) -> Sequence[Any]:
+        """Bodies of a part that waits."""
+        ...
+
+    def add_part_sum(self, number: int, packed: bytes) -> bool:
+        """Add a part's sum, once; whether it was awaited."""
+        ...
+
+    def sum_part(self, number: int) -> None:
+        """Add a part up here."""
         ...
 
 

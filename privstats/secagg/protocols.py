@@ -129,6 +129,9 @@ class Machines:
 
     ``early`` makes, of ``(parameters, context, publics)``, the check of a client's one message by its first bytes; None
     where clients exchange messages.
+
+    ``sum_part`` makes, of ``(ring, bodies, openers)``, the packed sum of a part that a ``machines.Deferring`` leaves to
+    others; None where none can.
     """
 
     client: PeerKind
@@ -140,6 +143,7 @@ class Machines:
     check_opening: Callable[..., None] | None = None
     check_vector: Callable[..., None] | None = None
     early: Callable[..., EarlyReports] | None = None
+    sum_part: Callable[[Group, bytes, bytes], bytes] | None = None
 
 
 @dataclass(frozen=True)
@@ -195,6 +199,7 @@ def _split() -> MaskingProtocol:
 def _split_machines() -> Machines:
     from privstats.secagg.upload import messages
     from privstats.secagg.upload.client import Client
+    from privstats.secagg.upload.deferred import sum_part
     from privstats.secagg.upload.early import EarlyCheck
     from privstats.secagg.upload.field_streams import check_provable
     from privstats.secagg.upload.helper import Helper
@@ -210,6 +215,7 @@ def _split_machines() -> Machines:
         prove_excluded=prove_excluded,
         check_vector=check_provable,
         early=EarlyCheck,
+        sum_part=sum_part,
     )
 
 

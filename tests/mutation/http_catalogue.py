@@ -14,12 +14,14 @@ from privstats.engines.http.owner import Owner
 from privstats.engines.http.problems import Refused
 from privstats.engines.http.protocol import DeadlineProtocol
 from privstats.engines.http.run import LeaderRun
+from privstats.secagg.upload.deferred import DeferredSums
 from tests.mutation.mutant import Mutant
 from tests.mutation.planting import member
 
 __all__ = ["HTTP_MUTANTS"]
 
 _LEADER = "tests/engines/http/test_leader.py::"
+_SUMS = "tests/engines/test_journal_part_sums.py::"
 _HOSTILE = "tests/engines/http/test_hostile.py::"
 _SERVE = "tests/engines/http/test_serve.py::"
 
@@ -35,6 +37,11 @@ async def _by_the_step(self: Leader, request: Any, sender: int) -> Any:
     if self._run.step.name not in ("offer", "report"):
         raise Refused("closed" if self._run.ended is None else "over")
     return await right_report(self, request, sender)
+
+
+def _added_again(self: DeferredSums, number: int, packed: bytes) -> bool:
+    self._scheme.add(self._total, [memoryview(packed)])
+    return self._state.settled.pop(number, None) is not None
 
 
 async def _known_after_the_end(self: Leader, request: Any, sender: int) -> Any:
@@ -94,6 +101,20 @@ HTTP_MUTANTS: dict[str, Mutant] = {
         member(Leader, "_report", _known_after_the_end),
         "",
         (_HOSTILE + "test_after_the_run_a_stranger_hears_nothing_of_who_reported",),
+        (),
+    ),
+    "a part added twice": Mutant(
+        "a part's sum that comes twice, of a task that ran twice, counts twice",
+        member(DeferredSums, "add_part_sum", _added_again),
+        "",
+        (_SUMS + "test_a_second_sum_of_a_part_changes_nothing",),
+        (),
+    ),
+    "parts that nobody summed": Mutant(
+        "the step of checks closes without the sums that are still to come",
+        member(DeferredSums, "_sum_all_here", lambda self: None),
+        "",
+        (_SUMS + "test_what_nobody_summed_the_leader_sums_at_the_close_of_the_step",),
         (),
     ),
     "helpers asked by the outbox alone": Mutant(

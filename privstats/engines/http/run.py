@@ -78,6 +78,7 @@ class LeaderRun:
         settings: its ``http.toml``.
         now: Unix seconds.
         say: called with a line for the operator.
+        defers: whether others sum settled parts up: ``part_sums``. The step of their checks then waits for the sums.
         manifest: what devices need; None until the panel is complete.
         ended: the run's end; None before.
         trouble: why the sum is not released, in a sentence; empty otherwise.
@@ -89,6 +90,7 @@ class LeaderRun:
     settings: Settings
     now: Callable[[], float] = time.time
     say: Callable[[str], None] = log_line
+    defers: bool = False
     manifest: Manifest | None = None
     ended: EndedSession | None = None
     trouble: str = ""
@@ -126,6 +128,11 @@ class LeaderRun:
     def heard(self, sender: int) -> bytes | None:
         """What ``answered.named`` says of this sender's report on the disk; callable from any thread."""
         return self._answered.of(sender)
+
+    @property
+    def journal(self) -> JournaledServer | None:
+        """The journal, for the one thread that calls it; None before the panel is complete and after the end."""
+        return self._server
 
     @property
     def reports(self) -> int:
@@ -287,6 +294,7 @@ class LeaderRun:
         self._server = self._leader.lead(
             panel, lambda keys: session.server(folder.plan, folder.roster, keys=keys, panel=panel)
         )
+        self._server.defer(self.defers)
         clients = self._parameters.clients
         self._answered.take({sender: tail for sender, tail in self._server.heard.items() if sender < clients})
         self._show(panel)
@@ -330,6 +338,8 @@ class LeaderRun:
             return False
         status = server.step_status()
         if status.waiting_for and (status.abort is not None or not first):
+            return False
+        if self.defers and not first and server.unsummed:
             return False
         try:
             server.end_step()

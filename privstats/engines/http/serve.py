@@ -26,6 +26,7 @@ import uvicorn
 from privstats.engines.http.admin import ADMIN_SOCKET, Administration, socket_name
 from privstats.engines.http.leader import Leader
 from privstats.engines.http.owner import Owner
+from privstats.engines.http.part_sums import Cluster, PartSums
 from privstats.engines.http.protocol import Doorway, protocol_for
 from privstats.engines.http.run import LeaderRun
 from privstats.engines.http.standing import Standing, keep, standing_of
@@ -104,6 +105,7 @@ def serve(
     address: Address,
     *,
     admin_port: int | None = None,
+    cluster: Cluster | None = None,
     started: Callable[[Serving], None] = lambda _: None,
     signals: bool = True,
 ) -> int:
@@ -113,6 +115,7 @@ def serve(
         run: as :meth:`LeaderRun.open` gave it; it is closed at the end.
         address: of the public socket.
         admin_port: a port of 127.0.0.1 for the administration; a Unix socket in the folder when None.
+        cluster: sums settled parts up, of a run that ``defers``; the leader itself when None.
         started: called when both sockets take connections.
         signals: whether this process ends it by signals.
 
@@ -129,7 +132,7 @@ def serve(
         name = "{}:{}".format(*public.getsockname()[:2])
         with supervised(run.folder.base, "served", name, _certificate_end(address)):
             try:
-                return asyncio.run(_Process(run, address, room, started, signals).main(public, private, name))
+                return asyncio.run(_Process(run, address, room, cluster, started, signals).main(public, private, name))
             finally:
                 run.close()
 
@@ -139,6 +142,7 @@ class _Process:
     run: LeaderRun
     address: Address
     room: _Room
+    cluster: Cluster | None
     started: Callable[[Serving], None]
     signals: bool
     began: float = field(default_factory=time.time)
@@ -149,6 +153,7 @@ class _Process:
         self.owner = Owner(self.run, self._failed)
         self.leader = Leader(self.run, self.owner, full=lambda: self.room.full)
         self.owner.start()
+        sums = self._sums()
         home = self.run.folder.base
         admin = Administration(self.run, self.owner, self._standing, lambda: supervision(home, "served"), time.time)
         servers = [_Server(self._public()), _Server(_config(admin))]
@@ -170,8 +175,17 @@ class _Process:
             server.should_exit = True
         await asyncio.gather(*tasks)
         clock.cancel()
+        if sums is not None:
+            await asyncio.to_thread(sums.stop)
         await self.owner.stop()
         return self.code
+
+    def _sums(self) -> PartSums | None:
+        if self.cluster is None:
+            return None
+        sums = PartSums(self.run, self.owner, asyncio.get_running_loop(), self.cluster)
+        sums.start()
+        return sums
 
     def _public(self) -> uvicorn.Config:
         limits, tls = self.run.settings.limits, self.address.tls

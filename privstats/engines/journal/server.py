@@ -20,9 +20,9 @@ from privstats.engines.journal.base import (
     require_aggregator,
     require_callable,
 )
+from privstats.engines.journal.part_sums import PartSums
 from privstats.engines.journal.rollback import Counter, server_outside
 from privstats.engines.journal.server_files import ABANDONED, END_STEP, SNAPSHOT, ServerFiles, Snapshot, groups
-from privstats.engines.journal.server_view import ServerView
 from privstats.engines.journal.session_outputs import SessionOutputs
 from privstats.engines.records import check_key, read_sealed
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
@@ -36,7 +36,7 @@ __all__ = ["JournaledServer"]
 _COUNT = "server"
 
 
-class JournaledServer(ServerView):
+class JournaledServer(PartSums):
     """A :class:`~privstats.secagg.Server` that can be killed at any moment and resumed.
 
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`; after an interruption send :attr:`outbox`

@@ -24,9 +24,9 @@ from privstats.secagg.upload.proof.transcript import BLIND_BYTES, Transcript, co
 from privstats.secagg.upload.proof.verifier import bad_parts
 from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, Refusal, members
 
-__all__ = ["Entry", "check_abandoned", "check_answers", "check_batch", "check_body", "check_checked", "check_listed"]
-__all__ += ["check_report", "check_reveal", "check_survivors", "entries_of", "opened", "reopen", "rows", "signed_by"]
-__all__ += ["stated", "transcript_of"]
+__all__ = ["Entry", "body_keys", "check_abandoned", "check_answers", "check_batch", "check_body", "check_checked"]
+__all__ += ["check_listed", "check_report", "check_reveal", "check_survivors", "entries_of", "opened", "reopen", "rows"]
+__all__ += ["signed_by", "stated", "transcript_of"]
 
 LEADER = 0
 _WORD = 8
@@ -70,6 +70,13 @@ def reopen(
         hpke.open_into(body, private, message.body, said.box_info(message.context, sender, LEADER))
     except (hpke.UnopenedError, ValueError):
         raise LocalProtocolError(f"what was read back is not the report that client {sender} sent") from None
+
+
+def body_keys(message: messages.Report, sender: int, private: X25519PrivateKey) -> hpke.Schedule:
+    """What opens the body of an accepted report that was read back, and nothing else."""
+    if message.sender != sender:
+        raise LocalProtocolError(f"what was read back is not the report that client {sender} sent")
+    return hpke.opening(private, message.body, said.box_info(message.context, sender, LEADER))
 
 
 def check_body(statement: Statement, body: bytearray, transcript: Transcript) -> None:

@@ -7,7 +7,7 @@ being a sum; either can shift it, as a client can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, ClassVar, Self
 
@@ -21,8 +21,9 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload.batching import ReportBatches, accepted_by, accepted_by_all, answers_to
+from privstats.secagg.upload.deferred import DeferredSums, SealedBody
 from privstats.secagg.upload.field_streams import proving, scheme_of
-from privstats.secagg.upload.leader_steps import BAD_PROOF, LeaderSteps, place_of
+from privstats.secagg.upload.leader_steps import BAD_PROOF, place_of
 from privstats.secagg.upload.masking_scheme import MaskingScheme
 from privstats.secagg.upload.panel import HelperKeys, Panel
 from privstats.secagg.upload.parameters import UploadParameters
@@ -36,7 +37,7 @@ _ADDED_BYTES = 16 << 20
 """The bytes of bodies that are added at a time."""
 
 
-class Leader(LeaderSteps):
+class Leader(DeferredSums):
     """The aggregator of one run. Peers 0 to n - 1 are the clients, n to n + h - 1 the helpers 1 to h.
 
     Args:
@@ -158,26 +159,27 @@ class Leader(LeaderSteps):
             answers = checks.check_answers(message, len(accepted), self.parameters)
         settled = self._book.answered(number, place, message.bitmap, answers)
         if settled is not None:
-            self._settle(settled)
+            self._settle(number, settled)
         following = self._book.due(place)
         return Outbox() if following is None else self._outbox({place: following})
 
-    def _settle(self, part: Part) -> None:
+    def _settle(self, number: int, part: Part) -> None:
         """Add the reports that every helper accepts and whose proof holds; each rejection becomes a fault."""
         state = self._state
         for place in sorted(part.bitmaps):
             for sender in part.heads.keys() - accepted_by(part, place):
                 state.faults.add((sender, "check", "bad_box", f"by the word of helper {place}"))
-        if self._sum is None:
-            self._sum = self._scheme.zeros()
-        accepted, size = accepted_by_all(part), max(1, _ADDED_BYTES // self.parameters.upload_bytes)
+        accepted = accepted_by_all(part)
+        if self._defer(number, part, accepted):
+            return
+        size = max(1, _ADDED_BYTES // self.parameters.upload_bytes)
         for first in range(0, len(accepted), size):
             self._add(part, accepted[first : first + size])
 
     def _add(self, part: Part, accepted: list[int]) -> None:
         bodies = {sender: self._body(part, sender) for sender in accepted}
         summed = self._proved(part, bodies)
-        self._scheme.add(self._sum, [memoryview(bodies[sender]) for sender in summed])
+        self._scheme.add(self._total, [memoryview(bodies[sender]) for sender in summed])
         self._state.listed.update((sender, part.heads[sender].digest) for sender in summed)
         if self._state.step == "report":
             self._spare += bodies.values()
@@ -186,10 +188,18 @@ class Leader(LeaderSteps):
         """A report's body, opened once more if it has been shelved."""
         if sender in part.bodies:
             return part.bodies.pop(sender)
-        message = self._decode(memoryview(self.fetch(part.places[sender])), messages.kinds_of(self.parameters).report)
+        message = self._read_back(part, sender)
         body = self._spare.pop() if self._spare else bytearray(self.parameters.upload_bytes)
         checks.reopen(message, sender, self._private, body)
         return body
+
+    def _read_back(self, part: Part, sender: int) -> Any:
+        return self._decode(memoryview(self.fetch(part.places[sender])), messages.kinds_of(self.parameters).report)
+
+    def _sealed_body(self, part: Part, sender: int) -> SealedBody:
+        message = self._read_back(part, sender)
+        keys = checks.body_keys(message, sender, self._private)
+        return SealedBody(keys.key, keys.nonce, message.body[hpke.ENC_BYTES :])
 
     def _proved(self, part: Part, bodies: dict[int, bytearray]) -> list[int]:
         """Those whose proof holds; each other becomes a fault, which no message of one member alone shows to be its
@@ -211,12 +221,6 @@ class Leader(LeaderSteps):
         freed = self._book.shelve(places)
         if self._state.step == "report":
             self._spare += freed
-
-    @property
-    def shelved(self) -> Iterator[bytes]:
-        """The places of the reports that wait for a helper."""
-        for part in (self._state.open, *self._state.parts.values()):
-            yield from part.places.values()
 
     def _take_reveal(self, place: int, view: memoryview) -> Outbox:
         state = self._state
@@ -252,6 +256,7 @@ class Leader(LeaderSteps):
         self._state.step = "check"
 
     def _close_check(self) -> None:
+        self._sum_all_here()
         self._forget_key()
         self._state.step = "reveal"
 

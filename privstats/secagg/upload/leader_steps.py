@@ -301,8 +301,12 @@ class LeaderSteps(Exclusive):
             LocalProtocolError: the run has ended.
         """
         self._unfinished()
-        parts = {number: self._whole(part) for number, part in self._state.parts.items()}
-        return self._sealed(replace(self._state, open=self._whole(self._state.open), parts=parts), key, entropy)
+        state = self._state
+        parts, settled = (
+            {number: self._whole(part) for number, part in each.items()} for each in (state.parts, state.settled)
+        )
+        whole = replace(state, open=self._whole(state.open), parts=parts, settled=settled)
+        return self._sealed(whole, key, entropy)
 
     @exclusive
     def export_shelved(self, key: bytes) -> bytes:

@@ -76,6 +76,9 @@ class Part(HiddenRepr, Struct):
 class LeaderState(HiddenRepr, Struct):
     """The leader's state; the running sum is kept apart, ``total`` is filled in for sealing only.
 
+    ``settled`` holds the parts that are ``listed`` and not in the sum, with the reports of the listed senders alone, if
+    the leader ``defers`` sums.
+
     ``reported`` maps a sender to the hash of its signed statement; ``open`` is the part that is being filled, ``parts``
     are those that have been closed and not settled, by number; ``listed`` maps the clients in the sum to the hashes of
     their signed statements; ``revealed`` has, by helper, the hash of its answer and its signature, which stay.
@@ -90,6 +93,8 @@ class LeaderState(HiddenRepr, Struct):
     open: Part = field(default_factory=Part)
     parts: dict[int, Part] = field(default_factory=dict)
     closed: int = 0
+    settled: dict[int, Part] = field(default_factory=dict)
+    defers: bool = False
     listed: dict[int, bytes] = field(default_factory=dict)
     answers: dict[int, bytes] = field(default_factory=dict)
     revealed: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)

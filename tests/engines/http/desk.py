@@ -22,6 +22,7 @@ from privstats.engines.http.intake import REPORT, SIGNATURE
 from privstats.engines.http.invitations import study_of
 from privstats.engines.http.leader import Leader
 from privstats.engines.http.owner import Owner
+from privstats.engines.http.part_sums import Cluster, PartSums
 from privstats.engines.http.run import LeaderRun
 from privstats.engines.http.settings import Settings
 from privstats.engines.network.folder import Folder
@@ -94,25 +95,40 @@ class Desk:
 
     Args:
         home: the leader's folder.
-        named: for :class:`Leader` and :class:`LeaderRun`.
+        clock: for :class:`Leader`.
+        now: for :class:`LeaderRun`.
+        cluster: sums settled parts up.
     """
 
-    def __init__(self, home: Path, *, clock: Callable[[], float] | None = None, now: Any = None) -> None:
-        self._home, self._clock, self._now = home, clock, now
+    def __init__(
+        self,
+        home: Path,
+        *,
+        clock: Callable[[], float] | None = None,
+        now: Any = None,
+        cluster: Cluster | None = None,
+    ) -> None:
+        self._home, self._clock, self._now, self._cluster = home, clock, now, cluster
         self.lines: list[str] = []
         self.failed: list[Exception] = []
 
     def __enter__(self) -> Desk:
-        self.run = LeaderRun.open(self._home, say=self.lines.append, **({"now": self._now} if self._now else {}))
+        named = {"say": self.lines.append, "defers": self._cluster is not None}
+        self.run = LeaderRun.open(self._home, **named, **({"now": self._now} if self._now else {}))
         self.loop = asyncio.new_event_loop()
         self.owner = Owner(self.run, self.failed.append)
         self.app = Leader(self.run, self.owner, **({"clock": self._clock} if self._clock else {}))
         self.owner.start()
         self._thread = Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
+        self.sums = PartSums(self.run, self.owner, self.loop, self._cluster) if self._cluster is not None else None
+        if self.sums is not None:
+            self.sums.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self.sums is not None:
+            self.sums.stop()
         self.does(self.owner.stop())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()

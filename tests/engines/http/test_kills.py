@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ import pytest
 import privstats as ps
 from privstats.engines.http.device import DeviceRun
 from privstats.engines.http.intake import REPORT, SIGNATURE
+from privstats.engines.http.part_sums import Cluster
 from privstats.engines.http.problems import Refused
 from privstats.engines.journal import JournaledServer
 from tests.engines.http.desk import Desk, DeskDial, Study, one_pass, study_of_devices
@@ -37,10 +38,11 @@ class World:
     kept: set[int] = field(default_factory=set)
     vouched: set[int] = field(default_factory=set)
     deaths: int = 0
+    cluster: Callable[[], Cluster | None] = lambda: None
 
     @contextmanager
     def desk(self) -> Iterator[Desk]:
-        with Desk(self.study.leader) as desk:
+        with Desk(self.study.leader, cluster=self.cluster()) as desk:
             yield desk
             if desk.failed:
                 self.deaths += 1
@@ -110,13 +112,18 @@ class World:
             assert reply.status == 200 or reply.code == "restarting", reply
 
 
-def killed_at(place: Path, waits: int, monkeypatch: pytest.MonkeyPatch) -> World:
+def killed_at(
+    place: Path,
+    waits: int,
+    monkeypatch: pytest.MonkeyPatch,
+    cluster: Callable[[Study], Cluster | None] = lambda _: None,
+) -> World:
     os.environ["XDG_STATE_HOME"] = str(place / "state")
     study = study_of_devices(place / "run")
     monkeypatch.setattr(os, "fsync", lambda _: None)
     fuse = Fuse(monkeypatch, "os.fsync")
     fuse.left = waits
-    world = World(study)
+    world = World(study, cluster=lambda: cluster(study))
     survivors = world.play()
     assert survivors == SENDERS
     release = ps.Release.load(study.leader / "release.safetensors", signed_by=study.roster.server)

@@ -1,0 +1,203 @@
+"""Sums of settled parts that others make: what they need of a part, the sum itself, and its way into the total.
+
+A part is settled when every helper has answered it: its senders are listed then, whoever adds its bodies up. Until its
+sum is in, the journal keeps its messages, so a sum that is lost is made anew, and the leader can make it at any time.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from privstats.encoding.ring import Group
+from privstats.errors import LocalProtocolError
+from privstats.secagg.exclusive import exclusive
+from privstats.secagg.prg import add_packed
+from privstats.secagg.upload.leader_steps import LeaderSteps
+from privstats.secagg.upload.masking_scheme import MaskingScheme
+from privstats.secagg.upload.state import Part
+
+__all__ = ["DeferredSums", "SealedBody", "bodies_in", "sum_of", "sum_part"]
+
+_KEY_BYTES, _OPENER_BYTES = 32, 44
+_ADDED_BYTES = 16 << 20
+"""The bytes of bodies that are added at a time."""
+
+
+@dataclass(frozen=True, repr=False)
+class SealedBody:
+    """The body of one report as it arrived, and what opens it and nothing else.
+
+    Attributes:
+        key: AES-256-GCM, 32 bytes.
+        nonce: 12 bytes.
+        content: the ciphertext with its tag.
+    """
+
+    key: bytes
+    nonce: bytes
+    content: bytes | memoryview
+
+    @property
+    def opener(self) -> bytes:
+        """Key and nonce, 44 bytes."""
+        return self.key + self.nonce
+
+
+def bodies_in(content: bytes, openers: bytes) -> Iterator[SealedBody]:
+    """Bodies of one length that lie one behind the other, with the :attr:`SealedBody.opener` of each in that order.
+
+    Raises:
+        LocalProtocolError: there are not as many of the one as of the other.
+    """
+    count, left = divmod(len(openers), _OPENER_BYTES)
+    if left or not count or len(content) % count:
+        raise LocalProtocolError("the part's bodies are not as many as their keys")
+    size, view = len(content) // count, memoryview(content)
+    for place in range(count):
+        opener = openers[place * _OPENER_BYTES : (place + 1) * _OPENER_BYTES]
+        yield SealedBody(opener[:_KEY_BYTES], opener[_KEY_BYTES:], view[place * size : (place + 1) * size])
+
+
+def sum_of(ring: Group, bodies: Iterable[SealedBody]) -> bytes:
+    """The packed sum of some bodies, as the leader adds them up: the same for every order and every cut.
+
+    Raises:
+        LocalProtocolError: one does not open: it is another one, or it was changed.
+
+    Example:
+        >>> from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        >>> from privstats.secagg.upload.deferred import SealedBody, sum_of
+        >>> ring, key, nonce = ps.encoding.Ring(((2, 8),)), os.urandom(32), os.urandom(12)
+        >>> body = SealedBody(key, nonce, AESGCM(key).encrypt(nonce, bytes([1, 200]), None))
+        >>> list(sum_of(ring, [body, body]))
+        [2, 144]
+    """
+    total, size, left = ring.zeros(), ring.wire_bytes, iter(bodies)
+    while some := [memoryview(_opened(each, size)) for each in islice(left, max(1, _ADDED_BYTES // size))]:
+        add_packed(total, *some)
+    return total.pack()
+
+
+def sum_part(ring: Group, content: bytes, openers: bytes) -> bytes:
+    """The packed sum of bodies that lie one behind the other: :func:`sum_of` of :func:`bodies_in`."""
+    return sum_of(ring, bodies_in(content, openers))
+
+
+def _opened(body: SealedBody, size: int) -> bytearray:
+    out = bytearray(size)
+    try:
+        AESGCM(body.key).decrypt_into(body.nonce, body.content, None, out)
+    except (InvalidTag, ValueError):
+        raise LocalProtocolError("a body of the part does not open: it is another one than the leader took") from None
+    return out
+
+
+class DeferredSums(LeaderSteps):
+    """A leader's settled parts whose sums are still to come."""
+
+    _scheme: MaskingScheme
+
+    @abstractmethod
+    def _sealed_body(self, part: Part, sender: int) -> SealedBody:
+        """A report's body as it arrived, read back."""
+
+    @property
+    def defers(self) -> bool:
+        """Whether settled parts wait for :meth:`add_part_sum`; reports with proofs are added at once all the same."""
+        return self._state.defers
+
+    @defers.setter
+    def defers(self, on: bool) -> None:
+        self._state.defers = on
+
+    @property
+    def unsummed(self) -> Mapping[int, tuple[int, ...]]:
+        """The settled parts that are not in the total, by number, and the senders of each."""
+        return {number: tuple(part.heads) for number, part in sorted(self._state.settled.items())}
+
+    @exclusive
+    def sealed(self, number: int, senders: Sequence[int]) -> list[SealedBody]:
+        """Bodies of a part that waits for its sum, read back from the journal.
+
+        Raises:
+            LocalProtocolError: no such part waits.
+        """
+        part = self._waiting(number)
+        return [self._sealed_body(part, sender) for sender in senders]
+
+    @exclusive
+    def add_part_sum(self, number: int, packed: bytes) -> bool:
+        """Add the sum of a part, as :func:`sum_of` gives it; a second one changes nothing.
+
+        Returns:
+            Whether it was awaited.
+
+        Raises:
+            LocalProtocolError: it is no packed vector of the ring; nothing changes.
+        """
+        if number not in self._state.settled:
+            return False
+        if len(packed) != self.parameters.ring.wire_bytes:
+            raise LocalProtocolError(
+                f"the sum of part {number} has {len(packed)} bytes, and a vector {self.parameters.ring.wire_bytes}"
+            )
+        self._scheme.add(self._total, [memoryview(packed)])
+        del self._state.settled[number]
+        return True
+
+    @exclusive
+    def sum_part(self, number: int) -> None:
+        """Add the bodies of a part that waits, here.
+
+        Raises:
+            LocalProtocolError: no such part waits.
+        """
+        self._sum_here(number)
+
+    def _sum_here(self, number: int) -> None:
+        """Add a part up apart from the total, which an error on the way leaves as it was."""
+        part, total = self._waiting(number), self._scheme.zeros()
+        left, size = iter(part.heads), max(1, _ADDED_BYTES // self.parameters.upload_bytes)
+        while some := [memoryview(self._body(part, sender)) for sender in islice(left, size)]:
+            self._scheme.add(total, some)
+        self._scheme.add(self._total, [memoryview(total.pack())])
+        del self._state.settled[number]
+
+    def _sum_all_here(self) -> None:
+        for number in list(self._state.settled):
+            self._sum_here(number)
+
+    def _defer(self, number: int, part: Part, accepted: list[int]) -> bool:
+        """List a settled part's senders, and leave its sum to others; False where the leader is to add it now."""
+        if not self.defers or self.parameters.claim is not None or not part.places.keys() >= set(accepted):
+            return False
+        self._state.settled[number] = Part(
+            heads={sender: part.heads[sender] for sender in accepted},
+            places={sender: part.places[sender] for sender in accepted},
+        )
+        self._state.listed.update((sender, part.heads[sender].digest) for sender in accepted)
+        return True
+
+    def _waiting(self, number: int) -> Part:
+        if number not in self._state.settled:
+            raise LocalProtocolError(f"no sum of part {number} is awaited")
+        return self._state.settled[number]
+
+    @property
+    def _total(self) -> Any:
+        if self._sum is None:
+            self._sum = self._scheme.zeros()
+        return self._sum
+
+    @property
+    def shelved(self) -> Iterator[bytes]:
+        """The places of the reports that wait for a helper, or for their part's sum."""
+        for part in (self._state.open, *self._state.parts.values(), *self._state.settled.values()):
+            yield from part.places.values()
