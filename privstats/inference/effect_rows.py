@@ -21,7 +21,7 @@ from privstats.schema import EffectSchema
 if TYPE_CHECKING:
     from privstats.inference.summary import Summary
 
-__all__ = ["EffectRows", "effects", "holm"]
+__all__ = ["EffectRows", "effects", "holm", "subgroups_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +170,20 @@ def effects(releases: Sequence[Release | None], course: Effect | None = None) ->
 
     Raises:
         ReleaseError: as for :func:`effect`, or the releases are not of this course.
+
+    Example:
+        >>> from privstats import randomness
+        >>> outcome = {"relapse": (0, 1), "death": (0, 1)}
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=outcome, probability=0.5)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> declared = ps.course.Analysis(primary=("relapse",))
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy, analysis=declared)
+        >>> place, arm = np.arange(4_000) // 2 % 10, np.arange(4_000) % 2
+        >>> X, y = np.column_stack([np.linspace(20, 90, 4_000), arm]), np.column_stack([place < 3 + 2 * arm, place < 2])
+        >>> releases = ps.simulate(course, [(X[::3], y[::3]), (X[1::3], y[1::3])], rng=randomness.seeded(0))
+        >>> table = ps.inference.effects(releases, course)
+        >>> [(row.name, row.declared) for row in table], (table.pvalues_adjusted() < 0.001).tolist()
+        ([('relapse', 'primary'), ('death', 'exploratory')], [True, False])
     """
     read = course_sums(releases)
     if course is not None:
@@ -188,7 +202,7 @@ def effects(releases: Sequence[Release | None], course: Effect | None = None) ->
                 declared="exploratory" if analysis is None else analysis.family(names[place], variable),
             )
             for place in range(read.schema.outcomes)
-            for variable, name, blocks in (("", "", None), *_subgroups(read.schema))
+            for variable, name, blocks in (("", "", None), *subgroups_of(read.schema))
         ),
         course,
     )
@@ -226,8 +240,18 @@ def _require_own(course: object, releases: Sequence[Release | None]) -> None:
             )
 
 
-def _subgroups(schema: EffectSchema) -> Iterator[tuple[str, str, list[int]]]:
-    """Every subgroup of each variable alone: the variable, its name, and its blocks of sums."""
+def subgroups_of(schema: EffectSchema) -> Iterator[tuple[str, str, list[int]]]:
+    """Every subgroup of each variable alone: the variable, its name, and its blocks of sums.
+
+    Example:
+        >>> from privstats.inference.effect_rows import subgroups_of
+        >>> age, sex = ps.Bins("age", (20, 50, 90)), ps.Categories("sex", (0, 1))
+        >>> schema = ps.EffectSchema.of(
+        ...     {"age": (20, 90), "sex": (0, 1)}, treatment="arm", outcome=(0, 1), probability=0.5, subgroups=(age, sex)
+        ... )
+        >>> [(name, blocks) for _, name, blocks in subgroups_of(schema)][::2]
+        [('age: 20..50', [0, 1]), ('sex: 0', [0, 2])]
+    """
     places = np.arange(math.prod(schema.crossed)).reshape(schema.crossed)
     for axis, variable in enumerate(schema.subgroups or ()):
         for cell, name in enumerate(variable.cells):

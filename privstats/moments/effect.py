@@ -27,7 +27,15 @@ from privstats.schema.public_values import Values
 from privstats.schema.statistic import INFLUENCES
 from privstats.transforms.reading import Readings, read
 
-__all__ = ["EffectMoments", "Mapped", "RealEffectMoments", "effects_of_readable", "mapped_records", "measured_effects"]
+__all__ = [
+    "EffectMoments",
+    "Mapped",
+    "RealEffectMoments",
+    "blocks_of",
+    "effects_of_readable",
+    "mapped_records",
+    "measured_effects",
+]
 
 _ONE = float(1 << 20)  # of a propensity
 
@@ -156,8 +164,12 @@ def _columns(schema: EffectSchema, rows: NDArray[Any]) -> Iterator[tuple[Variabl
         yield variable, read(rows[:, names.index(variable.name)].astype(np.float64))
 
 
-def _blocks(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:
-    """The block of every record, ``(n,)``: that of its subgroup, from its own values alone."""
+def blocks_of(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:
+    """The block of every record, ``(n,)``: that of its subgroup, from its own values alone.
+
+    Raises:
+        RecordError: one is in no subgroup.
+    """
     cells = []
     for variable, column in _columns(schema, rows):
         cells.append(cells_in(variable, column))
@@ -179,7 +191,7 @@ def mapped_records(
 ) -> Mapped:
     """What every record adds, in steps; a weight of 0 and (0, 2**f) where it is dropped."""
     arm, x = arm_rows(schema, rows)
-    blocks = _blocks(schema, rows)
+    blocks = blocks_of(schema, rows)
     outcomes = np.clip((real_outcomes(targets, schema.outcomes) - schema.middle) / schema.half, -1.0, 1.0)
     population = _population(schema, arm, x, values)
     fine = np.ones(len(x), np.bool_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from privstats.course import run
 from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums, outcome_lines, ridge_line
 from privstats.inference.influence_sums import InfluenceSums, ratio_of
+from privstats.inference.nuisances import _of_any_part
 from privstats.inference.ratio_of_sums import RatioOfSums
 from privstats.moments import exact_moments
 from privstats.moments.arms import arm_rows
@@ -412,3 +414,72 @@ def test_an_adjusted_difference_is_read_from_files(adjusted: Any, tmp_path: Any)
         release.save(tmp_path / f"{place}.release")
     loaded = [ps.Release.load(tmp_path / f"{place}.release") for place in range(6)]
     assert ps.inference.effect(loaded).row() == ps.inference.effect(adjusted["overlap"]).row()
+
+
+def test_subgroups_add_up_to_all_records_and_no_part_takes_more_than_it_may() -> None:
+    """Sums of the parts are those of the whole, and so is what they say of the effect."""
+    schema = ps.EffectSchema.of(
+        dict.fromkeys("abcd", (-1.0, 1.0)),
+        treatment="arm",
+        outcome={"first": (-1.0, 1.0), "second": (-1.0, 1.0)},
+        probability=0.5,
+        subgroups=(ps.Bins("a", (-1, 0, 1)), ps.Bins("b", (-1, -0.5, 0.5, 1))),
+    )
+    course = ps.Effect.start(schema, ps.Cohort(2, 2, 8_000), made.promise(epsilon=8.0, delta=1e-6))
+    X, y = world(4_000, np.random.default_rng(9))
+    releases = played(course, X, np.column_stack([y, -y]), seeded(9))
+    table = ps.inference.effects(releases)
+    assert len(table) == 2 * (1 + 2 + 3)
+    for name in ("first", "second"):
+        for variable, parts in {"a": 2, "b": 3}.items():
+            rows = [row for row in table if row.name == name and row.subgroup.startswith(variable)]
+            assert len(rows) == parts
+            assert sum(row.nobs for row in rows) == pytest.approx(table[name].nobs)
+            assert sum(row.ratio.S for row in rows) == pytest.approx(table[name].ratio.S)
+            assert sum(row.ratio.noise for row in rows) == pytest.approx(table[name].ratio.noise)
+    first, second = table["first"].estimate, table["second"].estimate
+    assert abs(first + second) < 4 * table["first"].noise_bse + 4 * table["second"].noise_bse + 0.02
+    with pytest.raises(ReleaseError, match="several outcomes or subgroups: read all of them with inference.effects"):
+        ps.inference.effect(releases)
+    with pytest.raises(ReleaseError, match="no row is of .'third', ''.; there are .'first', ''."):
+        table["third"]
+
+
+def test_no_part_of_the_records_takes_more_of_the_nuisances_than_the_bound() -> None:
+    """tr(A S_a A S_w) over parts A of M: of all records, projections, and parts by chance."""
+    rng = np.random.default_rng(4)
+
+    def positive(d: int) -> np.ndarray:
+        root = rng.normal(size=(d, d)) * np.exp(rng.normal(size=d))
+        return np.asarray(root @ root.T)
+
+    for _ in range(200):
+        M, S_a, S_w = (positive(4) for _ in range(3))
+        most = _of_any_part(M, S_a, S_w)
+        values, vectors = np.linalg.eigh(M)
+        root = (vectors * np.sqrt(values)) @ vectors.T
+        basis = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+        for kept in (np.ones(4), rng.integers(0, 2, 4), rng.uniform(size=4)):
+            part = root @ (basis * kept) @ basis.T @ root
+            assert np.trace(part @ S_a @ part @ S_w) <= most * (1 + 1e-9)
+    eye = np.eye(3)
+    assert _of_any_part(eye, eye, eye) == pytest.approx(3.0), "met where errors have no direction"
+
+
+def test_several_outcomes_have_the_lines_of_each_and_one_propensity() -> None:
+    """As if each had a course of its own, but for the noise."""
+    both = replace(observed_schema(), outcome_names=("first", "second"))
+    privacy = made.promise(epsilon=100.0, delta=1e-6)
+    course = ps.Effect.start(both, ps.Cohort(2, 2, 8_000), privacy)
+    assert [plan.schema.task for plan in course.priced] == ["score"] * 4 + ["ridge", "effect"]
+    assert dict(course.plan.schema.needs) == {"line": (11,), "line2": (11,), "w": (5,)}
+    rng = np.random.default_rng(0)
+    X, y = world(4_000, rng)
+    other = np.clip(0.3 * X[:, 1] + 0.2 * rng.normal(size=4_000), -1, 1)
+    together = ps.inference.effects(played(course, X, np.column_stack([y, other]), seeded(1)))
+    alone = ps.Effect.start(observed_schema(), ps.Cohort(2, 2, 8_000), privacy)
+    for name, outcome in {"first": y, "second": other}.items():
+        single = ps.inference.effect(played(alone, X, outcome, seeded(2)))
+        row = together[name]
+        assert abs(row.estimate - single.estimate) < 5 * (row.noise_bse + single.noise_bse) + 1e-3
+        assert row.bse == pytest.approx(single.bse, rel=0.5)

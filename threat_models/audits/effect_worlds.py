@@ -6,7 +6,7 @@ read by the public reader. Truths are those of the population that the table nam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -19,9 +19,11 @@ from privstats import session
 from privstats.course import Effect, run
 from privstats.course.base import Round
 from privstats.errors import PlanError, ReleaseError
-from privstats.inference import EffectTable, effect
+from privstats.inference import EffectTable, effects
+from privstats.inference.effect_rows import subgroups_of
 from privstats.inference.evidence import map_columns
 from privstats.moments import exact_moments
+from privstats.moments.effect import blocks_of
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.release import Release
@@ -30,7 +32,17 @@ from privstats.transforms import ByArm
 from threat_models.audits.inference import MOST_RECORDS, Tally, report_of
 from threat_models.audits.verdict import Report
 
-__all__ = ["OBSERVED", "TRIALS", "World", "audit_effect_intervals", "played", "population_of", "tally", "worlds_of"]
+__all__ = [
+    "OBSERVED",
+    "TRIALS",
+    "World",
+    "audit_effect_intervals",
+    "played",
+    "population_of",
+    "questions_of",
+    "tally",
+    "worlds_of",
+]
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -55,25 +67,33 @@ class World:
     spread: float | None
 
     def draw(self, schema: EffectSchema, records: int, chance: np.random.Generator) -> tuple[Array, Array]:
-        """Columns and the arm as they come in, and outcomes."""
+        """Columns and the arm as they come in, and outcomes: the k-th has 1 / k of the effect on the first."""
         u = _columns(schema, records, chance)
         pi = expit(self.treated(u)) if schema.probability is None else np.full(records, schema.probability)
         arm = (chance.random(records) < pi).astype(np.float64)
-        mean = self.others(u) + arm * self.effect(u)
-        if self.spread is None:
-            y = np.where(chance.random(records) < (1 + mean) / 2, 1.0, -1.0)
-        else:
-            y = np.clip(mean + self.spread * chance.normal(size=records), -1.0, 1.0)
-        return _raw(schema, u, arm), schema.middle + schema.half * y
+        means = (self.others(u) + arm * self.effect(u) / place for place in range(1, schema.outcomes + 1))
+        y = np.stack([self._around(mean, chance) for mean in means], axis=1)
+        return _raw(schema, u, arm), schema.middle + schema.half * (y if schema.outcomes > 1 else y[:, 0])
 
-    def truth(self, schema: EffectSchema, w: Array | None) -> float:
-        """The effect in the population that the table names: over fresh records, at the published weights."""
-        u, weight = _fresh(schema.width - 1), np.ones(_FRESH)
+    def _around(self, mean: Array, chance: np.random.Generator) -> Array:
+        """Outcomes of these means."""
+        if self.spread is None:
+            return np.where(chance.random(len(mean)) < (1 + mean) / 2, 1.0, -1.0)
+        return np.clip(mean + self.spread * chance.normal(size=len(mean)), -1.0, 1.0)
+
+    def truth(
+        self, schema: EffectSchema, w: Array | None, place: int = 0, blocks: Sequence[int] | None = None
+    ) -> float:
+        """The effect on an outcome in the population that the table names: over fresh records, at the published
+        weights, in these blocks of the records."""
+        u = _fresh(schema.width - 1)
+        weight = np.ones(_FRESH) if blocks is None else np.isin(_fresh_blocks(schema), blocks).astype(np.float64)
         if w is not None:
             e, low = expit(u @ w[:-1] + w[-1]), schema.trim or 0.0
-            weight = {"ate": weight, "att": expit(self.treated(u)), "overlap": e * (1 - e)}[schema.estimand]
+            weight = weight * {"ate": 1.0, "att": expit(self.treated(u)), "overlap": e * (1 - e)}[schema.estimand]
             weight = weight * (e <= 1 - low) * ((e >= low) | (schema.estimand == "att"))
-        return float((weight * self.effect(u)).sum() / max(float(weight.sum()), 1e-9)) * schema.half
+        mean = float((weight * self.effect(u)).sum() / max(float(weight.sum()), 1e-9))
+        return mean * schema.half / (1 + place)
 
 
 def _curve(u: Array) -> Array:
@@ -125,20 +145,35 @@ def audit_effect_intervals(course: Effect, rng: Generator, *, runs: int = 500) -
 
 
 def tally(course: Effect, world: str, records: int, rng: Generator, runs: int) -> Tally:
-    """Play ``runs`` worlds of this many records, and hold every interval against the truth."""
+    """Play ``runs`` worlds of this many records, and hold every interval of each against the truth."""
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
-    made, unread, told, missed = worlds_of(course.schema)[world], 0, 0, 0
+    made, asked, unread = worlds_of(course.schema)[world], questions_of(course.schema), 0
+    told, missed = np.zeros(len(asked)), np.zeros(len(asked))
     for _ in track("releasing", range(runs)):
-        X, y = made.draw(course.schema, records, chance)
-        releases = played(course, X, y, rng)
+        releases = played(course, *made.draw(course.schema, records, chance), rng)
         try:
-            table = effect(releases)
+            table = effects(releases)
         except ReleaseError:
             unread += 1
             continue
-        low, high = table.conf_int()
-        told, missed = told + table.told, missed + (not low <= made.truth(course.schema, population_of(table)) <= high)
-    return Tally((world,), runs, np.array([told * 1.0]), np.array([missed * 1.0]), unread)
+        ends, w = table.conf_int(), population_of(table.tables[0])
+        told += [row.told for row in table]
+        truths = np.array([made.truth(course.schema, w, place, blocks) for place, blocks in asked])
+        missed += (truths < ends[:, 0]) | (truths > ends[:, 1])
+    return Tally(_named(course.schema, world), runs, told, missed, unread)
+
+
+def _named(schema: EffectSchema, world: str) -> tuple[str, ...]:
+    """The rows of a tally."""
+    parts = ["", *(name for _, name, _ in subgroups_of(schema))]
+    names = schema.outcome_names or ("",)
+    return tuple(", ".join(filter(None, (world, name, part))) for name in names for part in parts)
+
+
+def questions_of(schema: EffectSchema) -> list[tuple[int, list[int] | None]]:
+    """By row of the table the outcome, and the blocks of the records."""
+    parts = [None, *(blocks for _, _, blocks in subgroups_of(schema))]
+    return [(place, blocks) for place in range(schema.outcomes) for blocks in parts]
 
 
 def population_of(table: EffectTable) -> Array | None:
@@ -146,6 +181,12 @@ def population_of(table: EffectTable) -> Array | None:
     published = table.release.plan.published
     values = {} if published is None else published.read()
     return values["w"].real if "w" in values else None
+
+
+@cache
+def _fresh_blocks(schema: EffectSchema) -> NDArray[np.intp]:
+    """The block of each of them."""
+    return blocks_of(schema, _raw(schema, _fresh(schema.width - 1), np.zeros(_FRESH)))
 
 
 @cache

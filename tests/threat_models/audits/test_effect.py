@@ -60,6 +60,38 @@ def test_the_reader_keeps_its_claim_where_nobody_assigned_the_treatment(world: s
     assert found.missed[0] <= 4
 
 
+def several(design: dict[str, Any], epsilon: float, records: int) -> ps.Effect:
+    """Two outcomes in three subgroups."""
+    ranges, ends = dict.fromkeys("abcd", (-1.0, 1.0)), (-1.0, 1.0)
+    thirds = (ps.Bins("a", (-1.0, -0.2, 0.2, 1.0)),)
+    schema = ps.EffectSchema.of(
+        ranges, treatment="arm", outcome={"first": ends, "second": ends}, subgroups=thirds, **design
+    )
+    return ps.Effect.start(schema, ps.Cohort(2, 2, records), made.promise(epsilon=epsilon, delta=1e-6))
+
+
+@pytest.mark.parametrize(
+    ("design", "world", "epsilon", "least"),
+    [({"probability": 0.5}, "trial", 1.0, 12), ({"estimand": "overlap", "trim": 0.1}, "differing", 8.0, 3)],
+    ids=["trial", "observed"],
+)
+def test_every_row_of_several_keeps_the_claim(design: Any, world: str, epsilon: float, least: int) -> None:
+    found = tally(several(design, epsilon, 4_000), world, 4_000, seeded(2), 12)
+    assert found.names[:2] == (f"{world}, first", f"{world}, first, a: -1..-0.2")
+    assert (len(found.names), found.unread) == (8, 0)
+    assert found.told[[0, 4]].min() >= least
+    assert found.missed.max() <= 4
+    assert found.missed.mean() <= 2
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("design", "epsilon"), [({"probability": 0.5}, 1.0), ({"estimand": "overlap", "trim": 0.1}, 8.0)]
+)
+def test_nightly_every_row_of_several_keeps_the_claim(design: Any, epsilon: float) -> None:
+    assert not audit_effect_intervals(several(design, epsilon, 10_000), seeded(3), runs=500).violated
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
 def test_nightly_the_reader_keeps_its_claim(epsilon: float) -> None:
