@@ -5,6 +5,8 @@ Part of ``benchmarks/tables.py``, which writes them into the page.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from benchmarks.measuring import Row
 from benchmarks.table import Cells, Shown, Table, Tables, by_name, titled
 
@@ -169,6 +171,16 @@ _ENDS: dict[str, Shown] = {
 _WORLD: dict[str, Shown] = {"world": "{world}", "estimand": "{estimand}"}
 _RESULT, _EFFECTS = "inference.coverage", "inference.effects"
 
+_CARDS: Mapping[str, Shown] = {
+    "records": "{records:,}",
+    "epsilon": "{epsilon:g}",
+    "columns": "{columns}",
+    "cuts": "{cuts}",
+    "in their bands": lambda row: _percent(row["held"]),
+    "half width": "{half width:.2f}",
+    "off the exact points": "{off:.2f}",
+}
+
 TABLES: Tables = {
     "inference_coverage": Table(_RESULT, "regression, central: 95 % intervals", _RELEASE | _INTERVALS),
     "inference_models": Table(_RESULT, "regression by trust model", _RELEASE | {"model": "{model}"} | _INTERVALS),
@@ -184,6 +196,7 @@ TABLES: Tables = {
     "inference_differing": Table(_EFFECTS, "overlap weights, differing", _WORLD | _RELEASE | _ENDS),
     "inference_adjusted": Table(_EFFECTS, "adjusted differences, all and treated", _WORLD | _RELEASE | _ENDS),
     "inference_beyond": Table(_EFFECTS, "beyond the trim", _WORLD | _RELEASE | {"runs": "{runs}"} | _ENDS),
+    "card_bands": Table("inference.card_bands", "points in their bands", _CARDS),
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }

@@ -1,4 +1,4 @@
-"""The numbers of a scorecard: points of every cell, the spread of their noise, and the records that a cell holds.
+"""The numbers of a scorecard: points of every cell, how far their bands reach, and the records that a cell holds.
 
 ``scorecards`` shows them; ``inference.linear_scores`` draws the noise.
 """
@@ -22,7 +22,7 @@ from privstats.release import Release
 from privstats.schema import ClassSchema
 from privstats.transforms import Cells, Centre, UnitNorm
 
-__all__ = ["Rows", "cell_points", "class_sums", "noise_spread", "noisy", "shares"]
+__all__ = ["Rows", "cell_points", "class_sums", "half_widths", "noisy", "shares"]
 
 _SURE = 3.0
 """Standard deviations of its noise that an interval's share must exceed to hold records."""
@@ -116,11 +116,28 @@ def cell_points(scores: LinearScores, cells: Cells, mean: Array) -> tuple[Array,
     return intercept + coef @ mean, points
 
 
-def noise_spread(head: Any, releases: Sequence[Release], rows: Rows, mean: Array, draws: int) -> list[Array]:
-    """Of each column the standard deviation of its points over other draws of the noise, ``(outcomes, cells)``."""
+def half_widths(
+    head: Any, releases: Sequence[Release], rows: Rows, mean: Array, points: Sequence[Array], draws: int, reach: float
+) -> list[Array]:
+    """Of each column how far its bands reach, ``(outcomes, cells)``: ``reach`` deviations of its points over other
+    draws of the noise, and the bias of the column beyond them.
+
+    A head that knows its noise shrinks and turns its points. How far, the draws tell, whose truth are the points: the
+    root of the mean square, over a column's cells, of the mean of the draws less the points. A band that is as much
+    wider holds what would have come without noise as often as one without bias does (Armstrong and Kolesar 2018).
+    """
     drawn: list[list[Array]] = []
     with progress_bar("bands", draws) as advance:
         for scores in under_other_noise(head, releases, draws):
             drawn.append(cell_points(rows.before(scores), rows.cells, mean)[1])
             advance(1)
-    return [np.std(np.stack(each), axis=0, ddof=1) for each in zip(*drawn, strict=True)]
+    found = []
+    for there, each in zip(points, zip(*drawn, strict=True), strict=True):
+        cards = np.stack(each)
+        found.append(reach * cards.std(axis=0, ddof=1) + _bias(cards, there))
+    return found
+
+
+def _bias(cards: Array, points: Array) -> Array:
+    """How far a column's points lie from the mean of its draws, one number per outcome: ``(outcomes, 1)``."""
+    return np.asarray(np.sqrt(np.square(cards.mean(axis=0) - points).mean(axis=1, keepdims=True)))

@@ -108,7 +108,7 @@ def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int 
     panels = figure.subplots(len(rows), sharex=True, squeeze=False, height_ratios=[count + 1 for count in rows])[:, 0]
     for axes, column in zip(panels, card.columns, strict=True):
         _panel(axes, column, row)
-    spread = f"\nlines: {100 * (1 - card.alpha):g} % of the noise alone, not the shrinkage of a head that knows it"
+    spread = f"\nlines: {100 * (1 - card.alpha):g} % of what noise does to these records' points"
     said = f"points: log odds of {card.outcomes[row]}{spread if card.noisy else ''}"
     figure.supxlabel(said, fontsize="small", parse_math=False)
     return saved(figure, path)

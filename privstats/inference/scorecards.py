@@ -17,7 +17,7 @@ from scipy.special import expit, ndtri, softmax
 from privstats.errors import DataError
 from privstats.estimates.spectrum import Array
 from privstats.heads.evidence import Released
-from privstats.inference.card_points import Rows, cell_points, class_sums, noise_spread, noisy, shares
+from privstats.inference.card_points import Rows, cell_points, class_sums, half_widths, noisy, shares
 from privstats.inference.cell_intervals import Intervals
 from privstats.inference.counts import require_level
 from privstats.inference.linear_scores import linear_scores, made_from
@@ -40,7 +40,7 @@ class ColumnPoints:
         intervals: the cells as people read them, and the one of every step.
         points: ``(classes, steps)``, log odds (of more than two classes: scores less their mean over the classes); 0 is
             the mean over all records.
-        low, high: their bands, ``(classes, steps)``: of noise alone.
+        low, high: their bands, ``(classes, steps)``: what noise may have done to them.
         shares: of the records in each cell, ``(cells,)``, noisy where the releases are.
         filled: whether a cell holds more records than noise could show in an empty one, ``(cells,)``: the points of an
             empty cell are no finding, and its band is too narrow.
@@ -261,10 +261,11 @@ def scorecard(
     each row by its own length behind the whitening, and a course that releases a mean first by that of the row less it;
     the card takes one length for all, the root of the mean square, and ``exact`` is False.
 
-    Bands are ``points +- z s``, with s the standard deviation over ``draws`` further draws of the releases' noise
-    (:mod:`privstats.inference.linear_scores`). **They tell of the spread by noise alone**: what other records or other
-    cut points would have given is not in them, nor how far a head that knows its noise shrinks all points toward 0. Of
-    exact releases they have no width.
+    Bands are ``points +- (z s + b)``, with s the standard deviation over ``draws`` further draws of the releases' noise
+    (:mod:`privstats.inference.linear_scores`), and b the column's bias: how far a head that knows its noise moves the
+    points, which the mean of the draws shows. **They are about what these records would have given without noise**:
+    what other records or other cut points would have given is not in them. Where noise hides a direction wholly, no
+    draw shows what it hid (docs/cells.md has how often they hold). Of exact releases they have no width.
 
     Args:
         head: fitted on releases: ``LDA``, or another of linear scores, or ``RefinedSoftmax``.
@@ -295,12 +296,14 @@ def scorecard(
     mean = rows.mean(*class_sums(have))
     scores = linear_scores(head.rule_, have)
     base, points = cell_points(rows.before(scores), rows.cells, mean)
-    spread = noise_spread(head, have, rows, mean, draws) if noisy(have) else [np.zeros_like(each) for each in points]
     reach, cells = float(-ndtri(alpha / 2)), rows.cells
+    wide = [np.zeros_like(each) for each in points]
+    if noisy(have):
+        wide = half_widths(head, have, rows, mean, points, draws, reach)
     columns = tuple(
-        ColumnPoints(column.name, intervals, each, each - reach * s, each + reach * s, part, filled)
-        for column, each, s, (intervals, part, filled) in zip(
-            cells.columns, points, spread, shares(have, rows, mean), strict=True
+        ColumnPoints(column.name, intervals, each, each - half, each + half, part, filled)
+        for column, each, half, (intervals, part, filled) in zip(
+            cells.columns, points, wide, shares(have, rows, mean), strict=True
         )
     )
     outcomes = tuple(map(str, head.classes_[1:] if len(head.classes_) == 2 else head.classes_))

@@ -288,8 +288,8 @@ def card_summary(card: Scorecard) -> Summary:
     release, bands = (
         card.releases[0],
         (
-            "Bands tell of the spread by the releases' noise alone: not of what other records would have given, nor of "
-            "how far a head that knows its noise shrinks all points."
+            "Bands are about what these records would have given without noise, its spread and the head's own bias "
+            "under it: not about what other records would have given."
         ),
     )
     source = Source(release, card.alpha, "", tuple(each.plan for each in card.releases))

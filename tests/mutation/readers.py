@@ -341,9 +341,16 @@ READERS: dict[str, Mutant] = {
     ),
     "bands of half the noise": Mutant(
         "the bands of a scorecard are half as wide as its noise",
-        name_in("privstats.inference.scorecards", "noise_spread", lambda right: _half(right)),
+        name_in("privstats.inference.scorecards", "half_widths", lambda right: _half(right)),
         "",
         (_CARDS + "test_the_bands_of_a_closed_form_have_the_spread_of_its_noise",),
+        (),
+    ),
+    "bands without the head's bias": Mutant(
+        "the bands of a scorecard tell of the spread by noise, and not of what a head that knows it does to points",
+        name_in("privstats.inference.card_points", "_bias", lambda right: lambda cards, points: 0.0),
+        "",
+        (_CARDS + "test_bands_hold_what_the_same_records_give_without_noise",),
         (),
     ),
     "counts left out of a table's promise": Mutant(

@@ -171,8 +171,8 @@ def shape(found: Rehearsal) -> Figure:
     return Figure.of_png(
         "points of the private model",
         "Points of the private model over the values of a column: log odds beside those of the mean record. The band "
-        "is 95 % of the noise alone, not how far a model that knows its noise shrinks all points toward 0; grey where "
-        "noise alone may be all of it, or where a cell holds no records for "
+        "is 95 % of what noise may have done to them; grey where it may be all of it, or where a cell holds no "
+        "records for "
         f"sure.{others}",
         drawn(found.card),
     )
