@@ -17,6 +17,7 @@ import privstats as ps
 from benchmarks.measuring import Row, Tables, command
 from privstats import inference as inf
 from privstats import randomness
+from privstats.transforms.columns import Column
 
 __all__ = ["held"]
 
@@ -38,8 +39,8 @@ def made(records: int, numbers: int) -> tuple[dict[str, Any], Any]:
 def cells_of(numbers: int, cuts: int) -> ps.Cells:
     """Cut points even in the middle of a normal law."""
     edges = tuple(np.linspace(-1.2, 1.2, cuts).tolist())
-    columns = (*(ps.Numeric(f"x{j}", edges) for j in range(numbers)), ps.Truth("truth"))
-    return ps.Cells((*columns, ps.Categories("kind", (1, 2, 3, 4))))
+    columns: list[Column] = [ps.Numeric(f"x{j}", edges) for j in range(numbers)]
+    return ps.Cells((*columns, ps.Truth("truth"), ps.Categories("kind", (1, 2, 3, 4))))
 
 
 def held(records: int, epsilon: float, numbers: int, cuts: int, runs: int, draws: int) -> Row:
