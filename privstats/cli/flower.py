@@ -123,6 +123,12 @@ def records(
         float | None, typer.Option(help="The share of the records to keep out of every sum, to score on, 0 to 1.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Fixes which ones these are.")] = 0,
+    kept_out: Annotated[
+        bool,
+        typer.Option(
+            "--kept-out", help="Of a plan that scores a head: take exactly those that the split kept out of its sums."
+        ),
+    ] = False,
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
     decimal: Decimal = ".",
@@ -133,9 +139,10 @@ def records(
     from privstats.moments import RecordFile
 
     template = _template().joinpath("party", "records.py").read_bytes()
-    brought = RecordFile(file, target, split, seed, encoding, separator, decimal)
+    brought = RecordFile(file, target, split, seed, encoding, separator, decimal, kept_out)
     named = name_file(Party.open(home).folder, brought, template)
-    kept = f", {named.held_out:,} held out" if named.held_out else ""
+    others = "stay out: they may have made the head" if kept_out else "held out"
+    kept = f", {named.held_out:,} {others}" if named.held_out else ""
     say(f"wrote {named.script}: {named.summed:,} records of {file.name}{kept}")
     for remark in named.remarks:
         say(remark)

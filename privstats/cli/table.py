@@ -38,6 +38,7 @@ class Reader(Enum):
     LOGIT = "logit"
     POISSON = "poisson"
     HAZARDS = "hazards"
+    SCORE = "score"
 
 
 _OF_COURSES = (Reader.EFFECT, Reader.OLS, Reader.SCORECARD, Reader.LOGIT, Reader.POISSON, Reader.HAZARDS)
@@ -158,6 +159,8 @@ def table(
             if columns is None or len(columns) != 1:
                 raise ReleaseError("--reader proportions needs one --column: name a variable of the plan")
             made = table_results.shares(inference.proportions(read, columns[0], alpha=alpha), read, alpha)
+        case Reader.SCORE:
+            made = table_results.score(inference.head_score(read, alpha=alpha))
         case Reader.TABLE_ONE:
             made = table_results.means(inference.table_one(read, alpha=alpha), read, alpha)
     if figure is not None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from privstats.errors import HeadError, PlanError
 from privstats.heads.evidence import Array
 from privstats.heads.persistence import FORMAT, content_of
+from privstats.heads.provenance import Provenance
 from privstats.plan import Plan
 from privstats.schema import ScoringSchema
-from privstats.schema.public_values import Published
-from privstats.schema.scoring import Scale, published_head
+from privstats.schema.public_values import Published, Values
+from privstats.schema.scoring import Scale, bytes_of, published_head
 
 if TYPE_CHECKING:
     from privstats.dp import NoPrivacy, Privacy
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from privstats.heads.rules import Preprocessing
     from privstats.plan import Cohort
 
-__all__ = ["Scoring", "head_digest", "reader", "scores_alone"]
+__all__ = ["Scoring", "head_digest", "published_provenance", "reader", "scores_alone"]
 
 Said: TypeAlias = tuple[Array, Array]
 
@@ -160,6 +161,19 @@ def reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], Said]
         return scores, shares
 
     return read
+
+
+def published_provenance(values: Mapping[str, Values]) -> Provenance:
+    """What the head that a plan publishes says it was made from.
+
+    Raises:
+        PlanError: the bytes are no head.
+    """
+    try:
+        made: Provenance = FORMAT.decode(bytes_of(values), "the published head").provenance_
+    except HeadError as error:
+        raise PlanError(f"the published head cannot be read: {error}") from None
+    return made
 
 
 def scores_alone(head: Any, rows: NDArray[Any]) -> Said:

@@ -73,6 +73,10 @@ class Records:
         """
         return self._where(~self._held_out(share, seed))
 
+    def kept_out(self, share: float, seed: int) -> Records:
+        """The second part alone, which may have every record or none; raises as :meth:`summed` does."""
+        return self._where(self._held_out(share, seed))
+
     def _held_out(self, share: float, seed: int) -> NDArray[np.bool_]:
         if len(self.X) != len(self.y):
             raise DataError(f"X has {len(self.X)} rows but y has {len(self.y)}; give one label or target per row")
@@ -100,9 +104,11 @@ class RecordFile:
         encoding: of a CSV file, declared and never guessed, such as "cp1252".
         separator: of its fields: one of ``, ; | :`` or a tab.
         decimal: its decimal mark, a point or a comma.
+        kept_out: take exactly the records that the split keeps out of every sum, to score a head that was made with the
+            same split, seed and columns.
 
     Raises:
-        DataError: no such encoding, separator or mark.
+        DataError: no such encoding, separator or mark; or ``kept_out`` without a split.
 
     Example:
         >>> from privstats.moments import RecordFile
@@ -120,9 +126,15 @@ class RecordFile:
     encoding: str = "utf-8"
     separator: str = ","
     decimal: str = "."
+    kept_out: bool = False
 
     def __post_init__(self) -> None:
         _ = self.dialect
+        if self.kept_out and self.split is None:
+            raise DataError(
+                "which records were kept out follows from the split: give --split (in Python split=) as it was given "
+                "for the sums of the head, and its seed"
+            )
 
     @property
     def dialect(self) -> Dialect:
@@ -159,7 +171,7 @@ class RecordFile:
         return table.whole(list(dict.fromkeys(found)))
 
     def read(self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse") -> Records:
-        """What may be summed: all records, or those that the split leaves.
+        """What may be summed: all records, or those that the split leaves, or with ``kept_out`` the others.
 
         Every value is read by itself, whatever its column holds (``privstats.transforms.reading``).
 
@@ -177,7 +189,7 @@ class RecordFile:
             MissingExtraError: a Parquet file, and pyarrow is not installed.
         """
         whole = self.whole(names, unreadable=unreadable)
-        return whole if self.split is None else whole.summed(self.split, self.seed)
+        return self._part(whole)
 
     def batches(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
@@ -193,9 +205,8 @@ class RecordFile:
             return
         gaps = unreadable == "leave out"
         for part in parts_of(self, names, gaps=gaps):
-            records = Records(part.X, part.goals if gaps else as_labels(part.goals.tolist()), part.names)
-            if self.split is not None:
-                records = records.summed(self.split, self.seed)
+            goals = part.goals if gaps else as_labels(part.goals.tolist())
+            records = self._part(Records(part.X, goals, part.names))
             yield records.X, records.y
 
     def parts(
@@ -208,6 +219,12 @@ class RecordFile:
                 "on, such as 0.25"
             )
         return self.whole(names, unreadable=unreadable).split(self.split, self.seed)
+
+    def _part(self, whole: Records) -> Records:
+        """What the split leaves of some records, or keeps out."""
+        if self.split is None:
+            return whole
+        return (whole.kept_out if self.kept_out else whole.summed)(self.split, self.seed)
 
     def whole(self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse") -> Records:
         """Every record of the file; raises as :meth:`read` does."""

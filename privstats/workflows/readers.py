@@ -23,6 +23,7 @@ from privstats.schema import (
     RidgeSchema,
     Schema,
     ScoreSchema,
+    ScoringSchema,
     SitesSchema,
     predicted,
 )
@@ -77,6 +78,7 @@ TABLES: Mapping[str, TableReader] = {
     "mixed": TableReader(SitesSchema),
     "km": TableReader(CountSchema),
     "proportions": TableReader(CountSchema),
+    "score": TableReader(ScoringSchema),
     "table-one": TableReader(ClassSchema, "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}),
     "effect": TableReader(EffectSchema),
     "logit": TableReader(ScoreSchema, family="logistic"),

@@ -175,6 +175,10 @@ demo --alpha 0
 demo --drop 20
 demo --repeats 0
 demo --out plan.toml
+score
+score nowhere.head table.csv
+score plan.toml table.csv
+score release right.npz
 sweep
 sweep plan.toml
 sweep nowhere.toml right.npz

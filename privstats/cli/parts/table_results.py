@@ -16,6 +16,7 @@ from privstats.inference import (
     EffectTable,
     GroupMeans,
     HazardRatios,
+    HeadScore,
     Interval,
     Regression,
     Scorecard,
@@ -28,7 +29,18 @@ from privstats.inference import (
 from privstats.inference.summary import curve_summary, means_summary, proportions_summary
 from privstats.release import Release
 
-__all__ = ["TableResult", "balance", "card", "curves", "effects", "hazard_ratios", "means", "regression", "shares"]
+__all__ = [
+    "TableResult",
+    "balance",
+    "card",
+    "curves",
+    "effects",
+    "hazard_ratios",
+    "means",
+    "regression",
+    "score",
+    "shares",
+]
 
 
 class TableResult(NamedTuple):
@@ -142,6 +154,11 @@ def curves(
         ]
     drawn = partial(plot_survival, survival, xlabel=time)
     return TableResult(curve_summary(groups, release, alpha), rows, bool(rows), drawn)
+
+
+def score(found: HeadScore) -> TableResult:
+    """The measures of a head, by name and class."""
+    return TableResult(found.summary(), found.to_rows(), found.told)
 
 
 def shares(cells: dict[str, Interval], release: Release, alpha: float) -> TableResult:

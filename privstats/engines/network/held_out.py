@@ -13,9 +13,14 @@ from privstats.course import Course
 from privstats.dp import Privacy, joint_mu
 from privstats.dp.accounts import TOLERANCE, Account
 from privstats.dp.privacy import Adjacency
+from privstats.engines.network.folder import Folder
 from privstats.errors import DataError
+from privstats.heads.scoring import published_provenance
+from privstats.moments import RecordFile
+from privstats.plan import Plan
+from privstats.schema import ScoringSchema
 
-__all__ = ["require_hidden", "require_hidden_in"]
+__all__ = ["require_hidden", "require_hidden_in", "require_unseen"]
 
 
 def require_hidden(course: Course) -> None:
@@ -39,6 +44,24 @@ def require_hidden_in(account: Account, course: Course) -> None:
     if cap is not None and (cap.unit, cap.adjacency) == ("record", "replace-one"):
         who = f"account {account.dataset!r} is kept under replace-one"
         _require(course, who, "keep an account under add-remove for these records")
+
+
+def require_unseen(folder: Folder, plan: Plan, file: RecordFile) -> None:
+    """Refuse to score a head on the records that made it, where this party's ledger says that it paid for them.
+
+    Raises:
+        DataError: the ledger was charged for the plan of the head, and the file's records were not kept out of it.
+    """
+    if not isinstance(plan.schema, ScoringSchema) or file.kept_out or plan.published is None:
+        return
+    made = published_provenance(plan.published.read())
+    charged = {spend.plan for account in folder.ledger.accounts() for spend in account.entries}
+    if charged & {made.plan, made.course}:
+        raise DataError(
+            "this ledger was charged for the sums that made the head, so a score on these records would flatter it: "
+            "score those that were kept out with --split and --kept-out (in Python kept_out=True), or name a file of "
+            "other records in records.py by hand"
+        )
 
 
 def _require(course: Course, who: str, remedy: str) -> None:

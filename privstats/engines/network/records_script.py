@@ -12,7 +12,7 @@ from pathlib import Path
 
 from privstats.course.kinds import admits_of
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.held_out import require_hidden
+from privstats.engines.network.held_out import require_hidden, require_unseen
 from privstats.engines.network.measuring import SCRIPT, forget_moments
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_whole
@@ -57,7 +57,8 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     Raises:
         PlanError: the folder is of a stream, whose records are brought epoch by epoch.
         DataError: the folder is no client's, the file cannot be read or its records do not fit the plan's schema, the
-            plan promises what a split would break, or ``records.py`` was edited; nothing is written then.
+            plan promises what a split would break, the plan scores a head that records of this ledger made and no
+            records are kept out, or ``records.py`` was edited; nothing is written then.
     """
     if folder.kind.part != "records":
         raise PlanError(f"{folder.home} is of a stream: bring what enters and leaves with `privstats stream bring`")
@@ -69,6 +70,7 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     if file.split is not None:
         require_hidden(folder.course)
     plan = folder.course.first
+    require_unseen(folder, plan, file)
     if admits := admits_of(folder.course):  # counts read no labels, and what follows them does
         admits(folder.course, *records_in(file, plan.schema, plan.unreadable), plan.unreadable)
     pair = records_in(file, plan.schema, plan.unreadable)
@@ -77,7 +79,7 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     forget_moments(folder)  # of an earlier file of this name
     atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())
     counted = None if plan.schema.predicts == "parties" else moments.records  # without what cannot be read
-    held_out = 0 if file.split is None else _rows(replace(file, split=None), plan) - _rows(file, plan)
+    held_out = 0 if file.split is None else _rows(replace(file, split=None, kept_out=False), plan) - _rows(file, plan)
     return Named(script, _rows(file, plan) if counted is None else counted, held_out, remarks)
 
 
@@ -99,6 +101,7 @@ def _arguments(file: RecordFile, home: Path) -> str:
     near = path.relative_to(home) if path.is_relative_to(home) else path
     given: dict[str, object] = {"target": file.target, "split": file.split}
     given["seed"] = file.seed if file.split is not None else None
+    given["kept_out"] = file.kept_out or None
     given |= {name: value for name, value in asdict(file.dialect).items() if value != getattr(Dialect, name)}
     named = [f"{name}={value!r}" for name, value in given.items() if value is not None]
     return ", ".join([repr(os.fspath(near)), *named])

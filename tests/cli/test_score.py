@@ -1,0 +1,92 @@
+"""``privstats score``: own files exactly, all parties by a plan, and the table of its release."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.moments import RecordFile
+
+PROMISE = ["--model", "central", "--unit", "record", "--adjacency", "add-remove", "--epsilon", "2", "--delta", "1e-6"]
+COLUMNS = ("age", "dose")
+
+
+@pytest.fixture
+def run(privstats, tmp_path):
+    """A command in a folder with two hospitals' files and two heads; it ends with ``code``."""
+    rng = np.random.default_rng(0)
+    schema = ps.ClassSchema(2, 2, "NAB", 4.0, class_names=("no", "yes"), feature_names=COLUMNS)
+    for name in ("north", "south"):
+        y = rng.random(400) < 0.4
+        X = rng.normal(size=(400, 2)) + 1.5 * y[:, None]
+        rows = [f"{a},{b},{'yes' if ill else 'no'}" for (a, b), ill in zip(X, y, strict=True)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["age,dose,ill", *rows]))
+    parts = [RecordFile(tmp_path / f"{name}.csv", "ill", split=0.5).parts(COLUMNS) for name in ("north", "south")]
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 900), privacy=ps.NoPrivacy())
+    head = ps.heads.LDA().fit_release(ps.simulate(plan, [(seen.X, seen.y) for seen, _ in parts]))
+    head.save(tmp_path / "ill.head")
+    ps.heads.Ridge().fit(np.eye(3), [1.0, 2.0, 3.0]).save(tmp_path / "line.head")
+
+    def run(*words: str, code: int = 0):
+        done = privstats(*words, cwd=tmp_path)
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    run.head, run.kept, run.folder = head, [kept for _, kept in parts], tmp_path
+    return run
+
+
+def test_own_files_are_scored_exactly_and_said_to_stay(run):
+    said = run("score", "ill.head", "north.csv", "south.csv", "--target", "ill", "--split", "0.5", "--json")
+    facts = json.loads(said.stdout)
+    X, y = (np.concatenate([getattr(kept, name) for kept in run.kept]) for name in "Xy")
+    assert facts["records"] == len(y)
+    assert facts["rows"][0]["value"] == pytest.approx(run.head.score(X, y))
+    shown = run("score", "ill.head", "north.csv", "--target", "ill")
+    assert "balanced accuracy" in shown.stdout
+    assert "they stay on this screen" in shown.stdout
+    assert "must have had no part in the head" in shown.stdout
+
+
+def test_a_plan_over_all_parties_is_written_checked_run_and_read(run):
+    done = run("score", "ill.head", "--plan", "score.toml", "--clients", "2", "--max-records", "900", *PROMISE)
+    assert "no promise covers it" in done.stdout
+    assert "--kept-out" in done.stdout
+    assert "who reads what: T score" in run("plan", "check", "score.toml").stdout
+    assert "score.certificate.json" in run("plan", "certify", "score.toml").stdout
+    plan = ps.Plan.read(run.folder / "score.toml")
+    release = ps.simulate(plan, [(kept.X, kept.y) for kept in run.kept])
+    release.save(run.folder / "score.release")
+    facts = json.loads(run("table", "score.release", "--format", "json").stdout)
+    assert facts["reader"] == "score"
+    assert {row["measure"] for row in facts["rows"]} >= {"accuracy", "AUC", "recall", "calibration error"}
+    for form in ("text", "csv", "latex", "html"):
+        assert "balanced accuracy" in run("table", "score.release", "--format", form).stdout
+    assert plan.digest in run("table", "score.release", "--methods").stdout
+    assert (
+        "exists"
+        in run(
+            "score", "ill.head", "--plan", "score.toml", "--clients", "2", "--max-records", "9", *PROMISE, code=2
+        ).stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("ill.head",), "give files of your own records to score, or --plan"),
+        (("ill.head", "north.csv", "--target", "ill", "--plan", "score.toml"), "or --plan SCORE.TOML"),
+        (("ill.head", "--plan", "score.toml", "--epsilon", "1"), "needs --clients, --max-records, --model"),
+        (("ill.head", "north.csv"), "say with --target"),
+        (("line.head", "north.csv", "--target", "ill"), "only a classifier has a score"),
+        (("ill.head", "north.csv", "--target", "ill", "--bins", "7"), "even number"),
+        (("ill.head", "north.csv", "--target", "ill", "--label", "no", "--label", "x"), "not among the labels"),
+        (("north.csv", "south.csv"), "is not a privstats head"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(run, words, said):
+    assert said in run("score", *words, code=2).stderr.replace("\n", " ")
