@@ -97,12 +97,12 @@ def score(
         named = [RecordFile(each, target, split, seed, encoding, separator, decimal, kept) for each in files or ()]
         _print_local(scoring, named, as_json=as_json)
         return
-    terms = {"clients": clients, "max_records": max_records, "model": model, "unit": unit}
+    terms: dict[str, Any] = {"clients": clients, "max_records": max_records, "model": model, "unit": unit}
     terms |= {"adjacency": adjacency, "epsilon": epsilon, "delta": delta}
     _require_terms(terms)
     privacy = {name: terms.pop(name) for name in ("model", "unit", "adjacency", "epsilon", "delta")}
     cohort = ps.Cohort(clients or 0, (clients or 0) - vanish, max_records or 0, colluders)
-    promise = ps.Privacy(**privacy, max_records_per_client=max_records_per_client)  # type: ignore[arg-type]
+    promise = ps.Privacy(**privacy, max_records_per_client=max_records_per_client)
     _write_plan(scoring, scoring.plan(cohort=cohort, privacy=promise), plan, force=force)
 
 
