@@ -9,6 +9,9 @@ import * as modules from "../privstats.js";
 const HERE = new URL("../", import.meta.url);
 const BUNDLE = readFileSync(new URL("privstats.bundle.js", HERE), "utf8");
 const MOST = 20_000;
+const ESBUILD = "0.28.2";
+const esbuild = await import("esbuild").catch(() => null);
+const WITHOUT = `npm install --no-save esbuild@${ESBUILD} in clients/javascript`;
 
 test("the bundle is what the sources give, twice to the same bytes", () => {
   assert.equal(bundled(), BUNDLE, "run `npm run build`");
@@ -25,6 +28,23 @@ test("the bundle has the same names, needs no other file, and travels in at most
   );
   const size = gzipSync(BUNDLE, { level: 9 }).length;
   assert.ok(size <= MOST, `${size} bytes compressed`);
+});
+
+/** Bytes as they lie and as they travel, of what an entry needs, without names and spaces. */
+async function minified(contents) {
+  const stdin = { contents, resolveDir: new URL(".", HERE).pathname };
+  const named = { bundle: true, minify: true, format: "esm", target: "es2022", write: false };
+  const [{ contents: bytes }] = (await esbuild.build({ stdin, ...named })).outputFiles;
+  return [bytes.length, gzipSync(bytes, { level: 9 }).length];
+}
+
+test("minified, the client is at most 30 kB as it lies and 12.8 kB as it travels, with the page's form 35 and 14.8", {
+  skip: esbuild?.version === ESBUILD ? false : WITHOUT,
+}, async () => {
+  const client = await minified('export * from "./privstats.js";');
+  const page = await minified('export * from "./privstats.js"; import { start } from "./src/page.js"; start();');
+  assert.ok(client[0] <= 30_000 && client[1] <= 12_800, `${client} bytes`);
+  assert.ok(page[0] <= 35_000 && page[1] <= 14_800, `${page} bytes`);
 });
 
 test("there is no dependency", () => {

