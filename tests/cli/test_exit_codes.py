@@ -253,6 +253,7 @@ flower certificates folder --host a.example
 flower certificates new
 flower certificates new --host a:1
 flower certificates new --host a.example --days 9999
+flower register nowhere keys
 flower key plan.toml
 flower key nowhere/node
 identity new nowhere/me.pem

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -109,7 +110,25 @@ def rehearse(privstats, folder: Path, form: Form):
     return replace(done, stdout=str(kept).lower())
 
 
-COMMANDS = {"try": rehearse, "sweep": sweep, "plan suggest": suggest, "plan init": init, "flower records": records}
+def rehearse_course(privstats, folder: Path, form: Form):
+    """The exact sums of what a course is then run over."""
+    unit = replace(SCHEMA, clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
+    plan = ps.Plan(schema=unit, cohort=ps.Cohort(2, 2, 900), privacy=PRIVACY)
+    ps.course.write(folder / "course.toml", ps.Centred.within(plan))
+    words = ("course.toml", form.name, form.name, "--target", "ill", "--out", "out", "--force")
+    with patch.object(ps, "simulate", wraps=ps.simulate) as run:
+        done = privstats("course", "rehearse", *words, *form.words, cwd=folder)
+    if done.returncode:
+        return done
+    shards = [ps.measure(SCHEMA, *shard, unreadable="leave out") for shard in run.call_args.args[1]]
+    assert shards[0] == shards[1]
+    return replace(done, stdout=f"{shards[0].N.tolist()} {shards[0].A.tolist()} {shards[0].B.tolist()}")
+
+
+COMMANDS = {
+    "try": rehearse, "sweep": sweep, "plan suggest": suggest, "plan init": init, "flower records": records,
+    "course rehearse": rehearse_course,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -164,7 +183,7 @@ def test_a_word_for_nothing_is_a_gap_to_every_command(privstats, folder, name, w
     if name == "try":
         assert "classes of ill: no, yes'" in done.stdout, done
         return
-    if name == "flower records":  # under a promise nothing is refused for one record
+    if name in ("flower records", "course rehearse"):  # under a promise nothing is refused for one record
         assert done.stdout.startswith("[30, 29]"), done
         return
     assert (done.returncode, "has missing values in ill" in " ".join(done.stderr.split())) == (2, True), done.stderr
