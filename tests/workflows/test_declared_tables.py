@@ -11,7 +11,8 @@ import pytest
 import privstats as ps
 from privstats.errors import UnreadableRecordsWarning
 from privstats.heads import LDA
-from privstats.workflows.sweep import sweep
+from privstats.workflows.sweep import Axes, study, sweep
+from privstats.workflows.sweep.told_cuts import with_told_cuts
 from tests import made
 
 CELLS = ps.Cells(
@@ -63,6 +64,22 @@ def test_a_sweep_takes_the_declaration() -> None:
     found = sweep(plan, table(0, 300), table(1), {"LDA": LDA}, [50.0], repeats=2)
     assert {point.epsilon for point in found.points} == {50.0, float("inf")}
     assert all(point.mean > 0.6 for point in found.points)
+
+
+def test_a_sweep_of_open_columns_takes_the_quantiles_of_its_records() -> None:
+    """As a code book would state them: a course of counts would need a promise, and a sweep scores one without."""
+    cells = ps.Cells((ps.Numeric("age"), ps.Dates("seen"), ps.Numeric("ward", (2, 3)), ps.Numeric("gone")), signs=3)
+    schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(cells,), class_names=("well", "ill"))
+    plan = made.plan(schema, COHORT, made.promise("distributed"))
+    (X, y), (other, labels) = table(0, 300), table(1)
+    X["gone"], other["gone"] = [None] * 300, [None] * 60
+    found = study(plan, (X, y), (other, labels), {"LDA": LDA}, Axes(epsilon=(50.0,)), repeats=2)
+    age, seen, ward, gone = found.plan.schema.transform[0].columns  # type: ignore[attr-defined]
+    np.testing.assert_allclose(age.edges, np.quantile(X["age"], (0.25, 0.5, 0.75)), rtol=1e-14)
+    assert set(seen.edges) <= {18017.0, 18628.0}
+    assert (ward.edges, gone.edges) == ((2.0, 3.0), (0.0,))
+    assert all(row["mean"] > 0.6 for row in found.summary)
+    assert with_told_cuts(found.plan, X) is found.plan
 
 
 def test_partitions_of_dask_take_the_declaration() -> None:

@@ -34,6 +34,7 @@ from privstats.workflows.sweep import (
     study,
     table,
 )
+from privstats.workflows.sweep.told_cuts import open_columns
 
 __all__ = ["heads_named", "run"]
 
@@ -41,6 +42,10 @@ _DONE = "sweep.json"
 _BALANCED = (
     "balanced accuracy (in brackets where epsilon alone varies) is the mean of the classes' accuracies; far below the "
     'accuracy it says that rare classes are missed, for which most heads have priors="uniform"'
+)
+_TOLD = (
+    "cut points of {} are open in the plan: here they are quantiles of the records, without noise; what finding them "
+    "under the promise costs, `privstats try` shows"
 )
 
 
@@ -84,7 +89,7 @@ def run(
     )
     if not len(found.draws):
         raise DataError("no head could be scored; let the plan's schema send the statistics that a head needs")
-    _show(found)
+    _show(found, open_columns(subject))
     if out is not None:
         _write(found, out, Path(data.path))
 
@@ -114,12 +119,14 @@ def _refuse_overwriting(out: Path) -> None:
         raise DataError(f"{out} holds a finished sweep ({_DONE}); name another folder, or move that one away")
 
 
-def _show(found: Study) -> None:
+def _show(found: Study, found_here: Sequence[str]) -> None:
     console = terminal()
     result = _over_epsilon(found)
     console.print(means(found) if result is None else table(result))
     for name, score in found.baselines.items():
         console.print(f"- {escape(name)}: {escape(found.metric)} {score:.4g}", highlight=False)
+    if found_here:
+        console.print(f"- {escape(_TOLD.format(', '.join(found_here)))}", highlight=False)
     for note in _notes(found):
         console.print(f"- {escape(note)}", highlight=False)
 

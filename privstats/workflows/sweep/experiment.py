@@ -39,6 +39,7 @@ from privstats.workflows.score import metric
 from privstats.workflows.sweep.axes import AXES, Axes, plan_at
 from privstats.workflows.sweep.draws import Dataset, Draw, Trial, baselines, draws_of
 from privstats.workflows.sweep.frame import Frame
+from privstats.workflows.sweep.told_cuts import with_told_cuts
 
 __all__ = ["KEPT", "Study", "steps", "study"]
 
@@ -179,7 +180,8 @@ def study(
     """Score heads without noise and at every point of the axes.
 
     Args:
-        plan: what the axes do not vary.
+        plan: what the axes do not vary. Where cut points of declared columns are open, the quantiles of ``train`` stand
+            for them, without noise, and ``Study.plan`` has them: what finding them costs, ``privstats try`` shows.
         train: ``(X, y)`` that the cohort holds together.
         test: ``(X, y)`` to score on.
         heads: a fresh head per call, by name; with several jobs, callables that can be sent to other processes, such as
@@ -210,6 +212,7 @@ def study(
     """
     _check_arguments(plan, heads, repeats, jobs)
     axes = axes or Axes()
+    plan = with_told_cuts(plan, _pair("train", train)[0])
     subject = Dataset(plan, axes, _arrays(plan, "train", train), _arrays(plan, "test", test), heads, seed)
     _check_points(subject)
     _check_records(subject)
@@ -303,11 +306,15 @@ def _check_points(subject: Dataset) -> None:
                 rival.require(plan)
 
 
-def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
-    """A pair of arrays that the plan's schema accepts."""
+def _pair(field: str, pair: Any) -> tuple[Any, Any]:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise DataError(f"{field} must be a pair (X, y), got {type(pair).__name__}; give features and labels together")
-    cells, y = cells_of(plan.schema), pair[1]
+    return pair[0], pair[1]
+
+
+def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
+    """A pair of arrays that the plan's schema accepts."""
+    cells, y = cells_of(plan.schema), _pair(field, pair)[1]
     X = ordered_columns(pair[0], plan.schema.feature_names) if cells is None else Codes(codes_of(cells, pair[0]), {})
     try:
         moments = exact_moments(plan.schema, X, y)
