@@ -14,6 +14,7 @@ from privstats.dp import Noise, NoPrivacy, doubtful_counts
 from privstats.errors import DataError
 from privstats.plan.budget import Dropout, dropout_table
 from privstats.plan.devices import changed_devices, device_facts
+from privstats.plan.effect_facts import effect_facts
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
 from privstats.schema import SitesSchema
@@ -44,6 +45,7 @@ def facts(plan: Plan) -> list[str]:
         *plan.masking.facts(),
         *_proofs(plan),
         *_groups(plan),
+        *effect_facts(plan.schema),
         *_trust(plan),
         *_dropouts(plan),
         *_minimum_count(plan),

@@ -117,3 +117,25 @@ def test_two_clients_show_only_dropouts_that_lose_somebody():
 def test_what_cannot_fail_is_told_to_be_never():
     line = told(plan(cohort=ps.Cohort(300, 290, 3_000), graph="sparse"), "over the random graph")
     assert "a client's secrets come together: never" in line
+
+
+def test_outcomes_share_the_budget_and_subgroups_divide_the_records():
+    schema = ps.EffectSchema.of(
+        {"age": (20, 90), "sex": (0, 1)},
+        treatment="arm",
+        outcome={"relapse": (0, 1), "death": (0, 1)},
+        probability=0.5,
+        subgroups=(ps.Bins("age", (20, 40, 60, 90)), ps.Categories("sex", (0, 1))),
+    )
+    cohort = ps.Cohort(20, 16, 1_000, colluders=2)
+    whole = ps.Effect.whole(schema=schema, cohort=cohort, privacy=made.promise("distributed"))
+    assert "each has about sqrt(2) times the noise of one" in told(
+        whole, "the outcomes relapse, death share the budget"
+    )
+    assert "all together sqrt(6) times as much" in told(whole, "divided into 6 subgroups by age, sex")
+    one = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+    alone = ps.Effect.whole(schema=one, cohort=cohort, privacy=made.promise("distributed"))
+    assert told(alone, "share the budget") is None
+    assert told(alone, "divided") is None
+    sigma, single = whole.noise.sigma, alone.noise.sigma
+    assert sigma["e"] / single["e"] == pytest.approx(math.sqrt(2), rel=0.01)

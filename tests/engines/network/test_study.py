@@ -13,6 +13,7 @@ from privstats.engines.network.folder_documents import COURSES, read_documents
 from privstats.engines.network.study import _tree, write_study
 from privstats.errors import PrivstatsError
 from privstats.secagg import Identity, Roster
+from tests import made
 from tests.course.cases import CLIENTS, OF_CELLS, plan_of
 from tests.engines.network.fake import study_of
 
@@ -53,3 +54,20 @@ def test_every_file_of_a_course_of_a_course_is_handed_out(tmp_path: Path) -> Non
             "course.then.first.toml",
         }
         assert read_documents(tmp_path / "new" / home)[0] == course
+
+
+def test_what_was_declared_is_handed_out_and_a_folder_that_says_otherwise_is_of_another_course(tmp_path: Path) -> None:
+    """Parties join by the digest, which a party computes from its own folder."""
+    schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome={"relapse": (0, 1)}, probability=0.5)
+    declared = ps.course.Analysis(("relapse",), date="2026-11-23")
+    cohort = ps.Cohort(CLIENTS, CLIENTS, 600)
+    course = ps.Effect.start(schema, cohort, made.promise("distributed"), analysis=declared)
+    ps.course.write(tmp_path / "mine.toml", course)
+    people = [Identity.generate(os.urandom).public for _ in range(CLIENTS + 1)]
+    Roster.numbered(people[1:], server=people[0], label="trial", counter=0).save(tmp_path / "roster.toml")
+    write_study(tmp_path / "mine.toml", tmp_path / "roster.toml", tmp_path / "new", TEMPLATE)
+    party = tmp_path / "new" / "party"
+    assert read_documents(party)[0] == course
+    text = (party / "course.toml").read_text()
+    (party / "course.toml").write_text(text.replace("2026-11-23", "2026-11-24"))
+    assert read_documents(party)[0].digest != course.digest

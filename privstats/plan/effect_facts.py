@@ -1,0 +1,29 @@
+"""What a reviewer is told of an effect's outcomes and subgroups."""
+
+from __future__ import annotations
+
+from privstats.schema import EffectSchema, Schema
+
+__all__ = ["effect_facts"]
+
+
+def effect_facts(schema: Schema) -> list[str]:
+    """What outcomes and subgroups cost; nothing of other schemas, or of one outcome and all records.
+
+    Example:
+        >>> from privstats.plan.effect_facts import effect_facts
+        >>> outcome = {"relapse": (0, 1), "death": (0, 1)}
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=outcome, probability=0.5)
+        >>> effect_facts(schema)
+        ['the outcomes relapse, death share the budget: each has about sqrt(2) times the noise of one']
+    """
+    if not isinstance(schema, EffectSchema):
+        return []
+    outcomes, blocks = schema.outcomes, schema.blocks
+    names, apart = schema.outcome_names or (), [each.name for each in schema.subgroups or ()]
+    shared = f"the outcomes {', '.join(names)} share the budget: each has about sqrt({outcomes}) times the noise of one"
+    divided = (
+        f"the records are divided into {blocks} subgroups by {', '.join(apart)}: each has the noise of one sum on its "
+        f"own records, and all together sqrt({blocks}) times as much; what is not declared in a course is exploratory"
+    )
+    return [*([shared] if outcomes > 1 else []), *([divided] if blocks > 1 else [])]
