@@ -217,6 +217,8 @@ ROWS: list[Row] = [
         lambda: ps.Newton.within(PRIVATE),
         "first must be a Plan of a ScoreSchema",
     ),
+    ("no outcome declared", lambda: ps.course.Analysis(primary=()), "analysis.primary must name an outcome"),
+    ("effects of one release", lambda: ps.inference.effects(RELEASE), "give the list of all releases of the course"),
     ("a plan of records within hazards", lambda: ps.Hazard.within(PRIVATE), "plan must be a Plan of a HazardSchema"),
     ("hazards of rounds alone", lambda: ps.inference.hazards(RELEASE), "give the list of all releases of the course"),
     ("a promise that is a number", lambda: ps.Centred(CENTRED, promise=1.0), "promise must be a Promise"),  # type: ignore[arg-type]
