@@ -36,6 +36,7 @@ _LIGHT = 0.4  # standard errors that one record may weigh, where noise does not 
 _QUIET = 0.6  # standard deviations of the noise, in influences of one record, below which it does not
 _MOST_R = 0.5  # of the other standard error, that errors of nuisances may have
 _CLEAR = 3.0  # standard deviations of its noise that the smallest eigenvalue of the information must exceed
+_CHANCE = 6.0  # standard deviations by which the arms of a trial may miss its probability
 _RARE = 0.2  # probability of an arm below which it does not either
 
 
@@ -287,13 +288,28 @@ def question(
         probability=schema.probability,
         trim=schema.trim,
         ratio=ratio,
-        untold=_untold(schema, sums, line, ratio) or _unsettled(found, r),
+        untold=_misassigned(schema, arms) or _untold(schema, sums, line, ratio) or _unsettled(found, r),
         nobs=sums.n,
         arms=None if arms is None else arms.records,
         r_=r,
         release=read.last,
         plans=plans,
         _sums=arms,
+    )
+
+
+def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
+    """Why a trial is not told whose arms are not those of its probability: a control that is coded 2 is in no sum."""
+    if schema.probability is None or arms is None:
+        return ""
+    (treated, others), pi = arms.records, schema.probability
+    spread = max(treated + others, 0.0) * pi * (1 - pi)
+    noise = (arms.sigma_G / arms.constant**2) ** 2 * (pi**2 + (1 - pi) ** 2)
+    if abs(treated * (1 - pi) - others * pi) <= _CHANCE * math.sqrt(spread + noise):
+        return ""
+    return (
+        f"{treated:,.0f} records are treated and {others:,.0f} are not, which the plan's probability of {pi:g} does "
+        "not give: look whether the arm is coded 0 and 1 in every file, and how it was assigned"
     )
 
 

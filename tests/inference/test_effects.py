@@ -483,3 +483,16 @@ def test_several_outcomes_have_the_lines_of_each_and_one_propensity() -> None:
         row = together[name]
         assert abs(row.estimate - single.estimate) < 5 * (row.noise_bse + single.noise_bse) + 1e-3
         assert row.bse == pytest.approx(single.bse, rel=0.5)
+
+
+def test_a_trial_whose_arms_its_probability_does_not_give_is_not_told(released: Any) -> None:
+    """An arm coded 1 and 2 leaves the controls out, and takes the rest for an effect."""
+    assert ps.inference.effect(released).told
+    X, y = world(4_000, np.random.default_rng(6))
+    kept = X[:, -1] == 1
+    table = ps.inference.effect(played(course_of(4_000, 3.0), X[kept], y[kept], seeded(6)))
+    assert table.untold.startswith("2,0")
+    assert "look whether the arm is coded 0 and 1" in str(table.summary()).replace("\n  ", " ")
+    assert np.isinf(table.conf_int()).all()
+    skewed = course_of(4_000, 3.0, schema_of(probability=0.4))
+    assert "0.4 does not give" in ps.inference.effect(played(skewed, X, y, seeded(7))).untold
