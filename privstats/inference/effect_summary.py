@@ -41,7 +41,7 @@ def effect_summary(table: EffectTable, alpha: float) -> Summary:
 
 def effects_summary(rows: EffectRows, alpha: float) -> Summary:
     """The table of effects on several outcomes and in subgroups; what it says of all records is the first row's."""
-    plain = _summary(list(rows.named.items()), rows.tables[0], alpha)
+    plain = _summary(list(rows.named.items()), rows.tables[0], alpha, _preregistered(rows))
     if rows.analysis is None:
         return replace(plain, foot=(*plain.foot, "Nothing was declared before the first session: all is exploratory."))
     adjusted = rows.pvalues_adjusted()
@@ -78,7 +78,20 @@ def _declared(rows: EffectRows) -> list[str]:
     ]
 
 
-def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha: float) -> Summary:
+def _preregistered(rows: EffectRows) -> str:
+    """What was declared, in the words of a paper."""
+    course, analysis = rows.course, rows.analysis
+    if course is None or analysis is None:
+        return "Nothing was declared before the first session, so all of it is exploratory."
+    secondary = [*analysis.secondary, *(f"{listed(analysis.primary)} by {each}" for each in analysis.subgroups)]
+    return (
+        f"Declared before the first session, in a course of digest {course.digest}: primary, "
+        f"{listed(analysis.primary)}; secondary, {listed(secondary)}; all else is exploratory. P-values of what was "
+        "declared were adjusted by Holm's method within each of both families."
+    )
+
+
+def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha: float, declared: str = "") -> Summary:
     trial = first.design == "trial"
     what = "Effect of a randomised treatment" if trial else "Adjusted difference between the arms"
     source = Source(first.release, alpha, _TRIAL if trial else _ADJUSTED, first.plans)
@@ -95,7 +108,7 @@ def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha
             *_not_told(named, alpha),
             *_few(first),
         ),
-        methods=source.methods(_estimated(first)),
+        methods=source.methods(f"{_estimated(first)} {declared}"),
         caution="" if trial else _CONFOUNDING,
     )
 

@@ -122,7 +122,9 @@ def plot_forest(
     scale = _scale(first)
     if not any(row.told for row in rows):
         raise ReleaseError("noise hides every row, so there is nothing to draw")
-    groups = {group: [row for row in rows if row.group == group] for group in dict.fromkeys(row.group for row in rows)}
+    order = [*_DECLARED, *dict.fromkeys(row.group for row in rows if row.group not in _DECLARED)]
+    apart = {group: [row for row in rows if row.group == group] for group in order}
+    groups = {group: each for group, each in apart.items() if each}
     heights = [_PANEL + sum(_height(row) for row in each) for each in groups.values()]
     figure = figure_of(sum(heights) + _REST)
     panels = figure.subplots(len(groups), sharex=True, squeeze=False, height_ratios=heights)[:, 0]
@@ -189,6 +191,7 @@ class _Scale(NamedTuple):
     ratio: bool
 
 
+_DECLARED = ("primary", "secondary")
 _WHOSE = {"ate": "all records", "att": "the treated", "overlap": "overlap"}
 _RATIOS = {"Hazard ratios": "hazard ratio", "Logistic regression": "odds ratio", "Poisson regression": "rate ratio"}
 
@@ -233,7 +236,9 @@ def _forest_panel(axes: Any, group: str, rows: Sequence[ForestRow], scale: _Scal
     beside_zero(axes, float(scale.ratio))
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks(range(len(rows)), [textwrap.fill(row.name, _NAME) for row in rows], parse_math=False)
-    axes.set_title(group, loc="left", fontsize="medium", parse_math=False)
+    axes.set_title(
+        f"declared: {group}" if group in _DECLARED else group, loc="left", fontsize="medium", parse_math=False
+    )
     numbers = axes.twinx()
     numbers.set_ylim(axes.get_ylim())
     numbers.set_yticks(range(len(rows)), [row.said for row in rows], fontsize=SMALL)

@@ -127,3 +127,37 @@ def test_survival_by_arm_has_the_ratio_and_its_interval_in_a_corner(ratios: Any)
 
 def test_a_notebook_shows_ratios_as_the_table_does(ratios: Any) -> None:
     assert "<strong>A hazard ratio is not a causal effect" in ratios._repr_html_()
+
+
+@pytest.fixture(scope="module")
+def declared() -> Any:
+    """Two outcomes in two subgroups, of which one outcome was declared as primary."""
+    schema = ps.EffectSchema.of(
+        effects.RANGES,
+        treatment="arm",
+        outcome={"relapse": (-1, 1), "death": (-1, 1)},
+        probability=0.5,
+        subgroups=(ps.Bins("x0", (-1, 0, 1)),),
+    )
+    analysis = ps.course.Analysis(primary=("relapse",), subgroups=("x0",))
+    course = effects.course_of(2_000, 8.0, schema, analysis=analysis)
+    X, y = effects.world(2_000, np.random.default_rng(3))
+    releases = effects.played(course, X, np.c_[y, y[::-1]], seeded(3))
+    return ps.inference.effects(releases, course)
+
+
+def test_what_was_declared_stands_apart_from_what_is_exploratory(declared: Any) -> None:
+    figure = ps.inference.plot_forest(declared.named)
+    panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
+    titles = [axes.get_title(loc="left") for axes in panels]
+    assert titles == ["declared: primary", "declared: secondary", "exploratory"]
+    assert [len(axes.get_yticklabels()) for axes in panels] == [1, 2, 3]
+    assert is_read_on_a_phone(figure)
+
+
+def test_a_paper_is_told_what_was_declared_and_how_it_was_adjusted(declared: Any) -> None:
+    said = ps.inference.methods(declared)
+    assert f"in a course of digest {declared.course.digest}: primary, relapse; secondary, relapse by x0" in said
+    assert "Holm's method" in said
+    text = declared.summary().as_text()
+    assert all(name in text for name in declared.named)

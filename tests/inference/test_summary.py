@@ -88,3 +88,14 @@ def test_exact_sums_are_called_so():
     assert "no differential privacy" in text
     assert "noisy" not in text
     assert ps.inference is inf
+
+
+def test_long_names_of_rows_are_cut_but_never_to_one_name():
+    cells = tuple(["0.123456789"] * 6)
+    wide = inf.Summary("T", (), ("", *"abcdef"), (("x" * 40, *cells), ("y" * 40, *cells)), ())
+    assert max(map(len, wide.as_text().splitlines())) <= 90
+    assert "xxx~" in wide.as_text()
+    rows = (("recovered age: 20..55", *cells), ("recovered age: 55..90", *cells))
+    text = inf.Summary("T", (), ("", *"abcdef"), rows, ()).as_text()
+    assert "recovered age: 20..55" in text
+    assert "recovered age: 55..90" in text
