@@ -13,8 +13,10 @@ from statistics import fmean, mean, stdev
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.heads.diagnostics import OneClassWarning
+from privstats.moments.labels import places_of
 from privstats.randomness import Generator, seeded
 from privstats.schema import Schema, predicted
 
@@ -24,6 +26,7 @@ __all__ = [
     "WITHOUT_NOISE",
     "Point",
     "Scores",
+    "auc_of",
     "heading",
     "metric",
     "noise_draw",
@@ -49,6 +52,9 @@ class Scores:
         score: accuracy, or R² of a regression; None where there is no model.
         balanced: balanced accuracy, the mean over the classes of the test records of the accuracy on each: it counts
             every class alike. None for a regression.
+        auc: area under the ROC curve of the probabilities; of more than two classes the mean over one-vs-rest. None for
+            a regression, for what has no probabilities, and where the test records are of one class.
+        one_class: whether one class is predicted for all of at least two test records of several classes.
 
     Example:
         >>> from privstats.workflows.score import Scores
@@ -58,6 +64,8 @@ class Scores:
 
     score: float | None
     balanced: float | None = None
+    auc: float | None = None
+    one_class: bool = False
 
     @classmethod
     def of(cls, schema: Schema, head: Any, X: Any, y: Any) -> Scores:
@@ -76,8 +84,46 @@ class Scores:
             score = float(head.score(X, y))
             if metric(schema) != "accuracy":
                 return cls(score)
-            X, y = np.asarray(X), np.asarray(y)
-            return cls(score, fmean(float(head.score(X[y == label], y[y == label])) for label in np.unique(y)))
+            rows, labels = np.asarray(X), np.asarray(y)
+            several = np.unique(labels)
+            balanced = fmean(float(head.score(rows[labels == each], labels[labels == each])) for each in several)
+            one = len(several) > 1 and hasattr(head, "predict") and len(np.unique(np.asarray(head.predict(X)))) == 1
+            return cls(score, balanced, auc_of(head, X, y), one)
+
+
+def auc_of(head: Any, X: Any, y: Any) -> float | None:
+    """The area under the ROC curve of a fitted classifier's probabilities; None where there is none.
+
+    Of two classes it is that of the second; of more the mean over the classes with test records, each against all
+    others. Ties count half.
+
+    Args:
+        head: with ``classes_`` and ``predict_proba``.
+        X, y: test records; labels that are no class of the head are others.
+
+    Example:
+        >>> from privstats.workflows.score import auc_of
+        >>> X, y = np.array([[0.0, 0.1], [0.4, 0.1], [0.3, 0.1], [1.0, 0.1]]), np.array([0, 0, 1, 1])
+        >>> auc_of(ps.heads.LDA().fit(X, y), X, y)  # one of four pairs of a 0 and a 1 is in the wrong order
+        0.75
+    """
+    if not hasattr(head, "predict_proba"):
+        return None
+    classes = head.classes_.tolist()
+    places, shares = places_of(classes, np.asarray(y)), np.asarray(head.predict_proba(X))
+    chosen = (1,) if len(classes) == 2 else range(len(classes))
+    areas = [area for at in chosen if (area := _area(places == at, shares[:, at])) is not None]
+    return fmean(areas) if areas else None
+
+
+def _area(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> float | None:
+    """The share of pairs of a member and another in which the member scores higher."""
+    members, others = int(inside.sum()), int((~inside).sum())
+    if not members or not others:
+        return None
+    _, at, times = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(times) - (times - 1) / 2)[at]
+    return float((ranks[inside].sum() - members * (members + 1) / 2) / (members * others))
 
 
 NOTHING_RIGHT = Scores(0.0, 0.0)
@@ -89,7 +135,7 @@ class Point:
     """One head at one epsilon: mean and standard deviation (ddof 1) of its score over the noise draws.
 
     ``epsilon`` is infinite for the release without noise, whose spread is 0. ``balanced`` is the mean balanced accuracy
-    of a classifier (:class:`Scores`), where it was measured.
+    of a classifier and ``auc`` the mean area under its ROC curve (:class:`Scores`), where they were measured.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -102,9 +148,12 @@ class Point:
     mean: float
     spread: float
     balanced: float | None = None
+    auc: float | None = None
 
 
-def scored(head: str, epsilon: float, scores: Sequence[float], balanced: float | None = None) -> Point:
+def scored(
+    head: str, epsilon: float, scores: Sequence[float], balanced: float | None = None, auc: float | None = None
+) -> Point:
     """The point of the scores of one head at one epsilon, one score per draw, at least one.
 
     Example:
@@ -113,7 +162,7 @@ def scored(head: str, epsilon: float, scores: Sequence[float], balanced: float |
         >>> round(point.mean, 2), round(point.spread, 3)
         (0.85, 0.071)
     """
-    return Point(head, epsilon, mean(scores), stdev(scores) if len(scores) > 1 else 0.0, balanced)
+    return Point(head, epsilon, mean(scores), stdev(scores) if len(scores) > 1 else 0.0, balanced, auc)
 
 
 def noise_draw(seed: int, repeat: int) -> Generator:

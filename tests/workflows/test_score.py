@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 import privstats as ps
-from privstats.workflows.score import Point, Scores, heading, metric, noise_draw, scored, shown
+from privstats.workflows.score import Point, Scores, auc_of, heading, metric, noise_draw, scored, shown
 
 CLASSES, RIDGE = ps.ClassSchema(3, 4, "NAB", 2.0), ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0)
 
@@ -32,6 +33,26 @@ def test_balanced_accuracy_counts_every_class_alike():
     assert Scores.of(CLASSES, Guess("ash"), np.zeros((20, 4)), y) == Scores(0.9, 0.5)
     assert Scores.of(CLASSES, Guess("elm"), np.zeros((20, 4)), y) == Scores(0.1, 0.5)
     assert Scores.of(RIDGE, Guess("ash"), np.zeros((20, 4)), y) == Scores(0.9, None)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_area_is_scikit_learns(classes):
+    y = np.arange(300) % classes
+    X = np.round(np.random.default_rng(0).normal(size=(300, 3)) + np.eye(classes, 3)[y], 1)
+    head = ps.heads.LDA().fit(X[:150], y[:150])
+    shares = head.predict_proba(X)
+    wanted = roc_auc_score(y, shares[:, 1]) if classes == 2 else roc_auc_score(y, shares, multi_class="ovr")
+    assert Scores.of(CLASSES, head, X, y).auc == pytest.approx(wanted)
+    assert auc_of(Guess("ash"), X, y) is None
+    assert auc_of(head, X[y == 0], y[y == 0]) is None
+
+
+def test_a_head_of_one_class_is_told():
+    y = (np.arange(200) % 10 == 0).astype(int)
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    found = Scores.of(CLASSES, ps.heads.LDA().fit(X, y), X, y)
+    assert (found.score, found.balanced, found.one_class) == (0.9, 0.5, True)
+    assert not Scores.of(CLASSES, ps.heads.LDA().fit(X, y), X[y == 0], y[y == 0]).one_class
 
 
 def test_every_draw_of_every_seed_is_its_own():

@@ -41,7 +41,8 @@ __all__ = ["heads_named", "run"]
 _DONE = "sweep.json"
 _BALANCED = (
     "balanced accuracy (in brackets where epsilon alone varies) is the mean of the classes' accuracies; far below the "
-    'accuracy it says that rare classes are missed, for which most heads have priors="uniform"'
+    'accuracy it says that rare classes are missed, for which most heads have priors="uniform"; AUC beside it does not '
+    "depend on where the head draws the line"
 )
 _TOLD = (
     "cut points of {} are open in the plan: here they are quantiles of the records, without noise; what finding them "
@@ -145,6 +146,7 @@ def _notes(found: Study) -> list[str]:
             counted[epsilon] = max(counted.get(epsilon, 0.0), row["dropped"])
     return [
         *([_BALANCED] if found.metric == "accuracy" else []),
+        *_of_one_class(found),
         "nothing was charged: scores on private records are for their owner alone, and a plan that is chosen by them "
         "is a leak outside the budget; choose on public data",
         *(
@@ -154,6 +156,21 @@ def _notes(found: Study) -> list[str]:
         ),
         *(f"{name}: {rival}" for name, rival in found.rivals.items()),
         *(f"left out {name.partition(' from ')[0]}: {why}" for name, why in found.missing.items()),
+    ]
+
+
+def _of_one_class(found: Study) -> list[str]:
+    """Which heads predict one class, at which epsilon, in how many of the draws."""
+    told: dict[str, list[str]] = {}
+    for row in found.summary:
+        if row["one_class"]:
+            often = "" if row["one_class"] == 1 else f" in {row['one_class']:.0%} of the draws"
+            at = heading(float("inf") if row["epsilon"] is None else row["epsilon"])
+            told.setdefault(row["head"], []).append(f"{at}{often}")
+    return [
+        f"{head}: this head predicts one class for all test records ({', '.join(dict.fromkeys(where))}); its accuracy "
+        "is that class's share"
+        for head, where in told.items()
     ]
 
 

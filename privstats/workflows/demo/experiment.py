@@ -23,7 +23,7 @@ from privstats.randomness import seeded
 from privstats.release import Release
 from privstats.workflows.demo.gradient_descent import descend
 from privstats.workflows.demo.tasks import DELTA, Settings, Task
-from privstats.workflows.score import EPSILONS, WITHOUT_NOISE, Point, noise_draw, scored
+from privstats.workflows.score import EPSILONS, WITHOUT_NOISE, Point, Scores, noise_draw, scored
 from privstats.workflows.simulate import Run, run
 
 __all__ = ["SHOWN_EPSILON", "Demo", "Records", "Trial", "run_demo", "ticks"]
@@ -135,6 +135,7 @@ class Demo:
         peer: score of the centralised scikit-learn model on all training records.
         peer_survivors: the same model on the survivors' records only, the fair comparison.
         without_dp: our score from the unmasked sums without noise.
+        shown: all scores of the head of ``release``.
         curves: scores with noise by name: one release, refinement rounds, and gradient descent under the same promise
             by one trusted holder of all records, where the task has recipes for it.
         exact: every masked session's total equalled its survivors' sum.
@@ -153,6 +154,7 @@ class Demo:
     peer: float
     peer_survivors: float
     without_dp: float
+    shown: Scores
     curves: Mapping[str, tuple[Point, ...]]
     exact: bool
     runs: int
@@ -192,6 +194,7 @@ def run_demo(task: Task, settings: Settings, tick: Callable[[], None]) -> Demo:
         peer=trial.score(task.fit_peer(*everything)),
         peer_survivors=trial.score(task.fit_peer(*mine)),
         without_dp=trial.score(task.head().fit_release(exact.release)),
+        shown=Scores.of(task.schema, task.head().fit_release(runs[SHOWN_EPSILON].release), *trial.test),
         curves={name: _curve(name, of) for name, of in scores.items() if of},
         exact=all(done.exact for done in runs.values()),
         runs=len(runs),

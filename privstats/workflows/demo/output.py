@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from privstats.workflows.demo.experiment import DESCENT, Demo
+from privstats.workflows.demo.experiment import DESCENT, SHOWN_EPSILON, Demo
 from privstats.workflows.demo.tasks import DELTA
 from privstats.workflows.score import WITHOUT_NOISE, Point, heading, shown
 
@@ -77,6 +77,7 @@ def findings(demo: Demo) -> list[str]:
         f"{len(demo.survivors)} clients' records are in the sum",
         f"scikit-learn {demo.task.peer} without noise: {_score(demo, demo.peer)} on all records in one place, "
         f"{_score(demo, demo.peer_survivors)} without the {lost} records of the vanished",
+        *_of_classes(demo),
         f"refinement rounds: {fewest if fewest == most else f'{fewest} to {most}'} more sums of the same clients after "
         "a release, all of it together at the epsilon shown",
         *([_OF_DESCENT] if DESCENT in demo.curves else []),
@@ -86,6 +87,17 @@ def findings(demo: Demo) -> list[str]:
         f"which cancel to the last bit; delta {DELTA:g}, one record, add-remove; demo noise comes from --seed, a real "
         "client draws it from the operating system",
     ]
+
+
+def _of_classes(demo: Demo) -> list[str]:
+    """What accuracy alone does not say of the release; nothing of a regression."""
+    found = demo.shown
+    if found.balanced is None:
+        return []
+    area = "" if found.auc is None else f", AUC {found.auc:.3f}"
+    one = "; this head predicts one class for all test records" if found.one_class else ""
+    at = heading(SHOWN_EPSILON)
+    return [f"the release at {at}: balanced accuracy {_score(demo, found.balanced)}{area}{one}"]
 
 
 def _range(counts: list[int]) -> str:

@@ -205,7 +205,9 @@ class Draw:
         head: its name.
         draw: number of the draw of partition and noise; the same number is the same draw at every point.
         score: accuracy or R²; None where the statistics cannot feed the head.
-        balanced: balanced accuracy; None for a regression, and where there is no score.
+        balanced, auc: balanced accuracy and area under the ROC curve; None for a regression, and where there is no
+            score.
+        one_class: whether the head predicts one class for all test records.
         dropped: classes that the minimum count left out; 0 where records are pooled.
         upload_bytes: what a client would send in the session of the plan's own sums; 0 where records are pooled.
         why: where there is no score, the sentence that says which statistic is missing.
@@ -223,6 +225,8 @@ class Draw:
     draw: int
     score: float | None
     balanced: float | None
+    auc: float | None = None
+    one_class: bool = False
     dropped: int = 0
     upload_bytes: int = 0
     why: str = ""
@@ -279,6 +283,8 @@ def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards
         draw=job.draw,
         score=scores.score,
         balanced=scores.balanced,
+        auc=scores.auc,
+        one_class=scores.one_class,
         dropped=0 if pooled else len(release.suppressed),
         upload_bytes=0 if pooled else release.plan.masking.upload_bytes,
         why=why,

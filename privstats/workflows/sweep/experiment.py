@@ -47,8 +47,20 @@ KEPT = "draws.jsonl"
 """The file in which an unfinished study keeps its draws."""
 
 _POINT = (*AXES, "head")
-_DRAWS = (*_POINT, "draw", "score", "balanced", "dropped", "upload_bytes")
-_SUMMARY = (*_POINT, "draws", "mean", "deviation", "low", "high", "balanced", "dropped", "upload_bytes")
+_DRAWS = (*_POINT, "draw", "score", "balanced", "auc", "one_class", "dropped", "upload_bytes")
+_SUMMARY = (
+    *_POINT,
+    "draws",
+    "mean",
+    "deviation",
+    "low",
+    "high",
+    "balanced",
+    "auc",
+    "one_class",
+    "dropped",
+    "upload_bytes",
+)
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
@@ -97,8 +109,8 @@ class Study:
 
     @property
     def summary(self) -> Frame:
-        """One row per point and head: mean, standard deviation (ddof 1), Student's interval for the mean, and the mean
-        balanced accuracy of classifiers.
+        """One row per point and head: mean, standard deviation (ddof 1), Student's interval for the mean; of
+        classifiers the means of balanced accuracy and AUC, and the share of draws that predict one class alone.
 
         The spread is that of noise and partitions; the test records are the same in every draw. A release without noise
         is drawn once and has neither.
@@ -116,7 +128,7 @@ class Study:
             deviation = stdev(scores)
             half = float(stdtrit(len(scores) - 1, (1 + self.confidence) / 2)) * deviation / math.sqrt(len(scores))
             low, high = mean - half, mean + half
-        classes = [row["balanced"] for row in rows if row["balanced"] is not None]
+        classes, areas = ([row[name] for row in rows if row[name] is not None] for name in ("balanced", "auc"))
         return {
             "draws": len(scores),
             "mean": mean,
@@ -124,6 +136,8 @@ class Study:
             "low": low,
             "high": high,
             "balanced": fmean(classes) if classes else None,
+            "auc": fmean(areas) if areas else None,
+            "one_class": fmean(row["one_class"] for row in rows),
             "dropped": fmean(row["dropped"] for row in rows),
             "upload_bytes": rows[0]["upload_bytes"],
         }

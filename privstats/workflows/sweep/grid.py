@@ -118,16 +118,16 @@ def over_epsilon(found: Study) -> Sweep:
         (inf, 8.0)
     """
     scores: dict[tuple[float, str], list[float]] = {}
-    balanced: dict[tuple[float, str], float | None] = {}
+    beside: dict[tuple[float, str], tuple[float | None, float | None]] = {}
     dropped: dict[float, float] = {}
     for row in found.summary:
         epsilon = WITHOUT_NOISE if row["epsilon"] is None else row["epsilon"]
         scores[epsilon, row["head"]] = found.draws.where(epsilon=row["epsilon"], head=row["head"])["score"]
-        balanced[epsilon, row["head"]] = row["balanced"]
+        beside[epsilon, row["head"]] = row["balanced"], row["auc"]
         if row["dropped"]:
             dropped[epsilon] = row["dropped"]
     order = sorted(scores, key=lambda point: -point[0])  # stable: heads stay in their order
-    points = tuple(scored(head, epsilon, scores[epsilon, head], balanced[epsilon, head]) for epsilon, head in order)
+    points = tuple(scored(head, epsilon, scores[epsilon, head], *beside[epsilon, head]) for epsilon, head in order)
     missing = {name.partition(" from ")[0]: why for name, why in found.missing.items()}
     return Sweep(found.plan, points, missing, found.repeats, dropped)
 

@@ -38,7 +38,7 @@ def table(result: Sweep) -> Table:
 
 
 def cell(result: Sweep, point: Point) -> str:
-    """A score for people, with its spread where there is noise, and balanced accuracy in brackets.
+    """A score for people, with its spread where there is noise, and balanced accuracy and AUC in brackets.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -49,15 +49,18 @@ def cell(result: Sweep, point: Point) -> str:
         '81.0% ±2.0%'
         >>> cell(Sweep(plan, (point,), missing={}, repeats=5), Point("LDA", 1.0, 0.81, 0.02, balanced=0.6))
         '81.0% ±2.0% (60.0%)'
+        >>> cell(Sweep(plan, (point,), missing={}, repeats=5), Point("LDA", 1.0, 0.81, 0.02, balanced=0.6, auc=0.77))
+        '81.0% ±2.0% (60.0%, AUC .770)'
     """
     schema = result.plan.schema
     spread = "" if math.isinf(point.epsilon) else f" ±{shown(schema, point.spread)}"
-    classes = "" if point.balanced is None else f" ({shown(schema, point.balanced)})"
+    area = "" if point.auc is None else f", AUC {point.auc:.3f}".replace("0.", ".", 1)
+    classes = "" if point.balanced is None else f" ({shown(schema, point.balanced)}{area})"
     return f"{shown(schema, point.mean)}{spread}{classes}"
 
 
 def means(found: Study) -> Table:
-    """Every point of a study: what was varied, the mean, its standard deviation and interval, and balanced accuracy.
+    """Every point of a study: what was varied, the mean, its deviation and interval, balanced accuracy and AUC.
 
     The interval is that of a normal mean, cut to the scores that there can be; ``found.summary`` has its ends uncut.
 
@@ -68,7 +71,7 @@ def means(found: Study) -> Table:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
         >>> found = study(plan, (X, y), (X, y), {"LDA": ps.heads.LDA}, repeats=2, with_baselines=False)
         >>> [column.header for column in means(found).columns]
-        ['epsilon', 'accuracy', 'deviation', '95 % interval', 'balanced']
+        ['epsilon', 'accuracy', 'deviation', '95 % interval', 'balanced', 'AUC']
     """
     varied = [name for name in found.axes.varied if name != "epsilon"]
     varied += ["head"] * (len(set(found.draws["head"])) > 1)
@@ -76,12 +79,13 @@ def means(found: Study) -> Table:
     for name in varied:
         out.add_column(name.replace("_", " "), no_wrap=True)
     of_classes = ("balanced",) * (found.metric == "accuracy")
-    for name in ("epsilon", found.metric, "deviation", "95 % interval", *of_classes):
+    for name in ("epsilon", found.metric, "deviation", "95 % interval", *of_classes, *("AUC" for _ in of_classes)):
         out.add_column(name, justify="right", no_wrap=True)
     for row in found.summary:
         epsilon = "no DP" if row["epsilon"] is None else f"{row['epsilon']:g}"
         classes = (shown(found.plan.schema, row[name]) for name in of_classes)
-        out.add_row(*(_told(row[name]) for name in varied), epsilon, *_scores(found, row), *classes)
+        areas = ("-" if row["auc"] is None else f"{row['auc']:.3f}" for _ in of_classes)
+        out.add_row(*(_told(row[name]) for name in varied), epsilon, *_scores(found, row), *classes, *areas)
     return out
 
 
