@@ -133,10 +133,7 @@ def _print_local(scoring: ps.Scoring, named: Sequence[RecordFile], *, as_json: b
     from privstats.moments.measurement import records_in
 
     schema, published = scoring.schema, scoring.published
-    measured = [
-        exact_moments(schema, *records_in(file, schema, "leave out"), published=published, unreadable="leave out")
-        for file in named
-    ]
+    measured = [exact_moments(schema, *records_in(file, schema, "refuse"), published=published) for file in named]
     total: Any = sum(measured[1:], measured[0])
     if not total.records:
         raise PlanError("no record is left to score; check --split, and that the columns are those of the head")

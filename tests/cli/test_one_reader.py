@@ -125,9 +125,16 @@ def rehearse_course(privstats, folder: Path, form: Form):
     return replace(done, stdout=f"{shards[0].N.tolist()} {shards[0].A.tolist()} {shards[0].B.tolist()}")
 
 
+def score(privstats, folder: Path, form: Form):
+    sums = ps.measure(SCHEMA, X, np.array(LABELS * (SIZE // 2)))
+    head = ps.heads.LDA().fit_release(ps.Release.exact(SCHEMA, sums))
+    head.save(folder / "ill.head")
+    return privstats("score", "ill.head", form.name, "--target", "ill", "--json", *form.words, cwd=folder)
+
+
 COMMANDS = {
     "try": rehearse, "sweep": sweep, "plan suggest": suggest, "plan init": init, "flower records": records,
-    "course rehearse": rehearse_course,
+    "course rehearse": rehearse_course, "score": score,
 }  # fmt: skip
 
 
